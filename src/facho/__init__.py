@@ -1,0 +1,1 @@
+"""Facho polls GPON OLTs over SNMP, one operation per OLT at a time."""

@@ -1,0 +1,1 @@
+"""Talks SNMP to one device and reports in our words."""

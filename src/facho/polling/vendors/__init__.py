@@ -1,0 +1,1 @@
+"""Says, as data, what each brand exposes and how to read it."""

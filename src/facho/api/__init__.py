@@ -1,0 +1,1 @@
+"""Shows and accepts, under /api/v1/."""

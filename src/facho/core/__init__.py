@@ -1,0 +1,1 @@
+"""Settings, URLs, command line, and the one place where the parts are joined."""

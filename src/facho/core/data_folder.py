@@ -1,0 +1,77 @@
+"""The data folder: where it is, what lies in it, and the secrets that the first embedded run generates."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+from facho.core.env import Environment, Mode
+
+
+class DataFolderError(Exception):
+    """The folder or a file in it cannot be used; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFolder:
+    """Paths below FACHO_DATA_DIR; the two key files may lie elsewhere."""
+
+    path: Path
+    secret_key: Path
+    encryption_keys: Path
+
+    @classmethod
+    def of(cls, environment: Environment) -> "DataFolder":
+        """Locate the folder that the environment names."""
+        path: Path = environment["FACHO_DATA_DIR"].absolute()
+        return cls(
+            path,
+            environment["FACHO_SECRET_KEY_FILE"] or path / "secret-key",
+            environment["FACHO_ENCRYPTION_KEYS_FILE"] or path / "encryption-keys",
+        )
+
+    @property
+    def engine_lock(self) -> Path:
+        """The file whose lock proves that an engine lives."""
+        return self.path / "engine.lock"
+
+    @property
+    def demo_mark(self) -> Path:
+        """Present when the folder belongs to the demo, so that it never touches real data."""
+        return self.path / "demo"
+
+    def read_secret_key(self) -> str:
+        """Return the key for sessions and links, or nothing when it was not generated yet."""
+        return _read_lines(self.secret_key)[0] if self.secret_key.exists() else ""
+
+    def read_encryption_keys(self) -> tuple[str, ...]:
+        """Return the Fernet keys: the first encrypts, all of them decrypt."""
+        return _read_lines(self.encryption_keys) if self.encryption_keys.exists() else ()
+
+
+def prepare(folder: DataFolder, *, mode: Mode) -> None:
+    """Make the folder usable; generate what is missing, in embedded mode only."""
+    try:
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if mode is Mode.EMBEDDED:
+            _write_once(folder.secret_key, os.urandom(48).hex())
+            _write_once(folder.encryption_keys, Fernet.generate_key().decode())
+    except OSError as error:
+        raise DataFolderError(f"{error.filename or folder.path}: {error.strerror}") from error
+    if not os.access(folder.path, os.W_OK | os.X_OK):
+        raise DataFolderError(f"{folder.path}: Permission denied")
+
+
+def _read_lines(path: Path) -> tuple[str, ...]:
+    return tuple(path.read_text().split()) or ("",)
+
+
+def _write_once(path: Path, line: str) -> None:
+    """Create the file with mode 0600 from its first byte, and never replace one that exists."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "w") as file:
+        file.write(line + "\n")

@@ -1,0 +1,146 @@
+"""Django's settings, derived from the environment and nothing else."""
+
+import os
+
+from django.utils.translation import gettext_lazy as _
+
+from facho.core.data_folder import DataFolder
+from facho.core.database_url import BadDatabaseUrl, database_entry
+from facho.core.env import Mode, Problem, read_environment
+
+ENVIRONMENT = read_environment(os.environ)
+ENVIRONMENT_PROBLEMS = list(ENVIRONMENT.problems)
+DATA_FOLDER = DataFolder.of(ENVIRONMENT)
+
+FACHO_MODE: Mode = ENVIRONMENT["FACHO_MODE"]
+FACHO_BIND: str = ENVIRONMENT["FACHO_BIND"]
+FACHO_POLLERS: int = ENVIRONMENT["FACHO_POLLERS"]
+FACHO_LEASE_SECONDS: float = ENVIRONMENT["FACHO_LEASE_SECONDS"]
+FACHO_ENCRYPTION_KEYS = DATA_FOLDER.read_encryption_keys()
+REDIS_URL: str = ENVIRONMENT["REDIS_URL"]
+
+# Empty until the first run generates it; Django refuses to use an empty one.
+SECRET_KEY = DATA_FOLDER.read_secret_key()
+DEBUG = False
+ALLOWED_HOSTS = list(ENVIRONMENT["FACHO_ALLOWED_HOSTS"])
+
+try:
+    DATABASES = {"default": database_entry(ENVIRONMENT["DATABASE_URL"], data_dir=DATA_FOLDER.path)}
+except BadDatabaseUrl as error:
+    ENVIRONMENT_PROBLEMS.append(Problem("DATABASE_URL", str(error)))
+    DATABASES = {"default": database_entry("", data_dir=DATA_FOLDER.path)}
+
+INSTALLED_APPS = [
+    "facho.core",
+    "facho.dashboard",
+    "facho.api",
+    "facho.execution_coordinator",
+    "facho.zabbix_pollers",
+    "facho.executions",
+    "facho.snmp_get",
+    "facho.snmp_jobs",
+    "facho.onus",
+    "facho.hosts",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "facho.core.security.ContentSecurityPolicyMiddleware",
+]
+
+ROOT_URLCONF = "facho.core.urls"
+ASGI_APPLICATION = "facho.core.asgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "dashboard"
+LOGOUT_REDIRECT_URL = "login"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+LANGUAGE_CODE: str = ENVIRONMENT["FACHO_LANGUAGE"]
+LANGUAGES = [("es", _("Spanish")), ("en", _("English"))]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE: str = ENVIRONMENT["FACHO_TIME_ZONE"]
+
+STATIC_URL = "static/"
+# Served straight from the packages: no collectstatic step stands between install and first page.
+WHITENOISE_USE_FINDERS = True
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "facho.api.authentication.BearerTokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["facho.api.permissions.ReadOrOperate"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "facho.api.pagination.Page",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "facho.api.problems.problem_handler",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Facho",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "WARNING"},
+    "loggers": {"facho": {"level": ENVIRONMENT["FACHO_LOG_LEVEL"]}},
+}

@@ -1,0 +1,6 @@
+"""Every address the product answers."""
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]

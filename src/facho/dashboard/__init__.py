@@ -1,0 +1,1 @@
+"""Shows and accepts, as pages."""

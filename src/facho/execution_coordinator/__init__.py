@@ -1,0 +1,1 @@
+"""Watches: changes, quotas, violations, plans, log. Never starts a node."""

@@ -1,0 +1,1 @@
+"""Records each run and carries it out."""

@@ -1,0 +1,151 @@
+"""Each run of a node, its attempts, and the claim that lets it speak to the OLT."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from facho.hosts.models import Olt
+from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState
+from facho.polling.domain.failure import FailureKind
+from facho.snmp_jobs.models import WorkflowNode
+
+ERROR_LENGTH = 300
+
+
+class ExecutionStates(models.TextChoices):
+    """The domain's states with their words for people."""
+
+    PENDING = ExecutionState.PENDING.value, _("pending")
+    RUNNING = ExecutionState.RUNNING.value, _("running")
+    WAITING = ExecutionState.WAITING.value, _("waiting")
+    SUCCESS = ExecutionState.SUCCESS.value, _("success")
+    FAILED = ExecutionState.FAILED.value, _("failed")
+    INTERRUPTED = ExecutionState.INTERRUPTED.value, _("interrupted")
+    SKIPPED = ExecutionState.SKIPPED.value, _("skipped")
+
+
+class Origin(models.TextChoices):
+    """Who asked for the run."""
+
+    SCHEDULE = "schedule", _("schedule")
+    MANUAL = "manual", _("by hand")
+    PROBE = "probe", _("probe")
+
+
+_IS_ACTIVE = Q(status__in=sorted(ACTIVE))
+_IS_TERMINAL = Q(status__in=sorted(TERMINAL))
+_FAILURE_KINDS = ["", *(kind.value for kind in FailureKind)]
+
+
+class Execution(models.Model):
+    """One run of one node on one OLT. While it is active it is the claim on that OLT."""
+
+    olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="executions", verbose_name=_("OLT"))
+    # A deleted node leaves its history, and a probe has no node.
+    node = models.ForeignKey(
+        WorkflowNode, on_delete=models.SET_NULL, null=True, related_name="executions", verbose_name=_("node")
+    )
+    task_type = models.CharField(_("task type"), max_length=50)
+    origin = models.CharField(_("origin"), max_length=10, choices=Origin.choices, default=Origin.SCHEDULE)
+    status = models.CharField(_("status"), max_length=12, choices=ExecutionStates.choices)
+    slot_at = models.DateTimeField(_("slot"), null=True, blank=True)
+    attempt = models.PositiveSmallIntegerField(_("attempt"), default=1)
+
+    # The poller's number, not a foreign key: history outlives a smaller number of pollers.
+    poller_id = models.PositiveIntegerField(_("poller"), null=True, blank=True)
+    master_execution = models.ForeignKey(
+        "self",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="chain_executions",
+        verbose_name=_("master"),
+    )
+    chain_position = models.PositiveSmallIntegerField(_("position in the chain"), default=0)
+
+    token = models.BigIntegerField(_("fencing token"))
+    owner = models.CharField(_("owner"), max_length=100, blank=True)
+    lease_counter = models.PositiveBigIntegerField(default=0)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    resume_at = models.DateTimeField(_("resumes"), null=True, blank=True)
+    cursor = models.JSONField(null=True, blank=True)
+
+    created_at = models.DateTimeField(_("claimed"))
+    started_at = models.DateTimeField(_("started"), null=True, blank=True)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
+    failure_kind = models.CharField(_("failure"), max_length=12, blank=True)
+    error = models.CharField(_("error"), max_length=ERROR_LENGTH, blank=True)
+    result = models.JSONField(_("result"), null=True, blank=True)
+
+    class Meta:
+        db_table = "snmp_executions"
+        verbose_name = _("execution")
+        verbose_name_plural = _("executions")
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["olt", "-created_at"], name="execution_olt_created"),
+            models.Index(fields=["node", "-created_at"], name="execution_node_created"),
+            models.Index(fields=["created_at"], name="execution_created"),
+            models.Index(fields=["resume_at"], condition=Q(status="WAITING"), name="execution_waiting"),
+        ]
+        constraints = [
+            # The promise of the product: the database refuses a second operation on a device.
+            models.UniqueConstraint(fields=["olt"], condition=_IS_ACTIVE, name="one_active_execution_per_olt"),
+            models.UniqueConstraint(fields=["poller_id"], condition=_IS_ACTIVE, name="one_active_execution_per_poller"),
+            models.UniqueConstraint(
+                fields=["node", "slot_at"], condition=Q(slot_at__isnull=False), name="one_execution_per_slot"
+            ),
+            models.CheckConstraint(condition=Q(status__in=ExecutionStates.values), name="execution_status_is_known"),
+            models.CheckConstraint(
+                condition=(_IS_TERMINAL & Q(finished_at__isnull=False)) | (~_IS_TERMINAL & Q(finished_at__isnull=True)),
+                name="execution_is_finished_when_terminal",
+            ),
+            models.CheckConstraint(
+                condition=Q(master_execution__isnull=True, chain_position=0)
+                | Q(master_execution__isnull=False, chain_position__gte=1),
+                name="execution_chain_has_a_position",
+            ),
+            models.CheckConstraint(condition=Q(attempt__gte=1), name="execution_attempts_count_from_1"),
+            models.CheckConstraint(condition=Q(failure_kind__in=_FAILURE_KINDS), name="execution_failure_is_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt} · {self.task_type} · {self.status}"
+
+
+class ExecutionAttempt(models.Model):
+    """One try of an execution, counted from 1."""
+
+    execution = models.ForeignKey(
+        Execution, on_delete=models.CASCADE, related_name="attempts", verbose_name=_("execution")
+    )
+    number = models.PositiveSmallIntegerField(_("number"))
+    status = models.CharField(_("status"), max_length=12, choices=ExecutionStates.choices)
+    started_at = models.DateTimeField(_("started"))
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    failure_kind = models.CharField(_("failure"), max_length=12, blank=True)
+    error = models.CharField(_("error"), max_length=ERROR_LENGTH, blank=True)
+
+    class Meta:
+        db_table = "execution_attempts"
+        verbose_name = _("attempt")
+        verbose_name_plural = _("attempts")
+        ordering = ["execution", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["execution", "number"], name="one_row_per_attempt"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="attempts_count_from_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.execution} · {self.number}"
+
+
+class OltToken(models.Model):
+    """The last fencing token given out for an OLT; it only grows."""
+
+    olt = models.OneToOneField(Olt, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    token = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.olt_id}: {self.token}"

@@ -1,0 +1,1 @@
+"""Keeps OLTs, brands, models, credentials and their health."""

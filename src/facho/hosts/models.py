@@ -1,0 +1,124 @@
+"""OLTs, their brands and models, their credentials and what is known of their health."""
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from facho.hosts.secrets import SecretField
+
+DEFAULT_SNMP_PORT = 161
+
+
+class Brand(models.Model):
+    """A manufacturer, as its vendor definitions name it."""
+
+    name = models.CharField(_("name"), max_length=60, unique=True)
+
+    class Meta:
+        verbose_name = _("brand")
+        verbose_name_plural = _("brands")
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OltModel(models.Model):
+    """A product of a brand, recognised by its sysObjectID."""
+
+    brand = models.ForeignKey(Brand, on_delete=models.PROTECT, related_name="models", verbose_name=_("brand"))
+    name = models.CharField(_("name"), max_length=80)
+
+    class Meta:
+        verbose_name = _("OLT model")
+        verbose_name_plural = _("OLT models")
+        ordering = ["brand__name", "name"]
+        constraints = [models.UniqueConstraint(fields=["brand", "name"], name="one_model_name_per_brand")]
+
+    def __str__(self) -> str:
+        return f"{self.brand} {self.name}"
+
+
+class SnmpVersion(models.TextChoices):
+    """The protocol versions that devices speak."""
+
+    V1 = "1", "SNMPv1"
+    V2C = "2c", "SNMPv2c"
+    V3 = "3", "SNMPv3"
+
+
+class Reachability(models.TextChoices):
+    """What the last operation learned about the way to the device."""
+
+    UNKNOWN = "unknown", _("unknown")
+    UP = "up", _("answers")
+    DOWN = "down", _("does not answer")
+
+
+class Olt(models.Model):
+    """One device: the unit of the promise that never two operations run at a time."""
+
+    name = models.CharField(_("name"), max_length=100, unique=True)
+    host = models.CharField(_("host"), max_length=253, help_text=_("Name or address, as the operator wrote it."))
+    address = models.GenericIPAddressField(_("resolved address"))
+    port = models.PositiveIntegerField(
+        _("UDP port"), default=DEFAULT_SNMP_PORT, validators=[MinValueValidator(1), MaxValueValidator(65535)]
+    )
+    vendor = models.CharField(
+        _("vendor definition"), max_length=60, blank=True, help_text=_("Empty until it is recognised.")
+    )
+    model = models.ForeignKey(
+        OltModel, on_delete=models.SET_NULL, null=True, blank=True, related_name="olts", verbose_name=_("model")
+    )
+    enabled = models.BooleanField(_("enabled"), default=True)
+
+    snmp_version = models.CharField(
+        _("SNMP version"), max_length=2, choices=SnmpVersion.choices, default=SnmpVersion.V2C
+    )
+    community = SecretField(_("community"))
+    v3_user = models.CharField(_("SNMPv3 user"), max_length=64, blank=True)
+    v3_auth_protocol = models.CharField(_("authentication protocol"), max_length=10, blank=True)
+    v3_auth_key = SecretField(_("authentication key"))
+    v3_priv_protocol = models.CharField(_("privacy protocol"), max_length=10, blank=True)
+    v3_priv_key = SecretField(_("privacy key"))
+
+    max_in_flight = models.PositiveSmallIntegerField(
+        _("requests in flight"), null=True, blank=True, help_text=_("Empty: what the vendor definition says.")
+    )
+    packets_per_second = models.PositiveIntegerField(_("packets per second"), null=True, blank=True)
+
+    reachability = models.CharField(
+        max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
+    )
+    consecutive_failures = models.PositiveIntegerField(default=0, editable=False)
+    last_answer_at = models.DateTimeField(null=True, editable=False)
+    last_error = models.CharField(max_length=300, blank=True, editable=False)
+    sys_name = models.CharField(max_length=255, blank=True, editable=False)
+    sys_descr = models.CharField(max_length=255, blank=True, editable=False)
+    sys_object_id = models.CharField(max_length=255, blank=True, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        verbose_name = _("OLT")
+        verbose_name_plural = _("OLTs")
+        ordering = ["name"]
+        constraints = [
+            # Two rows for one device would be two claims on it.
+            models.UniqueConstraint(
+                fields=["address", "port"],
+                name="one_olt_per_address_and_port",
+                violation_error_message=_("Another OLT already has this address and port."),
+            ),
+            models.CheckConstraint(condition=models.Q(port__gte=1, port__lte=65535), name="olt_port_is_a_port"),
+            models.CheckConstraint(
+                condition=models.Q(snmp_version__in=SnmpVersion.values), name="olt_snmp_version_is_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(max_in_flight__isnull=True) | models.Q(max_in_flight__gte=1),
+                name="olt_in_flight_is_positive",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,1 @@
+"""Collects: discovery, walks, ONU batches. Never chooses when."""

@@ -1,0 +1,1 @@
+"""Keeps job templates, workflows and nodes, and each node's next run."""

@@ -1,0 +1,1 @@
+"""The only scheduler: matches due nodes to free pollers, one per OLT."""

@@ -1,0 +1,12 @@
+"""Registers the app with Django under the specification's label."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class ZabbixPollersConfig(AppConfig):
+    """The `zabbix_pollers` app."""
+
+    name = "facho.zabbix_pollers"
+    label = "zabbix_pollers"
+    verbose_name = _("Pollers")

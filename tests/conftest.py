@@ -1,0 +1,125 @@
+"""Gives the test run a world of its own: a throw-away data folder, its secrets and its database.
+
+Nothing of the user's environment is read. `--database postgresql` runs the tests that touch a database on a
+private PostgreSQL server; the default runs everything on a SQLite file, as the embedded product does.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from django.conf import settings as django_settings
+from hypothesis import settings as hypothesis_settings
+
+from facho.core import data_folder
+from facho.core.env import PREFIX, read_environment
+from servers.postgresql import private_postgresql
+
+SETTINGS_MODULE = "facho.core.settings"
+FOREIGN_NAMES = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+# A test with one of these speaks to the database of the run, whichever that is.
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server", "product_environ"}
+
+_world = ExitStack()
+atexit.register(_world.close)
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Choose the database and set Django up on it, before any other conftest imports a model."""
+    parser.addoption(
+        "--database", choices=["sqlite", "postgresql"], default="sqlite", help="what the tests run on (default: sqlite)"
+    )
+    config: pytest.Config = pluginmanager.getplugin("pytestconfig")
+    _enter_world(parser.parse_known_args(list(config.invocation_params.args)).database)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep hypothesis honest on a busy machine: a slow example is no failure, and each failure can be repeated."""
+    hypothesis_settings.register_profile("facho", deadline=None, print_blob=True)
+    hypothesis_settings.load_profile("facho")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop what was started and remove what was written."""
+    _world.close()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to each run its part; the two runs of `make test` together leave nothing out."""
+    on_postgresql = config.getoption("--database") == "postgresql"
+    belongs = _touches_database if on_postgresql else _runs_anywhere
+    kept = [item for item in items if belongs(item)]
+    left_out = [item for item in items if not belongs(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """Use a file: threads, processes and WAL exist in the product, and an in-memory SQLite has none of them."""
+    default = django_settings.DATABASES["default"]
+    if "sqlite" in default["ENGINE"]:
+        default["TEST"]["NAME"] = str(Path(default["NAME"]).with_name("test.sqlite3"))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Leave the database to the end of the world, which takes its folder along."""
+    return True
+
+
+@pytest.fixture
+def product_environ(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a product process of its own: an empty data folder and an empty database."""
+    environ = {**os.environ, "FACHO_DATA_DIR": str(tmp_path / "facho-data")}
+    url = environ.get("DATABASE_URL")
+    if not url:
+        yield environ
+        return
+    name = f"product_{os.urandom(6).hex()}"
+    with psycopg.connect(urlsplit(url)._replace(path="/postgres").geturl(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        yield {**environ, "DATABASE_URL": urlsplit(url)._replace(path=f"/{name}").geturl()}
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _enter_world(database: str) -> None:
+    if django_settings.configured:
+        raise pytest.UsageError("DJANGO_SETTINGS_MODULE is set: unset it, the tests bring their own environment")
+    for name in list(os.environ):
+        if name.startswith(PREFIX) or name in FOREIGN_NAMES:
+            del os.environ[name]
+    folder = Path(tempfile.mkdtemp(prefix="facho-tests-"))
+    _world.callback(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["FACHO_DATA_DIR"] = str(folder / "data")
+    if database == "postgresql":
+        os.environ["DATABASE_URL"] = _world.enter_context(private_postgresql(folder))
+    environment = read_environment(os.environ)
+    data_folder.prepare(data_folder.DataFolder.of(environment), mode=environment["FACHO_MODE"])
+    _set_up_django()
+
+
+def _set_up_django() -> None:
+    import django
+
+    os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS_MODULE
+    django.setup()
+
+
+def _runs_anywhere(item: pytest.Item) -> bool:
+    return item.get_closest_marker("postgresql") is None
+
+
+def _touches_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("browser"):
+        return False
+    marked = item.get_closest_marker("postgresql") or item.get_closest_marker("django_db")
+    return marked is not None or not DATABASE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

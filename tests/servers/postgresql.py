@@ -1,0 +1,138 @@
+"""A private PostgreSQL server: a free loopback port, a throw-away folder, another user when the run is root's."""
+
+import ctypes
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+USER = "facho"
+# PostgreSQL refuses to run as root: Debian's package brings the first user, every system has the second.
+ACCOUNTS = ("postgres", "nobody")
+START_SECONDS = 60
+STOP_SECONDS = 20
+PORT_ATTEMPTS = 5
+PR_SET_PDEATHSIG = 1
+# Nothing here outlives the run, so nothing waits for the disk.
+OPTIONS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "60",
+    "shared_buffers": "64MB",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+}
+
+
+class ServerDidNotStart(Exception):
+    """The server ended or stayed silent; the message holds the end of its log."""
+
+
+@contextmanager
+def private_postgresql(folder: Path) -> Iterator[str]:
+    """Run a server below `folder` and yield the URL of its (not yet created) database `facho`."""
+    binaries, account = find_binaries(), _account()
+    password = secrets.token_hex(16)
+    data = _initialise(folder, binaries, account, password)
+    server, port = _start(data, folder / "postgresql.log", binaries, account, password)
+    try:
+        yield f"postgresql://{USER}:{password}@127.0.0.1:{port}/{USER}"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(timeout=STOP_SECONDS)
+
+
+def find_binaries() -> Path:
+    """Locate the newest server: Debian keeps it off the PATH."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which("initdb")
+    candidates = [*(path.parent for path in debian), *([Path(on_path).parent] if on_path else [])]
+    if not candidates:
+        raise FileNotFoundError("PostgreSQL's server is not installed: run `make test`, or apt-get install postgresql")
+    return candidates[-1]
+
+
+def _account() -> str | None:
+    """Name the user to run as, or nothing when this process is no root."""
+    if os.geteuid() != 0:
+        return None
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ACCOUNTS if name in known)
+
+
+def _initialise(folder: Path, binaries: Path, account: str | None, password: str) -> Path:
+    data, password_file = folder / "postgresql", folder / "postgresql-password"
+    data.mkdir(mode=0o700)
+    password_file.touch(mode=0o600)
+    password_file.write_text(password)
+    if account:
+        folder.chmod(0o711)
+        for path in (data, password_file):
+            shutil.chown(path, account)
+    command = [binaries / "initdb", "-D", data, "-U", USER, f"--pwfile={password_file}", "--auth=scram-sha-256"]
+    command += ["--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
+    done = subprocess.run(command, user=account, cwd=data, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ServerDidNotStart(done.stderr)
+    return data
+
+
+def _start(
+    data: Path, log: Path, binaries: Path, account: str | None, password: str
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start on a free port; another process may take it first, so try a few."""
+    for _ in range(PORT_ATTEMPTS):
+        port = _free_port()
+        options = [f"-c{name}={value}" for name, value in (OPTIONS | {"port": str(port)}).items()]
+        with log.open("ab") as output:
+            server = subprocess.Popen(
+                [binaries / "postgres", "-D", data, *options],
+                user=account,
+                cwd=data,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # Out of the terminal's group: Ctrl-C reaches us, and we end the server after our connections.
+                process_group=0,
+                preexec_fn=_end_with_parent,
+            )
+        if _answers(server, port, password):
+            return server, port
+    raise ServerDidNotStart(log.read_text()[-2000:])
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to stop the server when the test run dies, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def _answers(server: subprocess.Popen[bytes], port: int, password: str) -> bool:
+    for _ in range(START_SECONDS * 10):
+        try:
+            psycopg.connect(f"postgresql://{USER}:{password}@127.0.0.1:{port}/postgres", connect_timeout=5).close()
+        except psycopg.OperationalError:
+            try:
+                server.wait(timeout=0.1)
+            except subprocess.TimeoutExpired:
+                continue
+            return False
+        return True
+    server.kill()
+    server.wait()
+    return False

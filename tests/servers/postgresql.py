@@ -78,7 +78,15 @@ def _initialise(folder: Path, binaries: Path, account: str | None, password: str
         folder.chmod(0o711)
         for path in (data, password_file):
             shutil.chown(path, account)
-    command = [binaries / "initdb", "-D", data, "-U", USER, f"--pwfile={password_file}", "--auth=scram-sha-256"]
+    command: list[str | Path] = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        USER,
+        f"--pwfile={password_file}",
+        "--auth=scram-sha-256",
+    ]
     command += ["--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"]
     done = subprocess.run(command, user=account, cwd=data, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -10,3 +10,9 @@ class CoreConfig(AppConfig):
     name = "facho.core"
     label = "core"
     verbose_name = _("Facho")
+
+    def ready(self) -> None:
+        """Register the checks, which may be imported only once the settings are loaded."""
+        from facho.core.checks import register_checks
+
+        register_checks()

@@ -42,12 +42,12 @@ class DataFolder:
         return self.path / "demo"
 
     def read_secret_key(self) -> str:
-        """Return the key for sessions and links, or nothing when it was not generated yet."""
-        return _read_lines(self.secret_key)[0] if self.secret_key.exists() else ""
+        """Return the key for sessions and links, or nothing when there is none to read."""
+        return next(iter(_read_lines(self.secret_key)), "")
 
     def read_encryption_keys(self) -> tuple[str, ...]:
         """Return the Fernet keys: the first encrypts, all of them decrypt."""
-        return _read_lines(self.encryption_keys) if self.encryption_keys.exists() else ()
+        return _read_lines(self.encryption_keys)
 
 
 def prepare(folder: DataFolder, *, mode: Mode) -> None:
@@ -64,7 +64,11 @@ def prepare(folder: DataFolder, *, mode: Mode) -> None:
 
 
 def _read_lines(path: Path) -> tuple[str, ...]:
-    return tuple(path.read_text().split()) or ("",)
+    """Read what can be read; settings may not fail to load, a system check names the missing key instead."""
+    try:
+        return tuple(path.read_text().split())
+    except (OSError, UnicodeDecodeError):
+        return ()
 
 
 def _write_once(path: Path, line: str) -> None:

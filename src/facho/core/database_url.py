@@ -22,12 +22,22 @@ def database_entry(url: str, *, data_dir: Path) -> dict[str, Any]:
     """Describe the database at `url`, or the SQLite file of the data folder when it is empty."""
     if not url:
         return _sqlite(data_dir / "facho.sqlite3")
+    try:
+        return _entry_of(url)
+    except BadDatabaseUrl:
+        raise
+    except ValueError:
+        # The parser's own words may repeat the password.
+        raise BadDatabaseUrl("DATABASE_URL has a host or port that cannot be read") from None
+
+
+def _entry_of(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
-    if parts.scheme == "sqlite":
+    if parts.scheme == "sqlite" and len(parts.path) > 1:
         return _sqlite(Path(unquote(parts.path.removeprefix("/"))))
-    if parts.scheme in ("postgres", "postgresql"):
+    if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
         return _postgresql(url)
-    raise BadDatabaseUrl("DATABASE_URL must begin with postgresql:// or sqlite:///")
+    raise BadDatabaseUrl("DATABASE_URL must look like postgresql://HOST/NAME or sqlite:///PATH")
 
 
 def _sqlite(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 PREFIX = "FACHO_"
 
@@ -37,16 +38,24 @@ class Problem:
     expects: str
 
 
+def _(text: str) -> str:
+    """Mark a text for translation; gettext itself would need the settings that are made from here."""
+    return text
+
+
 def _text(value: str) -> str:
     return value
 
 
 def _optional_path(value: str) -> Path | None:
-    return Path(value).expanduser() if value else None
+    return _path(value) if value else None
 
 
 def _path(value: str) -> Path:
-    return Path(value).expanduser()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:  # ~name of a user who does not exist
+        raise ValueError from error
 
 
 def _positive_int(value: str) -> int:
@@ -73,8 +82,17 @@ def _language(value: str) -> str:
     return value
 
 
+def _time_zone(value: str) -> str:
+    """Check the name here: Django would only raise while its settings load."""
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, OSError) as error:
+        raise ValueError from error
+    return value
+
+
 def _bind(value: str) -> str:
-    host, _, port = value.rpartition(":")
+    host, _separator, port = value.rpartition(":")
     if not host or not 0 <= int(port) <= 65_535:
         raise ValueError
     return value
@@ -87,19 +105,19 @@ def _log_level(value: str) -> str:
 
 
 SETTINGS = (
-    Setting("FACHO_MODE", Mode, Mode.EMBEDDED, "embedded or distributed"),
-    Setting("FACHO_DATA_DIR", _path, "facho-data", "a folder that this user may write"),
-    Setting("DATABASE_URL", _text, "", "postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH"),
+    Setting("FACHO_MODE", Mode, Mode.EMBEDDED, _("embedded or distributed")),
+    Setting("FACHO_DATA_DIR", _path, "facho-data", _("a folder that this user may write")),
+    Setting("DATABASE_URL", _text, "", _("postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH")),
     Setting("REDIS_URL", _text, "", "redis://HOST:PORT/NUMBER"),
-    Setting("FACHO_SECRET_KEY_FILE", _optional_path, "", "a file with one line"),
-    Setting("FACHO_ENCRYPTION_KEYS_FILE", _optional_path, "", "a file with one Fernet key a line"),
+    Setting("FACHO_SECRET_KEY_FILE", _optional_path, "", _("a file with one line")),
+    Setting("FACHO_ENCRYPTION_KEYS_FILE", _optional_path, "", _("a file with one Fernet key a line")),
     Setting("FACHO_BIND", _bind, "127.0.0.1:8000", "HOST:PORT"),
-    Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", "host names, separated by commas"),
-    Setting("FACHO_POLLERS", _positive_int, "10", "a whole number from 1"),
-    Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", "seconds, above 0 and below a day"),
-    Setting("FACHO_LANGUAGE", _language, "es", "es or en"),
-    Setting("FACHO_TIME_ZONE", _text, "UTC", "a time zone name such as America/Bogota"),
-    Setting("FACHO_LOG_LEVEL", _log_level, "INFO", "DEBUG, INFO, WARNING or ERROR"),
+    Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", _("host names, separated by commas")),
+    Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
+    Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
+    Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
+    Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
+    Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),
 )
 
 
@@ -109,13 +127,14 @@ class Environment:
 
     values: Mapping[str, Any]
     problems: tuple[Problem, ...]
+    unknown_names: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
 
 
 def read_environment(environ: Mapping[str, str]) -> Environment:
-    """Read every declared setting; an unknown FACHO_ name is a problem too, since it is usually a typing error."""
+    """Read every declared setting; keep unknown FACHO_ names too, since one is usually a typing error."""
     values: dict[str, Any] = {}
     problems: list[Problem] = []
     for setting in SETTINGS:
@@ -123,9 +142,11 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
             values[setting.name] = setting.read(environ.get(setting.name) or setting.default)
         except ValueError:
             values[setting.name] = setting.read(setting.default)
-            problems.append(Problem(setting.name, setting.expects))
-    known = {setting.name for setting in SETTINGS}
-    problems += [
-        Problem(name, "no such setting") for name in sorted(environ) if name.startswith(PREFIX) and name not in known
-    ]
-    return Environment(values, tuple(problems))
+            problems.append(problem_with(setting.name))
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in values)
+    return Environment(values, tuple(problems), tuple(unknown))
+
+
+def problem_with(name: str) -> Problem:
+    """Say what the setting `name` should have held."""
+    return next(Problem(name, setting.expects) for setting in SETTINGS if setting.name == name)

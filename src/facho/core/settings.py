@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.core.data_folder import DataFolder
 from facho.core.database_url import BadDatabaseUrl, database_entry
-from facho.core.env import Mode, Problem, read_environment
+from facho.core.env import Mode, problem_with, read_environment
 
 ENVIRONMENT = read_environment(os.environ)
 ENVIRONMENT_PROBLEMS = list(ENVIRONMENT.problems)
@@ -26,8 +26,8 @@ ALLOWED_HOSTS = list(ENVIRONMENT["FACHO_ALLOWED_HOSTS"])
 
 try:
     DATABASES = {"default": database_entry(ENVIRONMENT["DATABASE_URL"], data_dir=DATA_FOLDER.path)}
-except BadDatabaseUrl as error:
-    ENVIRONMENT_PROBLEMS.append(Problem("DATABASE_URL", str(error)))
+except BadDatabaseUrl:
+    ENVIRONMENT_PROBLEMS.append(problem_with("DATABASE_URL"))
     DATABASES = {"default": database_entry("", data_dir=DATA_FOLDER.path)}
 
 INSTALLED_APPS = [

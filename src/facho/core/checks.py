@@ -1,0 +1,122 @@
+"""System checks of the configuration: each has an id and a hint that says what to do."""
+
+import difflib
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register, run_checks
+from django.utils.translation import gettext as _
+
+from facho.core.data_folder import DataFolder
+from facho.core.env import SETTINGS, Mode
+
+TAG = "facho"
+
+
+def startup_errors() -> list[CheckMessage]:
+    """List what must be put right before the product may start."""
+    return [message for message in run_checks(tags=[TAG]) if message.is_serious()]
+
+
+def register_checks() -> None:
+    """Make the checks part of `manage.py check`, of `facho doctor` and of every start."""
+    for check in (check_environment, check_distributed_mode, check_secrets, check_secrecy):
+        register(check, TAG)
+
+
+def check_environment(**_options: Any) -> list[CheckMessage]:
+    """E001 for a value that cannot be read, W001 for a name that no setting has."""
+    return [
+        *(_unreadable(problem.name, problem.expects) for problem in settings.ENVIRONMENT_PROBLEMS),
+        *(_unknown(name) for name in settings.ENVIRONMENT.unknown_names),
+    ]
+
+
+def check_distributed_mode(**_options: Any) -> list[CheckMessage]:
+    """E002 and E003: what several machines share has to be named."""
+    return list(_missing_for_distributed()) if settings.FACHO_MODE is Mode.DISTRIBUTED else []
+
+
+def check_secrets(**_options: Any) -> list[CheckMessage]:
+    """E004 and E005: without its keys the product neither signs a session nor reads a community."""
+    folder: DataFolder = settings.DATA_FOLDER
+    messages: list[CheckMessage] = []
+    if not folder.read_secret_key():
+        messages.append(_no_key("facho.E004", _("There is no secret key in %(path)s."), folder.secret_key))
+    keys = folder.read_encryption_keys()
+    if not keys or not all(_is_fernet_key(key) for key in keys):
+        text = _("There is no valid encryption key in %(path)s.")
+        messages.append(_no_key("facho.E005", text, folder.encryption_keys))
+    return messages
+
+
+def check_secrecy(**_options: Any) -> list[CheckMessage]:
+    """W002: a key that others on this machine may read protects little."""
+    folder: DataFolder = settings.DATA_FOLDER
+    exposed = (path for path in (folder.secret_key, folder.encryption_keys) if _others_may_read(path))
+    return [
+        Warning(
+            _("Other users of this machine may read %(path)s.") % {"path": path},
+            hint=_("Run: chmod 600 %(path)s") % {"path": path},
+            id="facho.W002",
+        )
+        for path in exposed
+    ]
+
+
+def _unreadable(name: str, expects: str) -> CheckMessage:
+    return Error(
+        _("%(name)s has a value that cannot be used.") % {"name": name},
+        hint=_("Set it to %(expects)s, or unset it; docs/configuration.md tells more.") % {"expects": _(expects)},
+        id="facho.E001",
+    )
+
+
+def _unknown(name: str) -> CheckMessage:
+    similar = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], n=1)
+    hint = _("Did you mean %(name)s?") % {"name": similar[0]} if similar else _("docs/configuration.md lists them all.")
+    return Warning(_("There is no setting %(name)s.") % {"name": name}, hint=hint, id="facho.W001")
+
+
+def _missing_for_distributed() -> Iterator[CheckMessage]:
+    if "postgresql" not in settings.DATABASES["default"]["ENGINE"]:
+        yield Error(
+            _("The distributed mode needs a PostgreSQL database."),
+            hint=_("Set DATABASE_URL to postgresql://USER:PASSWORD@HOST:PORT/NAME, or FACHO_MODE to embedded."),
+            id="facho.E002",
+        )
+    if not settings.REDIS_URL:
+        yield Error(
+            _("The distributed mode needs Redis."),
+            hint=_("Set REDIS_URL to redis://HOST:PORT/NUMBER, or FACHO_MODE to embedded."),
+            id="facho.E003",
+        )
+
+
+def _no_key(check_id: str, text: str, path: Path) -> CheckMessage:
+    if settings.FACHO_MODE is Mode.DISTRIBUTED:
+        hint = _("Copy the same file to every machine; docs/configuration.md shows how to make one.")
+    elif path.exists():
+        hint = _("Restore the file from a backup: a new key cannot read what the old one wrote.")
+    else:
+        hint = _("Start `facho run` once: it generates what is missing.")
+    return Error(text % {"path": path}, hint=hint, id=check_id)
+
+
+def _is_fernet_key(key: str) -> bool:
+    try:
+        Fernet(key)
+    except ValueError:
+        return False
+    return True
+
+
+def _others_may_read(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    except OSError:
+        return False

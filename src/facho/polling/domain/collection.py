@@ -1,0 +1,54 @@
+"""What a run asks of a collector and what it gets back: the protocol between the two."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.task_type import QueryType
+
+
+class SendPermit(Protocol):
+    """The right to speak to one OLT."""
+
+    def check(self) -> None:
+        """Raise unless the right still holds; called in the same breath as every send."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectRequest:
+    """One node's question to its OLT."""
+
+    olt_id: int
+    vendor: str
+    query_type: QueryType
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a try ended without all its data, in words that hold no secret."""
+
+    kind: FailureKind
+    message: str
+
+
+def _save_nothing(now: datetime) -> None:
+    """Keep nothing: the run brought nothing worth storing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The outcome of one try. `save` writes the rows and is called inside the finishing transaction only."""
+
+    summary: Mapping[str, int | str] = field(default_factory=dict)
+    failure: Failure | None = None
+    save: Callable[[datetime], None] = _save_nothing
+
+
+class Collector(Protocol):
+    """Reads from one OLT; failures of the device are part of the answer, not exceptions."""
+
+    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+        """Read what is asked, sending only while the permit holds."""

@@ -1,0 +1,97 @@
+"""Decides which due nodes start now, on which poller, and why the others wait."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import groupby
+
+
+@dataclass(frozen=True, slots=True)
+class DueNode:
+    """A master node whose time has come, or whose run a person asked for."""
+
+    node_id: int
+    olt_id: int
+    due_at: datetime
+    interval_seconds: int
+    priority: int
+    rank: int
+    is_run_now: bool = False
+
+    def delay(self, now: datetime) -> timedelta:
+        """Return how late the node is; a node that is early is not late at all."""
+        return max(now - self.due_at, timedelta(0))
+
+    def is_delayed(self, now: datetime) -> bool:
+        """Tell whether it is late by more than its own interval, so that a whole slot was lost."""
+        return self.delay(now) > timedelta(seconds=self.interval_seconds)
+
+
+class WaitReason(StrEnum):
+    """Why a due node does not start."""
+
+    OLT_BUSY = "olt_busy"
+    NO_POLLER = "no_poller"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A node and the poller that takes it."""
+
+    node: DueNode
+    poller_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TickPlan:
+    """What one tick does: `start` in order of urgency, `waiting` with the reason of each."""
+
+    start: tuple[Assignment, ...]
+    waiting: tuple[tuple[DueNode, WaitReason], ...]
+
+
+def plan_tick(
+    due: Iterable[DueNode], *, free_pollers: Sequence[int], busy_olts: Collection[int], now: datetime
+) -> TickPlan:
+    """Give each free poller the most urgent OLT that is not busy, and start that OLT's first node."""
+    busy = set(busy_olts)
+    queues = _queues_by_olt(due, now)
+    heads = [queue[0] for queue in queues if queue[0].olt_id not in busy]
+    start = tuple(
+        Assignment(node, poller_id)
+        for node, poller_id in zip(order_between_olts(heads, now), free_pollers, strict=False)
+    )
+    started = {assignment.node.node_id for assignment in start}
+    busy.update(assignment.node.olt_id for assignment in start)
+    waiting = [node for queue in queues for node in queue if node.node_id not in started]
+    return TickPlan(start, tuple((node, _reason(node, busy)) for node in order_between_olts(waiting, now)))
+
+
+def order_within_olt(nodes: Iterable[DueNode], now: datetime) -> list[DueNode]:
+    """Sort one OLT's nodes: asked for, then starving, then discovery before the rest (decision D11)."""
+
+    def key(node: DueNode) -> tuple[bool, float, int, timedelta, int, int]:
+        starving = node.delay(now).total_seconds() / node.interval_seconds if node.is_delayed(now) else 0.0
+        return (not node.is_run_now, -starving, -node.rank, -node.delay(now), -node.priority, node.node_id)
+
+    return sorted(nodes, key=key)
+
+
+def order_between_olts(nodes: Iterable[DueNode], now: datetime) -> list[DueNode]:
+    """Sort nodes of several OLTs: asked for, then delayed, then larger delay, then larger priority."""
+
+    def key(node: DueNode) -> tuple[bool, bool, timedelta, int, int]:
+        return (not node.is_run_now, not node.is_delayed(now), -node.delay(now), -node.priority, node.node_id)
+
+    return sorted(nodes, key=key)
+
+
+def _queues_by_olt(due: Iterable[DueNode], now: datetime) -> list[list[DueNode]]:
+    unique = {node.node_id: node for node in due}.values()
+    by_olt = groupby(sorted(unique, key=lambda node: node.olt_id), key=lambda node: node.olt_id)
+    return [order_within_olt(nodes, now) for _, nodes in by_olt]
+
+
+def _reason(node: DueNode, busy_olts: Collection[int]) -> WaitReason:
+    return WaitReason.OLT_BUSY if node.olt_id in busy_olts else WaitReason.NO_POLLER

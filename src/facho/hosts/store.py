@@ -1,0 +1,69 @@
+"""Reads what is needed to speak to an OLT, and records how it answered."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F
+
+from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
+from facho.polling.domain.collection import Failure
+from facho.polling.domain.failure import FailureKind
+from facho.polling.snmp.session import Limits
+from facho.polling.snmp.target import Community, Target
+from facho.polling.snmp.target import SnmpVersion as WireVersion
+
+_WIRE_VERSIONS = {SnmpVersion.V1: WireVersion.V1, SnmpVersion.V2C: WireVersion.V2C, SnmpVersion.V3: WireVersion.V3}
+
+# These say that the device, or the way to it, is silent; other failures are answers of a kind.
+_SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What an OLT says of itself, and what the vendor definitions make of it."""
+
+    sys_name: str
+    sys_descr: str
+    sys_object_id: str
+    vendor: str
+    brand: str
+    model: str
+
+
+def load_target(olt_id: int, *, definition_in_flight: int) -> tuple[Target, Limits]:
+    """Return whom to ask and how much at a time; the operator's limits win over the definition's."""
+    olt = Olt.objects.get(id=olt_id)
+    target = Target(
+        address=olt.address,
+        credential=Community(olt.community.reveal().encode()),
+        version=_WIRE_VERSIONS[SnmpVersion(olt.snmp_version)],
+        port=olt.port,
+    )
+    return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
+
+
+def save_answer(olt_id: int, failure: Failure | None, now: datetime) -> None:
+    """Record the outcome of an operation: success resets the failure counter, failure raises it."""
+    olt = Olt.objects.filter(id=olt_id)
+    if failure is None:
+        olt.update(reachability=Reachability.UP, consecutive_failures=0, last_answer_at=now, last_error="")
+    elif failure.kind in _SILENCE:
+        olt.update(
+            reachability=Reachability.DOWN,
+            consecutive_failures=F("consecutive_failures") + 1,
+            last_error=failure.message[:300],
+        )
+    elif failure.kind is not FailureKind.CANCELLED:
+        olt.update(consecutive_failures=F("consecutive_failures") + 1, last_error=failure.message[:300])
+
+
+def save_identity(olt_id: int, identity: Identity) -> None:
+    """Record what the OLT is; a vendor that the operator chose stays."""
+    olt = Olt.objects.get(id=olt_id)
+    olt.sys_name, olt.sys_descr = identity.sys_name[:255], identity.sys_descr[:255]
+    olt.sys_object_id = identity.sys_object_id[:255]
+    olt.vendor = olt.vendor or identity.vendor
+    if identity.model:
+        brand, _ = Brand.objects.get_or_create(name=identity.brand)
+        olt.model, _ = OltModel.objects.get_or_create(brand=brand, name=identity.model[:80])
+    olt.save(update_fields=["sys_name", "sys_descr", "sys_object_id", "vendor", "model", "updated_at"])

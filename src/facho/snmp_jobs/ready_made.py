@@ -1,0 +1,72 @@
+"""Applies a vendor definition's ready-made jobs to an OLT: jobs once, nodes for each OLT."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from facho.hosts.models import Brand, Olt
+from facho.polling.domain.slots import first_offset, next_slot_after
+from facho.polling.vendors.definition import Definition, Job
+from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
+
+
+@transaction.atomic
+def apply_ready_made_jobs(olt: Olt, *, now: datetime) -> int:
+    """Give the OLT a node for each job of its vendor that it lacks; returns how many were added."""
+    definition = load_definitions().get(olt.vendor)
+    if definition is None:
+        return 0
+    workflow, _ = Workflow.objects.get_or_create(olt=olt)
+    nodes: dict[str, WorkflowNode] = {}
+    added = 0
+    # Masters first: a chained node points at its master's node.
+    for job in sorted(definition.jobs, key=lambda job: job.chain_of is not None):
+        nodes[job.slug], is_new = _node(workflow, _job_row(definition, job), nodes.get(job.chain_of or ""), now)
+        added += is_new
+    return added
+
+
+def schedule_first_run(node: WorkflowNode, now: datetime) -> None:
+    """Put a master that was just enabled on its grid; many enabled together are spread."""
+    node.offset_seconds = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
+    node.next_run_at = next_slot_after(now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds)
+    node.save(update_fields=["offset_seconds", "next_run_at"])
+
+
+def _job_row(definition: Definition, job: Job) -> SnmpJob:
+    brand, _ = Brand.objects.get_or_create(name=definition.brand)
+    master = SnmpJob.objects.filter(vendor=definition.key, slug=job.chain_of).first() if job.chain_of else None
+    row, is_new = SnmpJob.objects.get_or_create(
+        vendor=definition.key,
+        slug=job.slug,
+        defaults={
+            "name": job.name,
+            "brand": brand,
+            "query_type": job.query_type.value,
+            "interval_seconds": job.interval_seconds,
+            "master_job": master,
+            **({} if job.priority is None else {"priority": job.priority}),
+        },
+    )
+    if is_new:
+        SnmpJobOid.objects.bulk_create(
+            SnmpJobOid(job=row, position=position, column_key=key) for position, key in enumerate(job.columns)
+        )
+    return row
+
+
+def _node(workflow: Workflow, job: SnmpJob, master: WorkflowNode | None, now: datetime) -> tuple[WorkflowNode, bool]:
+    node, is_new = WorkflowNode.objects.get_or_create(
+        workflow=workflow,
+        job=job,
+        defaults={
+            "interval_seconds": job.interval_seconds,
+            "priority": job.priority,
+            "is_chain_node": master is not None,
+            "master_node": master,
+        },
+    )
+    if is_new and master is None:
+        schedule_first_run(node, now)
+    return node, is_new

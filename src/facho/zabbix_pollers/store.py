@@ -1,0 +1,145 @@
+"""Reads and writes pollers, claims for them, and the leader's lease."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from facho.executions import store as executions
+from facho.executions.models import Execution, Origin
+from facho.executions.runner import Finished
+from facho.executions.store import Claimed, ClaimRequest
+from facho.polling.domain.execution_state import ACTIVE
+from facho.polling.domain.planning import Assignment
+from facho.snmp_jobs import store as snmp_jobs
+from facho.snmp_jobs.store import Schedule
+from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
+
+LEADER = "scheduler"
+
+
+@transaction.atomic
+def save_poller_count(count: int) -> None:
+    """Have exactly the pollers 0 to count - 1; one that is still busy is removed when it is done."""
+    Poller.objects.bulk_create([Poller(poller_id=number) for number in range(count)], ignore_conflicts=True)
+    Poller.objects.filter(poller_id__gte=count, status=PollerStatus.FREE).delete()
+
+
+def load_free_pollers(count: int) -> list[int]:
+    """Return the numbers of the free pollers among the first `count`, lowest first."""
+    free = Poller.objects.filter(status=PollerStatus.FREE, poller_id__lt=count).order_by("poller_id")
+    return list(free.values_list("poller_id", flat=True))
+
+
+@transaction.atomic
+def claim_assignments(assignments: Sequence[Assignment], *, now: datetime) -> list[Claimed]:
+    """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing."""
+    schedules = {s.node_id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
+    requests = [_request(a, schedules[a.node.node_id]) for a in assignments if a.node.node_id in schedules]
+    claimed = executions.claim(requests, now=now)
+    started = {claim.request.node_id for claim in claimed}
+    served = _slots_with_a_run([r for r in requests if r.node_id not in started])
+    snmp_jobs.save_claimed([s for s in schedules.values() if s.node_id in started | served])
+    for claim in claimed:
+        _occupy(claim, delayed=_was_delayed(claim, assignments, now), now=now)
+    return claimed
+
+
+def release_poller(finished: Finished, now: datetime) -> None:
+    """Give the poller to the next chain member, or free it after the last one (a finishing step)."""
+    pollers = Poller.objects.filter(current_execution_id=finished.run.execution_id)
+    if finished.following is not None:
+        pollers.update(current_execution_id=finished.following.execution_id, current_node_id=finished.following.node_id)
+        return
+    for poller in pollers:
+        _free(poller, now)
+
+
+def save_node_ended(finished: Finished, now: datetime) -> None:
+    """Move the node's schedule on (a finishing step)."""
+    if finished.run.node_id is not None:
+        snmp_jobs.save_ended(finished.run.node_id, now)
+
+
+@transaction.atomic
+def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime) -> int:
+    """Interrupt executions whose holder is gone, and free every poller that points at nothing active."""
+    ended = executions.interrupt(execution_ids, reason=reason, now=now)
+    active = Execution.objects.filter(status__in=ACTIVE).values("id")
+    for poller in Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active):
+        _free(poller, now)
+    return ended
+
+
+@transaction.atomic
+def renew_leadership(owner: str, *, now: datetime) -> bool:
+    """Raise the leader's counter if `owner` leads, or take an empty seat."""
+    mine = LeaderLease.objects.filter(name=LEADER, owner=owner)
+    if mine.update(counter=F("counter") + 1, renewed_at=now):
+        return True
+    _, created = LeaderLease.objects.get_or_create(
+        name=LEADER, defaults={"owner": owner, "counter": 1, "renewed_at": now}
+    )
+    return created
+
+
+def load_leader_counter() -> tuple[str, int]:
+    """Return who leads and the counter of the lease; empty when nobody ever did."""
+    row = LeaderLease.objects.filter(name=LEADER).values_list("owner", "counter").first()
+    return row or ("", 0)
+
+
+def take_leadership(owner: str, *, former: str, counter: int, now: datetime) -> bool:
+    """Replace a leader whose counter stood still; conditional, so that one of several takers wins."""
+    dead = LeaderLease.objects.filter(name=LEADER, owner=former, counter=counter)
+    return bool(dead.update(owner=owner, counter=counter + 1, renewed_at=now))
+
+
+def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
+    return ClaimRequest(
+        olt_id=assignment.node.olt_id,
+        task_type=schedule.task_type,
+        origin=Origin.SCHEDULE if schedule.slot_at else Origin.MANUAL,
+        node_id=assignment.node.node_id,
+        poller_id=assignment.poller_id,
+        slot_at=schedule.slot_at,
+    )
+
+
+def _slots_with_a_run(refused: Sequence[ClaimRequest]) -> set[int]:
+    """Find the nodes whose slot already had its run: after a clock set back, they go on to the next slot."""
+    return {
+        request.node_id
+        for request in refused
+        if request.node_id is not None
+        and request.slot_at is not None
+        and Execution.objects.filter(node_id=request.node_id, slot_at=request.slot_at).exists()
+    }
+
+
+def _occupy(claim: Claimed, *, delayed: bool, now: datetime) -> None:
+    Poller.objects.filter(poller_id__in=[claim.request.poller_id]).update(
+        status=PollerStatus.BUSY,
+        current_node_id=claim.request.node_id,
+        current_execution_id=claim.execution_id,
+        busy_since=now,
+        tasks_delayed=F("tasks_delayed") + int(delayed),
+    )
+
+
+def _was_delayed(claim: Claimed, assignments: Sequence[Assignment], now: datetime) -> bool:
+    return any(a.node.node_id == claim.request.node_id and a.node.is_delayed(now) for a in assignments)
+
+
+def _free(poller: Poller, now: datetime) -> None:
+    busy_seconds = max((now - poller.busy_since).total_seconds(), 0.0) if poller.busy_since else 0.0
+    Poller.objects.filter(pk=poller.pk).update(
+        status=PollerStatus.FREE,
+        current_node_id=None,
+        current_execution_id=None,
+        busy_since=None,
+        busy_time=F("busy_time") + busy_seconds,
+        total_time=(now - poller.created_at).total_seconds(),
+        tasks_completed=F("tasks_completed") + 1,
+    )

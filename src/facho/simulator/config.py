@@ -1,0 +1,52 @@
+"""What a simulation is to look like, checked before anything is started."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from facho.simulator.faults import NO_FAULTS, Faults
+from facho.simulator.life import NATURAL, Life
+
+MIXED = "mixed"
+MAX_UDP_PAYLOAD_BYTES = 65_507
+# What every SNMP agent has to manage.
+MIN_MESSAGE_BYTES = 484
+MAX_PORT = 65_535
+
+
+class ConfigError(ValueError):
+    """The simulation cannot be what was asked for; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatorConfig:
+    """A fleet of simulated OLTs. `vendor` is a definition's key, the unique beginning of one, or `mixed`."""
+
+    vendor: str = MIXED
+    olts: int = 1
+    onus: int = 64
+    host: str = "127.0.0.1"
+    port: int = 0
+    latency_ms: float = 0.0
+    loss: float = 0.0
+    seed: int = 1
+    community: str = "public"
+    name_prefix: str = "olt"
+    # Seconds of world time that pass in a real second.
+    speed: float = 1.0
+    life: Life = NATURAL
+    faults: Faults = NO_FAULTS
+    max_message_bytes: int = MAX_UDP_PAYLOAD_BYTES
+    # The moment at which world time is 0; now, unless given.
+    started_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.olts < 1 or self.onus < 0:
+            raise ConfigError("a simulation needs at least one OLT and no negative number of ONUs")
+        if not 0 <= self.loss <= 1:
+            raise ConfigError(f"loss is a share between 0 and 1, not {self.loss}")
+        if self.latency_ms < 0 or self.speed <= 0:
+            raise ConfigError("latency must not be negative and speed must be above 0")
+        if not 0 <= self.port <= MAX_PORT or (self.port and self.port + self.olts - 1 > MAX_PORT):
+            raise ConfigError(f"{self.olts} OLTs do not fit on ports from {self.port} to {MAX_PORT}")
+        if not MIN_MESSAGE_BYTES <= self.max_message_bytes <= MAX_UDP_PAYLOAD_BYTES:
+            raise ConfigError(f"an agent's messages have between {MIN_MESSAGE_BYTES} and {MAX_UDP_PAYLOAD_BYTES} bytes")

@@ -1,0 +1,190 @@
+"""What an agent can be asked, in lexicographic order, as columns over shared rows with every cell encoded once.
+
+A cell is encoded when it is first asked for and kept until its row changes; columns of a table share one index list.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from facho.polling.snmp.ber import Oid, Value, encode_varbind
+
+Owner = TypeVar("Owner")
+Typed = tuple[int, Value]
+
+# Stands for a cell that the row does not have; no varbind is encoded to nothing.
+ABSENT = b""
+
+
+class ColumnKind(StrEnum):
+    """What makes a column's cells change, and what reading them costs the OLT."""
+
+    FIXED = "fixed"  # only with its row
+    DRIFTING = "drifting"  # with time
+    LIVE = "live"  # with time, and the OLT has to ask the ONU
+    COUNTER64 = "counter64"  # with time, and SNMP v1 cannot see it
+
+
+class Rows(Generic[Owner]):
+    """The sorted rows of one or more columns; each row belongs to an ONU, a port or a scalar."""
+
+    def __init__(self, index_of: Callable[[Owner], Oid], owners: Iterable[Owner]) -> None:
+        self._index_of = index_of
+        pairs = sorted(((index_of(owner), owner) for owner in owners), key=lambda pair: pair[0])
+        self.indexes: list[Oid] = [index for index, _ in pairs]
+        self.owners: list[Owner] = [owner for _, owner in pairs]
+        self.columns: list[Column[Owner]] = []
+
+    def insert(self, owner: Owner) -> None:
+        """Add a row; its neighbours stay encoded."""
+        index = self._index_of(owner)
+        at = bisect_left(self.indexes, index)
+        self.indexes.insert(at, index)
+        self.owners.insert(at, owner)
+        for column in self.columns:
+            column.cells.insert(at, None)
+
+    def remove(self, owner: Owner) -> None:
+        at = self._find(owner)
+        del self.indexes[at], self.owners[at]
+        for column in self.columns:
+            del column.cells[at]
+
+    def forget(self, owner: Owner) -> None:
+        """Encode the cells of this row again when they are next asked for."""
+        at = self._find(owner)
+        for column in self.columns:
+            column.cells[at] = None
+
+    def _find(self, owner: Owner) -> int:
+        return bisect_left(self.indexes, self._index_of(owner))
+
+
+class Column(Generic[Owner]):
+    """One column: its OID prefix, how a cell gets its value, and the cells encoded so far."""
+
+    def __init__(
+        self, prefix: Oid, rows: Rows[Owner], read: Callable[[Owner], Typed | None], kind: ColumnKind = ColumnKind.FIXED
+    ) -> None:
+        self.prefix = prefix
+        self.rows = rows
+        self.kind = kind
+        self.cells: list[bytes | None] = [None] * len(rows.indexes)
+        self._read = read
+        rows.columns.append(self)
+
+    def forget_all(self) -> None:
+        self.cells = [None] * len(self.cells)
+
+    def slice(self, start: int, stop: int) -> list[bytes]:
+        """Return the encoded cells of some rows; absent ones are empty."""
+        cells = self.cells[start:stop]
+        if None in cells:
+            for at in range(start, start + len(cells)):
+                if self.cells[at] is None:
+                    self.cells[at] = self._encode(at)
+            cells = self.cells[start:stop]
+        return cells  # type: ignore[return-value]  # no cell is None any more
+
+    def _encode(self, at: int) -> bytes:
+        typed = self._read(self.rows.owners[at])
+        if typed is None:
+            return ABSENT
+        return encode_varbind((self.prefix + self.rows.indexes[at], *typed))
+
+
+class Position(NamedTuple):
+    """A cell of the view: which column, which row."""
+
+    column: int
+    row: int
+
+
+class MibView:
+    """All columns of one agent, in order. No prefix may lie inside another one."""
+
+    def __init__(self, columns: Sequence[Column[Any]]) -> None:
+        self.columns = sorted(columns, key=lambda column: column.prefix)
+        self._prefixes = [column.prefix for column in self.columns]
+        self._drifting = [column for column in self.columns if column.kind is not ColumnKind.FIXED]
+        for before, after in zip(self._prefixes, self._prefixes[1:], strict=False):
+            if after[: len(before)] == before:
+                raise ValueError(f"column {after} lies inside column {before}")
+
+    def without_counter64(self) -> "MibView":
+        """The same cells as an SNMP v1 manager may see them."""
+        return MibView([column for column in self.columns if column.kind is not ColumnKind.COUNTER64])
+
+    def forget_drifting(self) -> None:
+        """Encode anew whatever changes by itself with time."""
+        for column in self._drifting:
+            column.forget_all()
+
+    def column_of(self, oid: Oid) -> int | None:
+        """Return which column an OID lies in, None when it lies in no column."""
+        at = bisect_right(self._prefixes, oid) - 1
+        if at < 0 or oid[: len(self._prefixes[at])] != self._prefixes[at]:
+            return None
+        return at
+
+    def get(self, oid: Oid) -> tuple[Position, bytes] | None:
+        """Return exactly this cell, None when there is no such instance."""
+        at = self.column_of(oid)
+        if at is None:
+            return None
+        column = self.columns[at]
+        suffix = oid[len(column.prefix) :]
+        row = bisect_left(column.rows.indexes, suffix)
+        if row == len(column.rows.indexes) or column.rows.indexes[row] != suffix:
+            return None
+        (cell,) = column.slice(row, row + 1)
+        return (Position(at, row), cell) if cell else None
+
+    def after(self, oid: Oid) -> Position:
+        """Return the first place behind an OID; it may be a column's end and the cell may be absent."""
+        at = bisect_right(self._prefixes, oid) - 1
+        if at < 0:
+            return Position(0, 0)
+        prefix = self._prefixes[at]
+        if oid[: len(prefix)] != prefix:
+            return Position(at + 1, 0)
+        return Position(at, bisect_right(self.columns[at].rows.indexes, oid[len(prefix) :]))
+
+    def oid_at(self, position: Position) -> Oid:
+        column = self.columns[position.column]
+        return column.prefix + column.rows.indexes[position.row]
+
+    def run(self, start: Position, count: int) -> "Run":
+        """Collect up to `count` cells from a place on, in order, skipping absent ones."""
+        run = Run([], [])
+        number, row = start
+        while count > 0 and number < len(self.columns):
+            column = self.columns[number]
+            cells = column.slice(row, row + count)
+            count -= run.add(number, row, cells)
+            row += len(cells)
+            if row >= len(column.cells):
+                number, row = number + 1, 0
+        return run
+
+
+class Run(NamedTuple):
+    """Consecutive cells and where they came from, as (column, first row, row behind the last)."""
+
+    cells: list[bytes]
+    spans: list[tuple[int, int, int]]
+
+    def add(self, column: int, row: int, cells: list[bytes]) -> int:
+        """Append the cells that are not absent and return how many."""
+        before = len(self.cells)
+        if not cells:
+            return 0
+        if ABSENT not in cells:
+            self.cells.extend(cells)
+            self.spans.append((column, row, row + len(cells)))
+        else:
+            present = [at for at, cell in enumerate(cells) if cell]
+            self.cells.extend(cells[at] for at in present)
+            self.spans.extend((column, row + at, row + at + 1) for at in present)
+        return len(self.cells) - before

@@ -1,0 +1,54 @@
+"""How a family counts frames, slots, ports and ONUs, read from its indexes, and a chassis that counts that way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.vocabulary import Scope
+from facho.simulator.shape import Shape, plan_size
+
+# A family that shows no ONUs leaves the numbers to us.
+FREE_CHOICE = range(128)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """The values that fit every ONU and PON index of a family; only 0 for a part that it does not have."""
+
+    frame: range
+    slot: range
+    port: range
+    onu: range
+
+
+def numbering_of(definition: Definition) -> Numbering:
+    """Find the numbers that all ONU and PON indexes of a family can carry."""
+    indexes = [index for index in definition.indexes.values() if index.scope in (Scope.ONU, Scope.PON)]
+    return Numbering(*(_shared_values(indexes, name) for name in Place._fields))
+
+
+def _shared_values(indexes: Sequence[Index], name: str) -> range:
+    if not indexes:
+        return FREE_CHOICE
+    ranges = [index.fields[name].values for index in indexes if name in index.fields]
+    if not ranges:
+        return range(1)
+    return range(max(values.start for values in ranges), min(values.stop for values in ranges))
+
+
+def shape_for(definition: Definition, onus: int) -> Shape:
+    """Choose a chassis of this family with room for so many ONUs; people count slots from 1 where 0 is free to use."""
+    numbers = numbering_of(definition)
+    cards, ports_per_card, used = plan_size(onus)
+    if len(numbers.slot) == 1:
+        cards, ports_per_card = 1, cards * ports_per_card
+    return Shape(
+        cards=cards,
+        ports_per_card=min(ports_per_card, len(numbers.port)),
+        used_ports=used,
+        frame=numbers.frame.start,
+        first_slot=max(numbers.slot.start, min(1, len(numbers.slot) - 1)),
+        first_port=numbers.port.start,
+        first_onu=numbers.onu.start,
+    )

@@ -1,0 +1,30 @@
+"""What one simulated ONU is and where it hangs; plain state, changed only by its world."""
+
+from dataclasses import dataclass
+
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.vocabulary import DownCause, RunState
+
+
+@dataclass(slots=True)
+class Onu:
+    """One customer device; times are seconds of world time and may be negative (before the start)."""
+
+    serial: str
+    description: str
+    model: str
+    place: Place
+    distance_m: int
+    rx_dbm: float
+    tx_dbm: float
+    temperature_c: float
+    salt: int
+    fade_db_per_day: float = 0.0
+    state: RunState = RunState.ONLINE
+    last_down_cause: DownCause | None = None
+    last_up_at: float | None = None
+    last_down_at: float | None = None
+
+    @property
+    def is_online(self) -> bool:
+        return self.state is RunState.ONLINE

@@ -1,0 +1,144 @@
+"""Makes an OLT of a family out of its vendor definition: its identity and every column it can be asked for.
+
+Nothing here knows a brand: what is sent is what the definition can encode.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from facho.polling.snmp.ber import Tag
+from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, Oid
+from facho.polling.vendors.column import Column as VendorColumn
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.vocabulary import Cost, Scope
+from facho.simulator.identity import Identity
+from facho.simulator.mib import Column, ColumnKind, MibView, Rows, Typed
+from facho.simulator.onu import Onu
+from facho.simulator.readings import Candidates, Moment, plain_reading, port_reading
+from facho.simulator.world import OltWorld, PonPort
+
+Owner = TypeVar("Owner")
+
+SCALAR_INDEX: Oid = (0,)
+
+
+class Personality:
+    """The MIB of one world as a family shows it; follows the world's changes row by row."""
+
+    def __init__(
+        self, world: OltWorld, definition: Definition, identity: Identity, moment: Moment, *, standard: Definition
+    ) -> None:
+        self._world = world
+        self._moment = moment
+        self._onu_rows: dict[str, Rows[Onu]] = {}
+        self._port_rows: dict[str, Rows[PonPort]] = {}
+        self._board_rows: dict[str, Rows[Place]] = {}
+        self._scalar_rows: Rows[OltWorld] = Rows(lambda _: SCALAR_INDEX, [world])
+        self._interface_index = _interface_index(definition, list(world.ports))
+        columns = {column.prefix: column for column in self._system_columns(identity)}
+        for vendor_column in (*definition.columns.values(), *standard.columns_of(Scope.INTERFACE)):
+            if vendor_column.oid not in columns and vendor_column.index.scope is not Scope.AUTOFIND:
+                columns[vendor_column.oid] = self._build(vendor_column)
+        self.view = MibView(list(columns.values()))
+        world.listeners.append(self)
+
+    def refresh_uptime(self) -> None:
+        """Encode sysUpTime anew: it is the one value that is different at every question."""
+        self._scalar_rows.forget(self._world)
+
+    def onu_changed(self, onu: Onu) -> None:
+        for rows in self._onu_rows.values():
+            rows.forget(onu)
+
+    def onu_added(self, onu: Onu) -> None:
+        for rows in self._onu_rows.values():
+            rows.insert(onu)
+
+    def onu_removed(self, onu: Onu) -> None:
+        for rows in self._onu_rows.values():
+            rows.remove(onu)
+
+    def port_changed(self, port: PonPort) -> None:
+        for rows in self._port_rows.values():
+            rows.forget(port)
+
+    def _system_columns(self, identity: Identity) -> list[Column[OltWorld]]:
+        values: dict[Oid, Callable[[OltWorld], Typed]] = {
+            SYS_DESCR: lambda _: (Tag.OCTET_STRING, identity.description.encode()),
+            SYS_OBJECT_ID: lambda _: (Tag.OBJECT_IDENTIFIER, identity.object_id),
+            SYS_UP_TIME: lambda world: (Tag.TIMETICKS, self._moment.uptime_ticks),
+            SYS_NAME: lambda world: (Tag.OCTET_STRING, world.name.encode()),
+        }
+        return [Column(oid[:-1], self._scalar_rows, read) for oid, read in values.items()]
+
+    def _build(self, column: VendorColumn) -> Column[Any]:
+        scope = column.index.scope
+        if scope is Scope.ONU:
+            return self._onu_column(column)
+        if scope in (Scope.PON, Scope.INTERFACE):
+            return self._port_column(column)
+        if scope is Scope.BOARD:
+            return self._board_column(column)
+        return Column(column.oid, self._scalar_rows, self._reading(column, None, lambda _: 0), _kind(column))
+
+    def _onu_column(self, column: VendorColumn) -> Column[Onu]:
+        index = column.index
+        rows = self._onu_rows.get(index.name)
+        if rows is None:
+            rows = self._onu_rows[index.name] = Rows(lambda onu: index.encode(onu.place), self._world.onus)
+        read = self._reading(column, self._moment.onu_reading(column.key), lambda onu: onu.salt)
+        return Column(column.oid, rows, read, _kind(column))
+
+    def _port_column(self, column: VendorColumn) -> Column[PonPort]:
+        index = column.index
+        encode = self._interface_index if index.scope is Scope.INTERFACE else index.encode
+        rows = self._port_rows.get(index.name)
+        if rows is None:
+            rows = self._port_rows[index.name] = Rows(lambda port: encode(port.place), self._world.ports.values())
+        read = self._reading(column, port_reading(column.key), lambda port: hash(port.place) & 0xFFFF)
+        return Column(column.oid, rows, read, _kind(column))
+
+    def _board_column(self, column: VendorColumn) -> Column[Place]:
+        index = column.index
+        rows = self._board_rows.get(index.name)
+        if rows is None:
+            rows = self._board_rows[index.name] = Rows(index.encode, self._world.shape.boards)
+        return Column(column.oid, rows, self._reading(column, None, lambda place: place.slot), _kind(column))
+
+    def _reading(
+        self, column: VendorColumn, known: Callable[[Owner], Candidates] | None, salt_of: Callable[[Owner], int]
+    ) -> Callable[[Owner], Typed | None]:
+        def read(owner: Owner) -> Typed | None:
+            if known is not None:
+                return encode_first(column, known(owner))
+            return encode_first(column, plain_reading(column, salt=salt_of(owner), at=self._world.now))
+
+        return read
+
+
+def encode_first(column: VendorColumn, candidates: Candidates) -> Typed | None:
+    """Encode the first candidate that the column can carry; None when it can carry none of them."""
+    for candidate in candidates:
+        try:
+            return column.encode(candidate)
+        except ValueError:
+            continue
+    return None
+
+
+def _kind(column: VendorColumn) -> ColumnKind:
+    if column.rule.tag is Tag.COUNTER64:
+        return ColumnKind.COUNTER64
+    if column.cost is Cost.LIVE:
+        return ColumnKind.LIVE
+    return ColumnKind.DRIFTING if column.cost is Cost.COUNTER else ColumnKind.FIXED
+
+
+def _interface_index(definition: Definition, places: list[Place]) -> Callable[[Place], Oid]:
+    """Number interfaces as the family numbers its PON ports, and one after the other where it has no such number."""
+    for index in definition.indexes.values():
+        if index.scope is Scope.PON and index.length == 1:
+            return index.encode
+    numbers = {place: (number,) for number, place in enumerate(places, start=1)}
+    return lambda place: numbers[place]

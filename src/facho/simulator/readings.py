@@ -1,0 +1,172 @@
+"""What a simulated OLT says for each key of a definition; several candidates, because brands know different words."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.values import Typed
+from facho.polling.vendors.vocabulary import (
+    AdminState,
+    ConfigState,
+    Cost,
+    DownCause,
+    LinkState,
+    MatchState,
+    PhaseState,
+    RunState,
+    Unit,
+)
+from facho.simulator.onu import Onu
+from facho.simulator.optics import DRIFT_STEP_SECONDS, Optics, drift_step, read_optics
+from facho.simulator.world import OltWorld, PonPort
+
+# In order of preference; the first that the column can carry is sent, and nothing when it can carry none.
+Candidates = tuple[Typed | None, ...]
+NO_VALUE: Candidates = (None,)
+OnuReading = Callable[[Onu], Candidates]
+PortReading = Callable[[PonPort], Candidates]
+
+UP_BEFORE_SECONDS = 12 * 86_400
+COUNTED_BEFORE_SECONDS = 30 * 86_400
+TYPICAL: Mapping[Unit | None, float] = MappingProxyType(
+    {
+        Unit.DBM: 3.0,
+        Unit.CELSIUS: 42.0,
+        Unit.VOLT: 3.3,
+        Unit.MILLIAMPERE: 14.0,
+        Unit.PERCENT: 23,
+        Unit.METRE: 1_000,
+        Unit.KILOBIT_PER_SECOND: 2_488_000,
+        Unit.MEGABIT_PER_SECOND: 2_488,
+    }
+)
+# Interface type of a GPON port in IANA's list.
+GPON_INTERFACE_TYPE = 250
+
+
+class Moment:
+    """Turns world seconds into what devices tell: calendar times and readings of now."""
+
+    def __init__(self, world: OltWorld, epoch: datetime) -> None:
+        self._world = world
+        self._epoch = epoch
+
+    @property
+    def uptime_ticks(self) -> int:
+        return int((UP_BEFORE_SECONDS + self._world.now) * 100) & 0xFFFF_FFFF
+
+    def onu_reading(self, key: str) -> OnuReading | None:
+        """Return how to read a key such as `onu.rx_power`, None for a key that no simulated ONU has."""
+        name = key.removeprefix("onu.")
+        if name in OPTICAL:
+            return lambda onu: self._optical(onu, OPTICAL[name])
+        if name in TIMES:
+            return lambda onu: self._time(TIMES[name](onu))
+        return ONU.get(name)
+
+    def _optical(self, onu: Onu, pick: Callable[[Optics], float]) -> Candidates:
+        return (pick(read_optics(onu, at=self._world.now)),) if onu.is_online else NO_VALUE
+
+    def _time(self, at: float | None) -> Candidates:
+        return NO_VALUE if at is None else ((self._epoch + timedelta(seconds=at)).replace(microsecond=0),)
+
+
+def port_reading(key: str) -> PortReading | None:
+    """Return how to read a key such as `pon.onu_count` or `if.name`, None for a key that no simulated port has."""
+    return PORT.get(key)
+
+
+def plain_reading(column: Column, *, salt: int, at: float) -> Candidates:
+    """Return something believable for a column that the world has no idea of."""
+    if column.rule.words:
+        return tuple(column.rule.words.values())
+    if column.cost is Cost.COUNTER:
+        return (int((COUNTED_BEFORE_SECONDS + drift_step(at) * DRIFT_STEP_SECONDS) * (salt % 997 + 3)),)
+    if column.rule.decoder.is_numeric:
+        return (TYPICAL.get(column.unit, 1), None)
+    return (None, "")
+
+
+def port_name(port: PonPort) -> str:
+    place = port.place
+    return f"GPON {place.frame}/{place.slot}/{place.port}"
+
+
+def _phase(onu: Onu) -> Candidates:
+    if onu.is_online:
+        return (PhaseState.WORKING,)
+    if onu.last_down_cause is DownCause.DYING_GASP:
+        return (PhaseState.DYING_GASP, PhaseState.OFFLINE)
+    return (PhaseState.LOS, PhaseState.OFFLINE)
+
+
+def _down_cause(onu: Onu) -> Candidates:
+    if onu.last_down_cause is None:
+        return (None, DownCause.UNKNOWN)
+    if onu.last_down_cause is DownCause.DYING_GASP:
+        return (DownCause.DYING_GASP, DownCause.POWER_OFF, DownCause.OTHER, DownCause.UNKNOWN)
+    return (onu.last_down_cause, DownCause.OTHER, DownCause.UNKNOWN)
+
+
+def _link(port: PonPort) -> Candidates:
+    return (LinkState.DOWN,) if port.is_cut else (LinkState.UP,)
+
+
+ONU: Mapping[str, OnuReading] = MappingProxyType(
+    {
+        "serial": lambda onu: (onu.serial,),
+        "vendor": lambda onu: (onu.serial[:4],),
+        "description": lambda onu: (onu.description,),
+        "name": lambda onu: (onu.description.split(" ", 1)[0],),
+        "model": lambda onu: (onu.model,),
+        "type": lambda onu: (onu.model,),
+        "hw_version": lambda onu: (f"HW{onu.salt % 4 + 1}",),
+        "sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
+        "line_profile": lambda onu: ("internet",),
+        "service_profile": lambda onu: (onu.model,),
+        "mac": lambda onu: (f"02:00:00:{onu.salt >> 16:02X}:{onu.salt >> 8 & 0xFF:02X}:{onu.salt & 0xFF:02X}",),
+        "run_state": lambda onu: (onu.state,),
+        "phase_state": _phase,
+        "admin_state": lambda onu: (AdminState.ENABLED,),
+        "config_state": lambda onu: (ConfigState.NORMAL if onu.is_online else ConfigState.INITIAL,),
+        "match_state": lambda onu: (MatchState.MATCH if onu.is_online else MatchState.INITIAL,),
+        "distance": lambda onu: (onu.distance_m,) if onu.is_online else (None, onu.distance_m),
+        "last_down_cause": _down_cause,
+        "loid": lambda onu: NO_VALUE,
+        "catv_rx_power": lambda onu: NO_VALUE,
+    }
+)
+
+OPTICAL: Mapping[str, Callable[[Optics], float]] = MappingProxyType(
+    {
+        "rx_power": lambda optics: optics.rx_dbm,
+        "tx_power": lambda optics: optics.tx_dbm,
+        "olt_rx_power": lambda optics: optics.olt_rx_dbm,
+        "temperature": lambda optics: optics.temperature_c,
+        "voltage": lambda optics: optics.voltage_v,
+        "bias": lambda optics: optics.bias_ma,
+    }
+)
+
+TIMES: Mapping[str, Callable[[Onu], float | None]] = MappingProxyType(
+    {
+        "last_up": lambda onu: onu.last_up_at,
+        "last_down": lambda onu: onu.last_down_at,
+        "last_dying_gasp": lambda onu: onu.last_down_at if onu.last_down_cause is DownCause.DYING_GASP else None,
+    }
+)
+
+PORT: Mapping[str, PortReading] = MappingProxyType(
+    {
+        "pon.onu_count": lambda port: (len(port.onus),),
+        "pon.online_count": lambda port: (port.online_count,),
+        "pon.status": lambda port: (*_link(port), RunState.OFFLINE if port.is_cut else RunState.ONLINE),
+        "pon.description": lambda port: (port_name(port),),
+        "if.name": lambda port: (port_name(port),),
+        "if.descr": lambda port: (port_name(port),),
+        "if.type": lambda port: (GPON_INTERFACE_TYPE,),
+        "if.admin": lambda port: (LinkState.UP,),
+        "if.oper": _link,
+    }
+)

@@ -1,0 +1,202 @@
+"""Answers one request from a MIB view as RFC 3416 and, for v1, RFC 1157 say; knows no socket and no time."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from facho.polling.snmp.ber import Message, Oid, PduKind, Tag, encode_message_raw, encode_varbind
+from facho.simulator.mib import ColumnKind, MibView, Position, Run
+
+V1, V2C = 0, 1
+NO_ERROR, TOO_BIG, NO_SUCH_NAME = 0, 1, 2
+# Sequence headers, version, PDU header, request id, error fields: what surrounds the varbinds at most.
+MESSAGE_OVERHEAD_BYTES = 40
+SMALLEST_VARBIND_BYTES = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a reply made the OLT do; its cost is computed from this."""
+
+    cells: int = 0
+    columns: int = 0
+    live_rows: int = 0
+    live_jumps: int = 0  # live columns asked under an index without rows (an empty port): the OLT had to search
+
+
+class Reply(NamedTuple):
+    """An encoded response and the work behind it."""
+
+    data: bytes
+    varbinds: int
+    work: Work
+
+
+class Refused(Exception):
+    """The request is answered with an error status instead of values."""
+
+    def __init__(self, status: int, index: int = 0) -> None:
+        super().__init__(status, index)
+        self.status = status
+        self.index = index
+
+
+class _Answer(NamedTuple):
+    """Varbinds in order, and where those with a value came from as (column, first row, row behind the last)."""
+
+    cells: list[bytes]
+    spans: list[tuple[int, int, int]]
+    live_jumps: int = 0
+
+
+class Responder:
+    """Answers requests to one agent; no reply exceeds `max_message_bytes`."""
+
+    def __init__(self, view: MibView, *, max_message_bytes: int) -> None:
+        self.max_message_bytes = max_message_bytes
+        self._views = {V1: view.without_counter64(), V2C: view}
+
+    def respond(self, message: Message) -> Reply | None:
+        """Answer a request; None for a PDU that an agent ignores."""
+        if message.pdu.kind is PduKind.RESPONSE:
+            return None
+        view = self._views[message.version]
+        try:
+            answer = self._answer(view, message)
+        except Refused as refused:
+            return refuse(message, refused.status, refused.index)
+        data = _encode(message, NO_ERROR, 0, b"".join(answer.cells))
+        return Reply(data, len(answer.cells), _measure(view, answer, len(message.pdu.varbinds)))
+
+    def asks_live(self, message: Message) -> bool:
+        """Tell whether a request touches a column that the OLT has to ask its ONUs for."""
+        view = self._views[message.version]
+        columns = [view.column_of(oid) for oid, _, _ in message.pdu.varbinds]
+        return any(at is not None and view.columns[at].kind is ColumnKind.LIVE for at in columns)
+
+    def _answer(self, view: MibView, message: Message) -> _Answer:
+        pdu = message.pdu
+        room = self.max_message_bytes - MESSAGE_OVERHEAD_BYTES - len(message.community)
+        oids = [varbind[0] for varbind in pdu.varbinds]
+        if pdu.kind is PduKind.GET_BULK:
+            return _get_bulk(view, oids, pdu.error_status, pdu.error_index, room=room)
+        read = _get if pdu.kind is PduKind.GET else _get_next
+        answer = read(view, oids, version=message.version)
+        if sum(map(len, answer.cells)) > room:
+            raise Refused(TOO_BIG)
+        return answer
+
+
+def refuse(message: Message, status: int, index: int) -> Reply:
+    """Answer with an error; the question is repeated, except for tooBig in v2c."""
+    echoed = message.pdu.varbinds if message.version == V1 or status != TOO_BIG else ()
+    body = b"".join(encode_varbind((oid, Tag.NULL, None)) for oid, _, _ in echoed)
+    return Reply(_encode(message, status, index, body), len(echoed), Work())
+
+
+def _encode(message: Message, status: int, index: int, body: bytes) -> bytes:
+    pdu = message.pdu
+    return encode_message_raw(message.version, message.community, PduKind.RESPONSE, pdu.request_id, status, index, body)
+
+
+def _get(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
+    answer = _Answer([], [])
+    for number, oid in enumerate(oids, start=1):
+        found = view.get(oid)
+        if found is not None:
+            (column, row), cell = found
+            answer.cells.append(cell)
+            answer.spans.append((column, row, row + 1))
+        elif version == V1:
+            raise Refused(NO_SUCH_NAME, number)
+        else:
+            missing = Tag.NO_SUCH_OBJECT if view.column_of(oid) is None else Tag.NO_SUCH_INSTANCE
+            answer.cells.append(encode_varbind((oid, missing, None)))
+    return answer
+
+
+def _get_next(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
+    answer = _Answer([], [])
+    for number, oid in enumerate(oids, start=1):
+        run = view.run(view.after(oid), 1)
+        if not run.cells and version == V1:
+            raise Refused(NO_SUCH_NAME, number)
+        answer.cells.extend(run.cells or [encode_varbind((oid, Tag.END_OF_MIB_VIEW, None))])
+        answer.spans.extend(run.spans)
+    return answer
+
+
+def _get_bulk(view: MibView, oids: list[Oid], non_repeaters: int, repetitions: int, *, room: int) -> _Answer:
+    single = min(max(non_repeaters, 0), len(oids))
+    head = _get_next(view, oids[:single], version=V2C)
+    room -= sum(map(len, head.cells))
+    if room < 0:
+        raise Refused(TOO_BIG)
+    repeaters = oids[single:]
+    if not repeaters or repetitions <= 0:
+        return head
+    body = _repeat_within(view, repeaters, repetitions, room=room)
+    return _Answer(head.cells + body.cells, head.spans + body.spans, body.live_jumps)
+
+
+def _repeat_within(view: MibView, oids: list[Oid], repetitions: int, *, room: int) -> _Answer:
+    """Leave out varbinds from the end until the rest fits, as RFC 3416 lets an agent do."""
+    body = _repeat(view, oids, min(repetitions, room // (SMALLEST_VARBIND_BYTES * len(oids)) + 1))
+    fitting = _count_fitting(body.cells, room)
+    if fitting == len(body.cells):
+        return body
+    if not fitting:
+        raise Refused(TOO_BIG)
+    shorter = _repeat(view, oids, -(-fitting // len(oids)))
+    return shorter._replace(cells=shorter.cells[:fitting])
+
+
+def _count_fitting(cells: list[bytes], room: int) -> int:
+    if sum(map(len, cells)) <= room:
+        return len(cells)
+    for number, cell in enumerate(cells):
+        room -= len(cell)
+        if room < 0:
+            return number
+    return len(cells)
+
+
+def _repeat(view: MibView, oids: list[Oid], repetitions: int) -> _Answer:
+    runs = [view.run(view.after(oid), repetitions) for oid in oids]
+    # One repetition in which every variable is at its end is enough to say so.
+    rows = min(repetitions, max(len(run.cells) for run in runs) + 1)
+    columns = [_pad(view, run, oid, rows) for run, oid in zip(runs, oids, strict=True)]
+    cells = columns[0] if len(columns) == 1 else [cell for row in zip(*columns, strict=True) for cell in row]
+    jumps = sum(_is_live_jump(view, oid, run) for oid, run in zip(oids, runs, strict=True))
+    return _Answer(cells, [span for run in runs for span in run.spans], jumps)
+
+
+def _pad(view: MibView, run: Run, oid: Oid, rows: int) -> list[bytes]:
+    if len(run.cells) == rows:
+        return run.cells
+    if run.spans:
+        column, _, stop = run.spans[-1]
+        oid = view.oid_at(Position(column, stop - 1))
+    end = encode_varbind((oid, Tag.END_OF_MIB_VIEW, None))
+    return run.cells + [end] * (rows - len(run.cells))
+
+
+def _is_live_jump(view: MibView, oid: Oid, run: Run) -> bool:
+    asked = view.column_of(oid)
+    if asked is None or view.columns[asked].kind is not ColumnKind.LIVE or not run.spans:
+        return False
+    suffix = oid[len(view.columns[asked].prefix) :]
+    column, row, _ = run.spans[0]
+    return bool(suffix) and (column != asked or view.columns[column].rows.indexes[row][:1] != suffix[:1])
+
+
+def _measure(view: MibView, answer: _Answer, columns: int) -> Work:
+    live: set[int] = set()
+    for column, start, stop in answer.spans:
+        if view.columns[column].kind is ColumnKind.LIVE:
+            live.update(map(id, _owners(view, column, start, stop)))
+    return Work(len(answer.cells), columns, len(live), answer.live_jumps)
+
+
+def _owners(view: MibView, column: int, start: int, stop: int) -> Iterable[object]:
+    return view.columns[column].rows.owners[start:stop]

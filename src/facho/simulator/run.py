@@ -1,0 +1,45 @@
+"""Runs a simulation as a process: announces its OLTs, stops at a signal, tells what it counted."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable
+
+from facho.simulator.config import ConfigError, SimulatorConfig
+from facho.simulator.endpoint import PortTaken
+from facho.simulator.server import Simulation
+
+
+def run_simulator(config: SimulatorConfig) -> int:
+    """Simulate until SIGINT or SIGTERM; return the exit status of the command."""
+    try:
+        asyncio.run(serve(config, announce=_print_line))
+    except (ConfigError, PortTaken) as error:
+        sys.stderr.write(f"{error.strerror if isinstance(error, PortTaken) else error}\n")
+        return 1
+    return 0
+
+
+async def serve(config: SimulatorConfig, *, announce: Callable[[str], None]) -> None:
+    """Announce each OLT as `name host port vendor community` and serve until SIGINT or SIGTERM."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    async with Simulation.start(config) as simulation:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(signal.SIGUSR1, _print_counters, simulation)
+        for olt in simulation.olts:
+            announce(olt.line)
+        await stopped.wait()
+        _print_counters(simulation)
+
+
+def _print_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _print_counters(simulation: Simulation) -> None:
+    sys.stderr.write(json.dumps(simulation.counters_as_json()) + "\n")
+    sys.stderr.flush()

@@ -200,6 +200,8 @@ _ALL = (
     _integers("milliwatt_10000", decode_milliwatts, lambda dbm: round(10 ** (dbm / 10) * 10_000)),
     _octets("text", clean_text, str.encode),
     _octets("gpon_sn8", decode_serial, encode_serial),
+    # The same serial from devices that spell it out.
+    _octets("gpon_sn_text", decode_serial, str.encode),
     Decoder("date_and_time", bytes, _OCTET_TAGS, decode_date_and_time, encode_date_and_time, absent=bytes(8)),
     Decoder(
         "text_number",

@@ -36,11 +36,11 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[object] = set()
         for key_node, _value in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} appears twice, again in line {key_node.start_mark.line + 1}"
-                )
+            # Compared as written; merge keys and keys that are lists would make the files a language.
+            key = key_node.value
+            if not isinstance(key, str) or key == "<<" or key in seen:
+                problem = f"key {key!r} in line {key_node.start_mark.line + 1} appears twice or is not a plain key"
+                raise yaml.constructor.ConstructorError(None, None, problem)
             seen.add(key)
         return super().construct_mapping(node, deep)
 

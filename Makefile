@@ -1,0 +1,68 @@
+# Everything a person or a build server runs. `make` alone lists the targets.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+PO := $(shell find src -name '*.po')
+# Changing one of these changes the installed package: its metadata, its script, its compiled translations.
+PACKAGE := pyproject.toml hatch_build.py $(PO)
+say = @printf '%s\n' '-- $(1)'
+
+# A shell that works on another project must not lead ours astray.
+unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-fast check setup messages lock
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s%s\n", $$1, $$2 }' Makefile
+
+demo: .venv/run.stamp  ## simulated OLTs, web and pollers, with one command; BIND=127.0.0.1:9000 changes the address
+	@exec $(BIN)/facho demo $(if $(BIND),--bind $(BIND))
+
+test: check  ## install what the tests need, and run all of them on both databases
+	@$(PYTHON) tools/system_packages.py
+	$(call say,all tests on SQLite)
+	@$(BIN)/pytest --quiet
+	$(call say,the tests that touch a database again on PostgreSQL)
+	@$(BIN)/pytest --quiet --database postgresql
+
+test-fast: .venv/dev.stamp  ## the tests that need no server and no browser
+	@$(BIN)/pytest --quiet -m 'not browser and not slow'
+
+check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrations
+	$(call say,format)
+	@$(BIN)/ruff format --quiet --check .
+	$(call say,lint)
+	@$(BIN)/ruff check --quiet .
+	$(call say,types)
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary tools
+	$(call say,import contracts)
+	@$(BIN)/lint-imports --no-cache > .venv/contracts.log || { cat .venv/contracts.log; exit 1; }
+	$(call say,migrations)
+	@DATABASE_URL=sqlite:///:memory: $(BIN)/python manage.py makemigrations --check --dry-run --skip-checks > /dev/null \
+	  || { echo 'A model changed without a migration: $(BIN)/python manage.py makemigrations writes it'; exit 1; }
+
+setup: .venv/dev.stamp  ## only .venv, with everything for development
+
+messages: .venv/dev.stamp  ## collect the texts to translate into the catalogues
+	@$(BIN)/python tools/messages.py
+
+lock:  ## write requirements/ again from pyproject.toml, keeping the versions that still fit
+	@tools/lock
+
+.venv/run.stamp: requirements/run.txt $(PACKAGE)
+	@tools/create-venv $(PYTHON)
+	$(call say,installing the locked packages into .venv)
+	@$(PIP) --require-hashes -r requirements/run.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/dev.stamp: requirements/dev.txt $(PACKAGE)
+	@tools/create-venv $(PYTHON)
+	$(call say,installing the locked packages for development into .venv)
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@ .venv/run.stamp

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.system_packages import Need, how_to_install, packages_for, services_left_alone
-
 from tools import system_packages
+from tools.system_packages import Need, how_to_install, packages_for, services_left_alone
 
 ABSENT = Need("no-such-program", ("one", "two"))
 

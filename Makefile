@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 PO := $(shell find src -name '*.po')
 # Changing one of these changes the installed package: its metadata, its script, its compiled translations.
 PACKAGE := pyproject.toml hatch_build.py $(PO)

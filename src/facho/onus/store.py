@@ -3,22 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from facho.onus.models import Onu, OnuData, OnuReading, PonPort, RunState
+from facho.polling.vendors.index import Place
 
 # A complete walk may still miss an ONU that is just being re-registered.
 MISSES_UNTIL_ABSENT = 2
 BATCH = 500
-
-
-class OnuPlace(NamedTuple):
-    """Where an ONU hangs on its OLT."""
-
-    frame: int
-    slot: int
-    port: int
-    onu_id: int
 
 
 PortPlace = tuple[int, int, int]
@@ -29,21 +21,21 @@ T = TypeVar("T")
 class Reading:
     """Decoded values of one ONU by their column key; only what was read is in it."""
 
-    place: OnuPlace
+    place: Place
     values: Mapping[str, object]
     raw: Mapping[str, str]
 
 
-def load_places(olt_id: int, *, only_online: bool) -> list[OnuPlace]:
+def load_places(olt_id: int, *, only_online: bool) -> list[Place]:
     """Return where the OLT's present ONUs are, in walking order."""
     onus = Onu.objects.filter(olt_id=olt_id, is_present=True)
     if only_online:
         onus = onus.filter(reading__run_state=RunState.ONLINE)
     fields = ("pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id")
-    return [OnuPlace(*row) for row in onus.order_by(*fields).values_list(*fields)]
+    return [Place(*row) for row in onus.order_by(*fields).values_list(*fields)]
 
 
-def save_inventory(olt_id: int, serials: Mapping[OnuPlace, str], *, is_complete: bool, now: datetime) -> dict[str, int]:
+def save_inventory(olt_id: int, serials: Mapping[Place, str], *, is_complete: bool, now: datetime) -> dict[str, int]:
     """Bring the OLT's ONUs in line with a walk of their serials; only a complete walk can make one absent."""
     ports = _save_ports(olt_id, {place[:3] for place in serials})
     known = _load_onus(olt_id)
@@ -67,9 +59,9 @@ def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime) ->
     return len({onu.id for onu in described} | {reading.onu_id for reading in changed})
 
 
-def onu_place(onu: Onu) -> OnuPlace:
+def onu_place(onu: Onu) -> Place:
     """Return the place of an ONU whose port is loaded."""
-    return OnuPlace(onu.pon_port.frame, onu.pon_port.slot, onu.pon_port.port, onu.onu_id)
+    return Place(onu.pon_port.frame, onu.pon_port.slot, onu.pon_port.port, onu.onu_id)
 
 
 def _load_onus(olt_id: int) -> list[Onu]:
@@ -83,7 +75,7 @@ def _save_ports(olt_id: int, places: Iterable[PortPlace]) -> dict[PortPlace, Pon
     return ports | {(p.frame, p.slot, p.port): p for p in missing}
 
 
-def _match(known: Sequence[Onu], serials: Mapping[OnuPlace, str]) -> dict[OnuPlace, Onu]:
+def _match(known: Sequence[Onu], serials: Mapping[Place, str]) -> dict[Place, Onu]:
     """Pair each place of the walk with the ONU that is there: by serial where it is unambiguous, else by place."""
     by_serial = _unambiguous((onu.serial, onu) for onu in known)
     walked = _unambiguous((serial, place) for place, serial in serials.items())
@@ -108,9 +100,7 @@ def _unambiguous(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     return {serial: value for serial, value in found.items() if serial and serial not in doubled}
 
 
-def _vacate(
-    known: Sequence[Onu], serials: Mapping[OnuPlace, str], moves: Mapping[OnuPlace, Onu], now: datetime
-) -> None:
+def _vacate(known: Sequence[Onu], serials: Mapping[Place, str], moves: Mapping[Place, Onu], now: datetime) -> None:
     """Free the places that others take: of ONUs that move, and of those that were replaced by another."""
     stays = {onu.id for place, onu in moves.items() if onu_place(onu) == place and onu.is_present}
     leaving = [
@@ -119,12 +109,12 @@ def _vacate(
     Onu.objects.filter(id__in=[onu.id for onu in leaving]).update(is_present=False, absent_since=now)
 
 
-def _place(moves: Mapping[OnuPlace, Onu], ports: Mapping[PortPlace, PonPort]) -> None:
+def _place(moves: Mapping[Place, Onu], ports: Mapping[PortPlace, PonPort]) -> None:
     moved = []
     for place, onu in moves.items():
         if onu.is_present and onu_place(onu) == place and not onu.misses:
             continue
-        onu.pon_port, onu.onu_id = ports[place[:3]], place.onu_id
+        onu.pon_port, onu.onu_id = ports[place[:3]], place.onu
         onu.is_present, onu.absent_since, onu.misses = True, None, 0
         moved.append(onu)
     Onu.objects.bulk_update(moved, ["pon_port", "onu_id", "is_present", "absent_since", "misses"], batch_size=BATCH)
@@ -132,20 +122,20 @@ def _place(moves: Mapping[OnuPlace, Onu], ports: Mapping[PortPlace, PonPort]) ->
 
 def _add(
     olt_id: int,
-    places: Sequence[OnuPlace],
-    serials: Mapping[OnuPlace, str],
+    places: Sequence[Place],
+    serials: Mapping[Place, str],
     ports: Mapping[PortPlace, PonPort],
     now: datetime,
 ) -> int:
     rows = [
-        Onu(olt_id=olt_id, pon_port=ports[p[:3]], onu_id=p.onu_id, serial=serials[p], first_seen_at=now) for p in places
+        Onu(olt_id=olt_id, pon_port=ports[p[:3]], onu_id=p.onu, serial=serials[p], first_seen_at=now) for p in places
     ]
     Onu.objects.bulk_create(rows, batch_size=BATCH)
     OnuReading.objects.bulk_create([OnuReading(onu=onu) for onu in rows], batch_size=BATCH)
     return len(rows)
 
 
-def _count_misses(known: Sequence[Onu], moves: Mapping[OnuPlace, Onu], now: datetime) -> int:
+def _count_misses(known: Sequence[Onu], moves: Mapping[Place, Onu], now: datetime) -> int:
     seen = {onu.id for onu in moves.values()}
     missing = [onu for onu in known if onu.is_present and onu.id not in seen]
     for onu in missing:

@@ -1,0 +1,52 @@
+"""What the engine does beside scheduling: recognises new OLTs and deletes what has outlived its retention."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from facho.core.recognition import load_unrecognised, recognise_olt
+from facho.core.wiring import OltBusy, Parts
+from facho.execution_coordinator.retention import delete_expired
+
+logger = logging.getLogger(__name__)
+
+RECOGNITION_SECONDS = 30.0
+CLEANUP_SECONDS = 600.0
+CLEANUP_BATCH = 1_000
+
+
+async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
+    """Do each chore at its own pace until told to stop."""
+    await asyncio.gather(
+        _repeat(recognise_new_olts, parts, stop, RECOGNITION_SECONDS), _repeat(clean_up, parts, stop, CLEANUP_SECONDS)
+    )
+
+
+async def recognise_new_olts(parts: Parts) -> None:
+    """Probe the OLTs whose vendor nobody knows yet; one that is busy or silent has its next turn later."""
+    for olt_id in await parts.database.run(load_unrecognised):
+        try:
+            await recognise_olt(parts, olt_id, wait_seconds=0)
+        except OltBusy:
+            continue
+
+
+async def clean_up(parts: Parts) -> None:
+    """Delete expired rows in small batches, so that nothing else waits long."""
+    while deleted := await parts.database.run(delete_expired, parts.clock.now(), CLEANUP_BATCH):
+        logger.info("rows.expired count=%s", deleted)
+
+
+async def _repeat(
+    chore: Callable[[Parts], Awaitable[None]], parts: Parts, stop: asyncio.Event, pause_seconds: float
+) -> None:
+    while not stop.is_set():
+        try:
+            await chore(parts)
+        except Exception:  # a loop guard: a chore that fails today is tried again, and the others go on
+            logger.exception("housekeeping.failed chore=%s", chore.__name__)
+        try:
+            async with asyncio.timeout(pause_seconds):
+                await stop.wait()
+        except TimeoutError:
+            pass

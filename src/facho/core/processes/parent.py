@@ -1,0 +1,17 @@
+"""Ends a child when its parent is gone, so that even `kill -9` of the parent leaves nothing behind."""
+
+import os
+import signal
+import sys
+import threading
+
+
+def exit_with_parent() -> None:
+    """Stop this process as SIGTERM would, once the pipe that the parent holds on our stdin closes."""
+    threading.Thread(target=_wait_for_end, name="parent", daemon=True).start()
+
+
+def _wait_for_end() -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

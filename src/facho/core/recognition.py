@@ -1,0 +1,42 @@
+"""Finds out what an OLT is, and gives a newly recognised one its ready-made jobs."""
+
+import asyncio
+from datetime import datetime
+
+from facho.core.wiring import COMMAND_LINE, Parts, open_parts, probe
+from facho.hosts.models import Olt
+from facho.snmp_get.identity import ProbeReport
+from facho.snmp_jobs.models import Workflow
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+
+# A run in hand may take this long before a person's question gets its turn.
+WAIT_SECONDS = 60.0
+
+
+def probe_olt(olt_id: int) -> ProbeReport:
+    """Probe from a command: wait for the OLT's turn, ask, and store what it said."""
+    return asyncio.run(_probe_olt(olt_id))
+
+
+async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
+    """Probe an OLT; one without a workflow gets the jobs of its vendor."""
+    report = await probe(parts, olt_id, wait_seconds=wait_seconds)
+    await parts.database.run(_apply_first_jobs, olt_id, now=parts.clock.now())
+    return report
+
+
+def load_unrecognised() -> list[int]:
+    """Return the enabled OLTs whose vendor is still unknown."""
+    return list(Olt.objects.filter(enabled=True, vendor="").values_list("id", flat=True))
+
+
+async def _probe_olt(olt_id: int) -> ProbeReport:
+    async with open_parts(COMMAND_LINE) as parts:
+        return await recognise_olt(parts, olt_id, wait_seconds=WAIT_SECONDS)
+
+
+def _apply_first_jobs(olt_id: int, *, now: datetime) -> None:
+    """Leave an OLT alone that has a workflow: its jobs, or their absence, are the operator's choice."""
+    olt = Olt.objects.filter(id=olt_id).exclude(vendor="").first()
+    if olt is not None and not Workflow.objects.filter(olt=olt).exists():
+        apply_ready_made_jobs(olt, now=now)

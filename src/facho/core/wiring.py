@@ -1,0 +1,121 @@
+"""The one place where the parts are joined: who runs a node, where it stores, what happens when it ends."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from facho.core.clock import SystemClock
+from facho.core.gateway import ThreadGateway
+from facho.executions import store as executions
+from facho.executions.executor import InProcessExecutor
+from facho.executions.models import Origin
+from facho.executions.runner import Finished, NodeRunner
+from facho.executions.store import Claimed, ClaimRequest
+from facho.hosts.store import save_answer
+from facho.polling.domain.collection import Collector
+from facho.polling.snmp.network import Network
+from facho.snmp_get.collector import OltCollector
+from facho.snmp_get.identity import IdentityCollector, ProbeReport
+from facho.zabbix_pollers import store as pollers
+from facho.zabbix_pollers.poller_manager import PollerManager
+from facho.zabbix_pollers.scheduler import ZabbixScheduler
+
+ENGINE = "engine"
+COMMAND_LINE = "cli"
+
+# How often a command looks whether the OLT has become free.
+CLAIM_RETRY_SECONDS = 0.2
+
+
+class OltBusy(Exception):
+    """Another operation holds the OLT, and did so for as long as the caller would wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What every process that speaks to OLTs has."""
+
+    network: Network
+    database: ThreadGateway
+    clock: SystemClock
+    owner: str
+
+    def runner(self, collector: Collector) -> NodeRunner:
+        """Build a runner whose finishing transaction moves schedule, poller and health."""
+        return NodeRunner(
+            collector=collector,
+            database=self.database,
+            clock=self.clock,
+            owner=self.owner,
+            lease_seconds=settings.FACHO_LEASE_SECONDS,
+            finishing_steps=(pollers.save_node_ended, pollers.release_poller, _save_health),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The scheduler with its pollers, on one event loop."""
+
+    scheduler: ZabbixScheduler
+    executor: InProcessExecutor
+
+
+@asynccontextmanager
+async def open_parts(role: str) -> AsyncIterator[Parts]:
+    """Open sockets and database threads for a process of this role, and close them in the end."""
+    database = ThreadGateway()
+    try:
+        async with Network() as network:
+            yield Parts(network, database, SystemClock(), _owner(role))
+    finally:
+        database.close()
+
+
+def build_engine(parts: Parts) -> Engine:
+    """Join scheduler, pollers, executor and collector."""
+    collector = OltCollector(parts.network, parts.database)
+    executor = InProcessExecutor(parts.runner(collector), lambda: scheduler.on_task_completed())
+    manager = PollerManager(start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor)
+    scheduler = ZabbixScheduler(
+        pollers=manager,
+        database=parts.database,
+        clock=parts.clock,
+        owner=parts.owner,
+        lease_seconds=settings.FACHO_LEASE_SECONDS,
+    )
+    return Engine(scheduler, executor)
+
+
+async def probe(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
+    """Ask an OLT who it is, under its claim like everything else; OltBusy when it stays busy."""
+    claimed = await _claim_when_free(parts, olt_id, wait_seconds)
+    collector = IdentityCollector(parts.network, parts.database)
+    await parts.runner(collector).run(claimed.execution_id, claimed.token)
+    return collector.report
+
+
+async def _claim_when_free(parts: Parts, olt_id: int, wait_seconds: float) -> Claimed:
+    request = ClaimRequest(olt_id=olt_id, task_type="probe", origin=Origin.PROBE)
+    give_up_at = parts.clock.monotonic() + wait_seconds
+    while True:
+        claimed = await parts.database.run(executions.claim, [request], now=parts.clock.now())
+        if claimed:
+            return claimed[0]
+        if parts.clock.monotonic() >= give_up_at:
+            raise OltBusy
+        await asyncio.sleep(CLAIM_RETRY_SECONDS)
+
+
+def _save_health(finished: Finished, now: datetime) -> None:
+    save_answer(finished.run.olt_id, finished.failure, now)
+
+
+def _owner(role: str) -> str:
+    return f"{role}/{socket.gethostname()[:40]}/{os.getpid()}/{secrets.token_hex(4)}"

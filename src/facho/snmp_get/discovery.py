@@ -1,0 +1,30 @@
+"""Finds the ONUs of an OLT: one walk of the serial column, whose index says where each hangs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from facho.onus.store import save_inventory
+from facho.polling.domain.collection import Collected
+from facho.polling.snmp.walk import walk_columns
+from facho.polling.vendors.index import Place
+from facho.snmp_get.reading import Reader, failure_of
+
+SERIAL = "onu.serial"
+
+
+async def discover(reader: Reader, keys: Sequence[str]) -> Collected:
+    """Walk the serials; rows whose index or serial cannot be true are counted and left out."""
+    column = reader.definition.column(SERIAL)
+    walk = await walk_columns(reader.session, [column.oid], reader.walk_options(keys))
+    serials: dict[Place, str] = {}
+    for suffix, tag, value in walk.rows[0]:
+        place = column.index.decode(suffix)
+        if place is not None:
+            serials[place] = str(column.decode(tag, value).value or "")
+
+    def save(now: datetime) -> None:
+        save_inventory(reader.olt_id, serials, is_complete=walk.complete, now=now)
+
+    refused = len(walk.rows[0]) - len(serials)
+    summary = {"onus": len(serials), "refused_rows": refused, "packets": walk.stats.packets}
+    return Collected(summary, failure_of(walk.failure), save)

@@ -1,0 +1,88 @@
+"""Asks an OLT who it is, and what the vendor definitions make of the answer."""
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from facho.hosts.secrets import UndecryptableSecret
+from facho.hosts.store import Identity, load_target, save_identity
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.gateway import DatabaseGateway
+from facho.polling.snmp.ber import Value
+from facho.polling.snmp.errors import SnmpError
+from facho.polling.snmp.network import Network
+from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, format_oid
+from facho.polling.snmp.target import Patience
+from facho.polling.vendors.decoders import clean_text
+from facho.polling.vendors.definition import Definition, Refusal
+from facho.polling.vendors.recognition import recognise
+
+# A person waits for the answer.
+PATIENCE = Patience(timeout_s=2.0, tries=3)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeReport:
+    """What a probe learned; `refusal` is the sentence for a device that is not an OLT we may poll."""
+
+    answered: bool = False
+    identity: Identity | None = None
+    round_trip_ms: float = 0.0
+    refusal: str = ""
+    failure: Failure | None = None
+
+
+@dataclass(slots=True)
+class IdentityCollector:
+    """A collector whose answer is also kept in `report`, for the person who asked."""
+
+    network: Network
+    database: DatabaseGateway
+    report: ProbeReport = field(default_factory=ProbeReport)
+
+    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+        """Read the system group with one GET."""
+        try:
+            self.report = await self._probe(request.olt_id, permit)
+        except SnmpError as error:
+            self.report = ProbeReport(failure=Failure(error.kind, str(error)))
+        except UndecryptableSecret as error:
+            self.report = ProbeReport(failure=Failure(FailureKind.AUTH, str(error)))
+        identity = self.report.identity
+
+        def save(now: datetime) -> None:
+            if identity is not None:
+                save_identity(request.olt_id, identity)
+
+        return Collected({}, self.report.failure, save)
+
+    async def _probe(self, olt_id: int, permit: SendPermit) -> ProbeReport:
+        target, limits = await self.database.run(load_target, olt_id, definition_in_flight=1)
+        session = self.network.open(target, permit, limits)
+        loop = asyncio.get_running_loop()
+        began_at = loop.time()
+        try:
+            varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID], patience=PATIENCE)
+        finally:
+            await session.close()
+        report = identify(*(value for _, _, value in varbinds))
+        return replace(report, round_trip_ms=(loop.time() - began_at) * 1000)
+
+
+def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value) -> ProbeReport:
+    """Recognise a device by its system group; values of a wrong type count as empty."""
+    name, descr = _text(sys_name), _text(sys_descr)
+    object_id = sys_object_id if isinstance(sys_object_id, tuple) else ()
+    verdict = recognise(object_id, descr)
+    identity = Identity(name, descr, format_oid(object_id), vendor="", brand="", model="")
+    if isinstance(verdict, Refusal):
+        return ProbeReport(answered=True, identity=identity, refusal=verdict.sentence)
+    if isinstance(verdict, Definition):
+        model = verdict.model_name(object_id, descr) or ""
+        identity = replace(identity, vendor=verdict.key, brand=verdict.brand, model=model)
+    return ProbeReport(answered=True, identity=identity)
+
+
+def _text(value: Value) -> str:
+    return clean_text(value) if isinstance(value, bytes) else ""

@@ -30,14 +30,25 @@ class AgentRefused(SnmpError):
     kind = FailureKind.REFUSED
 
 
-class AccessDenied(SnmpError):
+class AgentError(SnmpError):
+    """The agent answered with an error status; `index` counts the guilty varbind from 1, 0 when it names none."""
+
+    kind = FailureKind.REFUSED
+
+    def __init__(self, message: str, *, status: int = 0, index: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.index = index
+
+
+class AccessDenied(AgentError):
     """The agent knows us and will not tell (authorizationError, noAccess)."""
 
     kind = FailureKind.AUTH
 
 
-class TooBig(SnmpError):
-    """The agent cannot fit even the smallest answer into a packet."""
+class TooBig(AgentError):
+    """The agent cannot fit the answer into a packet."""
 
     kind = FailureKind.TOO_BIG
 
@@ -52,25 +63,14 @@ class UnexpectedAnswer(MalformedMessage):
     """A well-formed answer that does not fit the question: too many rows, other OIDs, another kind of PDU."""
 
 
-class AgentError(SnmpError):
-    """The agent answered with an error status that says nothing more useful (genErr and the like)."""
-
-    kind = FailureKind.MALFORMED
-
-    def __init__(self, message: str, *, status: int = 0, index: int = 0) -> None:
-        super().__init__(message)
-        self.status = status
-        self.index = index
-
-
 class WalkLoop(SnmpError):
     """The agent sends OIDs that do not increase, or never stops sending."""
 
     kind = FailureKind.LOOP
 
 
-class MissingObject(SnmpError):
-    """The agent has no such object or instance."""
+class MissingObject(AgentError):
+    """The agent has no such object, instance or successor."""
 
     kind = FailureKind.MISSING
 

@@ -1,0 +1,87 @@
+"""What walks and batches need of a session, whatever the protocol version behind it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from facho.polling.snmp.ber import Oid, VarBind
+from facho.polling.snmp.target import CHEAP, Patience, Target
+
+NO_DEADLINE = math.inf
+
+
+class SendPermit(Protocol):
+    """The right to send to one device, asked for anew before every packet."""
+
+    def check(self) -> None:
+        """Raise (OwnershipLost, BudgetSpent…) unless this process may send right now; must not block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one device is asked at a time; weak agents stall or crash under more."""
+
+    max_in_flight: int = 1
+    packets_per_second: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_in_flight < 1 or (self.packets_per_second is not None and self.packets_per_second <= 0):
+            raise ValueError("limits are positive")
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a session sent and got so far. Retransmissions are also in `packets`."""
+
+    packets: int = 0
+    retransmissions: int = 0
+    varbinds: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+    def copy(self) -> "Traffic":
+        """Return a snapshot."""
+        return Traffic(self.packets, self.retransmissions, self.varbinds, self.bytes_sent, self.bytes_received)
+
+    def since(self, earlier: "Traffic") -> "Traffic":
+        """Return what was added after a snapshot."""
+        return Traffic(
+            self.packets - earlier.packets,
+            self.retransmissions - earlier.retransmissions,
+            self.varbinds - earlier.varbinds,
+            self.bytes_sent - earlier.bytes_sent,
+            self.bytes_received - earlier.bytes_received,
+        )
+
+
+class Session(Protocol):
+    """Questions to one device. Every failure is an SnmpError; deadlines are on the running loop's clock."""
+
+    @property
+    def target(self) -> Target:
+        """The device."""
+
+    @property
+    def limits(self) -> Limits:
+        """What this session keeps to, whoever uses it."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """Counters, growing."""
+
+    async def get(
+        self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
+    ) -> list[VarBind]:
+        """Return one varbind for each OID, in order; what is missing has an exception tag and no value."""
+
+    async def next_page(
+        self, oids: Sequence[Oid], repetitions: int, *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
+    ) -> list[VarBind]:
+        """Return the successors of the OIDs, row by row, at most `repetitions` rows; v1 gives one row.
+
+        MissingObject from a v1 agent means that the OID at its `index` has no successor.
+        """
+
+    async def close(self) -> None:
+        """End what is under way with SessionClosed; nothing is sent afterwards."""

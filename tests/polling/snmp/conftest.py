@@ -1,0 +1,63 @@
+"""Agents on the loopback, a network of ours to ask them, and a clock that jumps."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from snmp_scripted_agent import AgentStarter, Allowed, ScriptedAgent, SessionOpener, Table
+from snmp_virtual_loop import VirtualTimeLoop
+
+from facho.polling.snmp.network import Network
+from facho.polling.snmp.session import Limits, Session
+from facho.polling.snmp.target import Community, SnmpVersion, Target
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, type[VirtualTimeLoop]]:
+    """Run the tests of this folder on the loop whose clock jumps."""
+    return {"virtual": VirtualTimeLoop}
+
+
+@pytest.fixture
+async def start_agent() -> AsyncIterator[AgentStarter]:
+    agents: list[ScriptedAgent] = []
+
+    async def start(
+        table: Table, host: str = "127.0.0.1", kind: type[ScriptedAgent] = ScriptedAgent, **options: Any
+    ) -> ScriptedAgent:
+        agent = kind(table, **options)
+        udp = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+        udp.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        udp.bind((host, 0))
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: agent, sock=udp)
+        agents.append(agent)
+        return agent
+
+    yield start
+    for agent in agents:
+        agent.transport.close()
+    # A closed transport lets go of its socket in the next turn of the loop.
+    await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def network() -> AsyncIterator[Network]:
+    async with Network() as network:
+        yield network
+
+
+@pytest.fixture
+def permit() -> Allowed:
+    return Allowed()
+
+
+@pytest.fixture
+def open_session(network: Network, permit: Allowed) -> SessionOpener:
+    def open_session(
+        agent: ScriptedAgent, *, version: SnmpVersion = SnmpVersion.V2C, permit: Any = permit, **limits: Any
+    ) -> Session:
+        target = Target(agent.address, Community(b"public"), version=version, port=agent.port)
+        return network.open(target, permit, Limits(**limits))
+
+    return open_session

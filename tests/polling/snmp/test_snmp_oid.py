@@ -20,8 +20,21 @@ def test_a_leading_dot_is_welcome() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", ".", "1", "1..3", "1.3.", "1.3.-6", "1.3.sysDescr", "1.3.4294967296", "1.40", "3.1", "1.3.٦", " 1.3"]
-    + [".".join(["1"] * 129)],
+    [
+        "",
+        ".",
+        "1",
+        "1..3",
+        "1.3.",
+        "1.3.-6",
+        "1.3.sysDescr",
+        "1.3.4294967296",
+        "1.40",
+        "3.1",
+        "1.3.٦",
+        " 1.3",
+        ".".join(["1"] * 129),
+    ],
 )
 def test_what_is_no_oid_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="OID"):

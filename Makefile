@@ -40,7 +40,7 @@ check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrat
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/mypy --no-error-summary tools
 	$(call say,import contracts)
-	@$(BIN)/lint-imports --no-cache > .venv/contracts.log || { cat .venv/contracts.log; exit 1; }
+	@report=$$($(BIN)/lint-imports --no-logo --no-cache) || { printf '%s\n' "$$report"; exit 1; }
 	$(call say,migrations)
 	@DATABASE_URL=sqlite:///:memory: $(BIN)/python manage.py makemigrations --check --dry-run --skip-checks > /dev/null \
 	  || { echo 'A model changed without a migration: $(BIN)/python manage.py makemigrations writes it'; exit 1; }

@@ -1,0 +1,78 @@
+"""How long rows are kept: one table for every model that has a time column, and their deletion in small batches."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Q, QuerySet
+
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState
+
+_NOT_TERMINAL = [state.value for state in ExecutionState if state not in TERMINAL]
+_ALL = Q()
+# An execution that still runs or waits is a claim, whatever a clock that jumped says of its age; so is its chain's.
+_ENDED = Q(status__in=sorted(TERMINAL)) & ~Q(chain_executions__status__in=_NOT_TERMINAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Rows of `model` expire `days` after `time_field`, where `only` holds."""
+
+    model: str
+    time_field: str
+    days: int
+    only: Q = _ALL
+
+
+RETENTIONS = (
+    Retention("executions.Execution", "created_at", 30, only=_ENDED),
+    Retention("zabbix_pollers.PollerStats", "timestamp", 30),
+    Retention("execution_coordinator.CoordinatorLog", "timestamp", 7),
+    Retention("execution_coordinator.ExecutionPlan", "period_end", 2),
+    Retention("execution_coordinator.QuotaTracker", "period_start", 400),
+    Retention("execution_coordinator.QuotaViolation", "created_at", 730),
+    Retention("admin.LogEntry", "action_time", 730),
+    Retention("sessions.Session", "expire_date", 0),
+)
+
+# Models with a time column that do not grow with time, and why.
+KEPT = {
+    "api.ApiToken": "as many as people make",
+    "auth.User": "as many as people work here",
+    "executions.ExecutionAttempt": "deleted with its execution",
+    "hosts.Olt": "as many as the network has",
+    "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",
+    "onus.OnuData": "one row per ONU and OID, overwritten",
+    "onus.OnuReading": "one row per ONU, overwritten",
+    "onus.PonPort": "as many as the network has",
+    "snmp_jobs.SnmpJob": "as many as people define",
+    "snmp_jobs.Workflow": "one per OLT",
+    "snmp_jobs.WorkflowNode": "one per job and OLT",
+    "zabbix_pollers.LeaderLease": "one row, overwritten",
+    "zabbix_pollers.Poller": "as many as the setting says",
+}
+
+
+def delete_expired(now: datetime, batch_size: int) -> int:
+    """Delete at most `batch_size` expired rows with what hangs on them; 0 means that none is left."""
+    deleted = 0
+    for retention in RETENTIONS:
+        deleted += _delete_batch(retention, now=now, limit=batch_size - deleted)
+        if deleted >= batch_size:
+            break
+    return deleted
+
+
+def _delete_batch(retention: Retention, *, now: datetime, limit: int) -> int:
+    expired = _expired(retention, now=now)
+    ids = list(expired.order_by(retention.time_field).values_list("pk", flat=True)[:limit])
+    # The condition again: a row may have been renewed meanwhile.
+    expired.filter(pk__in=ids).delete()
+    return len(ids)
+
+
+def _expired(retention: Retention, *, now: datetime) -> QuerySet[Any]:
+    limit = now - timedelta(days=retention.days)
+    rows: QuerySet[Any] = apps.get_model(retention.model)._default_manager.all()
+    return rows.filter(retention.only, **{f"{retention.time_field}__lt": limit})

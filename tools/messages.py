@@ -1,0 +1,93 @@
+"""Collects the texts for operators into the Spanish catalogue, without GNU gettext.
+
+English needs no catalogue: its texts are the msgids. Translations that still fit are kept, others are dropped.
+"""
+
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS, extract
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+from django.utils.translation.template import templatize
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+CATALOGUE = SOURCE / "facho/core/locale/es/LC_MESSAGES/django.po"
+KEYWORDS = {
+    **DEFAULT_KEYWORDS,
+    "gettext_lazy": None,
+    "ngettext_lazy": (1, 2),
+    "pgettext_lazy": ((1, "c"), 2),
+    "npgettext_lazy": ((1, "c"), 2, 3),
+}
+TEMPLATES = {".html", ".txt"}
+# Lines that would change with every run, or tell of people.
+VOLATILE = (b'"POT-Creation-Date', b'"PO-Revision-Date', b'"Last-Translator', b'"Language-Team', b'"Generated-By')
+
+
+def main() -> int:
+    """Bring the catalogue up to date, compile it, and list what still has no translation."""
+    catalogue = load_catalogue()
+    catalogue.update(collect_texts(), no_fuzzy_matching=True, update_creation_date=False)
+    CATALOGUE.parent.mkdir(parents=True, exist_ok=True)
+    CATALOGUE.write_bytes(render(catalogue))
+    with CATALOGUE.with_suffix(".mo").open("wb") as compiled:
+        write_mo(compiled, catalogue)
+    missing = list(untranslated(catalogue))
+    print("\n".join(f"no translation: {text}" for text in missing))
+    print(f"{len(catalogue)} texts, {len(missing)} without a translation")
+    return 0
+
+
+def load_catalogue() -> Catalog:
+    """Read the Spanish catalogue, or begin an empty one."""
+    if not CATALOGUE.exists():
+        return Catalog(locale="es")
+    with CATALOGUE.open("rb") as file:
+        return read_po(file, locale="es")
+
+
+def collect_texts() -> Catalog:
+    """Find every text that the sources mark for translation."""
+    found = Catalog()
+    for path in sorted(SOURCE.rglob("*")):
+        where = [(path.relative_to(ROOT).as_posix(), 0)]
+        for _line, text, _comments, context in extract("python", BytesIO(_python_of(path)), KEYWORDS):
+            found.add(text, locations=where, context=context)
+    return found
+
+
+def untranslated(catalogue: Catalog) -> Iterator[str]:
+    """Name the texts that would appear in English."""
+    for message in catalogue:
+        strings = message.string if isinstance(message.string, (list, tuple)) else [message.string]
+        if message.id and (message.fuzzy or not all(strings)):
+            yield str(message.id)
+
+
+def render(catalogue: Catalog) -> bytes:
+    """Write the catalogue in an order and with a header that only change with its content."""
+    catalogue.header_comment = "# Spanish texts of Facho. `make messages` collects them; translations are written here."
+    catalogue.fuzzy = False
+    output = BytesIO()
+    write_po(output, catalogue, width=110, sort_output=True, include_lineno=False, ignore_obsolete=True)
+    return b"".join(line for line in output.getvalue().splitlines(keepends=True) if not line.startswith(VOLATILE))
+
+
+def _python_of(path: Path) -> bytes:
+    """Return the file as something that the extractor reads: nothing, when no text can be in it."""
+    if path.suffix == ".py":
+        return path.read_bytes()
+    if path.suffix in TEMPLATES and "templates" in path.parts:
+        # The template's own indentation would be a syntax error in what Django makes of it.
+        lines = templatize(path.read_text(), origin=str(path)).splitlines()
+        return "\n".join(line.lstrip() for line in lines).encode()
+    return b""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Prints rows as a table for people or as JSON for scripts. Text of devices cannot reach the terminal's controls."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from gettext import gettext as _
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+COLUMN_GAP = "  "
+NOTHING = "-"
+
+
+def print_rows(kind: type["DataclassInstance"], rows: Sequence["DataclassInstance"], *, as_json: bool) -> None:
+    """Print values of one dataclass; its field names are the JSON keys and the headings."""
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], default=_json_value, ensure_ascii=False, indent=2))
+        return
+    names = [field.name for field in fields(kind)]
+    cells = [[cell(getattr(row, name)) for name in names] for row in rows]
+    headings = [name.upper() for name in names]
+    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    for line in (headings, *cells):
+        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
+        print(COLUMN_GAP.join(padded).rstrip())
+
+
+def cell(value: Any) -> str:
+    """Write one value on one line, without control characters."""
+    match value:
+        case None | "":
+            return NOTHING
+        case bool():
+            return _("yes") if value else _("no")
+        case datetime():
+            return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
+        case _:
+            return "".join(letter if letter.isprintable() else " " for letter in str(value))
+
+
+def _json_value(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no JSON form")

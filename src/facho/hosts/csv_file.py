@@ -1,0 +1,126 @@
+"""The inventory as a CSV file: text to entries with their lines, and back without secrets or formulas."""
+
+import csv
+import io
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from django.utils.translation import gettext as _
+
+from facho.hosts.inventory import AfterSave, InventoryError, Problem, Saved, import_olts
+from facho.hosts.models import SnmpVersion
+from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
+from facho.hosts.secrets import Secret
+
+REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in V3_COLUMNS)
+# A spreadsheet runs a cell that begins so; an apostrophe before it keeps it text.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_GUARDED_FORMULA = re.compile(r"'+[=+\-@\t\r]")
+
+
+def import_file(content: bytes, *, on_vendor: AfterSave | None = None, vendors: Collection[str] | None = None) -> Saved:
+    """Import a whole file, or nothing of it when any row is bad."""
+    entries, problems = read_entries(content)
+    return import_olts(entries, problems=problems, on_vendor=on_vendor, vendors=vendors)
+
+
+def read_entries(content: bytes) -> tuple[list[OltEntry], list[Problem]]:
+    """Read the rows that have the header's shape, and list those that have not; a wrong header ends it at once."""
+    rows = _rows(_decode(content))
+    header_line, header = next(rows, (1, []))
+    columns = [name.strip().lower() for name in header]
+    _check_header(columns, header_line)
+    entries: list[OltEntry] = []
+    problems: list[Problem] = []
+    try:
+        for line, cells in rows:
+            if len(cells) == len(columns):
+                entries.append(_entry(line, dict(zip(columns, cells, strict=True))))
+            else:
+                problems.append(_misshapen(line, cells, columns))
+    except InventoryError as error:
+        problems += error.problems
+    return entries, problems
+
+
+def write_entries(entries: Iterable[OltEntry]) -> str:
+    """Write the file; the columns of secrets are there, and empty. Those of SNMPv3 come only when an OLT uses it."""
+    rows = list(entries)
+    columns = COLUMNS if any(entry.version == SnmpVersion.V3 for entry in rows) else REQUIRED_COLUMNS
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for entry in rows:
+        writer.writerow(["" if name in SECRET_COLUMNS else _guard(getattr(entry, name)) for name in columns])
+    return text.getvalue()
+
+
+def _decode(content: bytes) -> str:
+    try:
+        # Spreadsheets put a byte order mark first.
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+    raise InventoryError([Problem(line, _("the file is not UTF-8 text"))])
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Give each row that is not blank with the line on which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        # The reader's words name the fault and never the cell.
+        raise InventoryError([Problem(line, _("this is not CSV: %s") % error)]) from None
+
+
+def _check_header(columns: Sequence[str], line: int) -> None:
+    if not columns:
+        raise InventoryError([Problem(None, _("the file is empty"))])
+    missing = [name for name in REQUIRED_COLUMNS if name not in columns]
+    unknown = [name for name in columns if name not in COLUMNS]
+    if missing or unknown or len(set(columns)) != len(columns):
+        expected = ",".join(REQUIRED_COLUMNS)
+        reason = _("the header must be %(expected)s, separated by commas; for SNMPv3 also %(more)s")
+        raise InventoryError([Problem(line, reason % {"expected": expected, "more": ",".join(V3_COLUMNS)})])
+
+
+def _misshapen(line: int, cells: Sequence[str], columns: Sequence[str]) -> Problem:
+    numbers = {"found": len(cells), "expected": len(columns)}
+    return Problem(line, _("%(found)s columns instead of %(expected)s") % numbers)
+
+
+def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
+    def text(name: str) -> str:
+        return _unguard(cells.get(name, "").strip())
+
+    def secret(name: str) -> Secret:
+        # Taken as it stands: a space or an apostrophe may be part of it.
+        return Secret(cells.get(name, ""))
+
+    return OltEntry(
+        name=text("name"),
+        host=text("host"),
+        port=text("port"),
+        vendor=text("vendor"),
+        version=text("version"),
+        community=secret("community"),
+        v3_user=text("v3_user"),
+        v3_auth_protocol=text("v3_auth_protocol"),
+        v3_auth_key=secret("v3_auth_key"),
+        v3_priv_protocol=text("v3_priv_protocol"),
+        v3_priv_key=secret("v3_priv_key"),
+        line=line,
+    )
+
+
+def _guard(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def _unguard(cell: str) -> str:
+    return cell[1:] if _GUARDED_FORMULA.match(cell) else cell

@@ -1,0 +1,90 @@
+"""Finds the one address behind a host name. A name server that is silent costs a bounded time."""
+
+import math
+import queue
+import socket
+from collections.abc import Collection
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from threading import Thread
+from time import monotonic
+
+LOOKUP_SECONDS = 5.0
+PARALLEL_LOOKUPS = 32
+
+Address = IPv4Address | IPv6Address
+
+
+def resolve_all(hosts: Collection[str], *, lookup_seconds: float = LOOKUP_SECONDS) -> dict[str, str]:
+    """Return the address of each host that has one; a host that is left out did not resolve in time."""
+    found = {host: address for host in hosts if (address := literal_address(host))}
+    found.update(_look_up_all(set(hosts) - set(found), lookup_seconds))
+    return found
+
+
+def literal_address(host: str) -> str | None:
+    """Return the one spelling of an address that was written as numbers."""
+    try:
+        return _usable([ip_address(host)])
+    except ValueError:
+        return None
+
+
+def look_up(host: str) -> str | None:
+    """Ask the system's resolver, for as long as it takes."""
+    try:
+        answers = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except (OSError, ValueError):  # no such name, or a name that cannot be one
+        return None
+    return _usable([ip_address(str(answer[4][0])) for answer in answers])
+
+
+def _usable(addresses: Collection[Address]) -> str | None:
+    """Choose IPv4 before IPv6 and the smallest of several, so that asking again gives the same device."""
+    devices = [device for device in map(_unmapped, addresses) if _can_be_a_device(device)]
+    return str(min(devices, key=lambda device: (device.version, int(device)))) if devices else None
+
+
+def _unmapped(address: Address) -> Address:
+    """Spell an IPv4 address that was written as IPv6 as what it is: the same device."""
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _can_be_a_device(address: Address) -> bool:
+    # A zone such as %eth0 means nothing on another machine, nor to the database.
+    is_local_to_a_link = getattr(address, "scope_id", None) is not None
+    is_broadcast = int(address) == 0xFFFF_FFFF
+    return not (address.is_multicast or address.is_unspecified or is_local_to_a_link or is_broadcast)
+
+
+def _look_up_all(names: Collection[str], lookup_seconds: float) -> dict[str, str]:
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
+    for name in names:
+        waiting.put(name)
+    workers = min(len(names), PARALLEL_LOOKUPS)
+    for _number in range(workers):
+        # The system's resolver cannot be interrupted: a daemon thread is the way to leave it behind.
+        Thread(target=_work, args=(waiting, answers), daemon=True).start()
+    rounds = math.ceil(len(names) / PARALLEL_LOOKUPS)
+    return _gather(answers, len(names), deadline=monotonic() + rounds * lookup_seconds)
+
+
+def _work(waiting: "queue.SimpleQueue[str]", answers: "queue.SimpleQueue[tuple[str, str | None]]") -> None:
+    while True:
+        try:
+            name = waiting.get_nowait()
+        except queue.Empty:
+            return
+        answers.put((name, look_up(name)))
+
+
+def _gather(answers: "queue.SimpleQueue[tuple[str, str | None]]", expected: int, *, deadline: float) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for _number in range(expected):
+        try:
+            name, address = answers.get(timeout=max(deadline - monotonic(), 0))
+        except queue.Empty:
+            break
+        if address:
+            found[name] = address
+    return found

@@ -1,0 +1,58 @@
+"""Runs the command line: in this process on the test database, or as a process of its own."""
+
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from cli_runner import Command, Outcome
+from django.utils import translation
+from pytest_django import Settings
+
+from facho.core.cli.main import main
+
+
+@pytest.fixture
+def english(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
+    """Let commands speak the language of their msgids."""
+    monkeypatch.setenv("FACHO_LANGUAGE", "en")
+    monkeypatch.setenv("LANGUAGE", "en")
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    settings.LANGUAGE_CODE = "en"
+    yield
+    translation.deactivate()
+
+
+@pytest.fixture
+def facho(english: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line in this process."""
+
+    def run(*arguments: str, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            status = main(arguments)
+        except SystemExit as wrong_use:
+            status = int(str(wrong_use.code))
+        out, err = capsys.readouterr()
+        return Outcome(status, out, err)
+
+    return run
+
+
+@pytest.fixture
+def facho_process(product_environ: dict[str, str]) -> Command:
+    """The command line as a process with a data folder and a database of its own."""
+
+    def run(*arguments: str, stdin: bytes = b"") -> Outcome:
+        done = subprocess.run(
+            [sys.executable, "-m", "facho.core.cli.main", *arguments],
+            env={**product_environ, "FACHO_LANGUAGE": "en"},
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run

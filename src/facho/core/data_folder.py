@@ -55,12 +55,22 @@ def prepare(folder: DataFolder, *, mode: Mode) -> None:
     try:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if mode is Mode.EMBEDDED:
-            _write_once(folder.secret_key, os.urandom(48).hex())
-            _write_once(folder.encryption_keys, Fernet.generate_key().decode())
+            write_private(folder.secret_key, os.urandom(48).hex())
+            write_private(folder.encryption_keys, Fernet.generate_key().decode())
     except OSError as error:
         raise DataFolderError(f"{error.filename or folder.path}: {error.strerror}") from error
     if not os.access(folder.path, os.W_OK | os.X_OK):
         raise DataFolderError(f"{folder.path}: Permission denied")
+
+
+def write_private(path: Path, line: str) -> None:
+    """Create the file with mode 0600 from its first byte, and never replace one that exists."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "w") as file:
+        file.write(line + "\n")
 
 
 def _read_lines(path: Path) -> tuple[str, ...]:
@@ -69,13 +79,3 @@ def _read_lines(path: Path) -> tuple[str, ...]:
         return tuple(path.read_text().split())
     except (OSError, UnicodeDecodeError):
         return ()
-
-
-def _write_once(path: Path, line: str) -> None:
-    """Create the file with mode 0600 from its first byte, and never replace one that exists."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    with os.fdopen(descriptor, "w") as file:
-        file.write(line + "\n")

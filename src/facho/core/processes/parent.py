@@ -2,8 +2,9 @@
 
 import os
 import signal
-import sys
 import threading
+
+STDIN = 0
 
 
 def exit_with_parent() -> None:
@@ -12,6 +13,7 @@ def exit_with_parent() -> None:
 
 
 def _wait_for_end() -> None:
-    while sys.stdin.buffer.read(4096):
+    # The bare descriptor: a buffered reader would hold a lock that the interpreter wants at its exit.
+    while os.read(STDIN, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

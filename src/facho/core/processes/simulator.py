@@ -8,10 +8,10 @@ from facho.simulator.run import run_simulator
 
 
 def main() -> int:
-    """Run as a child of `facho demo`; the arguments are OLTs, ONUs per OLT, and the first port (0: any)."""
+    """Run as a child of `facho demo`; the arguments are the numbers of OLTs and of ONUs on each."""
     exit_with_parent()
-    olts, onus, port = map(int, sys.argv[1:])
-    return run_simulator(SimulatorConfig(olts=olts, onus=onus, port=port))
+    olts, onus = map(int, sys.argv[1:])
+    return run_simulator(SimulatorConfig(olts=olts, onus=onus))
 
 
 if __name__ == "__main__":

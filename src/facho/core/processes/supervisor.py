@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import IO
+from typing import IO, NoReturn
 
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.5
@@ -72,7 +72,7 @@ def raise_on_signals() -> None:
     signal.signal(signal.SIGTERM, stop)
 
 
-def supervise(children: Sequence[Child], *, tell: Callable[[Child, int], None]) -> None:
+def supervise(children: Sequence[Child], *, tell: Callable[[Child, int], None]) -> NoReturn:
     """Keep the children running until Stopped is raised; `tell` hears of each unexpected end."""
     while True:
         for child in children:
@@ -83,6 +83,7 @@ def supervise(children: Sequence[Child], *, tell: Callable[[Child, int], None]) 
 def stop(children: Sequence[Child]) -> None:
     """Ask all children to end, in reverse order of their start; kill those that do not within the time."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     running = [child.process for child in reversed(children) if child.process and child.process.poll() is None]
     for process in running:
         process.terminate()

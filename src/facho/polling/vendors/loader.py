@@ -87,10 +87,10 @@ def _read_oid_map(section: Section) -> Mapping[Oid, str]:
 
 
 def _read_indexes(section: Section) -> dict[str, Index]:
-    return {name: _read_index(name, entry) for name, entry in section.sections()}
+    return {name: read_index(name, entry) for name, entry in section.sections()}
 
 
-def _read_index(name: str, section: Section) -> Index:
+def read_index(name: str, section: Section) -> Index:
     scope = section.word("scope", Scope)
     components = []
     for at, component in enumerate(section.items("components", object)):

@@ -1,0 +1,174 @@
+"""Columns: a typed value or a reason, for every definition and whatever a device sends."""
+
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from facho.polling.snmp.ber import Tag, Value
+from facho.polling.vendors import (
+    Column,
+    Decoded,
+    Definition,
+    DownCause,
+    Place,
+    Reject,
+    RunState,
+    Unit,
+    load_definitions,
+)
+from facho.polling.vendors.values import Typed
+
+COLUMNS = [
+    pytest.param(column, id=f"{found.key}-{column.key}")
+    for found in load_definitions().values()
+    for column in found.columns.values()
+]
+INTEGER_TAGS = [Tag.INTEGER, Tag.GAUGE32, Tag.COUNTER32, Tag.COUNTER64, Tag.TIMETICKS]
+varbind_values = (
+    st.tuples(st.sampled_from(INTEGER_TAGS), st.integers(-(2**31), 2**64 - 1))
+    | st.tuples(st.just(Tag.OCTET_STRING), st.binary(max_size=80))
+    | st.tuples(st.just(Tag.OBJECT_IDENTIFIER), st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=9).map(tuple))
+    | st.tuples(st.sampled_from([Tag.NULL, Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW]), st.none())
+    | st.tuples(st.integers(0, 255), st.binary(max_size=8))
+)
+SAMPLES: dict[str, list[Typed]] = {
+    "text": ["", "Calle 12, casa 3"],
+    "gpon_sn8": ["HWTC0A1B2C3D"],
+    "gpon_sn_text": ["FHTT1231E796"],
+    "date_and_time": [
+        datetime.fromisoformat("2025-03-04T05:06:07"),
+        datetime.fromisoformat("2025-03-04T05:06:07+02:00"),
+    ],
+    "mac": ["00:1A:2B:3C:4D:5E"],
+    "object_id": ["1.3.6.1.4.1.2011.2.248"],
+}
+
+
+def column(key: str, family: str = "huawei_smartax") -> Column:
+    return load_definitions()[family].column(key)
+
+
+def samples(of: Column) -> list[Typed]:
+    if of.rule.words:
+        return list(of.rule.words.values())
+    if not of.rule.decoder.is_numeric:
+        return SAMPLES[of.rule.decoder.name]
+    if of.unit is Unit.DBM:
+        return [-27.5, -8.0, 2.5]
+    return [12, 17, 40] if of.unit is not Unit.VOLT else [3.3, 3.26]
+
+
+@pytest.mark.parametrize("of", COLUMNS)
+def test_value_survives_the_way_to_the_wire_and_back(of: Column) -> None:
+    for value in samples(of):
+        tag, raw = of.encode(value)
+
+        assert tag is of.rule.tag
+        assert of.decode(tag, raw) == Decoded(pytest.approx(value) if isinstance(value, float) else value)
+
+
+@pytest.mark.parametrize("found", load_definitions().values(), ids=load_definitions().keys())
+@given(sent=varbind_values)
+def test_whatever_arrives_is_a_value_or_a_reason(found: Definition, sent: tuple[int, Value]) -> None:
+    for of in found.columns.values():
+        decoded = of.decode(*sent)
+
+        assert (decoded.value is None) != (decoded.reason is None), of.key
+
+
+@pytest.mark.parametrize("of", [param for param in COLUMNS if param.values[0].rule.sentinels])
+def test_no_value_survives_the_way_to_the_wire_and_back(of: Column) -> None:
+    assert of.decode(*of.encode(None)).reason is Reject.SENTINEL
+    assert all(of.decode(Tag.INTEGER, raw).reason is Reject.SENTINEL for raw in of.rule.sentinels)
+
+
+@pytest.mark.parametrize("of", [param for param in COLUMNS if param.values[0].unit is Unit.DBM])
+def test_impossible_power_is_rejected_and_named(of: Column) -> None:
+    for impossible in (-75.0, 29.0):
+        assert of.decode(*of.encode(impossible)).reason is Reject.OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(
+    ("tag", "raw", "expected"),
+    [
+        (Tag.INTEGER, -2543, Decoded(-25.43)),
+        (Tag.GAUGE32, 250, Decoded(2.5)),
+        (Tag.INTEGER, 2147483647, Decoded(None, Reject.SENTINEL)),
+        (Tag.INTEGER, -8000, Decoded(None, Reject.OUT_OF_RANGE)),
+        (Tag.OCTET_STRING, b"-25.43", Decoded(None, Reject.WRONG_TYPE)),
+        (Tag.NO_SUCH_INSTANCE, None, Decoded(None, Reject.MISSING)),
+        (Tag.INTEGER, None, Decoded(None, Reject.WRONG_TYPE)),
+    ],
+)
+def test_receive_power_is_typed_scaled_and_checked_on_arrival(tag: Tag, raw: Value, expected: Decoded) -> None:
+    assert column("onu.rx_power").decode(tag, raw) == expected
+
+
+def test_bogus_power_of_zte_is_no_reading() -> None:
+    assert column("onu.olt_rx_power", "zte_c300_c320").decode(Tag.INTEGER, -80000).reason is Reject.SENTINEL
+
+
+def test_measured_value_is_a_float_even_where_the_device_counts_whole_units() -> None:
+    value = column("onu.temperature").decode(Tag.INTEGER, 45).value
+
+    assert value == 45
+    assert isinstance(value, float)
+
+
+def test_counted_value_stays_an_integer() -> None:
+    assert isinstance(column("onu.up_bytes").decode(Tag.COUNTER64, 2**63).value, int)
+
+
+def test_state_is_told_in_our_words() -> None:
+    assert column("onu.run_state").decode(Tag.INTEGER, 1) == Decoded(RunState.ONLINE)
+    assert column("onu.last_down_cause").decode(Tag.INTEGER, 13) == Decoded(DownCause.DYING_GASP)
+
+
+def test_number_without_a_word_is_told_as_such() -> None:
+    assert column("onu.run_state").decode(Tag.INTEGER, 99) == Decoded(None, Reject.UNKNOWN_ENUM)
+
+
+def test_phase_is_counted_from_another_number_on_each_zte_family() -> None:
+    assert column("onu.run_state", "zte_c300_c320").decode(Tag.INTEGER, 3).value == RunState.ONLINE
+    assert column("onu.run_state", "zte_c600_titan").decode(Tag.INTEGER, 3).value == RunState.OFFLINE
+    assert column("onu.run_state", "zte_c600_titan").decode(Tag.INTEGER, 4).value == RunState.ONLINE
+
+
+def test_word_with_several_numbers_is_sent_as_the_plainest() -> None:
+    assert column("onu.run_state", "zte_c300_c320").encode(RunState.OFFLINE) == (Tag.INTEGER, 6)
+
+
+def test_word_of_another_vocabulary_cannot_be_sent() -> None:
+    with pytest.raises(ValueError, match="is not a word of this column"):
+        column("onu.run_state").encode("dying_gasp")
+
+
+def test_text_cannot_be_sent_as_a_number() -> None:
+    with pytest.raises(ValueError, match="is not a number"):
+        column("onu.rx_power").encode("bright")
+
+
+def test_column_without_a_sign_for_nothing_cannot_send_nothing() -> None:
+    with pytest.raises(ValueError, match="no way to say"):
+        column("onu.up_bytes").encode(None)
+
+
+def test_instance_of_a_column_ends_in_the_index_of_its_table() -> None:
+    rx, state = (column(key, "zte_c300_c320") for key in ("onu.rx_power", "onu.run_state"))
+    place = Place(1, 1, 8, 3)
+
+    assert rx.instance(place) == (*rx.oid, 268503040, 3, 1)
+    assert state.instance(place) == (*state.oid, 268503040, 3)
+
+
+def test_cause_is_read_from_the_state_where_a_family_tells_it_there() -> None:
+    family = load_definitions()["fiberhome_an5516"]
+
+    state, cause = family.readings("onu.run_state")
+
+    assert (state.key, cause.key) == ("onu.run_state", "onu.last_down_cause")
+    assert cause.oid == state.oid
+    assert cause.decode(Tag.INTEGER, 2).value == DownCause.POWER_OFF
+    assert cause.decode(Tag.INTEGER, 1).reason is Reject.SENTINEL

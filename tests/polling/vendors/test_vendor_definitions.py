@@ -1,0 +1,109 @@
+"""What every shipped definition promises to the rest of the system."""
+
+import pytest
+
+from facho.polling.vendors import Confidence, Cost, Definition, QueryType, Scope, Unit, load_definitions
+
+FAMILIES = ["fiberhome_an5516", "huawei_smartax", "vsol_gpon_v1600g", "zte_c300_c320", "zte_c600_titan"]
+WORDS_OF = {"onu.run_state": "RunState", "onu.last_down_cause": "DownCause", "onu.phase_state": "PhaseState"}
+UNITS_OF = {
+    "onu.rx_power": Unit.DBM,
+    "onu.tx_power": Unit.DBM,
+    "onu.olt_rx_power": Unit.DBM,
+    "onu.distance": Unit.METRE,
+    "onu.temperature": Unit.CELSIUS,
+    "onu.voltage": Unit.VOLT,
+}
+
+
+@pytest.fixture(params=load_definitions())
+def found(request: pytest.FixtureRequest) -> Definition:
+    return load_definitions()[request.param]
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> Definition:
+    return load_definitions()[request.param]
+
+
+def test_shipped_families_are_these() -> None:
+    assert sorted(load_definitions()) == sorted([*FAMILIES, "generic"])
+
+
+def test_family_has_what_every_reader_of_onus_needs(family: Definition) -> None:
+    needed = {"onu.serial", "onu.description", "onu.run_state", "onu.last_down_cause", "onu.distance", "onu.rx_power"}
+
+    assert needed <= set(family.columns)
+
+
+def test_key_means_the_same_words_and_unit_on_every_family(family: Definition) -> None:
+    for key, words in WORDS_OF.items():
+        if family.has_column(key):
+            assert {type(word).__name__ for word in family.column(key).rule.words.values()} == {words}
+    for key, unit in UNITS_OF.items():
+        if family.has_column(key):
+            assert family.column(key).unit is unit
+
+
+def test_key_begins_with_what_its_table_is_about(family: Definition) -> None:
+    for scope in (Scope.ONU, Scope.BOARD):
+        assert all(column.key.startswith(f"{scope}.") for column in family.columns_of(scope))
+
+
+def test_ready_made_jobs_carry_the_specified_slugs_and_chain(family: Definition) -> None:
+    jobs = {job.slug: job for job in family.jobs}
+
+    assert list(jobs) == ["descubrimiento", "descripcion", "estado", "potencia"]
+    assert jobs["descubrimiento"].query_type is QueryType.DISCOVERY
+    assert jobs["descubrimiento"].columns == ("onu.serial",)
+    assert jobs["descripcion"].chain_of == jobs["estado"].chain_of == "descubrimiento"
+    assert jobs["estado"].columns[0] == "onu.run_state"
+
+
+def test_live_optics_are_a_master_at_a_safe_pace(family: Definition) -> None:
+    job = family.job("potencia")
+
+    assert job.chain_of is None
+    assert {family.column(key).cost for key in job.columns} == {Cost.LIVE}
+    assert job.interval_seconds >= family.safe_interval_seconds(job.columns) >= 1800
+
+
+def test_only_the_optics_job_touches_live_columns(family: Definition) -> None:
+    assert [job.slug for job in family.jobs if family.cost_of(job.columns) is Cost.LIVE] == ["potencia"]
+
+
+def test_one_request_in_flight_unless_a_definition_says_more(found: Definition) -> None:
+    assert found.polling.in_flight == 1
+
+
+def test_live_reads_get_more_time_and_fewer_tries(family: Definition) -> None:
+    live, state = family.polling.classes[Cost.LIVE], family.polling.classes[Cost.STATE]
+
+    assert live.timeout_seconds > state.timeout_seconds
+    assert live.tries < state.tries
+    assert live.min_interval_seconds > state.min_interval_seconds
+
+
+def test_probe_is_a_cheap_column(family: Definition) -> None:
+    assert family.polling.probe is not None
+    assert family.column(family.polling.probe).cost is not Cost.LIVE
+
+
+def test_uncertain_column_says_why() -> None:
+    cause = load_definitions()["zte_c300_c320"].column("onu.last_down_cause")
+
+    assert cause.confidence is Confidence.LOW
+    assert "disagree" in cause.note
+
+
+def test_generic_definition_knows_standard_objects_only() -> None:
+    generic = load_definitions()["generic"]
+
+    assert {column.oid[:6] for column in generic.columns.values()} == {(1, 3, 6, 1, 2, 1)}
+    assert generic.decode_index((1, 1)) is None
+    assert generic.column("sys.uptime").instance(generic.indexes["scalar"].decode((0,))) == (1, 3, 6, 1, 2, 1, 1, 3, 0)
+
+
+def test_unknown_job_is_a_key_error(family: Definition) -> None:
+    with pytest.raises(KeyError):
+        family.job("nothing")

@@ -1,0 +1,79 @@
+"""Recognition by sysObjectID and sysDescr: families, look-alikes, strangers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from facho.polling.vendors import Definition, Refusal, definition, recognise
+
+ENTERPRISES = "1.3.6.1.4.1"
+
+
+@pytest.mark.parametrize(
+    ("object_id", "descr", "key", "model"),
+    [
+        ("2011.2.248", "", "huawei_smartax", "MA5608T"),
+        ("2011.2.115.0", "", "huawei_smartax", "MA5680T"),
+        ("2011.2.999", "Huawei Integrated Access Software", "huawei_smartax", None),
+        ("3902.1082.1001.320.2.1", "C320 Version V2.1.0 Software", "zte_c300_c320", "C320 V2.1"),
+        ("3902.1015.300.3.1", "", "zte_c300_c320", "C300 V1.2"),
+        ("3902.1082.1001.600.1.1", "C600 Version V1.2.1", "zte_c600_titan", "C600"),
+        ("5875.800.1001.11", "AN5516-06", "fiberhome_an5516", "AN5516-06"),
+        ("5875.800.1001.11", "", "fiberhome_an5516", "AN5516-01"),
+        ("5875.800.1001.99", "AN6001-G16", "fiberhome_an5516", "AN6001-G16"),
+        ("37950.1.1.5.10.14.1", "V1600G1", "vsol_gpon_v1600g", None),
+    ],
+)
+def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: str, model: str | None) -> None:
+    object_id = f"{ENTERPRISES}.{object_id}"
+
+    found = recognise(object_id, descr)
+
+    assert isinstance(found, Definition)
+    assert found.key == key
+    assert found.model_name(object_id, descr) == model
+
+
+@pytest.mark.parametrize(
+    ("object_id", "descr", "reason"),
+    [
+        ("2011.2.185", "Huawei Integrated Access Software", "MA5620"),
+        ("2011.2.224.6", "Huawei Versatile Routing Platform Software", "not a known SmartAX OLT"),
+        ("2011.2.23.96", "S5720-52X Huawei", "not a known SmartAX OLT"),
+        ("5875.800.1001.2", "AN5116-06", "AN5116 series"),
+        ("37950.1.1.5.10.14.1", "V1600D8", "not a V1600G"),
+    ],
+)
+def test_look_alike_is_refused_with_a_sentence(object_id: str, descr: str, reason: str) -> None:
+    found = recognise(f"{ENTERPRISES}.{object_id}", descr)
+
+    assert isinstance(found, Refusal)
+    assert reason in found.sentence
+    assert found.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("object_id", ["1.3.6.1.4.1.9.1.1", "1.3.6.1.4.1.3902.3.100", "1.3.6.1.4.1.8072.3.2.10"])
+def test_stranger_is_read_as_a_generic_device(object_id: str) -> None:
+    assert recognise(object_id, "something") is definition("generic")
+
+
+@pytest.mark.parametrize("object_id", ["", "   ", "not an oid", ()])
+def test_device_that_says_nothing_is_not_recognised(object_id: str) -> None:
+    assert recognise(object_id, "") is None
+
+
+def test_object_id_may_be_numbers_or_text_with_a_leading_dot() -> None:
+    expected = definition("huawei_smartax")
+
+    assert recognise((1, 3, 6, 1, 4, 1, 2011, 2, 248), "") is expected
+    assert recognise(".1.3.6.1.4.1.2011.2.248", "") is expected
+
+
+def test_number_that_only_begins_alike_is_another_device() -> None:
+    assert recognise("1.3.6.1.4.1.2011.20.1", "router") is definition("generic")
+
+
+@given(st.text(max_size=40), st.text(max_size=3000))
+def test_nothing_that_a_device_says_breaks_recognition(object_id: str, descr: str) -> None:
+    recognise(object_id, descr)
+    recognise("1.3.6.1.4.1.5875.800.1001.99", descr)

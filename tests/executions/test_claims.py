@@ -1,0 +1,179 @@
+"""The claim: one active execution per OLT, decided by the database (decisions D7, D21)."""
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from facho.executions import store
+from facho.executions.models import Execution, ExecutionAttempt, Origin
+from facho.executions.store import Claimed, ClaimRequest, Renewal, Run
+from facho.polling.domain.collection import Failure
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.failure import FailureKind
+from factories import NOW, chain_to, make_node, make_olt
+
+pytestmark = pytest.mark.django_db
+
+
+def claim_olt(olt_id: int, **wishes: int) -> list[Claimed]:
+    return store.claim([ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, **wishes)], now=NOW)
+
+
+def running(olt_id: int) -> Run:
+    [claimed] = claim_olt(olt_id)
+    run = store.take(claimed.execution_id, claimed.token, owner="engine/test", now=NOW)
+    assert run is not None
+    return run
+
+
+def test_the_database_refuses_a_second_active_execution_of_an_olt() -> None:
+    """S0-02, S1-01, S3-04, D7: whatever the code does, the constraint holds."""
+    run = running(make_olt().id)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Execution.objects.create(
+            olt_id=run.olt_id, task_type="x", status=ExecutionState.PENDING, token=99, created_at=NOW
+        )
+
+
+def test_of_two_claims_on_one_olt_one_wins() -> None:
+    olt = make_olt()
+
+    assert len(claim_olt(olt.id)) == 1
+    assert claim_olt(olt.id) == []
+
+
+def test_one_batch_claims_many_olts_and_skips_those_that_are_held() -> None:
+    olts = [make_olt() for _ in range(3)]
+    claim_olt(olts[1].id)
+
+    won = store.claim([ClaimRequest(olt.id, "get_x", Origin.SCHEDULE) for olt in olts], now=NOW)
+
+    assert [claimed.request.olt_id for claimed in won] == [olts[0].id, olts[2].id]
+
+
+def test_a_slot_gets_one_execution_for_ever() -> None:
+    """D2: at most one start per slot, also after the first one has ended."""
+    node = make_node()
+    request = ClaimRequest(node.workflow.olt_id, "get_x", Origin.SCHEDULE, node_id=node.id, slot_at=NOW)
+    [claimed] = store.claim([request], now=NOW)
+    store.interrupt([claimed.execution_id], reason="test", now=NOW)
+
+    assert store.claim([request], now=NOW) == []
+
+
+def test_a_poller_holds_one_execution() -> None:
+    """S2-11."""
+    assert claim_olt(make_olt().id, poller_id=3)
+    assert claim_olt(make_olt().id, poller_id=3) == []
+
+
+def test_tokens_of_an_olt_only_grow() -> None:
+    olt = make_olt()
+    first = running(olt.id)
+    store.interrupt([first.execution_id], reason="test", now=NOW)
+
+    assert running(olt.id).token > first.token
+
+
+def test_a_pending_execution_is_taken_by_one_runner() -> None:
+    """S2-05, S3-08: delivered twice, the second take changes nothing."""
+    [claimed] = claim_olt(make_olt().id)
+
+    assert store.take(claimed.execution_id, claimed.token, owner="a", now=NOW)
+    assert store.take(claimed.execution_id, claimed.token, owner="b", now=NOW) is None
+    assert Execution.objects.get().owner == "a"
+
+
+def test_each_try_leaves_an_attempt_counted_from_one() -> None:
+    """D18, S3-08, S3-21."""
+    run = running(make_olt().id)
+
+    store.close(run, ExecutionState.FAILED, failure=Failure(FailureKind.TIMEOUT, "silence"), summary={}, now=NOW)
+
+    attempt = ExecutionAttempt.objects.get()
+    assert (attempt.number, attempt.status, attempt.failure_kind) == (1, "FAILED", "timeout")
+
+
+def test_a_late_result_is_refused() -> None:
+    """D7, D15: who lost the claim stores nothing."""
+    run = running(make_olt().id)
+    store.interrupt([run.execution_id], reason="its owner stopped renewing", now=NOW)
+
+    assert not store.close(run, ExecutionState.SUCCESS, failure=None, summary={}, now=NOW)
+    assert Execution.objects.get().status == ExecutionState.INTERRUPTED
+
+
+def test_a_renewal_raises_the_counter_until_the_claim_is_lost() -> None:
+    run = running(make_olt().id)
+
+    assert store.renew(run.execution_id, run.token) is Renewal.RENEWED
+    assert store.load_lease_counters() == {run.execution_id: 2}
+    store.interrupt([run.execution_id], reason="test", now=NOW)
+    assert store.renew(run.execution_id, run.token) is Renewal.LOST
+
+
+def test_disabling_an_olt_cancels_its_run_at_the_next_renewal() -> None:
+    """D15: a running execution is cancelled cooperatively."""
+    olt = make_olt()
+    run = running(olt.id)
+    type(olt).objects.filter(id=olt.id).update(enabled=False)
+
+    assert store.renew(run.execution_id, run.token) is Renewal.CANCELLED
+
+
+def test_a_long_error_is_cut_to_its_column() -> None:
+    """S3-14."""
+    run = running(make_olt().id)
+
+    store.close(run, ExecutionState.FAILED, failure=Failure(FailureKind.LOOP, "x" * 5_000), summary={}, now=NOW)
+
+    assert len(Execution.objects.get().error) == 300
+
+
+def take_node(node_id: int, olt_id: int) -> Run:
+    [claimed] = store.claim(
+        [ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, node_id=node_id, poller_id=0, slot_at=NOW)], now=NOW
+    )
+    run = store.take(claimed.execution_id, claimed.token, owner="engine/test", now=NOW)
+    assert run is not None
+    return run
+
+
+def follow(run: Run, *, succeeded: bool = True) -> Run | None:
+    state = ExecutionState.SUCCESS if succeeded else ExecutionState.FAILED
+    assert store.close(run, state, failure=None, summary={}, now=NOW)
+    return store.open_next(run, owner="engine/test", master_succeeded=succeeded, now=NOW)
+
+
+def test_a_chain_runs_in_order_of_priority_then_id_and_skips_disabled_members() -> None:
+    """S0-24, S0-27, S2-08, S2-12, S2-13: same poller, linked to the master's execution."""
+    master = make_node()
+    last = chain_to(master, priority=60)
+    first = chain_to(master, priority=10)
+    chain_to(master, priority=20, enabled=False)
+    run = take_node(master.id, master.workflow.olt_id)
+
+    one = follow(run)
+    assert one is not None
+    two = follow(one)
+
+    assert two is not None
+    assert [one.node_id, two.node_id] == [first.id, last.id]
+    assert follow(two) is None
+    rows = Execution.objects.order_by("id")
+    assert [row.chain_position for row in rows] == [0, 1, 2]
+    assert [row.master_execution_id for row in rows] == [None, run.execution_id, run.execution_id]
+    assert {row.poller_id for row in rows} == {0}
+    assert {row.slot_at for row in rows} == {NOW}
+
+
+def test_a_failed_master_is_followed_unless_the_member_wants_success() -> None:
+    """D14, S2-07."""
+    master = make_node()
+    chain_to(master, priority=10, on_success=True)
+    always = chain_to(master, priority=20)
+
+    following = follow(take_node(master.id, master.workflow.olt_id), succeeded=False)
+
+    assert following is not None
+    assert following.node_id == always.id

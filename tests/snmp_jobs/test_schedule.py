@@ -1,0 +1,195 @@
+"""Nodes on their grid: what is due, what a claim and an end do to it (decisions D2, D10, D12)."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs import store
+from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobHost, WorkflowNode
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from factories import NOW, chain_to, make_job, make_node, make_olt
+
+pytestmark = pytest.mark.django_db
+
+
+def due_ids() -> list[int]:
+    return sorted(node.node_id for node in store.load_due_nodes(NOW))
+
+
+def claim(node: WorkflowNode, *, late: timedelta = timedelta(0)) -> store.Schedule:
+    [schedule] = store.load_schedules([node.id], NOW + late)
+    store.save_claimed([schedule])
+    node.refresh_from_db()
+    return schedule
+
+
+def test_only_enabled_masters_whose_time_has_come_are_due() -> None:
+    """S0-07, S3-03, S4-09."""
+    due = make_node()
+    make_node(next_run_at=NOW + timedelta(seconds=1))
+    make_node(next_run_at=None)
+    make_node(enabled=False)
+    make_node(make_olt(enabled=False))
+    chain_to(due)
+    suspended = make_node()
+    WorkflowNode.objects.filter(id=suspended.id).update(suspended_at=NOW, suspend_reason="unreachable")
+
+    assert due_ids() == [due.id]
+
+
+def test_due_nodes_are_loaded_in_one_query(django_assert_num_queries: object) -> None:
+    for _ in range(5):
+        make_node()
+
+    with django_assert_num_queries(1):  # type: ignore[operator]
+        assert len(store.load_due_nodes(NOW)) == 5
+
+
+def test_a_chain_node_cannot_have_a_time_of_its_own() -> None:
+    """S0-18: by constraint."""
+    member = chain_to(make_node())
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        WorkflowNode.objects.filter(id=member.id).update(next_run_at=NOW)
+
+
+def test_a_chain_node_needs_a_master() -> None:
+    node = make_node(next_run_at=None)
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        WorkflowNode.objects.filter(id=node.id).update(is_chain_node=True)
+
+
+def test_the_claim_moves_the_node_to_the_first_slot_after_now() -> None:
+    """D2, S3-06, S4-12."""
+    node = make_node(interval_seconds=300)
+
+    schedule = claim(node, late=timedelta(seconds=7))
+
+    assert schedule.slot_at == NOW
+    assert node.next_run_at == NOW + timedelta(minutes=5)
+    assert node.slots_skipped == 0
+
+
+def test_after_an_hour_of_downtime_a_node_runs_once_and_counts_what_it_missed() -> None:
+    """S4-13: no catch-up."""
+    node = make_node(next_run_at=NOW - timedelta(hours=1), interval_seconds=300)
+
+    schedule = claim(node)
+
+    assert schedule.slot_at == NOW
+    assert node.next_run_at == NOW + timedelta(minutes=5)
+    assert node.slots_skipped == 12
+
+
+def test_the_end_of_a_long_run_skips_the_slots_that_went_by() -> None:
+    """S0-15, S0-28, D2."""
+    node = make_node(interval_seconds=60)
+    claim(node)
+
+    store.save_ended(node.id, NOW + timedelta(seconds=185))
+
+    node.refresh_from_db()
+    assert node.last_run_at == NOW + timedelta(seconds=185)
+    assert node.next_run_at == NOW + timedelta(seconds=240)
+    assert node.slots_skipped == 3
+
+
+def test_an_ordinary_end_leaves_the_next_run_where_the_claim_put_it() -> None:
+    node = make_node(interval_seconds=300)
+    claim(node)
+
+    store.save_ended(node.id, NOW + timedelta(seconds=30))
+
+    node.refresh_from_db()
+    assert node.next_run_at == NOW + timedelta(minutes=5)
+    assert node.slots_skipped == 0
+
+
+def test_fixed_delay_counts_from_the_end() -> None:
+    """D2: fixed_delay is a per-job option."""
+    job = make_job()
+    SnmpJob.objects.filter(id=job.id).update(cadence=Cadence.FIXED_DELAY)
+    node = make_node(job=job, interval_seconds=100)
+    claim(node)
+
+    store.save_ended(node.id, NOW + timedelta(seconds=45))
+
+    node.refresh_from_db()
+    assert node.next_run_at == NOW + timedelta(seconds=145)
+
+
+def test_a_run_by_hand_keeps_the_grid_and_serves_no_slot() -> None:
+    """S0-35, D13."""
+    node = make_node(next_run_at=NOW + timedelta(seconds=100))
+    store.request_run(node.id, now=NOW)
+    assert due_ids() == [node.id]
+
+    schedule = claim(node)
+
+    assert schedule.slot_at is None
+    assert node.next_run_at == NOW + timedelta(seconds=100)
+    assert node.run_requested_at is None
+
+
+def test_a_chain_node_is_not_run_by_hand() -> None:
+    master = make_node()
+
+    with pytest.raises(store.IsChainNode) as refusal:
+        store.request_run(chain_to(master).id, now=NOW)
+
+    assert refusal.value.master_id == master.id
+
+
+def test_an_unknown_node_is_not_run_by_hand() -> None:
+    with pytest.raises(store.UnknownNode):
+        store.request_run(999_999, now=NOW)
+
+
+def test_each_olt_has_its_own_schedule() -> None:
+    """S4-06: running on one OLT never moves another."""
+    job = make_job()
+    one, other = make_node(job=job), make_node(job=job)
+
+    claim(one)
+
+    other.refresh_from_db()
+    assert other.next_run_at == NOW
+
+
+def test_the_specifications_name_means_the_same_row() -> None:
+    """D10, S4-05, S4-07, S3-21."""
+    assert SnmpJobHost is WorkflowNode
+    assert WorkflowNode._meta.db_table == "snmp_job_hosts"
+    assert [index.fields for index in WorkflowNode._meta.indexes] == [["next_run_at"]]
+    assert not [field for field in SnmpJob._meta.get_fields() if field.name == "next_run_at"]
+
+
+def test_ready_made_jobs_make_masters_with_a_time_and_chains_without() -> None:
+    """S0-17, S4-08, D12: first runs are spread and at most an interval away."""
+    olt = make_olt()
+
+    added = apply_ready_made_jobs(olt, now=NOW)
+
+    nodes = WorkflowNode.objects.filter(workflow__olt=olt)
+    assert added == nodes.count() == len(load_definitions()[olt.vendor].jobs)
+    for node in nodes.filter(is_chain_node=False):
+        assert node.next_run_at is not None
+        assert NOW < node.next_run_at <= NOW + timedelta(seconds=node.interval_seconds)
+    assert set(nodes.filter(is_chain_node=True).values_list("job__slug", flat=True)) == {"descripcion", "estado"}
+
+
+def test_live_tables_are_read_by_masters_only() -> None:
+    """D22: a job on a live table is never a chain member."""
+    for definition in load_definitions().values():
+        for job in definition.jobs:
+            assert job.chain_of is None or definition.cost_of(job.columns) != "live", (definition.key, job.slug)
+
+
+def test_applying_jobs_twice_adds_nothing() -> None:
+    olt = make_olt()
+    apply_ready_made_jobs(olt, now=NOW)
+
+    assert apply_ready_made_jobs(olt, now=NOW) == 0

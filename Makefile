@@ -13,10 +13,10 @@ unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check setup messages lock
+.PHONY: help demo test test-fast check setup messages requirements lock
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
 
 demo: .venv/run.stamp  ## simulated OLTs, web and pollers, with one command; BIND=127.0.0.1:9000 changes the address
 	@exec $(BIN)/facho demo $(if $(BIND),--bind $(BIND))
@@ -49,6 +49,9 @@ setup: .venv/dev.stamp  ## only .venv, with everything for development
 
 messages: .venv/dev.stamp  ## collect the texts to translate into the catalogues
 	@$(BIN)/python tools/messages.py
+
+requirements: .venv/dev.stamp  ## mark in docs/requirements.md what the tests show
+	@$(BIN)/python tools/requirements.py
 
 lock:  ## write requirements/ again from pyproject.toml, keeping the versions that still fit
 	@tools/lock

@@ -1,0 +1,121 @@
+"""Narrows lists by query string. A value that cannot be meant is an error, not an empty or a full list."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import ValidationError
+from rest_framework.filters import BaseFilterBackend
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameter:
+    """One parameter: how its text narrows the list, and what the schema says of it."""
+
+    narrow: Callable[[str], Q]
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+    description: str = ""
+
+
+def one_of(lookup: str, values: Sequence[str]) -> QueryParameter:
+    """Match a field that has named values."""
+
+    def narrow(text: str) -> Q:
+        if text not in values:
+            raise ValueError(_("Choose one of: %(values)s.") % {"values": ", ".join(values)})
+        return Q(**{lookup: text})
+
+    return QueryParameter(narrow, {"type": "string", "enum": list(values)})
+
+
+def number(lookup: str) -> QueryParameter:
+    """Match a number or an id."""
+    return QueryParameter(lambda text: Q(**{lookup: _whole_number(text)}), {"type": "integer"})
+
+
+def flag(lookup: str) -> QueryParameter:
+    """Match true or false."""
+
+    def narrow(text: str) -> Q:
+        if text not in ("true", "false"):
+            raise ValueError(_("Write true or false."))
+        return Q(**{lookup: text == "true"})
+
+    return QueryParameter(narrow, {"type": "boolean"})
+
+
+def olt(path: str = "olt") -> QueryParameter:
+    """Match an OLT by its id or by its exact name."""
+
+    def narrow(text: str) -> Q:
+        by_name = Q(**{f"{path}__name": text})
+        return by_name | Q(**{f"{path}_id": int(text)}) if _is_id(text) else by_name
+
+    return QueryParameter(narrow, description="Id or exact name of the OLT.")
+
+
+def search(*lookups: str) -> QueryParameter:
+    """Match a part of any of several texts, whatever its case."""
+    return QueryParameter(
+        lambda text: reduce(or_, (Q(**{f"{lookup}__icontains": text}) for lookup in lookups)),
+        description="Part of: " + ", ".join(lookup.replace("__", " ") for lookup in lookups) + ".",
+    )
+
+
+class QueryStringFilter(BaseFilterBackend):
+    """Applies the view's `query_parameters`; an empty value narrows nothing."""
+
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: APIView) -> QuerySet[Any]:
+        """Narrow by every parameter that was given."""
+        errors = {}
+        for name, parameter in _parameters(view).items():
+            text = request.query_params.get(name, "")
+            try:
+                queryset = queryset.filter(parameter.narrow(_printable(text))) if text else queryset
+            except ValueError as error:
+                errors[name] = [str(error)]
+        if errors:
+            raise ValidationError(errors)
+        return queryset
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        """Describe the parameters to the OpenAPI schema."""
+        return [
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": parameter.description,
+                "schema": dict(parameter.schema),
+            }
+            for name, parameter in _parameters(view).items()
+        ]
+
+
+def _parameters(view: APIView) -> Mapping[str, QueryParameter]:
+    declared: Mapping[str, QueryParameter] = getattr(view, "query_parameters", {})
+    return declared
+
+
+def _printable(text: str) -> str:
+    # PostgreSQL refuses a NUL in any text, and no text of ours has one.
+    if "\x00" in text:
+        raise ValueError(_("This text has a character that cannot be searched."))
+    return text
+
+
+def _is_id(text: str) -> bool:
+    # More digits than a 64-bit key has would be an error in the database instead of an empty list.
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def _whole_number(text: str) -> int:
+    if not _is_id(text):
+        raise ValueError(_("Write a whole number."))
+    return int(text)

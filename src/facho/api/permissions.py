@@ -1,0 +1,25 @@
+"""Who may do what: every user reads, operators and admins write, nobody else gets past the door."""
+
+from typing import TYPE_CHECKING
+
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from facho.api.authentication import role_of_request
+from facho.api.roles import Role
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # whose module imports this one through the settings
+
+
+class ReadOrOperate(BasePermission):
+    """Lets any user read, and those write whose role, or whose token's role, is operator at least."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        """Judge the method; nobody logged in and no token is a 401, too low a role a 403."""
+        if not request.user.is_authenticated:
+            return False
+        if request.method in SAFE_METHODS:
+            return True
+        role = role_of_request(request)
+        return role is not None and role.includes(Role.OPERATOR)

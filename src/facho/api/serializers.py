@@ -1,0 +1,207 @@
+"""The shapes in which the API shows OLTs, nodes, executions, PON ports and ONUs. No secret is a field of any."""
+
+from rest_framework import serializers
+
+from facho.executions.models import Execution, ExecutionAttempt
+from facho.hosts.models import Olt
+from facho.onus.models import Onu, PonPort, RunState
+from facho.snmp_jobs.models import WorkflowNode
+
+
+class OltSerializer(serializers.ModelSerializer[Olt]):
+    """An OLT, its health and how many ONUs it has."""
+
+    model = serializers.CharField(source="model.name", default=None)
+    brand = serializers.CharField(source="model.brand.name", default=None)
+    onus_total = serializers.IntegerField()
+    onus_online = serializers.IntegerField()
+
+    class Meta:
+        model = Olt
+        fields = [
+            "id",
+            "name",
+            "host",
+            "address",
+            "port",
+            "vendor",
+            "brand",
+            "model",
+            "enabled",
+            "snmp_version",
+            "reachability",
+            "consecutive_failures",
+            "last_answer_at",
+            "last_error",
+            "sys_name",
+            "sys_descr",
+            "sys_object_id",
+            "onus_total",
+            "onus_online",
+            "created_at",
+        ]
+
+
+class NodeSerializer(serializers.ModelSerializer[WorkflowNode]):
+    """One job on one OLT: when it runs and how it stands."""
+
+    name = serializers.CharField(source="job.name")
+    olt_id = serializers.IntegerField(source="workflow.olt_id")
+    olt = serializers.CharField(source="workflow.olt.name")
+    task_type = serializers.CharField(source="job.task_type")
+    query_type = serializers.CharField(source="job.query_type")
+    master_node_id = serializers.IntegerField(allow_null=True)
+
+    class Meta:
+        model = WorkflowNode
+        fields = [
+            "id",
+            "name",
+            "olt_id",
+            "olt",
+            "job_id",
+            "task_type",
+            "query_type",
+            "enabled",
+            "interval_seconds",
+            "offset_seconds",
+            "priority",
+            "is_chain_node",
+            "master_node_id",
+            "next_run_at",
+            "last_run_at",
+            "run_requested_at",
+            "slots_skipped",
+            "consecutive_failures",
+            "suspended_at",
+            "suspend_reason",
+        ]
+
+
+class ExecutionSerializer(serializers.ModelSerializer[Execution]):
+    """One run: by which poller, under which master, with which chain."""
+
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField(source="olt.name")
+    node_id = serializers.IntegerField(allow_null=True)
+    node_name = serializers.CharField(source="node.job.name", default=None)
+    master_execution_id = serializers.IntegerField(allow_null=True)
+    chain = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Execution
+        fields = [
+            "id",
+            "olt_id",
+            "olt",
+            "node_id",
+            "node_name",
+            "task_type",
+            "origin",
+            "status",
+            "slot_at",
+            "attempt",
+            "poller_id",
+            "master_execution_id",
+            "chain_position",
+            "chain",
+            "created_at",
+            "started_at",
+            "finished_at",
+            "resume_at",
+            "duration_ms",
+            "failure_kind",
+            "error",
+            "result",
+        ]
+
+    def get_chain(self, execution: Execution) -> list[int]:
+        """List the executions that ran after this master, in order."""
+        members = sorted(execution.chain_executions.all(), key=lambda member: member.chain_position)
+        return [member.id for member in members]
+
+
+class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
+    """One try of an execution."""
+
+    class Meta:
+        model = ExecutionAttempt
+        fields = ["number", "status", "started_at", "finished_at", "failure_kind", "error"]
+
+
+class ExecutionDetailSerializer(ExecutionSerializer):
+    """One run with its attempts."""
+
+    attempts = AttemptSerializer(many=True)
+
+    class Meta(ExecutionSerializer.Meta):
+        fields = [*ExecutionSerializer.Meta.fields, "attempts"]
+
+
+class PonPortSerializer(serializers.ModelSerializer[PonPort]):
+    """A PON port and how many ONUs it has."""
+
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField(source="olt.name")
+    name = serializers.CharField(source="__str__")
+    onus_total = serializers.IntegerField()
+    onus_online = serializers.IntegerField()
+
+    class Meta:
+        model = PonPort
+        fields = [
+            "id",
+            "olt_id",
+            "olt",
+            "name",
+            "frame",
+            "slot",
+            "port",
+            "onus_total",
+            "onus_online",
+        ]
+
+
+class OnuSerializer(serializers.ModelSerializer[Onu]):
+    """An ONU by serial and place, with its latest state and light."""
+
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField(source="olt.name")
+    pon_port_id = serializers.IntegerField()
+    pon_port = serializers.CharField(source="pon_port.__str__")
+    frame = serializers.IntegerField(source="pon_port.frame")
+    slot = serializers.IntegerField(source="pon_port.slot")
+    port = serializers.IntegerField(source="pon_port.port")
+    run_state = serializers.ChoiceField(
+        source="reading.run_state", choices=RunState.choices, default=RunState.UNKNOWN.value
+    )
+    last_down_cause = serializers.CharField(source="reading.last_down_cause", default="")
+    distance_m = serializers.IntegerField(source="reading.distance_m", default=None)
+    rx_power_dbm = serializers.FloatField(source="reading.rx_power_dbm", default=None)
+    state_since = serializers.DateTimeField(source="reading.state_since", default=None)
+    power_at = serializers.DateTimeField(source="reading.power_at", default=None)
+
+    class Meta:
+        model = Onu
+        fields = [
+            "id",
+            "olt_id",
+            "olt",
+            "pon_port_id",
+            "pon_port",
+            "frame",
+            "slot",
+            "port",
+            "onu_id",
+            "serial",
+            "description",
+            "is_present",
+            "first_seen_at",
+            "absent_since",
+            "run_state",
+            "state_since",
+            "last_down_cause",
+            "distance_m",
+            "rx_power_dbm",
+            "power_at",
+        ]

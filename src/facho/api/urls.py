@@ -1,0 +1,27 @@
+"""Every address below /api/v1/."""
+
+from django.urls import include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.routers import SimpleRouter
+
+from facho.api import views
+from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
+
+router = SimpleRouter()
+router.register("olts", views.OltViewSet, basename="olt")
+router.register("nodes", views.NodeViewSet, basename="node")
+router.register("executions", views.ExecutionViewSet, basename="execution")
+router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
+router.register("onus", views.OnuViewSet, basename="onu")
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="api-docs"), name="api"),
+    path("", include(router.urls)),
+    path("pollers/", PollersView.as_view(), name="pollers"),
+    path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),
+    path("pollers/stats/", StatsView.as_view(), name="pollers-stats"),
+    path("pollers/nodes/<int:node_id>/run/", RunNodeView.as_view(), name="pollers-run"),
+    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+]

@@ -1,0 +1,146 @@
+"""Lists and details of what is known, read-only. Every queryset names its columns, so no secret is even loaded."""
+
+from typing import Any
+
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from rest_framework import viewsets
+from rest_framework.serializers import BaseSerializer
+
+from facho.api import filters
+from facho.api.serializers import (
+    ExecutionDetailSerializer,
+    ExecutionSerializer,
+    NodeSerializer,
+    OltSerializer,
+    OnuSerializer,
+    PonPortSerializer,
+)
+from facho.executions.models import Execution, ExecutionStates, Origin
+from facho.hosts.models import Olt, Reachability
+from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.onus.models import Onu, PonPort, RunState
+from facho.snmp_jobs.models import QueryTypes, WorkflowNode
+
+
+def _count_onus(reference: str, condition: Q | None = None) -> Coalesce:
+    """Count the present ONUs of each row of the page; a join and GROUP BY would count those of all rows."""
+    present = Onu.objects.filter(condition or Q(), **{reference: OuterRef("pk")}, is_present=True)
+    counted = present.order_by().values(reference).annotate(n=Count("pk")).values("n")
+    return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
+
+
+def _in_state(state: str) -> Q:
+    """Match a run state; an ONU that was never read is unknown too."""
+    never_read = Q(reading__isnull=True) if state == RunState.UNKNOWN else Q()
+    return filters.one_of("reading__run_state", RunState.values).narrow(state) | never_read
+
+
+_ONLINE = Q(reading__run_state=RunState.ONLINE)
+
+
+class OltViewSet(viewsets.ReadOnlyModelViewSet[Olt]):
+    """OLTs: `state` is what the last operation learned; `search` looks at name, host and system name."""
+
+    serializer_class = OltSerializer
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "state": filters.one_of("reachability", Reachability.values),
+        "enabled": filters.flag("enabled"),
+        "vendor": filters.search("vendor"),
+        "search": filters.search("name", "host", "sys_name"),
+    }
+    queryset = (
+        Olt.objects.defer(*SECRET_COLUMNS)
+        .select_related("model__brand")
+        .annotate(onus_total=_count_onus("olt"), onus_online=_count_onus("olt", _ONLINE))
+        .order_by("name", "id")
+    )
+
+
+class NodeViewSet(viewsets.ReadOnlyModelViewSet[WorkflowNode]):
+    """Nodes: one job on one OLT."""
+
+    serializer_class = NodeSerializer
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "olt": filters.olt("workflow__olt"),
+        "enabled": filters.flag("enabled"),
+        "chained": filters.flag("is_chain_node"),
+        "query_type": filters.one_of("job__query_type", QueryTypes.values),
+        "search": filters.search("job__name", "job__slug"),
+    }
+    queryset = (
+        WorkflowNode.objects.select_related("job", "workflow__olt")
+        .defer(*(f"workflow__olt__{name}" for name in SECRET_COLUMNS))
+        .order_by("workflow__olt__name", "id")
+    )
+
+
+class ExecutionViewSet(viewsets.ReadOnlyModelViewSet[Execution]):
+    """Executions, newest first."""
+
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "olt": filters.olt(),
+        "node": filters.number("node_id"),
+        "status": filters.one_of("status", ExecutionStates.values),
+        "origin": filters.one_of("origin", Origin.values),
+        "poller": filters.number("poller_id"),
+        "master_execution": filters.number("master_execution_id"),
+        "task_type": filters.search("task_type"),
+    }
+    queryset = (
+        Execution.objects.select_related("olt", "node__job")
+        .defer("cursor", *(f"olt__{name}" for name in SECRET_COLUMNS))
+        .prefetch_related("chain_executions")
+        .order_by("-id")
+    )
+
+    def get_queryset(self) -> QuerySet[Execution]:
+        """Load the attempts too when one execution is shown."""
+        queryset = super().get_queryset()
+        return queryset.prefetch_related("attempts") if self.action == "retrieve" else queryset
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        """Show the attempts when one execution is shown."""
+        return ExecutionDetailSerializer if self.action == "retrieve" else ExecutionSerializer
+
+
+class PonPortViewSet(viewsets.ReadOnlyModelViewSet[PonPort]):
+    """PON ports by their place in the chassis."""
+
+    serializer_class = PonPortSerializer
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "olt": filters.olt(),
+        "frame": filters.number("frame"),
+        "slot": filters.number("slot"),
+        "port": filters.number("port"),
+    }
+    queryset = (
+        PonPort.objects.select_related("olt")
+        .only("frame", "slot", "port", "olt__name")
+        .annotate(onus_total=_count_onus("pon_port"), onus_online=_count_onus("pon_port", _ONLINE))
+        .order_by("olt__name", "frame", "slot", "port")
+    )
+
+
+class OnuViewSet(viewsets.ReadOnlyModelViewSet[Onu]):
+    """ONUs: `search` looks at serial and description."""
+
+    serializer_class = OnuSerializer
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "olt": filters.olt(),
+        "pon_port": filters.number("pon_port_id"),
+        "state": filters.QueryParameter(_in_state, {"type": "string", "enum": RunState.values}),
+        "present": filters.flag("is_present"),
+        "serial": filters.search("serial"),
+        "search": filters.search("serial", "description"),
+    }
+    queryset = (
+        Onu.objects.select_related("olt", "pon_port", "reading")
+        .defer(*(f"olt__{name}" for name in SECRET_COLUMNS))
+        .order_by("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "id")
+    )

@@ -1,0 +1,203 @@
+"""What pollers and queue look like now, computed from rows alone, so that every process gives the same answer."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from facho.executions.models import Execution
+from facho.polling.domain.execution_state import ExecutionState
+from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers.activity import active_executions, load_busy_percentages, load_is_polling
+from facho.zabbix_pollers.models import Poller, PollerStatus
+from facho.zabbix_pollers.queue_read_model import QueueView, load_queue
+
+SATURATION_PERCENT = 75.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One member of a composite: `status` is None while its turn has not come."""
+
+    node_id: int | None
+    name: str
+    execution_id: int | None = None
+    status: ExecutionState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A master and its chain under one poller: what ran, what runs, what is still to come."""
+
+    olt_id: int
+    olt: str
+    master_execution_id: int
+    current_execution_id: int
+    current_node_id: int | None
+    current_node_name: str
+    claimed_at: datetime
+    steps: tuple[Step, ...]
+
+    @property
+    def position(self) -> int:
+        """The running member, the master being number 1."""
+        ids = [step.execution_id for step in self.steps]
+        return ids.index(self.current_execution_id) + 1
+
+    @property
+    def execution_ids(self) -> tuple[int, ...]:
+        """The executions of the composite so far, in the order in which they ran."""
+        return tuple(step.execution_id for step in self.steps if step.execution_id is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class PollerView:
+    """A poller as its active execution proves it, whatever its own row remembers."""
+
+    poller_id: int
+    busy_percentage: float
+    tasks_completed: int
+    tasks_delayed: int
+    composite: Composite | None
+    elapsed_seconds: float | None
+
+    @property
+    def status(self) -> PollerStatus:
+        """BUSY from the claim of the master to the end of the last chain member."""
+        return PollerStatus.BUSY if self.composite else PollerStatus.FREE
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalStats:
+    """All pollers together."""
+
+    total_pollers: int
+    busy_pollers: int
+    busy_percentage: float
+    queue_size: int
+    is_overload: bool
+    is_polling: bool
+    total_tasks_completed: int
+    total_tasks_delayed: int
+
+    @property
+    def free_pollers(self) -> int:
+        """Those that can take a node at once."""
+        return self.total_pollers - self.busy_pollers
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether the pollers together were busy for more than three quarters of the last minute."""
+        return self.busy_percentage > SATURATION_PERCENT
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Pollers, queue and their sums at one moment."""
+
+    pollers: tuple[PollerView, ...]
+    queue: QueueView
+    global_stats: GlobalStats
+
+
+def load_overview(now: datetime, *, queue_count: int = 0) -> Overview:
+    """Load everything about pollers, with the first `queue_count` nodes of the queue."""
+    pollers = load_pollers(now)
+    queue = load_queue(now, count=queue_count)
+    return Overview(tuple(pollers), queue, _summarise(pollers, queue, is_polling=load_is_polling(now)))
+
+
+def load_pollers(now: datetime) -> list[PollerView]:
+    """Load every poller with the composite it runs; five queries, however many pollers there are."""
+    composites = load_composites()
+    busy = load_busy_percentages(now)
+    return [_poller_view(row, composites.get(row.poller_id), busy.get(row.poller_id, 0.0), now) for row in _pollers()]
+
+
+def load_composites() -> dict[int, Composite]:
+    """Load what runs now, by poller: from a master its chain, from a chain member its master and siblings."""
+    active = list(active_executions().filter(poller_id__isnull=False).only("poller_id", "master_execution_id"))
+    masters = {execution.master_execution_id or execution.id for execution in active}
+    members = _members_by_master(masters)
+    coming = _chain_nodes_by_master({rows[0].node_id for rows in members.values() if rows[0].node_id})
+    composites = {}
+    for execution in active:
+        rows = members.get(execution.master_execution_id or execution.id, [])
+        if execution.poller_id is not None and any(row.id == execution.id for row in rows):
+            composites[execution.poller_id] = _composite(execution.id, rows, coming[rows[0].node_id])
+    return composites
+
+
+def _summarise(pollers: Sequence[PollerView], queue: QueueView, *, is_polling: bool) -> GlobalStats:
+    shares = [poller.busy_percentage for poller in pollers]
+    return GlobalStats(
+        total_pollers=len(pollers),
+        busy_pollers=sum(poller.status is PollerStatus.BUSY for poller in pollers),
+        busy_percentage=round(sum(shares) / len(shares), 1) if shares else 0.0,
+        queue_size=queue.size,
+        is_overload=queue.is_overload,
+        is_polling=is_polling,
+        total_tasks_completed=sum(poller.tasks_completed for poller in pollers),
+        total_tasks_delayed=sum(poller.tasks_delayed for poller in pollers),
+    )
+
+
+def _pollers() -> Iterable[Poller]:
+    return Poller.objects.only("poller_id", "tasks_completed", "tasks_delayed")
+
+
+def _poller_view(row: Poller, composite: Composite | None, busy_percentage: float, now: datetime) -> PollerView:
+    elapsed = max((now - composite.claimed_at).total_seconds(), 0.0) if composite else None
+    return PollerView(
+        poller_id=row.poller_id,
+        busy_percentage=busy_percentage,
+        tasks_completed=row.tasks_completed,
+        tasks_delayed=row.tasks_delayed,
+        composite=composite,
+        elapsed_seconds=None if elapsed is None else round(elapsed, 1),
+    )
+
+
+def _members_by_master(master_ids: set[int]) -> dict[int, list[Execution]]:
+    related = Q(id__in=master_ids) | Q(master_execution_id__in=master_ids)
+    rows = (
+        Execution.objects.filter(related)
+        .select_related("olt", "node__job")
+        .only("status", "master_execution_id", "task_type", "created_at", "olt__name", "node__job__name")
+        .order_by("chain_position", "id")
+    )
+    members: dict[int, list[Execution]] = defaultdict(list)
+    for row in rows:
+        members[row.master_execution_id or row.id].append(row)
+    return members
+
+
+def _chain_nodes_by_master(master_node_ids: set[int]) -> dict[int | None, list[tuple[int, str]]]:
+    chain = WorkflowNode.objects.filter(master_node_id__in=master_node_ids, enabled=True).order_by("priority", "id")
+    nodes: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
+    for master_id, node_id, name in chain.values_list("master_node_id", "id", "job__name"):
+        nodes[master_id].append((node_id, name))
+    return nodes
+
+
+def _composite(current_id: int, members: Sequence[Execution], chain: Sequence[tuple[int, str]]) -> Composite:
+    master, current = members[0], next(row for row in members if row.id == current_id)
+    ran = [Step(row.node_id, _name(row), row.id, ExecutionState(row.status)) for row in members]
+    begun = {row.node_id for row in members}
+    coming = [Step(node_id, name) for node_id, name in chain if node_id not in begun]
+    return Composite(
+        olt_id=master.olt_id,
+        olt=master.olt.name,
+        master_execution_id=master.id,
+        current_execution_id=current.id,
+        current_node_id=current.node_id,
+        current_node_name=_name(current),
+        claimed_at=master.created_at,
+        steps=(*ran, *coming),
+    )
+
+
+def _name(execution: Execution) -> str:
+    return execution.node.job.name if execution.node else execution.task_type

@@ -1,0 +1,291 @@
+"""The four poller endpoints: their exact shapes, who may use them, and what they are computed from."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from api.rows import (
+    make_execution,
+    make_leader,
+    make_node,
+    make_olt,
+    make_pollers,
+    make_user,
+)
+from facho.api.roles import Role
+from facho.api.tokens import create_token
+from facho.polling.domain.execution_state import ExecutionState
+from facho.snmp_jobs.models import WorkflowNode
+
+pytestmark = pytest.mark.django_db
+
+READS = ["/api/v1/pollers/", "/api/v1/pollers/queue/", "/api/v1/pollers/stats/"]
+NO_SUCH_RUN = "/api/v1/pollers/nodes/987654321/run/"
+
+
+def client_of(role: Role) -> APIClient:
+    client = APIClient()
+    client.force_login(make_user(role))
+    return client
+
+
+@pytest.fixture
+def viewer() -> APIClient:
+    return client_of(Role.VIEWER)
+
+
+@pytest.fixture
+def operator() -> APIClient:
+    return client_of(Role.OPERATOR)
+
+
+@pytest.mark.parametrize("path", READS)
+def test_nobody_reads_without_logging_in(path: str) -> None:
+    """S0-36"""
+    answer = APIClient().get(path)
+
+    assert answer.status_code == 401
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_nobody_runs_a_node_without_logging_in() -> None:
+    """S0-36"""
+    assert APIClient().post(NO_SUCH_RUN).status_code == 401
+
+
+def test_a_viewer_runs_nothing(viewer: APIClient) -> None:
+    """S0-36"""
+    node = make_node()
+
+    answer = viewer.post(f"/api/v1/pollers/nodes/{node.id}/run/")
+
+    assert answer.status_code == 403
+    assert not WorkflowNode.objects.filter(run_requested_at__isnull=False).exists()
+
+
+def test_pollers_have_the_specified_members(viewer: APIClient) -> None:
+    """S0-05 S0-16 S0-32"""
+    make_pollers(2)
+
+    body = viewer.get("/api/v1/pollers/").json()
+
+    assert set(body) == {"pollers", "global_stats"}
+    assert [poller["poller_id"] for poller in body["pollers"]] == [0, 1]
+    assert body["pollers"][0] | {"status": "FREE", "busy_percentage": 0.0, "tasks_completed": 0} == body["pollers"][0]
+    assert body["pollers"][0] | {"tasks_delayed": 0, "current_node_id": None} == body["pollers"][0]
+    assert body["pollers"][0]["current_node_name"] is None
+
+
+def test_statistics_have_the_specified_members(viewer: APIClient) -> None:
+    """S0-21 S0-34"""
+    make_pollers(3)
+
+    body = viewer.get("/api/v1/pollers/stats/").json()
+
+    expected = {"total_pollers": 3, "free_pollers": 3, "busy_pollers": 0, "busy_percentage": 0.0, "queue_size": 0}
+    expected |= {"is_saturated": False, "total_tasks_completed": 0, "total_tasks_delayed": 0}
+    assert body | expected == body
+    assert viewer.get("/api/v1/pollers/").json()["global_stats"] == body
+
+
+def test_a_poller_is_busy_by_its_active_execution_whatever_its_row_says(viewer: APIClient) -> None:
+    """S2-04 S2-10"""
+    make_pollers(2)
+    node = make_node(make_olt("North"), name="Discovery")
+    execution = make_execution(node, poller_id=1, at=timezone.now() - timedelta(seconds=5))
+
+    free, busy = viewer.get("/api/v1/pollers/").json()["pollers"]
+
+    assert free["status"] == "FREE"
+    assert busy["status"] == "BUSY"
+    assert (busy["olt"], busy["current_node_id"], busy["current_node_name"]) == ("North", node.id, "Discovery")
+    assert busy["current_execution_id"] == execution.id
+    assert 5 <= busy["elapsed_seconds"] < 60
+
+
+def test_a_poller_is_busy_while_its_chain_runs_and_names_all_its_executions(viewer: APIClient) -> None:
+    """S2-15 S2-17"""
+    make_pollers(1)
+    master = make_node(make_olt("North"), name="Discovery")
+    first, second = make_node(master=master, name="State"), make_node(master=master, name="Power")
+    ran = make_execution(master, ExecutionState.SUCCESS, poller_id=0)
+    runs = make_execution(first, poller_id=0, master_execution=ran, chain_position=1)
+
+    (poller,) = viewer.get("/api/v1/pollers/").json()["pollers"]
+
+    assert poller["status"] == "BUSY"
+    assert poller["current_node_id"] == first.id
+    assert poller["master_execution_id"] == ran.id
+    assert poller["execution_ids"] == [ran.id, runs.id]
+    assert poller["chain_position"] == 2
+    assert [(step["name"], step["status"]) for step in poller["steps"]] == [
+        ("Discovery", "SUCCESS"),
+        ("State", "RUNNING"),
+        ("Power", None),
+    ]
+    assert poller["steps"][2]["node_id"] == second.id
+
+
+def test_busy_share_counts_the_last_sixty_seconds_only(viewer: APIClient) -> None:
+    """S0-16"""
+    make_pollers(1)
+    now = timezone.now()
+    long_ago = {"at": now - timedelta(seconds=600), "finished_at": now - timedelta(seconds=120)}
+    make_execution(make_node(), ExecutionState.SUCCESS, poller_id=0, **long_ago)
+    half = {"at": now - timedelta(seconds=90), "finished_at": now - timedelta(seconds=30)}
+    make_execution(make_node(), ExecutionState.SUCCESS, poller_id=0, **half)
+
+    (poller,) = viewer.get("/api/v1/pollers/").json()["pollers"]
+
+    assert poller["busy_percentage"] == pytest.approx(50, abs=5)
+
+
+def test_pollers_busy_for_over_three_quarters_of_a_minute_are_saturated(viewer: APIClient) -> None:
+    """S0-14"""
+    make_pollers(1)
+    make_execution(make_node(), poller_id=0, at=timezone.now() - timedelta(seconds=50))
+
+    body = viewer.get("/api/v1/pollers/stats/").json()
+
+    assert body["is_saturated"] is True
+    assert body["busy_percentage"] > 75
+
+
+def test_queue_is_what_is_due_and_not_active(viewer: APIClient) -> None:
+    """S0-33"""
+    now = timezone.now()
+    waiting = make_node(make_olt("North"), name="State", next_run_at=now - timedelta(seconds=20), priority=70)
+    make_node(master=waiting)
+    make_node(next_run_at=now + timedelta(hours=1))
+    make_node(next_run_at=now, enabled=False)
+    make_node(next_run_at=now, suspended_at=now, suspend_reason="timeout")
+    make_node(make_olt(enabled=False), next_run_at=now)
+    make_execution(make_node(next_run_at=now))
+
+    body = viewer.get("/api/v1/pollers/queue/").json()
+
+    assert (body["size"], body["is_overload"]) == (1, False)
+    (node,) = body["next_nodes"]
+    assert (node["id"], node["name"], node["olt"], node["priority"]) == (waiting.id, "State", "North", 70)
+    assert (node["delayed"], node["chain_nodes_count"]) == (False, 1)
+    assert node["delay_time"] == pytest.approx(20, abs=10)
+
+
+def test_queue_begins_with_what_was_asked_for_then_with_what_is_delayed(viewer: APIClient) -> None:
+    """S0-22"""
+    now = timezone.now()
+    late = make_node(next_run_at=now - timedelta(seconds=30))
+    delayed = make_node(next_run_at=now - timedelta(seconds=20), interval_seconds=10)
+    important = make_node(next_run_at=late.next_run_at, priority=90)
+    asked = make_node(run_requested_at=now)
+
+    body = viewer.get("/api/v1/pollers/queue/").json()
+
+    assert [node["id"] for node in body["next_nodes"]] == [asked.id, delayed.id, important.id, late.id]
+    assert body["is_overload"] is True
+
+
+def test_queue_shows_ten_nodes_and_counts_all(viewer: APIClient) -> None:
+    """S0-33"""
+    for _ in range(12):
+        make_node(next_run_at=timezone.now())
+
+    body = viewer.get("/api/v1/pollers/queue/").json()
+
+    assert (body["size"], len(body["next_nodes"])) == (12, 10)
+
+
+def test_queue_says_why_a_node_waits(viewer: APIClient) -> None:
+    make_pollers(1)
+    olt = make_olt()
+    make_execution(make_node(olt), poller_id=0)
+    same_olt = make_node(olt, next_run_at=timezone.now() - timedelta(seconds=9))
+    other_olt = make_node(next_run_at=timezone.now() - timedelta(seconds=5))
+
+    body = viewer.get("/api/v1/pollers/queue/").json()
+
+    reasons = {node["id"]: node["reason"] for node in body["next_nodes"]}
+    assert reasons == {same_olt.id: "olt_busy", other_olt.id: "no_poller"}
+
+
+def test_running_a_node_leaves_a_wish_that_survives_a_restart(operator: APIClient) -> None:
+    """S0-35"""
+    make_leader()
+    master = make_node(make_olt("North"), name="Discovery")
+    make_node(master=master)
+    make_node(master=master, enabled=False)
+
+    answer = operator.post(f"/api/v1/pollers/nodes/{master.id}/run/")
+
+    assert answer.status_code == 202
+    body = answer.json()
+    assert set(body) == {"status", "node_id", "node_name", "olt", "chain_nodes_count", "message", "execution_id"}
+    assert (body["status"], body["execution_id"], body["chain_nodes_count"]) == ("queued", None, 1)
+    assert (body["node_id"], body["node_name"], body["olt"]) == (master.id, "Discovery", "North")
+    master.refresh_from_db()
+    assert master.run_requested_at is not None
+
+
+def test_running_a_chain_node_names_its_master(operator: APIClient) -> None:
+    """S0-35"""
+    master = make_node()
+    member = make_node(master=master)
+
+    answer = operator.post(f"/api/v1/pollers/nodes/{member.id}/run/", headers={"accept-language": "en"})
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"] == f"This node runs in a chain: run its master, node {master.id}."
+
+
+def test_running_an_unknown_node_is_not_found(operator: APIClient) -> None:
+    """S0-35"""
+    answer = operator.post(NO_SUCH_RUN)
+
+    assert answer.status_code == 404
+    assert answer.json()["status"] == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "olt_fields", "words"),
+    [
+        ({"enabled": False}, {}, "when the node is enabled"),
+        ({}, {"enabled": False}, "when its OLT is enabled"),
+        ({"suspended_at": timezone.now(), "suspend_reason": "timeout"}, {}, "no longer suspended"),
+        ({}, {}, "polling is stopped"),
+    ],
+)
+def test_a_run_that_must_wait_says_for_what(
+    operator: APIClient, fields: dict[str, Any], olt_fields: dict[str, Any], words: str
+) -> None:
+    node = make_node(make_olt(**olt_fields), **fields)
+
+    answer = operator.post(f"/api/v1/pollers/nodes/{node.id}/run/", headers={"accept-language": "en"})
+
+    assert words in answer.json()["message"]
+
+
+def test_a_token_of_an_operator_runs_a_node() -> None:
+    """S0-36"""
+    client = APIClient(HTTP_AUTHORIZATION=f"Bearer {create_token(make_user(Role.OPERATOR))}")
+
+    assert client.post(f"/api/v1/pollers/nodes/{make_node().id}/run/").status_code == 202
+
+
+@pytest.mark.parametrize("path", READS)
+def test_the_number_of_queries_does_not_grow(
+    path: str, viewer: APIClient, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
+) -> None:
+    make_pollers(8)
+    for poller_id in range(6):
+        master = make_node(next_run_at=timezone.now() - timedelta(seconds=3))
+        member = make_node(master=master)
+        ran = make_execution(master, ExecutionState.SUCCESS, poller_id=poller_id)
+        make_execution(member, poller_id=poller_id, master_execution=ran, chain_position=1)
+
+    with django_assert_max_num_queries({READS[0]: 12, READS[1]: 6, READS[2]: 12}[path]):
+        assert viewer.get(path).status_code == 200

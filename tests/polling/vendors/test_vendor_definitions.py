@@ -1,8 +1,12 @@
 """What every shipped definition promises to the rest of the system."""
 
+from pathlib import Path
+
 import pytest
 
 from facho.polling.vendors import Confidence, Cost, Definition, QueryType, Scope, Unit, load_definitions
+from facho.polling.vendors.decoders import DECODERS
+from facho.polling.vendors.vocabulary import VOCABULARIES
 
 FAMILIES = ["fiberhome_an5516", "huawei_smartax", "vsol_gpon_v1600g", "zte_c300_c320", "zte_c600_titan"]
 WORDS_OF = {"onu.run_state": "RunState", "onu.last_down_cause": "DownCause", "onu.phase_state": "PhaseState"}
@@ -107,3 +111,10 @@ def test_generic_definition_knows_standard_objects_only() -> None:
 def test_unknown_job_is_a_key_error(family: Definition) -> None:
     with pytest.raises(KeyError):
         family.job("nothing")
+
+
+def test_guide_names_every_definition_decoder_and_vocabulary() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "vendors.md").read_text("utf-8")
+
+    for name in (*load_definitions(), *DECODERS, *VOCABULARIES):
+        assert f"`{name}`" in guide

@@ -59,8 +59,11 @@ class RawManager:
         request_id = next(self._ids) if request_id is None else request_id
         pdu = Pdu(kind, request_id, *fields, [(oid, Tag.NULL, None) for oid in oids])
         message = Message(version, (community or olt.community).encode(), pdu)
-        self._socket.sendto(encode_message(message), (olt.host, olt.port))
+        self.send_bytes(olt, encode_message(message))
         return request_id
+
+    def send_bytes(self, olt: SimulatedOlt, data: bytes) -> None:
+        self._socket.sendto(data, (olt.host, olt.port))
 
     async def receive(self) -> Pdu:
         return decode_message(await self.receive_bytes()).pdu

@@ -12,8 +12,8 @@ from facho.polling.snmp.ber import Message, decode_message
 from facho.polling.snmp.errors import MalformedMessage
 from facho.simulator.counters import Counters, Flight, RequestKey
 from facho.simulator.endpoint import Address, Endpoint
-from facho.simulator.faults import FaultInjector
-from facho.simulator.responder import Reply, Responder
+from facho.simulator.faults import FaultInjector, Faults
+from facho.simulator.responder import GENERAL_ERROR, Reply, Responder, refuse
 
 
 class Request(NamedTuple):
@@ -28,17 +28,19 @@ class Agent:
     """Serves one MIB view on one socket; `refresh` is called before answers, so that values are of that moment."""
 
     def __init__(
-        self, responder: Responder, faults: FaultInjector, *, community: bytes, refresh: Callable[[], None]
+        self, responder: Responder, injector: FaultInjector, *, community: bytes, refresh: Callable[[], None]
     ) -> None:
         self.counters = Counters()
-        self.faults = faults
         self._responder = responder
+        self._injector = injector
         self._community = community
         self._refresh = refresh
         self._flight = Flight()
         self._life = 0  # replies begun in an earlier life, before a crash, are never sent
+        self._left_to_answer: int | None = None
         self._silent_until = 0.0
         self._endpoint: Endpoint | None = None
+        self.behave(injector.current)
 
     def open(self, endpoint: Endpoint) -> None:
         """Start to serve."""
@@ -52,18 +54,26 @@ class Agent:
             self._endpoint.close()
             self._endpoint = None
 
+    def behave(self, faults: Faults) -> None:
+        """Have these faults from now on, and none of those before."""
+        self._injector.current = faults
+        self._responder.too_big_above = faults.too_big_above
+        self._responder.mislead(faults.loop)
+        self._left_to_answer = faults.silent_after
+        self._silent_until = 0.0
+
     def _receive(self, datagrams: list[tuple[bytes, Address]]) -> None:
         now = asyncio.get_running_loop().time()
         accepted = [request for data, address in datagrams if (request := self._accept(data, address))]
         for request in accepted:
             self._arrive(request, now)
-        if self._crashes(now) or self.faults.is_silent or now < self._silent_until:
-            self.counters.dropped += len(accepted)
-            self._drop_arrived(accepted)
+        self._crash_when_overloaded(now)
+        if self._injector.current.is_silent or now < self._silent_until:
+            self._ignore(accepted)
             return
         self._refresh()
         for request in accepted:
-            self._work(request)
+            self._answer(request, now)
 
     def _accept(self, data: bytes, address: Address) -> Request | None:
         self.counters.bytes_in += len(data)
@@ -82,47 +92,74 @@ class Agent:
         if waited is None:
             self.counters.requests += 1
         else:
-            is_live = self._responder.asks_live(request.message)
-            self.counters.count_retry(waited * 1000, is_live=is_live)
+            self.counters.count_retry(waited * 1000, is_live=self._responder.asks_live(request.message))
         self.counters.max_in_flight = max(self.counters.max_in_flight, self._flight.distinct)
 
-    def _crashes(self, now: float) -> bool:
-        faults = self.faults.current
-        if faults.crash_above is None or self._flight.distinct <= faults.crash_above:
-            return False
-        self.counters.crashes += 1
-        self._silent_until = now + faults.crash_seconds
-        self._drop_work()
-        return True
+    def _crash_when_overloaded(self, now: float) -> None:
+        faults = self._injector.current
+        if faults.crash_above is not None and self._flight.distinct > faults.crash_above:
+            self.counters.crashes += 1
+            self._silent_until = now + faults.crash_seconds
+            self._drop_work()
 
     def _drop_work(self) -> None:
         self._life += 1
-        self._flight.forget()
+        self.counters.dropped += self._flight.forget()
+        self._injector.restart()
 
-    def _drop_arrived(self, requests: list[Request]) -> None:
+    def _ignore(self, requests: list[Request]) -> None:
         for request in requests:
-            self._flight.leave(request.key)
+            self.counters.dropped += self._flight.leave(request.key)
 
-    def _work(self, request: Request) -> None:
-        reply = self._responder.respond(request.message)
+    def _answer(self, request: Request, now: float) -> None:
+        if self._falls_silent(now):
+            self._ignore([request])
+            return
+        reply = self._reply_to(request.message)
         if reply is None:
             self._flight.leave(request.key)
             return
-        delay = self.faults.delay_seconds(reply.work)
-        if delay <= 0:
-            self._finish(request, reply)
-            return
-        asyncio.get_running_loop().call_later(delay, self._finish_later, self._life, request, reply)
+        delay = self._injector.work_seconds(reply.work, in_flight=self._flight.distinct, now=now)
+        self._later(delay, self._finish, request, reply)
 
-    def _finish_later(self, life: int, request: Request, reply: Reply) -> None:
-        if life == self._life:
-            self._finish(request, reply)
+    def _falls_silent(self, now: float) -> bool:
+        if now < self._silent_until:
+            return True
+        if self._left_to_answer is None:
+            return False
+        self._left_to_answer -= 1
+        if self._left_to_answer >= 0:
+            return False
+        self._left_to_answer = None
+        self._silent_until = now + self._injector.current.silent_seconds
+        return True
+
+    def _reply_to(self, message: Message) -> Reply | None:
+        if self._injector.fails_generally():
+            return refuse(message, GENERAL_ERROR, 1)
+        return self._responder.respond(message)
 
     def _finish(self, request: Request, reply: Reply) -> None:
         self._flight.leave(request.key)
-        if self._endpoint is None or self.faults.is_lost() or not self._endpoint.send(reply.data, request.address):
+        departures = self._injector.departures(reply.data)
+        if not departures:
             self.counters.dropped += 1
             return
         self.counters.responses += 1
         self.counters.varbinds += reply.varbinds
-        self.counters.bytes_out += len(reply.data)
+        for delay, data in departures:
+            self._later(delay, self._send, data, request.address)
+
+    def _send(self, data: bytes, address: Address) -> None:
+        if self._endpoint is not None and self._endpoint.send(data, address):
+            self.counters.bytes_out += len(data)
+
+    def _later(self, delay: float, act: Callable[..., None], *arguments: object) -> None:
+        if delay > 0:
+            asyncio.get_running_loop().call_later(delay, self._act_if_alive, self._life, act, arguments)
+        else:
+            act(*arguments)
+
+    def _act_if_alive(self, life: int, act: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if life == self._life:
+            act(*arguments)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from facho.simulator.customers import OFFLINE_SHARE
 from facho.simulator.faults import NO_FAULTS, Faults
 from facho.simulator.life import NATURAL, Life
+from facho.simulator.shape import Chassis
 
 MIXED = "mixed"
 MAX_UDP_PAYLOAD_BYTES = 65_507
@@ -31,6 +33,8 @@ class SimulatorConfig:
     seed: int = 1
     community: str = "public"
     name_prefix: str = "olt"
+    chassis: Chassis | None = None
+    offline_share: float = OFFLINE_SHARE
     # Seconds of world time that pass in a real second.
     speed: float = 1.0
     life: Life = NATURAL
@@ -42,8 +46,10 @@ class SimulatorConfig:
     def __post_init__(self) -> None:
         if self.olts < 1 or self.onus < 0:
             raise ConfigError("a simulation needs at least one OLT and no negative number of ONUs")
-        if not 0 <= self.loss <= 1:
-            raise ConfigError(f"loss is a share between 0 and 1, not {self.loss}")
+        if not (0 <= self.loss <= 1 and 0 <= self.offline_share <= 1):
+            raise ConfigError("loss and the share of offline ONUs are between 0 and 1")
+        if self.chassis and not self.chassis.holds(self.onus):
+            raise ConfigError(f"{self.onus} ONUs do not fit on {self.chassis.used_ports} used ports of this chassis")
         if self.latency_ms < 0 or self.speed <= 0:
             raise ConfigError("latency must not be negative and speed must be above 0")
         if not 0 <= self.port <= MAX_PORT or (self.port and self.port + self.olts - 1 > MAX_PORT):

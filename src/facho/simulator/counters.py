@@ -60,14 +60,17 @@ class Flight:
         self._working[key] = self._working.get(key, 0) + 1
         return None if before is None else now - before
 
-    def leave(self, key: RequestKey) -> None:
-        """Note that work on a request has ended, answered or not."""
-        left = self._working.get(key, 0) - 1
-        if left > 0:
-            self._working[key] = left
+    def leave(self, key: RequestKey) -> int:
+        """Note that work on a request has ended, answered or not; return how many such requests were known, 0 or 1."""
+        working = self._working.get(key, 0)
+        if working > 1:
+            self._working[key] = working - 1
         else:
             self._working.pop(key, None)
+        return min(working, 1)
 
-    def forget(self) -> None:
-        """Drop all work, as a crash does; request ids are still remembered."""
+    def forget(self) -> int:
+        """Drop all work, as a crash does, and return how much; request ids are still remembered."""
+        dropped = sum(self._working.values())
         self._working.clear()
+        return dropped

@@ -27,7 +27,8 @@ FIBRE_LOSS_DB_PER_KM = 0.35
 class CustomerMaker:
     """Makes the customers of one OLT, one after the other; the same seed makes the same ones."""
 
-    def __init__(self, *, seed: int, olt_number: int) -> None:
+    def __init__(self, *, seed: int, olt_number: int, offline_share: float = OFFLINE_SHARE) -> None:
+        self._offline_share = offline_share
         self._random = Random(f"customers/{seed}/{olt_number}")
         self._serial_base = Random(f"serials/{seed}").getrandbits(32)
         self._olt_number = olt_number
@@ -55,7 +56,7 @@ class CustomerMaker:
     def make_settled(self, place: Place) -> Onu:
         """Make a customer who was there before the world started; some of them are offline."""
         onu = self.make(place, at=-self._random.uniform(3_600, 40 * 86_400))
-        if self._random.random() < OFFLINE_SHARE:
+        if self._random.random() < self._offline_share:
             onu.state = RunState.OFFLINE
             onu.last_down_cause = self._random.choice((DownCause.LOS, DownCause.DYING_GASP))
             onu.last_down_at = -self._random.uniform(600, 3_600)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from facho.polling.snmp.oid import Oid
-from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.definition import Definition, Recognition
 
 NO_OBJECT_ID: Oid = (0, 0)
 
@@ -21,6 +21,13 @@ def identity_of(definition: Definition, number: int) -> Identity:
     rules = definition.recognition
     ids = tuple(rules.models) or rules.prefixes or (NO_OBJECT_ID,)
     object_id = ids[number % len(ids)]
-    # Where a family is known by its description, the pattern without its anchors is the text that it looks for.
-    text = rules.description.pattern.strip("^$").replace("\\", "") if rules.description else definition.title
-    return Identity(object_id, text)
+    model = rules.models.get(object_id, definition.title)
+    return Identity(object_id, _description(rules, model) or f"{definition.brand} {model}")
+
+
+def _description(rules: Recognition, model: str) -> str | None:
+    """Return a text that the family's pattern accepts: a model's name, or what the pattern literally looks for."""
+    if rules.description is None:
+        return None
+    literal = rules.description.pattern.strip("^$").replace("\\", "")
+    return next((text for text in (model, literal) if rules.description.search(text)), None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from facho.polling.snmp.ber import Oid, Value, encode_varbind
+from facho.polling.snmp.ber import Oid, Tag, Value, encode_varbind
 
 Owner = TypeVar("Owner")
 Typed = tuple[int, Value]
@@ -42,20 +42,23 @@ class Rows(Generic[Owner]):
         at = bisect_left(self.indexes, index)
         self.indexes.insert(at, index)
         self.owners.insert(at, owner)
-        for column in self.columns:
+        for column in self._encoded():
             column.cells.insert(at, None)
 
     def remove(self, owner: Owner) -> None:
         at = self._find(owner)
         del self.indexes[at], self.owners[at]
-        for column in self.columns:
+        for column in self._encoded():
             del column.cells[at]
 
     def forget(self, owner: Owner) -> None:
         """Encode the cells of this row again when they are next asked for."""
         at = self._find(owner)
-        for column in self.columns:
+        for column in self._encoded():
             column.cells[at] = None
+
+    def _encoded(self) -> list["Column[Owner]"]:
+        return [column for column in self.columns if column.cells]
 
     def _find(self, owner: Owner) -> int:
         return bisect_left(self.indexes, self._index_of(owner))
@@ -70,15 +73,18 @@ class Column(Generic[Owner]):
         self.prefix = prefix
         self.rows = rows
         self.kind = kind
-        self.cells: list[bytes | None] = [None] * len(rows.indexes)
+        # Empty until the column is first asked for: most columns of most OLTs never are.
+        self.cells: list[bytes | None] = []
         self._read = read
         rows.columns.append(self)
 
     def forget_all(self) -> None:
-        self.cells = [None] * len(self.cells)
+        self.cells = []
 
     def slice(self, start: int, stop: int) -> list[bytes]:
         """Return the encoded cells of some rows; absent ones are empty."""
+        if not self.cells:
+            self.cells = [None] * len(self.rows.indexes)
         cells = self.cells[start:stop]
         if None in cells:
             for at in range(start, start + len(cells)):
@@ -92,6 +98,11 @@ class Column(Generic[Owner]):
         if typed is None:
             return ABSENT
         return encode_varbind((self.prefix + self.rows.indexes[at], *typed))
+
+    def encode_as(self, index: Oid) -> bytes:
+        """Encode the last row's value under an index that does not exist."""
+        typed = self._read(self.rows.owners[-1])
+        return encode_varbind((self.prefix + index, *(typed or (Tag.NULL, None))))
 
 
 class Position(NamedTuple):
@@ -155,6 +166,10 @@ class MibView:
         column = self.columns[position.column]
         return column.prefix + column.rows.indexes[position.row]
 
+    def successors(self, oid: Oid, count: int) -> "Run":
+        """Collect up to `count` cells behind an OID."""
+        return self.run(self.after(oid), count)
+
     def run(self, start: Position, count: int) -> "Run":
         """Collect up to `count` cells from a place on, in order, skipping absent ones."""
         run = Run([], [])
@@ -164,7 +179,7 @@ class MibView:
             cells = column.slice(row, row + count)
             count -= run.add(number, row, cells)
             row += len(cells)
-            if row >= len(column.cells):
+            if row >= len(column.rows.indexes):
                 number, row = number + 1, 0
         return run
 

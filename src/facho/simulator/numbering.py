@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Index, Place
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.shape import Shape, plan_size
+from facho.simulator.config import ConfigError
+from facho.simulator.shape import Chassis, Shape, plan_chassis, plan_single_card
 
 # A family that shows no ONUs leaves the numbers to us.
 FREE_CHOICE = range(128)
@@ -37,18 +38,18 @@ def _shared_values(indexes: Sequence[Index], name: str) -> range:
     return range(max(values.start for values in ranges), min(values.stop for values in ranges))
 
 
-def shape_for(definition: Definition, onus: int) -> Shape:
-    """Choose a chassis of this family with room for so many ONUs; people count slots from 1 where 0 is free to use."""
+def shape_for(definition: Definition, onus: int, chassis: Chassis | None = None) -> Shape:
+    """Lay out an OLT of this family with room for so many ONUs; slots count from 1 where the family leaves it open."""
     numbers = numbering_of(definition)
-    cards, ports_per_card, used = plan_size(onus)
-    if len(numbers.slot) == 1:
-        cards, ports_per_card = 1, cards * ports_per_card
+    size = chassis or (plan_chassis if len(numbers.slot) > 1 else plan_single_card)(onus)
+    if size.cards > len(numbers.slot) or size.ports_per_card > len(numbers.port):
+        raise ConfigError(f"{definition.key} has no room for {size.cards} cards of {size.ports_per_card} ports")
     return Shape(
-        cards=cards,
-        ports_per_card=min(ports_per_card, len(numbers.port)),
-        used_ports=used,
+        cards=size.cards,
+        ports_per_card=size.ports_per_card,
+        used_ports=size.used_ports,
         frame=numbers.frame.start,
-        first_slot=max(numbers.slot.start, min(1, len(numbers.slot) - 1)),
+        first_slot=max(numbers.slot.start, min(1, len(numbers.slot) - size.cards)),
         first_port=numbers.port.start,
         first_onu=numbers.onu.start,
     )

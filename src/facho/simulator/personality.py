@@ -10,12 +10,12 @@ from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, Oid
 from facho.polling.vendors.column import Column as VendorColumn
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Place
+from facho.polling.vendors.index import Index, Place
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.simulator.identity import Identity
 from facho.simulator.mib import Column, ColumnKind, MibView, Rows, Typed
 from facho.simulator.onu import Onu
-from facho.simulator.readings import Candidates, Moment, plain_reading, port_reading
+from facho.simulator.readings import Candidates, Moment, board_reading, plain_reading, port_reading
 from facho.simulator.world import OltWorld, PonPort
 
 Owner = TypeVar("Owner")
@@ -36,9 +36,10 @@ class Personality:
         self._board_rows: dict[str, Rows[Place]] = {}
         self._scalar_rows: Rows[OltWorld] = Rows(lambda _: SCALAR_INDEX, [world])
         self._interface_index = _interface_index(definition, list(world.ports))
+        self._definition = definition
         columns = {column.prefix: column for column in self._system_columns(identity)}
         for vendor_column in (*definition.columns.values(), *standard.columns_of(Scope.INTERFACE)):
-            if vendor_column.oid not in columns and vendor_column.index.scope is not Scope.AUTOFIND:
+            if vendor_column.shares is None and vendor_column.oid not in columns:
                 columns[vendor_column.oid] = self._build(vendor_column)
         self.view = MibView(list(columns.values()))
         world.listeners.append(self)
@@ -80,15 +81,40 @@ class Personality:
             return self._port_column(column)
         if scope is Scope.BOARD:
             return self._board_column(column)
-        return Column(column.oid, self._scalar_rows, self._reading(column, None, lambda _: 0), _kind(column))
+        # Nobody waits to be registered: an ONU appears at once.
+        rows: Rows[Any] = self._scalar_rows if scope is Scope.SCALAR else Rows(lambda _: SCALAR_INDEX, [])
+        return Column(column.oid, rows, self._reading(column, None, lambda _: 0), _kind(column))
 
     def _onu_column(self, column: VendorColumn) -> Column[Onu]:
         index = column.index
         rows = self._onu_rows.get(index.name)
         if rows is None:
             rows = self._onu_rows[index.name] = Rows(lambda onu: index.encode(onu.place), self._world.onus)
-        read = self._reading(column, self._moment.onu_reading(column.key), lambda onu: onu.salt)
-        return Column(column.oid, rows, read, _kind(column))
+        read = self._reading(column, self._onu_reading(column.key), lambda onu: onu.salt)
+        shared = [other for other in self._definition.columns.values() if other.shares == column.key]
+        return Column(column.oid, rows, self._agreeing(column, read, shared), _kind(column))
+
+    def _onu_reading(self, key: str) -> Callable[[Onu], Candidates] | None:
+        # Where a family has no description, operators put it into the name.
+        if key == "onu.name" and not self._definition.has_column("onu.description"):
+            key = "onu.description"
+        return self._moment.onu_reading(key)
+
+    def _agreeing(
+        self, column: VendorColumn, read: Callable[[Onu], Typed | None], others: list[VendorColumn]
+    ) -> Callable[[Onu], Typed | None]:
+        """Of several meanings in one value send the most telling one that does not contradict the column itself."""
+        if not others:
+            return read
+        readings = [self._reading(other, self._onu_reading(other.key), lambda onu: onu.salt) for other in others]
+
+        def read_agreeing(onu: Onu) -> Typed | None:
+            plain = read(onu)
+            wanted = column.decode(*plain) if plain else None
+            told = (reading(onu) for reading in readings)
+            return next((typed for typed in told if typed and column.decode(*typed) == wanted), plain)
+
+        return read_agreeing
 
     def _port_column(self, column: VendorColumn) -> Column[PonPort]:
         index = column.index
@@ -104,7 +130,8 @@ class Personality:
         rows = self._board_rows.get(index.name)
         if rows is None:
             rows = self._board_rows[index.name] = Rows(index.encode, self._world.shape.boards)
-        return Column(column.oid, rows, self._reading(column, None, lambda place: place.slot), _kind(column))
+        read = self._reading(column, board_reading(column.key), lambda place: place.slot)
+        return Column(column.oid, rows, read, _kind(column))
 
     def _reading(
         self, column: VendorColumn, known: Callable[[Owner], Candidates] | None, salt_of: Callable[[Owner], int]
@@ -138,7 +165,17 @@ def _kind(column: VendorColumn) -> ColumnKind:
 def _interface_index(definition: Definition, places: list[Place]) -> Callable[[Place], Oid]:
     """Number interfaces as the family numbers its PON ports, and one after the other where it has no such number."""
     for index in definition.indexes.values():
-        if index.scope is Scope.PON and index.length == 1:
-            return index.encode
+        encode = _port_encoder(index)
+        if encode is not None:
+            return encode
     numbers = {place: (number,) for number, place in enumerate(places, start=1)}
     return lambda place: numbers[place]
+
+
+def _port_encoder(index: Index) -> Callable[[Place], Oid] | None:
+    if index.scope is Scope.PON and index.length == 1:
+        return index.encode
+    if index.scope is not Scope.ONU or index.length == 1:
+        return None
+    lowest = index.fields["onu"].values.start
+    return lambda place: index.encode(place._replace(onu=lowest))[:1]

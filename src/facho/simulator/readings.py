@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from facho.polling.vendors.column import Column
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.values import Typed
 from facho.polling.vendors.vocabulary import (
     AdminState,
@@ -26,6 +27,7 @@ Candidates = tuple[Typed | None, ...]
 NO_VALUE: Candidates = (None,)
 OnuReading = Callable[[Onu], Candidates]
 PortReading = Callable[[PonPort], Candidates]
+BoardReading = Callable[[Place], Candidates]
 
 UP_BEFORE_SECONDS = 12 * 86_400
 COUNTED_BEFORE_SECONDS = 30 * 86_400
@@ -37,7 +39,7 @@ TYPICAL: Mapping[Unit | None, float] = MappingProxyType(
         Unit.MILLIAMPERE: 14.0,
         Unit.PERCENT: 23,
         Unit.METRE: 1_000,
-        Unit.KILOBIT_PER_SECOND: 2_488_000,
+        Unit.KILOBIT_PER_SECOND: 100_000,
         Unit.MEGABIT_PER_SECOND: 2_488,
     }
 )
@@ -75,6 +77,11 @@ class Moment:
 def port_reading(key: str) -> PortReading | None:
     """Return how to read a key such as `pon.onu_count` or `if.name`, None for a key that no simulated port has."""
     return PORT.get(key)
+
+
+def board_reading(key: str) -> BoardReading | None:
+    """Return how to read a key such as `board.type`, None for a key that no simulated card has."""
+    return BOARD.get(key)
 
 
 def plain_reading(column: Column, *, salt: int, at: float) -> Candidates:
@@ -116,6 +123,7 @@ def _link(port: PonPort) -> Candidates:
 ONU: Mapping[str, OnuReading] = MappingProxyType(
     {
         "serial": lambda onu: (onu.serial,),
+        "serial_registered": lambda onu: (onu.serial,),
         "vendor": lambda onu: (onu.serial[:4],),
         "description": lambda onu: (onu.description,),
         "name": lambda onu: (onu.description.split(" ", 1)[0],),
@@ -160,7 +168,10 @@ TIMES: Mapping[str, Callable[[Onu], float | None]] = MappingProxyType(
 PORT: Mapping[str, PortReading] = MappingProxyType(
     {
         "pon.onu_count": lambda port: (len(port.onus),),
-        "pon.online_count": lambda port: (port.online_count,),
+        "pon.onu_online": lambda port: (port.online_count,),
+        "pon.name": lambda port: (port_name(port),),
+        "pon.admin_state": lambda port: (AdminState.ENABLED,),
+        "autofind.count": lambda port: (0,),
         "pon.status": lambda port: (*_link(port), RunState.OFFLINE if port.is_cut else RunState.ONLINE),
         "pon.description": lambda port: (port_name(port),),
         "if.name": lambda port: (port_name(port),),
@@ -168,5 +179,13 @@ PORT: Mapping[str, PortReading] = MappingProxyType(
         "if.type": lambda port: (GPON_INTERFACE_TYPE,),
         "if.admin": lambda port: (LinkState.UP,),
         "if.oper": _link,
+    }
+)
+
+BOARD: Mapping[str, BoardReading] = MappingProxyType(
+    {
+        "board.type": lambda place: ("GPON",),
+        "board.description": lambda place: (f"GPON card {place.slot}",),
+        "board.serial": lambda place: (f"CARD{place.frame:02d}{place.slot:04d}",),
     }
 )

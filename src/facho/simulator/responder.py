@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from facho.polling.snmp.ber import Message, Oid, PduKind, Tag, encode_message_raw, encode_varbind
+from facho.simulator.lies import LoopingView, LoopKind
 from facho.simulator.mib import ColumnKind, MibView, Position, Run
 
 V1, V2C = 0, 1
-NO_ERROR, TOO_BIG, NO_SUCH_NAME = 0, 1, 2
+NO_ERROR, TOO_BIG, NO_SUCH_NAME, GENERAL_ERROR = 0, 1, 2, 5
 # Sequence headers, version, PDU header, request id, error fields: what surrounds the varbinds at most.
 MESSAGE_OVERHEAD_BYTES = 40
 SMALLEST_VARBIND_BYTES = 9
@@ -21,7 +22,6 @@ class Work:
     cells: int = 0
     columns: int = 0
     live_rows: int = 0
-    live_jumps: int = 0  # live columns asked under an index without rows (an empty port): the OLT had to search
 
 
 class Reply(NamedTuple):
@@ -46,15 +46,26 @@ class _Answer(NamedTuple):
 
     cells: list[bytes]
     spans: list[tuple[int, int, int]]
-    live_jumps: int = 0
 
 
 class Responder:
-    """Answers requests to one agent; no reply exceeds `max_message_bytes`."""
+    """Answers requests to one agent; no reply exceeds `max_message_bytes`.
+
+    Real agents shorten a bulk answer that is too long; one with `too_big_above` refuses it instead.
+    """
 
     def __init__(self, view: MibView, *, max_message_bytes: int) -> None:
         self.max_message_bytes = max_message_bytes
-        self._views = {V1: view.without_counter64(), V2C: view}
+        self.too_big_above: int | None = None
+        self._true_views = {V1: view.without_counter64(), V2C: view}
+        self._views = self._true_views
+
+    def mislead(self, loop: LoopKind | None) -> None:
+        """Lie about successors from now on, or stop to."""
+        if loop is None:
+            self._views = self._true_views
+        else:
+            self._views = {version: LoopingView(view, loop) for version, view in self._true_views.items()}
 
     def respond(self, message: Message) -> Reply | None:
         """Answer a request; None for a PDU that an agent ignores."""
@@ -66,6 +77,8 @@ class Responder:
         except Refused as refused:
             return refuse(message, refused.status, refused.index)
         data = _encode(message, NO_ERROR, 0, b"".join(answer.cells))
+        if self.too_big_above is not None and len(data) > self.too_big_above:
+            return refuse(message, TOO_BIG, 0)
         return Reply(data, len(answer.cells), _measure(view, answer, len(message.pdu.varbinds)))
 
     def asks_live(self, message: Message) -> bool:
@@ -118,7 +131,7 @@ def _get(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
 def _get_next(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
     answer = _Answer([], [])
     for number, oid in enumerate(oids, start=1):
-        run = view.run(view.after(oid), 1)
+        run = view.successors(oid, 1)
         if not run.cells and version == V1:
             raise Refused(NO_SUCH_NAME, number)
         answer.cells.extend(run.cells or [encode_varbind((oid, Tag.END_OF_MIB_VIEW, None))])
@@ -136,7 +149,7 @@ def _get_bulk(view: MibView, oids: list[Oid], non_repeaters: int, repetitions: i
     if not repeaters or repetitions <= 0:
         return head
     body = _repeat_within(view, repeaters, repetitions, room=room)
-    return _Answer(head.cells + body.cells, head.spans + body.spans, body.live_jumps)
+    return _Answer(head.cells + body.cells, head.spans + body.spans)
 
 
 def _repeat_within(view: MibView, oids: list[Oid], repetitions: int, *, room: int) -> _Answer:
@@ -162,13 +175,12 @@ def _count_fitting(cells: list[bytes], room: int) -> int:
 
 
 def _repeat(view: MibView, oids: list[Oid], repetitions: int) -> _Answer:
-    runs = [view.run(view.after(oid), repetitions) for oid in oids]
+    runs = [view.successors(oid, repetitions) for oid in oids]
     # One repetition in which every variable is at its end is enough to say so.
     rows = min(repetitions, max(len(run.cells) for run in runs) + 1)
     columns = [_pad(view, run, oid, rows) for run, oid in zip(runs, oids, strict=True)]
     cells = columns[0] if len(columns) == 1 else [cell for row in zip(*columns, strict=True) for cell in row]
-    jumps = sum(_is_live_jump(view, oid, run) for oid, run in zip(oids, runs, strict=True))
-    return _Answer(cells, [span for run in runs for span in run.spans], jumps)
+    return _Answer(cells, [span for run in runs for span in run.spans])
 
 
 def _pad(view: MibView, run: Run, oid: Oid, rows: int) -> list[bytes]:
@@ -181,21 +193,12 @@ def _pad(view: MibView, run: Run, oid: Oid, rows: int) -> list[bytes]:
     return run.cells + [end] * (rows - len(run.cells))
 
 
-def _is_live_jump(view: MibView, oid: Oid, run: Run) -> bool:
-    asked = view.column_of(oid)
-    if asked is None or view.columns[asked].kind is not ColumnKind.LIVE or not run.spans:
-        return False
-    suffix = oid[len(view.columns[asked].prefix) :]
-    column, row, _ = run.spans[0]
-    return bool(suffix) and (column != asked or view.columns[column].rows.indexes[row][:1] != suffix[:1])
-
-
 def _measure(view: MibView, answer: _Answer, columns: int) -> Work:
     live: set[int] = set()
     for column, start, stop in answer.spans:
         if view.columns[column].kind is ColumnKind.LIVE:
             live.update(map(id, _owners(view, column, start, stop)))
-    return Work(len(answer.cells), columns, len(live), answer.live_jumps)
+    return Work(len(answer.cells), columns, len(live))
 
 
 def _owners(view: MibView, column: int, start: int, stop: int) -> Iterable[object]:

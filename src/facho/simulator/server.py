@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 from facho.polling.vendors.definition import Definition
@@ -13,6 +14,7 @@ from facho.simulator.agent import Agent
 from facho.simulator.clock import WorldClock
 from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
 from facho.simulator.counters import Counters
+from facho.simulator.customers import CustomerMaker
 from facho.simulator.endpoint import Endpoint
 from facho.simulator.faults import FaultInjector, Faults
 from facho.simulator.identity import identity_of
@@ -23,6 +25,7 @@ from facho.simulator.optics import drift_step
 from facho.simulator.personality import Personality
 from facho.simulator.readings import Moment
 from facho.simulator.responder import Responder
+from facho.simulator.shape import spread_onus
 from facho.simulator.world import OltWorld
 
 
@@ -34,9 +37,7 @@ class SimulatedOlt:
         self.vendor = definition.key
         self.definition = definition
         self.community = config.community
-        self.world = OltWorld(
-            self.name, shape_for(definition, config.onus), onus=config.onus, seed=config.seed, number=number
-        )
+        self.world = build_world(self.name, config, definition, number)
         LifeDriver(self.world, config.life, seed=config.seed).start()
         self._clock = clock
         self._step = 0
@@ -70,7 +71,7 @@ class SimulatedOlt:
 
     @faults.setter
     def faults(self, faults: Faults) -> None:
-        self._injector.current = faults
+        self._agent.behave(faults)
 
     @property
     def journal(self) -> tuple[JournalEntry, ...]:
@@ -123,6 +124,14 @@ class Simulation:
 
     def counters_as_json(self) -> dict[str, Any]:
         return {olt.name: olt.counters.as_json() for olt in self.olts}
+
+
+def build_world(name: str, config: SimulatorConfig, definition: Definition, number: int) -> OltWorld:
+    """Make the world of one OLT of the fleet; the same configuration makes the same world."""
+    shape = shape_for(definition, config.onus, config.chassis)
+    customers = CustomerMaker(seed=config.seed, olt_number=number, offline_share=config.offline_share)
+    spread = spread_onus(shape, config.onus, Random(f"ports/{config.seed}/{number}"))
+    return OltWorld(name, shape, customers, spread)
 
 
 def choose_definitions(vendor: str) -> list[Definition]:

@@ -3,11 +3,13 @@
 import math
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from facho.polling.vendors.index import Place
 
 USED_PORT_SHARE = 0.7
 TYPICAL_ONUS_PER_PORT = 32
+DENSE_ONUS_PER_PORT = 96
 MAX_ONUS_PER_PORT = 128
 
 
@@ -36,20 +38,37 @@ class Shape:
         return [Place(self.frame, self.first_slot + card) for card in range(self.cards)]
 
 
-def plan_size(onus: int) -> tuple[int, int, int]:
-    """Choose cards, ports per card and ports in use for a number of ONUs, with room left as in the field."""
+class Chassis(NamedTuple):
+    """The size of an OLT, whatever its numbers."""
+
+    cards: int
+    ports_per_card: int
+    used_ports: int
+
+    def holds(self, onus: int) -> bool:
+        """Tell whether so many ONUs fit on its used ports, and these into its cards."""
+        return 0 < self.used_ports <= self.cards * self.ports_per_card and onus <= self.used_ports * MAX_ONUS_PER_PORT
+
+
+def plan_chassis(onus: int) -> Chassis:
+    """Choose a size for a number of ONUs, with room left as in the field."""
     used = max(math.ceil(onus / TYPICAL_ONUS_PER_PORT), 1)
     ports = math.ceil(used / USED_PORT_SHARE)
     ports_per_card = 8 if ports <= 8 else 16
-    return math.ceil(ports / ports_per_card), ports_per_card, used
+    return Chassis(math.ceil(ports / ports_per_card), ports_per_card, used)
+
+
+def plan_single_card(onus: int) -> Chassis:
+    """Choose the same for a device without slots: few ports, and more ONUs on each before there are more ports."""
+    usual = plan_chassis(onus)
+    ports = max(usual.ports_per_card, math.ceil(onus / DENSE_ONUS_PER_PORT))
+    return Chassis(1, ports, min(usual.used_ports, ports))
 
 
 def spread_onus(shape: Shape, onus: int, rng: Random) -> dict[Place, list[int]]:
     """Give every ONU a port and an id; unevenly and with gaps, as years of moves leave them."""
-    if onus > shape.used_ports * MAX_ONUS_PER_PORT:
-        raise ValueError(f"{onus} ONUs do not fit on {shape.used_ports} PON ports of {MAX_ONUS_PER_PORT}")
     places = shape.places
-    used = sorted(rng.sample(places, min(shape.used_ports, len(places))))
+    used = sorted(rng.sample(places, shape.used_ports))
     counts = _spread_counts(len(used), onus, rng)
     spread: dict[Place, list[int]] = {place: [] for place in places}
     for place, count in zip(used, counts, strict=True):

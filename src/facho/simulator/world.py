@@ -4,10 +4,9 @@ The world never reads a clock: `advance` moves it to a moment, and everything ha
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from random import Random
 from typing import Protocol
 
 from facho.polling.vendors.index import Place
@@ -15,7 +14,7 @@ from facho.polling.vendors.vocabulary import DownCause, RunState
 from facho.simulator.customers import CustomerMaker
 from facho.simulator.journal import JournalEntry, JournalKind
 from facho.simulator.onu import Onu
-from facho.simulator.shape import MAX_ONUS_PER_PORT, Shape, spread_onus
+from facho.simulator.shape import MAX_ONUS_PER_PORT, Shape
 
 Action = Callable[[], None]
 
@@ -49,23 +48,21 @@ class PonPort:
 class OltWorld:
     """The truth about one OLT. Commands act at `now`; `schedule` lets them act later."""
 
-    def __init__(self, name: str, shape: Shape, *, onus: int, seed: int, number: int = 0) -> None:
+    def __init__(
+        self, name: str, shape: Shape, customers: CustomerMaker, spread: Mapping[Place, Sequence[int]]
+    ) -> None:
         self.name = name
         self.shape = shape
         self.now = 0.0
         self.journal: list[JournalEntry] = []
         self.listeners: list[WorldListener] = []
-        self._customers = CustomerMaker(seed=seed, olt_number=number)
+        self._customers = customers
         self._due: list[tuple[float, int, Action]] = []
         self._order = count()
-        self.ports = self._settle(onus, Random(f"ports/{seed}/{number}"))
+        self.ports = {place: self._settle(place, ids) for place, ids in spread.items()}
 
-    def _settle(self, onus: int, rng: Random) -> dict[Place, PonPort]:
-        ports = {}
-        for place, ids in spread_onus(self.shape, onus, rng).items():
-            made = {onu: self._customers.make_settled(place._replace(onu=onu)) for onu in ids}
-            ports[place] = PonPort(place, made)
-        return ports
+    def _settle(self, place: Place, ids: Sequence[int]) -> PonPort:
+        return PonPort(place, {onu: self._customers.make_settled(place._replace(onu=onu)) for onu in ids})
 
     @property
     def onus(self) -> Iterator[Onu]:

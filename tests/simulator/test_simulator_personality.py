@@ -1,0 +1,131 @@
+"""Every family tells through its own tables what the world holds, and is recognised as itself."""
+
+import pytest
+from raw_manager import RawManager
+
+from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.recognition import recognise
+from facho.polling.vendors.vocabulary import DownCause, Scope
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.identity import identity_of
+from facho.simulator.life import STILL
+from facho.simulator.onu import Onu
+from facho.simulator.optics import read_optics
+from facho.simulator.server import SimulatedOlt, Simulation
+
+FAMILIES = sorted(load_definitions())
+WITH_ONUS = [key for key in FAMILIES if load_definitions()[key].onu_indexes]
+# What a column may lose by its scale.
+DB_TOLERANCE = 0.011
+
+
+def config_for(family: str) -> SimulatorConfig:
+    return SimulatorConfig(vendor=family, onus=50, life=STILL, offline_share=0.3)
+
+
+async def read_column(manager: RawManager, olt: SimulatedOlt, key: str) -> dict[object, object]:
+    column = olt.definition.column(key)
+    rows = await manager.walk(olt, column.oid)
+    return {column.index.decode(oid[len(column.oid) :]): column.decode(tag, value).value for oid, tag, value in rows}
+
+
+@pytest.mark.parametrize("family", WITH_ONUS)
+async def test_serials_and_states_are_those_of_the_world(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+
+        serials = await read_column(manager, olt, "onu.serial")
+        states = await read_column(manager, olt, "onu.run_state")
+
+        assert serials == {onu.place: onu.serial for onu in olt.world.onus}
+        assert states == {onu.place: onu.state for onu in olt.world.onus}
+
+
+@pytest.mark.parametrize("family", WITH_ONUS)
+async def test_light_is_that_of_the_world_and_missing_when_offline(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+
+        powers = await read_column(manager, olt, "onu.rx_power")
+
+        for onu in olt.world.onus:
+            expected = read_optics(onu, at=0.0).rx_dbm if onu.is_online else None
+            assert powers[onu.place] == (expected if expected is None else pytest.approx(expected, abs=DB_TOLERANCE))
+
+
+@pytest.mark.parametrize("family", WITH_ONUS)
+async def test_the_cause_of_an_absence_is_told(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+
+        causes = await read_column(manager, olt, "onu.last_down_cause")
+
+        for onu in olt.world.onus:
+            if not onu.is_online:
+                assert causes[onu.place] in told_as(onu)
+
+
+def told_as(onu: Onu) -> set[DownCause]:
+    power_lost = {DownCause.DYING_GASP, DownCause.POWER_OFF}
+    return power_lost if onu.last_down_cause is DownCause.DYING_GASP else {DownCause.LOS}
+
+
+@pytest.mark.parametrize("family", WITH_ONUS)
+async def test_customers_can_be_told_apart_by_what_the_operator_wrote(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+        key = "onu.description" if olt.definition.has_column("onu.description") else "onu.name"
+
+        texts = await read_column(manager, olt, key)
+
+        assert texts == {onu.place: onu.description for onu in olt.world.onus}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_every_column_answers_in_order_and_with_readable_values(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+        walked = await manager.walk(olt, (1, 3), repetitions=60)
+
+        oids = [oid for oid, _, _ in walked]
+        assert oids == sorted(set(oids))
+        for column in olt.definition.columns.values():
+            rows = [row for row in walked if row[0][: len(column.oid)] == column.oid]
+            assert rows or column.index.scope is Scope.AUTOFIND, column.key
+            for _, tag, value in rows:
+                decoded = column.decode(tag, value)
+                assert decoded.reason in (None, "sentinel"), (column.key, tag, value)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_the_system_group_tells_the_family(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+
+        reply = await manager.get(olt, SYS_OBJECT_ID, SYS_DESCR)
+
+        (_, _, object_id), (_, _, description) = reply.varbinds
+        assert recognise(object_id, description.decode()) is olt.definition
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_model_is_recognised_as_its_family(family: str) -> None:
+    definition = load_definitions()[family]
+
+    for number in range(len(definition.recognition.models) + 1):
+        identity = identity_of(definition, number)
+        assert recognise(identity.object_id, identity.description) is definition
+
+
+@pytest.mark.parametrize("family", WITH_ONUS)
+async def test_interfaces_are_named_after_their_ports(family: str, manager: RawManager) -> None:
+    names = load_definitions()["generic"].column("if.name")
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+
+        rows = await manager.walk(olt, names.oid)
+
+        assert sorted(value for _, _, value in rows) == sorted(
+            f"GPON {place.frame}/{place.slot}/{place.port}".encode() for place in olt.world.ports
+        )

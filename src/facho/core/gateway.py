@@ -7,6 +7,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,18 +20,30 @@ class ThreadGateway:
     """Runs store functions in threads that keep their connections."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS[connection.vendor], thread_name_prefix="database")
+        self._connections: list[BaseDatabaseWrapper] = []
+        self._pool = ThreadPoolExecutor(
+            THREADS[connection.vendor], thread_name_prefix="database", initializer=self._remember_connection
+        )
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `call` returns; a lost connection is worth one repeat, since stores are guarded by tokens."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, partial(_call, partial(call, *args, **kwargs)))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Wait for calls under way and close the threads' connections."""
-        for _ in range(THREADS[connection.vendor]):
-            self._pool.submit(connections.close_all)
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         self._pool.shutdown()
+        for thread_connection in self._connections:
+            thread_connection.close()
+
+    def _remember_connection(self) -> None:
+        """Let a thread's connection be closed by the thread that closes the gateway."""
+        thread_connection = connections[connection.alias]
+        thread_connection.inc_thread_sharing()
+        self._connections.append(thread_connection)
 
 
 def _call(work: Callable[[], T]) -> T:

@@ -75,12 +75,12 @@ async def open_parts(role: str) -> AsyncIterator[Parts]:
         async with Network() as network:
             yield Parts(network, database, SystemClock(), _owner(role))
     finally:
-        database.close()
+        await database.close()
 
 
 def build_engine(parts: Parts) -> Engine:
     """Join scheduler, pollers, executor and collector."""
-    collector = OltCollector(parts.network, parts.database)
+    collector = OltCollector(parts.network, parts.database, settings.FACHO_PACKET_TIMEOUT_SECONDS)
     executor = InProcessExecutor(parts.runner(collector), lambda: scheduler.on_task_completed())
     manager = PollerManager(start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor)
     scheduler = ZabbixScheduler(
@@ -89,6 +89,7 @@ def build_engine(parts: Parts) -> Engine:
         clock=parts.clock,
         owner=parts.owner,
         lease_seconds=settings.FACHO_LEASE_SECONDS,
+        packet_timeout_seconds=settings.FACHO_PACKET_TIMEOUT_SECONDS,
     )
     return Engine(scheduler, executor)
 
@@ -114,7 +115,7 @@ async def _claim_when_free(parts: Parts, olt_id: int, wait_seconds: float) -> Cl
 
 
 def _save_health(finished: Finished, now: datetime) -> None:
-    save_answer(finished.run.olt_id, finished.failure, now)
+    save_answer(finished.run.olt_id, finished.failure, was_heard=finished.was_heard, now=now)
 
 
 def _owner(role: str) -> str:

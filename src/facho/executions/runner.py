@@ -37,6 +37,7 @@ class Finished:
     run: Run
     state: ExecutionState
     failure: Failure | None
+    was_heard: bool
     following: Run | None
 
 
@@ -117,7 +118,7 @@ class NodeRunner:
         if not store.close(run, state, failure=collected.failure, summary=collected.summary, now=now):
             return None
         collected.save(now)
-        finished = Finished(run, state, collected.failure, self._follow(run, collected, now))
+        finished = Finished(run, state, collected.failure, collected.was_heard, self._follow(run, collected, now))
         for step in self.finishing_steps:
             step(finished, now)
         return finished

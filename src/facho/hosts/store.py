@@ -42,18 +42,19 @@ def load_target(olt_id: int, *, definition_in_flight: int) -> tuple[Target, Limi
     return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
 
 
-def save_answer(olt_id: int, failure: Failure | None, now: datetime) -> None:
-    """Record the outcome of an operation: success resets the failure counter, failure raises it."""
+def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: datetime) -> None:
+    """Record how the OLT took an operation: success resets the failure counter, failure raises it.
+
+    An operation that had nothing to ask, or was cancelled, says nothing about the OLT.
+    """
     olt = Olt.objects.filter(id=olt_id)
-    if failure is None:
-        olt.update(reachability=Reachability.UP, consecutive_failures=0, last_answer_at=now, last_error="")
-    elif failure.kind in _SILENCE:
-        olt.update(
-            reachability=Reachability.DOWN,
-            consecutive_failures=F("consecutive_failures") + 1,
-            last_error=failure.message[:300],
-        )
-    elif failure.kind is not FailureKind.CANCELLED:
+    if was_heard:
+        olt.update(reachability=Reachability.UP, last_answer_at=now)
+    elif failure is not None and failure.kind in _SILENCE:
+        olt.update(reachability=Reachability.DOWN)
+    if failure is None and was_heard:
+        olt.update(consecutive_failures=0, last_error="")
+    elif failure is not None and failure.kind is not FailureKind.CANCELLED:
         olt.update(consecutive_failures=F("consecutive_failures") + 1, last_error=failure.message[:300])
 
 

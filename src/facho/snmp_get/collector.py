@@ -36,6 +36,7 @@ class OltCollector:
 
     network: Network
     database: DatabaseGateway
+    max_timeout_seconds: float
 
     async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
         """Read what is asked; what the device does wrong is a Failure in the answer."""
@@ -59,7 +60,7 @@ class OltCollector:
         deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
         session = self.network.open(target, permit, limits)
         try:
-            reader = Reader(request.olt_id, session, definition, self.database, deadline)
+            reader = Reader(request.olt_id, session, definition, self.database, deadline, self.max_timeout_seconds)
             return await _STRATEGIES[request.query_type](reader, request.columns)
         finally:
             await session.close()

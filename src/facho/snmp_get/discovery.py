@@ -7,7 +7,7 @@ from facho.onus.store import save_inventory
 from facho.polling.domain.collection import Collected
 from facho.polling.snmp.walk import walk_columns
 from facho.polling.vendors.index import Place
-from facho.snmp_get.reading import Reader, failure_of
+from facho.snmp_get.reading import Reader
 
 SERIAL = "onu.serial"
 
@@ -26,5 +26,4 @@ async def discover(reader: Reader, keys: Sequence[str]) -> Collected:
         save_inventory(reader.olt_id, serials, is_complete=walk.complete, now=now)
 
     refused = len(walk.rows[0]) - len(serials)
-    summary = {"onus": len(serials), "refused_rows": refused, "packets": walk.stats.packets}
-    return Collected(summary, failure_of(walk.failure), save)
+    return reader.collected({"onus": len(serials), "refused_rows": refused}, walk.failure, save)

@@ -55,7 +55,7 @@ class IdentityCollector:
             if identity is not None:
                 save_identity(request.olt_id, identity)
 
-        return Collected({}, self.report.failure, save)
+        return Collected({}, self.report.failure, was_heard=self.report.answered, save=save)
 
     async def _probe(self, olt_id: int, permit: SendPermit) -> ProbeReport:
         target, limits = await self.database.run(load_target, olt_id, definition_in_flight=1)

@@ -9,7 +9,7 @@ from facho.polling.snmp.errors import SnmpError
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.vocabulary import Cost
-from facho.snmp_get.reading import Gathered, Reader, failure_of
+from facho.snmp_get.reading import Gathered, Reader
 
 
 async def fetch_onus(reader: Reader, keys: Sequence[str]) -> Collected:
@@ -30,8 +30,7 @@ async def fetch_onus(reader: Reader, keys: Sequence[str]) -> Collected:
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    summary = {"onus": len(gathered.values), "packets": reader.session.traffic.packets, **gathered.rejects}
-    return Collected(summary, failure_of(failure), save)
+    return reader.collected({"onus": len(gathered.values), **gathered.rejects}, failure, save)
 
 
 async def _fetch(

@@ -1,11 +1,12 @@
 """What every way of collecting shares: the session, the definition, and values gathered per ONU."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from facho.onus.store import Reading
-from facho.polling.domain.collection import Failure
+from facho.polling.domain.collection import Collected, Failure
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.ber import Value
 from facho.polling.snmp.errors import SnmpError
@@ -31,11 +32,21 @@ class Reader:
     definition: Definition
     database: DatabaseGateway
     deadline: float
+    max_timeout_seconds: float
 
     def patience(self, keys: Iterable[str]) -> Patience:
         """Return how long to wait for columns of this cost."""
         cost = self.definition.polling.classes[self.definition.cost_of(keys)]
-        return Patience(cost.timeout_seconds, cost.tries)
+        return Patience(min(cost.timeout_seconds, self.max_timeout_seconds), cost.tries)
+
+    def collected(
+        self, summary: Mapping[str, int | str], error: SnmpError | None, save: Callable[[datetime], None]
+    ) -> Collected:
+        """Put the outcome of this operation together."""
+        traffic = self.session.traffic
+        failure = None if error is None else Failure(error.kind, str(error))
+        counts = {"packets": traffic.packets, "retransmissions": traffic.retransmissions}
+        return Collected({**summary, **counts}, failure, was_heard=traffic.bytes_received > 0, save=save)
 
     def walk_options(self, keys: Sequence[str]) -> WalkOptions:
         """Return how to walk these columns."""
@@ -66,11 +77,6 @@ class Gathered:
     def readings(self) -> list[Reading]:
         """Return what was gathered, one entry per ONU."""
         return [Reading(place, values, self.raw[place]) for place, values in self.values.items()]
-
-
-def failure_of(error: SnmpError | None) -> Failure | None:
-    """Put an SNMP error into the words of a run."""
-    return None if error is None else Failure(error.kind, str(error))
 
 
 def _raw_text(value: Value) -> str:

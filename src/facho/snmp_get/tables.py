@@ -6,7 +6,7 @@ from datetime import datetime
 from facho.onus.store import save_readings
 from facho.polling.domain.collection import Collected
 from facho.polling.snmp.walk import walk_columns
-from facho.snmp_get.reading import Gathered, Reader, failure_of
+from facho.snmp_get.reading import Gathered, Reader
 
 
 async def walk_tables(reader: Reader, keys: Sequence[str]) -> Collected:
@@ -23,5 +23,4 @@ async def walk_tables(reader: Reader, keys: Sequence[str]) -> Collected:
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    summary = {"onus": len(gathered.values), "packets": walk.stats.packets, **gathered.rejects}
-    return Collected(summary, failure_of(walk.failure), save)
+    return reader.collected({"onus": len(gathered.values), **gathered.rejects}, walk.failure, save)

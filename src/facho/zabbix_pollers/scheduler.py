@@ -15,8 +15,6 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 RECOVERY_SECONDS = 5.0
-# A datagram that left just before its sender died may be answered this much later.
-PACKET_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -28,6 +26,8 @@ class ZabbixScheduler:
     clock: Clock
     owner: str
     lease_seconds: float
+    # A datagram that left just before its sender died may keep the OLT at work for this long.
+    packet_timeout_seconds: float
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _leader_watch: LeaseWatch[str] = field(default_factory=LeaseWatch)
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
@@ -82,7 +82,7 @@ class ZabbixScheduler:
         self._recovered_at = now
         counters = await self.database.run(load_lease_counters)
         self._claim_watch.observe(counters, monotonic=now)
-        patience = self.lease_seconds + PACKET_TIMEOUT_SECONDS
+        patience = self.lease_seconds + self.packet_timeout_seconds
         dead = self._claim_watch.dead(counters, after_seconds=patience, monotonic=now)
         if dead:
             logger.warning("executions.orphaned ids=%s", dead)

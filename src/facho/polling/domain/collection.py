@@ -40,10 +40,14 @@ def _save_nothing(now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The outcome of one try. `save` writes the rows and is called inside the finishing transaction only."""
+    """The outcome of one try. `save` writes the rows and is called inside the finishing transaction only.
+
+    `was_heard` says whether the device answered at all: a run may end well without a question to ask.
+    """
 
     summary: Mapping[str, int | str] = field(default_factory=dict)
     failure: Failure | None = None
+    was_heard: bool = False
     save: Callable[[datetime], None] = _save_nothing
 
 

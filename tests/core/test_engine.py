@@ -1,0 +1,157 @@
+"""The engine end to end: simulated OLTs over real UDP, the real scheduler, the real database."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+from django.db import connections
+from pytest_django import Settings
+
+from facho.core.processes.engine import run_engine
+from facho.core.recognition import probe_olt
+from facho.executions.models import Execution
+from facho.hosts.models import Olt, Reachability
+from facho.hosts.secrets import Secret
+from facho.onus.models import Onu, OnuReading
+from facho.polling.domain.execution_state import ACTIVE, ExecutionState
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.life import STILL
+from facho.simulator.server import Simulation
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.zabbix_pollers.models import Poller, PollerStatus
+from factories import NOW, make_olt
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _short_timeouts(settings: Settings) -> None:
+    settings.FACHO_PACKET_TIMEOUT_SECONDS = 0.2
+
+
+PATIENCE_SECONDS = 60
+T = TypeVar("T")
+
+
+def play(config: SimulatorConfig, scene: Callable[[Simulation], Awaitable[None]]) -> Simulation:
+    """Run a scene against simulated OLTs; the simulation is returned for its counters."""
+
+    async def run() -> Simulation:
+        async with Simulation.start(config) as simulation:
+            await scene(simulation)
+            return simulation
+
+    return asyncio.run(run())
+
+
+async def in_database(call: Callable[[], T]) -> T:
+    def work() -> T:
+        try:
+            return call()
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(work)
+
+
+def add_simulated(simulation: Simulation) -> None:
+    for simulated in simulation.olts:
+        olt = make_olt(port=simulated.port, vendor=simulated.vendor)
+        apply_ready_made_jobs(olt, now=NOW)
+    WorkflowNode.objects.filter(is_chain_node=False).update(run_requested_at=NOW)
+
+
+async def poll_until(is_done: Callable[[], bool]) -> None:
+    stop = asyncio.Event()
+    engine = asyncio.create_task(run_engine(stop))
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not await in_database(is_done):
+                done, _ = await asyncio.wait([engine], timeout=0.05)
+                assert not done, "the engine ended by itself"
+    finally:
+        stop.set()
+        await engine
+
+
+def every_onu_has_light() -> bool:
+    online = OnuReading.objects.filter(run_state="online")
+    return online.exists() and not online.filter(rx_power_cdbm=None).exists()
+
+
+def test_simulated_onus_are_found_and_read_one_question_at_a_time() -> None:
+    """S0-02, S0-10, S0-11, S1-01, S3-09, S3-10, S4-15: counted at the device."""
+
+    async def scene(simulation: Simulation) -> None:
+        await in_database(lambda: add_simulated(simulation))
+        await poll_until(every_onu_has_light)
+
+    simulation = play(SimulatorConfig(vendor="huawei_smartax", olts=3, onus=40, life=STILL), scene)
+
+    truth = {onu.serial for olt in simulation.olts for onu in olt.world.onus}
+    assert set(Onu.objects.filter(is_present=True).values_list("serial", flat=True)) == truth
+    assert not Onu.objects.filter(description="").exists()
+    assert [olt.counters.max_in_flight for olt in simulation.olts] == [1, 1, 1]
+    assert set(Olt.objects.values_list("reachability", flat=True)) == {Reachability.UP}
+
+
+def test_a_chain_is_one_unit_on_one_poller() -> None:
+    """S0-03, S0-08, S2-01, S2-02, S2-03, S2-06, S2-12, S2-13, S2-16, D1: one poller from master to last member."""
+
+    async def scene(simulation: Simulation) -> None:
+        await in_database(lambda: add_simulated(simulation))
+        await poll_until(every_onu_has_light)
+
+    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene)
+
+    master = Execution.objects.get(task_type="discovery")
+    chain = Execution.objects.filter(master_execution=master).order_by("chain_position")
+    assert [member.task_type for member in chain] == ["get_descripcion", "walk_estado"]
+    assert {member.poller_id for member in chain} == {master.poller_id}
+    assert {*chain.values_list("status", flat=True), master.status} == {ExecutionState.SUCCESS}
+    assert set(Poller.objects.values_list("status", flat=True)) == {PollerStatus.FREE}
+    assert sum(Poller.objects.values_list("tasks_completed", flat=True)) == 2
+
+
+def test_a_silent_olt_fails_its_run_and_not_the_others() -> None:
+    """S3-14, D14: its chain is not even tried."""
+
+    async def scene(simulation: Simulation) -> None:
+        await in_database(lambda: add_simulated(simulation))
+        await in_database(lambda: Olt.objects.filter(port=simulation.olts[0].port).update(community=Secret("wrong")))
+        await poll_until(lambda: Execution.objects.filter(status=ExecutionState.FAILED).exists())
+
+    play(SimulatorConfig(vendor="huawei_smartax", olts=2, onus=8, life=STILL), scene)
+
+    silent, healthy = Olt.objects.order_by("id")
+    assert (silent.reachability, silent.consecutive_failures >= 1) == (Reachability.DOWN, True)
+    assert healthy.reachability == Reachability.UP
+    assert not Execution.objects.filter(olt=silent, chain_position__gt=0).exists()
+
+
+def test_a_stopped_engine_leaves_no_claim_and_no_busy_poller() -> None:
+    async def scene(simulation: Simulation) -> None:
+        await in_database(lambda: add_simulated(simulation))
+        await poll_until(lambda: Execution.objects.filter(status__in=ACTIVE).exists())
+
+    play(SimulatorConfig(vendor="huawei_smartax", onus=200, latency_ms=30, life=STILL), scene)
+
+    assert not Execution.objects.filter(status__in=ACTIVE).exists()
+    assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+def test_a_probe_recognises_the_olt_and_gives_it_its_jobs() -> None:
+    async def scene(simulation: Simulation) -> None:
+        olt = await in_database(lambda: make_olt(port=simulation.olts[0].port, vendor=""))
+        report = await asyncio.to_thread(probe_olt, olt.id)
+        assert report.answered
+
+    play(SimulatorConfig(vendor="huawei_smartax", onus=4, life=STILL), scene)
+
+    olt = Olt.objects.get()
+    assert olt.vendor == "huawei_smartax"
+    assert olt.model is not None
+    assert WorkflowNode.objects.filter(workflow__olt=olt).exists()
+    assert Execution.objects.get().status == ExecutionState.SUCCESS

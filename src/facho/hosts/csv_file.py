@@ -18,10 +18,12 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED_FORMULA = re.compile(r"'+[=+\-@\t\r]")
 
 
-def import_file(content: bytes, *, on_vendor: AfterSave | None = None, vendors: Collection[str] | None = None) -> Saved:
+def import_file(
+    content: bytes, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None
+) -> Saved:
     """Import a whole file, or nothing of it when any row is bad."""
     entries, problems = read_entries(content)
-    return import_olts(entries, problems=problems, on_vendor=on_vendor, vendors=vendors)
+    return import_olts(entries, problems=problems, after_save=after_save, vendors=vendors)
 
 
 def read_entries(content: bytes) -> tuple[list[OltEntry], list[Problem]]:

@@ -56,14 +56,14 @@ class _Draft:
     entry: OltEntry
     olt: Olt
     is_new: bool
-    gained_vendor: bool
+    has_other_vendor: bool
 
 
-def add_olt(entry: OltEntry, *, on_vendor: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
-    """Add one OLT; a known name is refused. `on_vendor` runs in the same transaction once the vendor is known."""
+def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
+    """Add one OLT; a known name is refused. `after_save` runs in the same transaction."""
     if Olt.objects.filter(name=entry.name).exists():
         raise InventoryError([Problem(entry.line, _('there already is an OLT named "%s"') % entry.name)])
-    import_olts([entry], on_vendor=on_vendor, vendors=vendors)
+    import_olts([entry], after_save=after_save, vendors=vendors)
     return stored_olts().get(name=entry.name)
 
 
@@ -71,12 +71,12 @@ def import_olts(
     entries: Sequence[OltEntry],
     *,
     problems: Iterable[Problem] = (),
-    on_vendor: AfterSave | None = None,
+    after_save: AfterSave | None = None,
     vendors: Collection[str] | None = None,
 ) -> Saved:
     """Add new OLTs and update known ones. Problems that a reader found before are told together with ours.
 
-    `on_vendor` runs for each OLT whose vendor is new knowledge, in the same transaction.
+    `after_save` runs for each OLT that is new or changed its vendor, in the same transaction.
     """
     known = load_definitions().keys() if vendors is None else vendors
     faults = [*problems, *_text_problems(entries, known)]
@@ -88,7 +88,7 @@ def import_olts(
         if faults:
             raise InventoryError(sorted(faults, key=lambda problem: problem.line or 0))
         for draft in drafts:
-            _save(draft, on_vendor)
+            _save(draft, after_save)
     return Saved(
         added=tuple(draft.olt.name for draft in drafts if draft.is_new),
         updated=tuple(draft.olt.name for draft in drafts if not draft.is_new),
@@ -140,8 +140,7 @@ def _draft(entry: OltEntry, row: Olt | None, address: str, vendors: Collection[s
     olt.v3_priv_protocol = _protocol(entry.v3_priv_protocol, olt.v3_priv_protocol)
     for name in _given_secrets(entry):
         setattr(olt, name, getattr(entry, name))
-    gained_vendor = bool(olt.vendor) and (row is None or olt.vendor != vendor_before)
-    return _Draft(entry, olt, is_new=row is None, gained_vendor=gained_vendor)
+    return _Draft(entry, olt, is_new=row is None, has_other_vendor=olt.vendor != vendor_before)
 
 
 def _protocol(written: str, stored: str) -> str:
@@ -205,10 +204,10 @@ def _same_devices(drafts: Sequence[_Draft]) -> Iterator[Problem]:
             yield Problem(draft.entry.line, _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place)
 
 
-def _save(draft: _Draft, on_vendor: AfterSave | None) -> None:
+def _save(draft: _Draft, after_save: AfterSave | None) -> None:
     if draft.is_new:
         draft.olt.save()
     else:
         draft.olt.save(update_fields=[*_PLAIN_FIELDS, *_given_secrets(draft.entry), "updated_at"])
-    if on_vendor and draft.gained_vendor:
-        on_vendor(draft.olt)
+    if after_save and (draft.is_new or draft.has_other_vendor):
+        after_save(draft.olt)

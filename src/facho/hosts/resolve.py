@@ -50,10 +50,10 @@ def _unmapped(address: Address) -> Address:
 
 
 def _can_be_a_device(address: Address) -> bool:
-    # A zone such as %eth0 means nothing on another machine, nor to the database.
-    is_local_to_a_link = getattr(address, "scope_id", None) is not None
+    # Without its zone, which means nothing on another machine, an IPv6 address of a link leads nowhere.
+    is_of_a_link = address.version == 6 and address.is_link_local
     is_broadcast = int(address) == 0xFFFF_FFFF
-    return not (address.is_multicast or address.is_unspecified or is_local_to_a_link or is_broadcast)
+    return not (address.is_multicast or address.is_unspecified or is_of_a_link or is_broadcast)
 
 
 def _look_up_all(names: Collection[str], lookup_seconds: float) -> dict[str, str]:

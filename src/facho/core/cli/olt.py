@@ -8,18 +8,17 @@ from gettext import gettext as _
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from facho.core.cli import secret_input
-from facho.core.cli.arguments import Subparsers, add_command, add_group, add_json_flag, port_number
+from facho.core.cli import olt_add
+from facho.core.cli.arguments import Subparsers, add_command, add_group, add_json_flag
 from facho.core.cli.failure import CliError
-from facho.core.cli.output import cell, print_rows
+from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
+from facho.core.cli.output import cell, print_record, print_rows
 from facho.core.cli.product import database_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from facho.hosts.inventory import InventoryError
     from facho.hosts.models import Olt
-    from facho.hosts.olt_entry import OltEntry
+    from facho.snmp_get.identity import ProbeReport
 
 STDOUT = "-"
 # A national network has some thousands of OLTs; a hundred times that is a mistake.
@@ -41,52 +40,34 @@ class OltRow:
     last_answer_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeRow:
+    """What an OLT said of itself; `error` is why it said nothing, or why it will not be polled."""
+
+    olt: str
+    answered: bool
+    sys_name: str
+    sys_descr: str
+    sys_object_id: str
+    vendor: str
+    model: str
+    round_trip_ms: float
+    error: str
+
+
 def register(subparsers: Subparsers) -> None:
     """Add `olt` with its commands."""
     olts = add_group(subparsers, "olt", _("the inventory of OLTs"))
-    _register_add(olts)
+    olt_add.register(olts)
     command = add_command(olts, "import", _("add and update OLTs from a CSV file, all or nothing"), import_file)
     command.add_argument("file", metavar=_("FILE"), type=Path)
-    command.add_argument("--no-jobs", action="store_true", help=_("leave out the vendor's ready-made jobs"))
+    add_jobs_flag(command)
     command = add_command(olts, "export", _("write the inventory as CSV, without secrets"), export)
     command.add_argument("file", metavar=_("FILE"), nargs="?", default=STDOUT, help=_("default: standard output"))
     add_json_flag(add_command(olts, "list", _("list the OLTs"), list_olts))
     command = add_command(olts, "probe", _("ask an OLT who it is"), probe)
     command.add_argument("name", metavar=_("NAME"))
     add_json_flag(command)
-
-
-def _register_add(olts: Subparsers) -> None:
-    command = add_command(olts, "add", _("add an OLT; its secrets are asked for, never arguments"), add)
-    command.add_argument("name", metavar=_("NAME"))
-    command.add_argument("host", metavar=_("HOST"), help=_("name or address"))
-    command.add_argument("--port", type=port_number, default=161, help=_("UDP port (default: 161)"))
-    command.add_argument("--vendor", default="auto", help=_("vendor definition (default: recognise it)"))
-    command.add_argument("--version", choices=("1", "2c", "3"), default="2c", help=_("SNMP version (default: 2c)"))
-    command.add_argument("--community-stdin", action="store_true", help=_("read the community from standard input"))
-    command.add_argument("--v3-user", default="", help=_("SNMPv3 user"))
-    command.add_argument("--auth-protocol", choices=("MD5", "SHA"), default="", type=str.upper)
-    command.add_argument("--priv-protocol", choices=("DES", "AES"), default="", type=str.upper)
-    command.add_argument(
-        "--keys-stdin",
-        action="store_true",
-        help=_("read the SNMPv3 authentication key and, on the next line, the privacy key from standard input"),
-    )
-    command.add_argument("--no-jobs", action="store_true", help=_("leave out the vendor's ready-made jobs"))
-
-
-@database_command
-def add(arguments: Namespace) -> int:
-    """Add one OLT."""
-    from facho.hosts.inventory import InventoryError, add_olt
-
-    try:
-        olt = add_olt(_entry(arguments), on_vendor=_job_giver(arguments))
-    except InventoryError as error:
-        raise CliError(*(_sentence(problem.reason) for problem in error.problems)) from None
-    place = {"name": olt.name, "address": olt.address, "port": olt.port}
-    print(_("OLT %(name)s added: %(address)s port %(port)s") % place)
-    return 0
 
 
 @database_command
@@ -96,7 +77,7 @@ def import_file(arguments: Namespace) -> int:
     from facho.hosts.inventory import InventoryError
 
     try:
-        saved = csv_file.import_file(_read(arguments.file), on_vendor=_job_giver(arguments))
+        saved = csv_file.import_file(_read(arguments.file), after_save=give_jobs(arguments))
     except InventoryError as error:
         raise _refused(arguments.file, error) from None
     print(_("%(added)s OLTs added, %(updated)s updated") % {"added": len(saved.added), "updated": len(saved.updated)})
@@ -132,77 +113,39 @@ def list_olts(arguments: Namespace) -> int:
 @database_command
 def probe(arguments: Namespace) -> int:
     """Ask one OLT who it is, under its claim like every other packet."""
-    from facho.core.wiring import probe_olt
+    from facho.core.recognition import probe_olt
+    from facho.core.wiring import OltBusy
     from facho.hosts.models import Olt
 
-    if not Olt.objects.filter(name=arguments.name).exists():
+    olt_id = Olt.objects.filter(name=arguments.name).values_list("id", flat=True).first()
+    if olt_id is None:
         raise CliError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.name)
-    report = probe_olt(arguments.name)
-    print_rows(type(report), [report], as_json=arguments.as_json)
-    if not report.answered:
+    try:
+        row = _probe_row(arguments.name, probe_olt(olt_id))
+    except OltBusy as error:
+        raise CliError(_("OLT %s is busy with a long run: try again later.") % arguments.name) from error
+    print_record(row, as_json=arguments.as_json)
+    if not row.answered:
         raise CliError(
-            _("OLT %(name)s did not answer: %(error)s. Check address, port, community and the way to it.")
-            % {"name": arguments.name, "error": cell(report.error)}
+            _("OLT %(name)s did not answer: %(error)s. Check its address, port and credentials, and the way to it.")
+            % {"name": row.olt, "error": cell(row.error).rstrip(".")}
         )
     return 0
 
 
-def _entry(arguments: Namespace) -> "OltEntry":
-    from facho.hosts.olt_entry import OltEntry
-    from facho.hosts.secrets import Secret
-
-    is_v3 = arguments.version == "3"
-    auth_key, priv_key = _read_keys(arguments) if is_v3 else ("", "")
-    return OltEntry(
-        name=arguments.name,
-        host=arguments.host,
-        port=str(arguments.port),
-        vendor=arguments.vendor,
-        version=arguments.version,
-        community=Secret("" if is_v3 else _read_community(arguments)),
-        v3_user=arguments.v3_user,
-        v3_auth_protocol=arguments.auth_protocol,
-        v3_auth_key=Secret(auth_key),
-        v3_priv_protocol=arguments.priv_protocol,
-        v3_priv_key=Secret(priv_key),
+def _probe_row(name: str, report: "ProbeReport") -> ProbeRow:
+    identity = report.identity
+    return ProbeRow(
+        olt=name,
+        answered=report.answered,
+        sys_name=identity.sys_name if identity else "",
+        sys_descr=identity.sys_descr if identity else "",
+        sys_object_id=identity.sys_object_id if identity else "",
+        vendor=identity.vendor if identity else "",
+        model=identity.model if identity else "",
+        round_trip_ms=round(report.round_trip_ms, 1),
+        error=report.failure.message if report.failure else report.refusal,
     )
-
-
-def _read_community(arguments: Namespace) -> str:
-    if arguments.community_stdin:
-        return secret_input.read_line()
-    if secret_input.is_interactive():
-        return secret_input.ask(_("Community"))
-    raise CliError(_("The community is needed: give it with --community-stdin, or run this in a terminal."))
-
-
-def _read_keys(arguments: Namespace) -> tuple[str, str]:
-    wanted = (arguments.auth_protocol, arguments.priv_protocol)
-    prompts = (_("Authentication key"), _("Privacy key"))
-    if arguments.keys_stdin:
-        auth, priv = (secret_input.read_line() if protocol else "" for protocol in wanted)
-    elif not any(wanted):
-        auth = priv = ""
-    elif secret_input.is_interactive():
-        auth, priv = (
-            secret_input.ask(prompt) if protocol else "" for protocol, prompt in zip(wanted, prompts, strict=True)
-        )
-    else:
-        raise CliError(_("The SNMPv3 keys are needed: give them with --keys-stdin, or run this in a terminal."))
-    return auth, priv
-
-
-def _job_giver(arguments: Namespace) -> "Callable[[Olt], None] | None":
-    if arguments.no_jobs:
-        return None
-    from django.utils import timezone
-
-    from facho.snmp_jobs.ready_made import apply_ready_made_jobs
-
-    def give(olt: "Olt") -> None:
-        apply_ready_made_jobs(olt, now=timezone.now())
-
-    return give
 
 
 def _row(olt: "Olt") -> OltRow:
@@ -240,7 +183,3 @@ def _refused(path: Path, error: "InventoryError") -> CliError:
         place = _("%(file)s line %(line)s") % {"file": path, "line": problem.line} if problem.line else str(path)
         lines.append(f"{place}: {cell(problem.reason)}")
     return CliError(*lines, _("Nothing was imported: correct the file and import it again."))
-
-
-def _sentence(reason: str) -> str:
-    return cell(reason[:1].upper() + reason[1:]) + "."

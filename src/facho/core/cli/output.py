@@ -17,7 +17,7 @@ NOTHING = "-"
 def print_rows(kind: type["DataclassInstance"], rows: Sequence["DataclassInstance"], *, as_json: bool) -> None:
     """Print values of one dataclass; its field names are the JSON keys and the headings."""
     if as_json:
-        print(json.dumps([asdict(row) for row in rows], default=_json_value, ensure_ascii=False, indent=2))
+        print_json(rows)
         return
     names = [field.name for field in fields(kind)]
     cells = [[cell(getattr(row, name)) for name in names] for row in rows]
@@ -26,6 +26,20 @@ def print_rows(kind: type["DataclassInstance"], rows: Sequence["DataclassInstanc
     for line in (headings, *cells):
         padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
         print(COLUMN_GAP.join(padded).rstrip())
+
+
+def print_record(record: "DataclassInstance", *, as_json: bool) -> None:
+    """Print one value, a line for each field."""
+    if as_json:
+        _dump(asdict(record))
+        return
+    for name, value in asdict(record).items():
+        print(f"{name}: {cell(value)}")
+
+
+def print_json(rows: Sequence["DataclassInstance"]) -> None:
+    """Print values as a JSON list."""
+    _dump([asdict(row) for row in rows])
 
 
 def cell(value: Any) -> str:
@@ -39,6 +53,10 @@ def cell(value: Any) -> str:
             return f"{value.astimezone():%Y-%m-%d %H:%M:%S}"
         case _:
             return "".join(letter if letter.isprintable() else " " for letter in str(value))
+
+
+def _dump(value: Any) -> None:
+    print(json.dumps(value, default=_json_value, ensure_ascii=False, indent=2))
 
 
 def _json_value(value: Any) -> str:

@@ -19,15 +19,16 @@ def database_command(handler: Handler) -> Handler:
     @wraps(handler)
     def run(arguments: Namespace) -> int:
         open_product()
+        _keep_log_quiet()
+        bring_up_to_date()
         from django.db import Error
 
         from facho.hosts.secrets import UndecryptableSecret
 
         try:
-            bring_up_to_date()
             return handler(arguments)
         except Error as error:
-            raise database_failure(error) from error
+            raise _database_failure(error) from error
         except UndecryptableSecret as error:
             raise CliError(str(error)) from error
 
@@ -74,10 +75,14 @@ def set_up_django() -> None:
 
 def bring_up_to_date() -> None:
     """Refuse a newer database; apply what is missing in embedded mode, and say how in distributed mode."""
+    from django.db import Error
+
     from facho.core.database_version import MissingMigrations, NewerDatabase, ensure_current
 
     try:
         ensure_current()
+    except Error as error:
+        raise _database_failure(error) from error
     except NewerDatabase as error:
         raise CliError(
             _("The database was made by a newer version of Facho (%s): install that version, or restore a backup.")
@@ -85,15 +90,25 @@ def bring_up_to_date() -> None:
         ) from error
     except MissingMigrations as error:
         raise CliError(
-            _("The database lacks changes of this version (%s): run `django-admin migrate --settings %s`.")
-            % (error, os.environ["DJANGO_SETTINGS_MODULE"])
+            _("The database lacks changes of this version (%s): run `django-admin migrate --settings facho.core.settings`.")
+            % error
         ) from error
 
 
-def database_failure(error: Exception) -> CliError:
+def _database_failure(error: Exception) -> CliError:
     """Say the first line of what the database said; the lines after it may repeat values."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return CliError(_("The database refused: %s. `facho doctor` tells more.") % first.rstrip("."))
+
+
+def _keep_log_quiet() -> None:
+    """Leave standard error to the command's own words; who asks for DEBUG gets everything."""
+    import logging
+
+    from django.conf import settings
+
+    if settings.ENVIRONMENT["FACHO_LOG_LEVEL"] != "DEBUG":
+        logging.getLogger("facho").setLevel(logging.WARNING)
 
 
 def _refuse_startup_errors() -> None:

@@ -100,6 +100,8 @@ def _enter_world(database: str) -> None:
     folder = Path(tempfile.mkdtemp(prefix="facho-tests-"))
     _world.callback(shutil.rmtree, folder, ignore_errors=True)
     os.environ["FACHO_DATA_DIR"] = str(folder / "data")
+    # Tests read the texts as the source writes them; what the operator reads first is Spanish.
+    os.environ["FACHO_LANGUAGE"] = "en"
     if database == "postgresql":
         os.environ["DATABASE_URL"] = _world.enter_context(private_postgresql(folder))
     environment = read_environment(os.environ)

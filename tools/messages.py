@@ -15,8 +15,7 @@ from babel.messages.pofile import read_po, write_po
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src"
-CATALOGUE = SOURCE / "facho/core/locale/es/LC_MESSAGES/django.po"
+CATALOGUE = ROOT / "src/facho/core/locale/es/LC_MESSAGES/django.po"
 KEYWORDS = {
     **DEFAULT_KEYWORDS,
     "gettext_lazy": None,
@@ -26,7 +25,10 @@ KEYWORDS = {
 }
 TEMPLATES = {".html", ".txt"}
 # Lines that would change with every run, or tell of people.
-VOLATILE = (b'"POT-Creation-Date', b'"PO-Revision-Date', b'"Last-Translator', b'"Language-Team', b'"Generated-By')
+VOLATILE = tuple(
+    f'"{name}'.encode()
+    for name in ("POT-Creation-", "PO-Revision-", "Last-Translator", "Language-Team", "Generated-By", "Report-Msgid-")
+)
 
 
 def main() -> int:
@@ -51,11 +53,11 @@ def load_catalogue() -> Catalog:
         return read_po(file, locale="es")
 
 
-def collect_texts() -> Catalog:
-    """Find every text that the sources mark for translation."""
+def collect_texts(root: Path = ROOT) -> Catalog:
+    """Find every text that the sources below `root` mark for translation."""
     found = Catalog()
-    for path in sorted(SOURCE.rglob("*")):
-        where = [(path.relative_to(ROOT).as_posix(), 0)]
+    for path in sorted((root / "src").rglob("*")):
+        where = [(path.relative_to(root).as_posix(), 0)]
         for _line, text, _comments, context in extract("python", BytesIO(_python_of(path)), KEYWORDS):
             found.add(text, locations=where, context=context)
     return found
@@ -72,7 +74,7 @@ def untranslated(catalogue: Catalog) -> Iterator[str]:
 def render(catalogue: Catalog) -> bytes:
     """Write the catalogue in an order and with a header that only change with its content."""
     catalogue.header_comment = "# Spanish texts of Facho. `make messages` collects them; translations are written here."
-    catalogue.fuzzy = False
+    catalogue.project, catalogue.version, catalogue.fuzzy = "facho", "1", False
     output = BytesIO()
     write_po(output, catalogue, width=110, sort_output=True, include_lineno=False, ignore_obsolete=True)
     return b"".join(line for line in output.getvalue().splitlines(keepends=True) if not line.startswith(VOLATILE))

@@ -115,7 +115,7 @@ SETTINGS = (
     Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", _("host names, separated by commas")),
     Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
     Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
-    Setting("FACHO_PACKET_TIMEOUT_SECONDS", _positive_seconds, "20", "seconds, above 0 and below a day"),
+    Setting("FACHO_PACKET_TIMEOUT_SECONDS", _positive_seconds, "20", _("seconds, above 0 and below a day")),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

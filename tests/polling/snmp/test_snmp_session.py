@@ -21,6 +21,8 @@ from snmp_scripted_agent import (
 )
 
 from facho.polling.domain.failure import FailureKind
+from facho.polling.snmp import network as network_module
+from facho.polling.snmp import transport
 from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, encode_message
 from facho.polling.snmp.errors import (
     AccessDenied,
@@ -34,7 +36,7 @@ from facho.polling.snmp.errors import (
     TooBig,
     UnexpectedAnswer,
 )
-from facho.polling.snmp.network import Network
+from facho.polling.snmp.network import MAX_SOCKETS, Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import CHEAP, LIVE, Community, Patience, SnmpVersion, Target
@@ -169,7 +171,7 @@ async def test_strays_are_counted_and_ignored(
     assert (await session.get([SYS_DESCR]))[0][1] == Tag.OCTET_STRING
     assert (await session.get([SYS_UP_TIME]))[0][2] == 4_000_000_000
 
-    strays = network.transport_for(session.target).strays
+    strays = network.transports[0].strays
     assert strays.unknown_request + strays.unknown_peer == 6
 
 
@@ -186,12 +188,12 @@ async def test_an_answer_from_another_address_is_ignored(
     session = open_session(agent)
 
     def agent_peer(_received: Received) -> tuple[str, int]:
-        port: int = network.transport_for(session.target)._socket.getsockname()[1]
+        port: int = network.transports[0]._socket.getsockname()[1]
         return ("127.0.0.1", port)
 
     with pytest.raises(AgentTimeout):
         await session.get([SYS_DESCR])
-    assert network.transport_for(session.target).strays.unknown_peer == CHEAP.tries
+    assert network.transports[0].strays.unknown_peer == CHEAP.tries
 
 
 @pytest.mark.parametrize(
@@ -348,7 +350,30 @@ async def test_many_agents_share_one_socket(
     answers = await asyncio.gather(*(open_session(agent).get([SYS_NAME]) for agent in agents))
 
     assert [varbinds[0][2] for varbinds in answers] == list(range(30))
-    assert len(network._transports) == 1
+    assert len(network.transports) <= MAX_SOCKETS
+
+
+async def test_small_receive_buffers_are_made_up_for_by_more_sockets(
+    start_agent: AgentStarter, open_session: SessionOpener, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "RECEIVE_BUFFER_BYTES", 200_000)
+    agents = [await start_agent(SYSTEM) for _ in range(40)]
+
+    await asyncio.gather(*(open_session(agent).get([SYS_DESCR]) for agent in agents))
+
+    assert len(network.transports) == MAX_SOCKETS
+    assert all(agent.packets == 1 for agent in agents)
+
+
+async def test_a_large_receive_buffer_is_shared_by_all(
+    start_agent: AgentStarter, open_session: SessionOpener, network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_module, "RECEIVE_BUFFER_BYTES", 1_000)
+
+    for _ in range(5):
+        open_session(await start_agent(SYSTEM))
+
+    assert len(network.transports) == 1
 
 
 async def test_closing_the_session_ends_what_is_under_way(
@@ -392,16 +417,17 @@ async def test_a_cancelled_question_leaves_nothing_behind(
 
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert not network.transport_for(session.target)._pending
+    assert not network.transports[0]._pending
 
 
 async def test_request_ids_in_flight_are_never_given_twice(network: Network) -> None:
-    transport = network.transport_for(Target("127.0.0.1", Community(b"public")))
-    transport._last_request_id = 0x7FFF_FFFE
+    network.open(Target("127.0.0.1", Community(b"public")), Allowed())
+    shared = network.transports[0]
+    shared._last_request_id = 0x7FFF_FFFE
 
-    ids = [transport.open_request(("127.0.0.1", 161), 1).request_id for _ in range(3)]
-    transport._last_request_id = 0x7FFF_FFFE
-    ids += [transport.open_request(("127.0.0.1", 161), 1).request_id for _ in range(3)]
+    ids = [shared.open_request(("127.0.0.1", 161), 1).request_id for _ in range(3)]
+    shared._last_request_id = 0x7FFF_FFFE
+    ids += [shared.open_request(("127.0.0.1", 161), 1).request_id for _ in range(3)]
 
     assert ids == [0x7FFF_FFFF, 1, 2, 3, 4, 5]
 

@@ -21,6 +21,7 @@ from facho.polling.snmp.session import SendPermit
 Peer = tuple[str, int]
 
 MAX_DATAGRAM_BYTES = 65_535
+# Two hundred agents that answer at once send some 2 MB.
 RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024
 # Datagrams taken per wake-up, so that a flood cannot keep other tasks from running.
 _DATAGRAMS_PER_WAKE_UP = 64
@@ -71,6 +72,11 @@ class UdpTransport:
         self._last_request_id = secrets.randbelow(_MAX_REQUEST_ID)
         self._socket = _open_socket(ipv6=ipv6, source_address=source_address)
         self._loop.add_reader(self._socket, self._on_readable)
+
+    @property
+    def receive_buffer_bytes(self) -> int:
+        """What the system granted for answers that wait to be read."""
+        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
     @property
     def is_closed(self) -> bool:

@@ -84,17 +84,27 @@ def test_a_wrong_request_id_is_all_that_is_wrong() -> None:
     assert after.varbinds == before.varbinds
 
 
+def wait(agent: FaultInjector, work: Work, *, now: float = 0.0) -> float:
+    return agent.wait_seconds(work, busy_seconds=agent.busy_seconds(work, in_flight=1), now=now)
+
+
 def test_latency_and_live_rows_add_up() -> None:
     slow = injector(Faults(latency_seconds=0.5, live_row_seconds=0.1))
 
-    assert slow.work_seconds(Work(live_rows=5), in_flight=1, now=0.0) == pytest.approx(1.0)
+    assert wait(slow, Work(live_rows=5)) == pytest.approx(1.0)
+
+
+def test_without_a_cost_model_replies_do_not_queue() -> None:
+    slow = injector(Faults(latency_seconds=0.5))
+
+    assert wait(slow, Work()) == wait(slow, Work()) == pytest.approx(0.5)
 
 
 def test_costly_work_queues_until_a_restart() -> None:
     busy = injector(Faults(cost=CostModel()))
     work = Work(cells=175, columns=7, live_rows=25)
 
-    first = busy.work_seconds(work, in_flight=1, now=0.0)
-    assert busy.work_seconds(work, in_flight=1, now=0.0) == pytest.approx(2 * first)
+    first = wait(busy, work)
+    assert wait(busy, work) == pytest.approx(2 * first)
     busy.restart()
-    assert busy.work_seconds(work, in_flight=1, now=0.0) == pytest.approx(first)
+    assert wait(busy, work) == pytest.approx(first)

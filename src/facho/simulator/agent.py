@@ -119,7 +119,9 @@ class Agent:
         if reply is None:
             self._flight.leave(request.key)
             return
-        delay = self._injector.work_seconds(reply.work, in_flight=self._flight.distinct, now=now)
+        busy = self._injector.busy_seconds(reply.work, in_flight=self._flight.distinct)
+        self.counters.busy_seconds += busy
+        delay = self._injector.wait_seconds(reply.work, busy_seconds=busy, now=now)
         self._later(delay, self._finish, request, reply)
 
     def _falls_silent(self, now: float) -> bool:

@@ -50,6 +50,8 @@ class SimulatorConfig:
             raise ConfigError("loss and the share of offline ONUs are between 0 and 1")
         if self.chassis and not self.chassis.holds(self.onus):
             raise ConfigError(f"{self.onus} ONUs do not fit on {self.chassis.used_ports} used ports of this chassis")
+        if not self.community or len(self.community.split()) != 1 or len(self.name_prefix.split()) != 1:
+            raise ConfigError("community and name are single words, because OLTs are announced as words of a line")
         if self.latency_ms < 0 or self.speed <= 0:
             raise ConfigError("latency must not be negative and speed must be above 0")
         if not 0 <= self.port <= MAX_PORT or (self.port and self.port + self.olts - 1 > MAX_PORT):

@@ -25,6 +25,8 @@ class Counters:
     malformed: int = 0
     wrong_community: int = 0
     crashes: int = 0
+    # What the answers cost the OLT's processor by the cost model, in its scaled time.
+    busy_seconds: float = 0.0
     shortest_retry_ms: float | None = None
     shortest_live_retry_ms: float | None = None
 

@@ -53,13 +53,15 @@ class FaultInjector:
         self._random = Random(f"faults/{seed}/{name}")
         self._processor = Processor()
 
-    def work_seconds(self, work: Work, *, in_flight: int, now: float) -> float:
-        """How long from now the agent takes for a reply, queueing included."""
-        faults = self.current
-        seconds = faults.latency_seconds + faults.live_row_seconds * work.live_rows
-        if faults.cost is not None:
-            seconds += self._processor.take(faults.cost.seconds(work, in_flight=in_flight), now=now)
-        return seconds
+    def busy_seconds(self, work: Work, *, in_flight: int) -> float:
+        """How long a reply keeps the OLT's processor busy."""
+        cost = self.current.cost
+        return cost.seconds(work, in_flight=in_flight) if cost is not None else 0.0
+
+    def wait_seconds(self, work: Work, *, busy_seconds: float, now: float) -> float:
+        """How long from now a reply takes: its own latency, and the processor after all that is queued before it."""
+        latency = self.current.latency_seconds + self.current.live_row_seconds * work.live_rows
+        return latency + (self._processor.take(busy_seconds, now=now) if busy_seconds else 0.0)
 
     def restart(self) -> None:
         """Forget queued work, as a crash does."""

@@ -1,13 +1,13 @@
 """Runs a simulation as a process: announces its OLTs, stops at a signal, tells what it counted."""
 
 import asyncio
+import gc
 import json
 import signal
 import sys
 from collections.abc import Callable
 
 from facho.simulator.config import ConfigError, SimulatorConfig
-from facho.simulator.endpoint import PortTaken
 from facho.simulator.server import Simulation
 
 
@@ -15,8 +15,8 @@ def run_simulator(config: SimulatorConfig) -> int:
     """Simulate until SIGINT or SIGTERM; return the exit status of the command."""
     try:
         asyncio.run(serve(config, announce=_print_line))
-    except (ConfigError, PortTaken) as error:
-        sys.stderr.write(f"{error.strerror if isinstance(error, PortTaken) else error}\n")
+    except (ConfigError, OSError) as error:
+        sys.stderr.write(f"{error.strerror if isinstance(error, OSError) else error}\n")
         return 1
     return 0
 
@@ -25,9 +25,11 @@ async def serve(config: SimulatorConfig, *, announce: Callable[[str], None]) -> 
     """Announce each OLT as `name host port vendor community` and serve until SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
     async with Simulation.start(config) as simulation:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stopped.set)
+        # A fleet is hundreds of thousands of objects that stay: looking through them again and again would stall it.
+        gc.freeze()
         loop.add_signal_handler(signal.SIGUSR1, _print_counters, simulation)
         for olt in simulation.olts:
             announce(olt.line)

@@ -65,6 +65,10 @@ class SimulatedOlt:
     def counters(self) -> Counters:
         return self._agent.counters
 
+    def reset_counters(self) -> None:
+        """Count from zero, for the next measurement."""
+        self._agent.counters = Counters()
+
     @property
     def faults(self) -> Faults:
         return self._injector.current

@@ -1,46 +1,44 @@
-"""Reads known ONUs one by one in shared packets: all wanted columns of an ONU side by side."""
+"""Reads known ONUs in shared packets, all wanted columns of an ONU side by side: the internal pollers of a run."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from facho.onus.store import load_places, save_readings
 from facho.polling.domain.collection import Collected
-from facho.polling.snmp.errors import SnmpError
+from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import Cost
+from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.reading import Gathered, Reader
 
 
 async def fetch_onus(reader: Reader, keys: Sequence[str]) -> Collected:
     """Ask for the columns of every present ONU; live columns only of those that are online."""
-    is_live = reader.definition.cost_of(keys) is Cost.LIVE
-    places = await reader.database.run(load_places, reader.olt_id, only_online=is_live)
     columns = [reader.definition.readings(key) for key in keys]
+    places = await _places(reader, columns)
+    batch = await get_batched(
+        reader.session,
+        [[shared[0].instance(place) for shared in columns] for place in places],
+        BatchOptions(
+            max_varbinds=reader.definition.polling.max_varbinds,
+            patience=reader.patience(keys),
+            deadline=reader.deadline,
+        ),
+    )
     gathered = Gathered()
-    failure: SnmpError | None = None
-    step = max(reader.definition.polling.max_varbinds // len(columns), 1)
-    for start in range(0, len(places), step):
-        try:
-            await _fetch(reader, columns, places[start : start + step], gathered)
-        except SnmpError as error:
-            failure = error
-            break
+    for place, answer in zip(places, batch.answers, strict=True):
+        for shared, (_, tag, value) in zip(columns, answer or (), strict=False):
+            gathered.add(shared, place, tag, value)
 
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    return reader.collected({"onus": len(gathered.values), **gathered.rejects}, failure, save)
+    counts = {"onus": len(gathered.values), "unreadable": len(batch.failures), **gathered.rejects}
+    return reader.collected(counts, batch.failure, save)
 
 
-async def _fetch(
-    reader: Reader, columns: Sequence[tuple[Column, ...]], places: Sequence[Place], gathered: Gathered
-) -> None:
-    wanted = [(shared, place) for place in places for shared in columns]
-    varbinds = await reader.session.get(
-        [shared[0].instance(place) for shared, place in wanted],
-        patience=reader.patience(shared[0].key for shared in columns),
-        deadline=reader.deadline,
-    )
-    for (shared, place), (_, tag, value) in zip(wanted, varbinds, strict=True):
-        gathered.add(shared, place, tag, value)
+async def _places(reader: Reader, columns: Sequence[tuple[Column, ...]]) -> list[Place]:
+    if all(shared[0].index.scope is Scope.SCALAR for shared in columns):
+        return [Place()]
+    is_live = any(shared[0].cost is Cost.LIVE for shared in columns)
+    return await reader.database.run(load_places, reader.olt_id, only_online=is_live)

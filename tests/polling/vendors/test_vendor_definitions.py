@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from facho.polling.vendors import Confidence, Cost, Definition, QueryType, Scope, Unit, load_definitions
+from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.decoders import DECODERS
-from facho.polling.vendors.vocabulary import VOCABULARIES
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import VOCABULARIES, Confidence, Cost, Scope, Unit
 
 FAMILIES = ["fiberhome_an5516", "huawei_smartax", "vsol_gpon_v1600g", "zte_c300_c320", "zte_c600_titan"]
 WORDS_OF = {"onu.run_state": "RunState", "onu.last_down_cause": "DownCause", "onu.phase_state": "PhaseState"}

@@ -8,11 +8,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.vendors import Definition, Index, Place, Scope, load_definitions
 from facho.polling.vendors.decoders import parse_oid
-from facho.polling.vendors.index import BitField, build_index
-from facho.polling.vendors.loader import read_index
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import BitField, Index, Place, build_index
+from facho.polling.vendors.loader import load_definitions, read_index
 from facho.polling.vendors.schema import Section
+from facho.polling.vendors.vocabulary import Scope
 
 DATA = Path(__file__).parent / "data"
 NUMBERS = yaml.safe_load((DATA / "index_vectors.yaml").read_text())

@@ -4,8 +4,8 @@ from importlib.resources import files
 
 import pytest
 
-from facho.polling.vendors import DefinitionError, definition, load_definitions
-from facho.polling.vendors.loader import read_definition
+from facho.polling.vendors.loader import definition, load_definitions, read_definition
+from facho.polling.vendors.schema import DefinitionError
 
 HUAWEI = (files("facho.polling.vendors") / "definitions" / "huawei_smartax.yaml").read_text("utf-8")
 SOURCE = "huawei_smartax.yaml"

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.vendors import Definition, Refusal, definition, recognise
+from facho.polling.vendors.definition import Definition, Refusal
+from facho.polling.vendors.loader import definition
+from facho.polling.vendors.recognition import recognise
 
 ENTERPRISES = "1.3.6.1.4.1"
 

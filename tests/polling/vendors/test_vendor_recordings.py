@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.snmp.ber import Tag, VarBind
-from facho.polling.vendors import Column, Definition, load_definitions, recognise
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.recognition import recognise
 from facho.polling.vendors.recording import RecordingError, read_recording, write_recording
 
 RECORDINGS = Path(__file__).parent / "recordings"

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
-from facho.polling.vendors.vocabulary import Confidence, Cost, QueryType, Scope
+from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
 _MAX_DESCRIPTION = 1024
 

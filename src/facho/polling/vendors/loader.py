@@ -7,13 +7,14 @@ from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 
+from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.column_reader import ColumnReader
 from facho.polling.vendors.definition import CostClass, Definition, Job, Polling, Recognition, Table
 from facho.polling.vendors.index import BitField, Index, Place, build_index
 from facho.polling.vendors.schema import DefinitionError, Section, parse
-from facho.polling.vendors.vocabulary import Confidence, Cost, QueryType, Scope
+from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
 _MAX_INTERVAL_SECONDS = 7 * 86_400
 

@@ -33,16 +33,6 @@ class Scope(StrEnum):
     SCALAR = "scalar"
 
 
-class QueryType(StrEnum):
-    """How a job reads its columns."""
-
-    DISCOVERY = "discovery"
-    GET = "get"
-    WALK = "walk"
-    TABLE = "table"
-    BULK = "bulk"
-
-
 class Unit(StrEnum):
     """Units of measured values; values arrive converted to them."""
 

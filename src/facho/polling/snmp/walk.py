@@ -3,6 +3,7 @@
 A walk that broke returns its rows with `complete` false, the failure, and a cursor to resume from.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +16,7 @@ from facho.polling.snmp.errors import (
     MalformedMessage,
     MissingObject,
     SnmpError,
+    TooBig,
     UnexpectedAnswer,
     WalkLoop,
 )
@@ -146,6 +148,7 @@ class _Walk:
             _Column(prefix, options.max_rows, cursor.after, cursor.is_done)
             for prefix, cursor in zip(columns, cursors, strict=True)
         ]
+        self._width = len(columns)
         self._is_v1 = session.target.version is SnmpVersion.V1
         self.size = PageSize(1 if self._is_v1 else options.max_repetitions, options.learned_repetitions)
         self._session = session
@@ -156,15 +159,14 @@ class _Walk:
         self._empty_pages = 0
 
     async def run(self) -> None:
-        while active := [column for column in self.columns if not column.is_done]:
+        while active := [column for column in self.columns if not column.is_done][: self._width]:
             try:
                 varbinds = await self._ask(active)
             except MissingObject as error:
                 self._end_column(active, error)
             except (AgentTimeout, AgentError, MalformedMessage) as error:
-                if self.size.is_smallest or isinstance(error, _NOT_HELPED_BY_LESS):
+                if isinstance(error, _NOT_HELPED_BY_LESS) or not self._ask_for_less(error, len(active)):
                     raise
-                self._ask_for_less(error)
             else:
                 self._take(active, varbinds)
 
@@ -187,13 +189,19 @@ class _Walk:
             return max(twice, self._patience.tries - self._unanswered)
         return 1 if self._unanswered else twice
 
-    def _ask_for_less(self, error: SnmpError) -> None:
+    def _ask_for_less(self, error: SnmpError, width: int) -> bool:
+        """Make the next page smaller, in rows or else in columns; False when it is as small as can be."""
         if not isinstance(error, AgentTimeout):
             self._unanswered = 0
+        if self.size.is_smallest:
+            # Only tooBig says for sure that size is the trouble. Columns left out have their turn later.
+            self._width = math.ceil(width / 2)
+            return isinstance(error, TooBig) and width > 1
         if self._unanswered >= self._patience.tries:
             self.size.nothing_comes()
         else:
             self.size.page_failed()
+        return True
 
     def _end_column(self, active: list[_Column], error: MissingObject) -> None:
         """Take a v1 agent's noSuchName for the end of the column it names."""

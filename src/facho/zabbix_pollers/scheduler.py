@@ -14,7 +14,6 @@ from facho.zabbix_pollers.poller_manager import PollerManager
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
-RECOVERY_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -31,7 +30,6 @@ class ZabbixScheduler:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _leader_watch: LeaseWatch[str] = field(default_factory=LeaseWatch)
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
-    _recovered_at: float | None = None
 
     def on_task_completed(self) -> None:
         """Plan again at once: a poller or an OLT has become free."""
@@ -76,11 +74,8 @@ class ZabbixScheduler:
 
     async def _recover(self) -> None:
         """Free what died: an active execution whose lease counter stood still for the lease and a packet's time."""
-        now = self.clock.monotonic()
-        if self._recovered_at is not None and now - self._recovered_at < RECOVERY_SECONDS:
-            return
-        self._recovered_at = now
         counters = await self.database.run(load_lease_counters)
+        now = self.clock.monotonic()
         self._claim_watch.observe(counters, monotonic=now)
         patience = self.lease_seconds + self.packet_timeout_seconds
         dead = self._claim_watch.dead(counters, after_seconds=patience, monotonic=now)

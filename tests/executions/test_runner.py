@@ -1,0 +1,187 @@
+"""The runner: whatever happens to a run, its OLT is let go and its chain obeys the outcome."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from facho.core.clock import SystemClock
+from facho.core.gateway import ThreadGateway
+from facho.executions import store
+from facho.executions.models import Execution, ExecutionAttempt, Origin
+from facho.executions.runner import NodeRunner
+from facho.executions.store import ClaimRequest
+from facho.hosts.models import Brand
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.failure import FailureKind
+from facho.snmp_jobs.models import WorkflowNode
+from factories import NOW, chain_to, make_node
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SILENCE = Collected(failure=Failure(FailureKind.TIMEOUT, "no answer"))
+GARBAGE = Collected(failure=Failure(FailureKind.MALFORMED, "not SNMP"), was_heard=True)
+
+
+@dataclass
+class Scripted:
+    """A collector that does what a test says, one step for each node it is asked for."""
+
+    steps: list[Callable[[SendPermit], Collected]]
+    asked: list[int] = field(default_factory=list)
+
+    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+        self.asked.append(request.olt_id)
+        return self.steps.pop(0)(permit)
+
+
+@dataclass
+class Patient:
+    """A collector that sends for ever, until its permit ends."""
+
+    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+        while True:
+            permit.check()
+            await asyncio.sleep(0.01)
+
+
+def run_node(node: WorkflowNode, collector: Scripted | Patient, *, lease_seconds: float = 60) -> None:
+    [claimed] = store.claim(
+        [ClaimRequest(node.workflow.olt_id, "get_x", Origin.SCHEDULE, node_id=node.id, poller_id=0, slot_at=NOW)],
+        now=NOW,
+    )
+
+    async def run() -> None:
+        database = ThreadGateway()
+        runner = NodeRunner(collector, database, SystemClock(), "engine/test", lease_seconds, finishing_steps=())
+        await runner.run(claimed.execution_id, claimed.token)
+        await database.close()
+
+    asyncio.run(run())
+
+
+def states() -> list[str]:
+    return list(Execution.objects.order_by("id").values_list("status", flat=True))
+
+
+def test_a_run_stores_its_rows_in_the_finishing_transaction() -> None:
+    node = make_node()
+    found = Collected({"onus": 3}, was_heard=True, save=lambda now: _ignore(Brand.objects.create(name="found")))
+
+    run_node(node, Scripted([lambda permit: found]))
+
+    assert states() == [ExecutionState.SUCCESS]
+    assert Execution.objects.get().result == {"onus": 3}
+    assert Brand.objects.filter(name="found").exists()
+
+
+def test_a_collector_that_crashes_fails_its_run_and_frees_the_olt() -> None:
+    """S3-13: released in every outcome."""
+
+    def crash(permit: SendPermit) -> Collected:
+        raise ZeroDivisionError
+
+    run_node(make_node(), Scripted([crash]))
+
+    execution = Execution.objects.get()
+    assert (execution.status, execution.failure_kind) == (ExecutionState.FAILED, FailureKind.INTERNAL)
+    assert execution.error == "ZeroDivisionError"
+    assert store.load_busy_olts() == set()
+
+
+def test_a_store_that_fails_keeps_nothing_of_the_run() -> None:
+    """All of a run's data or none, and the execution is left for recovery."""
+
+    def save(now: object) -> None:
+        Brand.objects.create(name="half")
+        raise RuntimeError("disk full")
+
+    with pytest.raises(RuntimeError, match="disk full"):
+        run_node(make_node(), Scripted([lambda permit: Collected(save=save)]))
+
+    assert not Brand.objects.filter(name="half").exists()
+    assert states() == [ExecutionState.RUNNING]
+
+
+def test_a_chain_follows_a_failed_master() -> None:
+    """D14, S2-07."""
+    master = make_node()
+    chain_to(master)
+
+    run_node(master, Scripted([lambda permit: GARBAGE, lambda permit: Collected(was_heard=True)]))
+
+    assert states() == [ExecutionState.FAILED, ExecutionState.SUCCESS]
+
+
+def test_a_chain_is_not_asked_of_an_olt_that_is_silent() -> None:
+    """D14."""
+    master = make_node()
+    chain_to(master)
+    collector = Scripted([lambda permit: SILENCE])
+
+    run_node(master, collector)
+
+    assert states() == [ExecutionState.FAILED]
+    assert len(collector.asked) == 1
+
+
+def test_a_run_whose_claim_was_taken_sends_nothing_more_and_stores_nothing() -> None:
+    """D7: the permit ends before the next packet, and the late result is refused."""
+
+    def lose(permit: SendPermit) -> Collected:
+        store.interrupt([Execution.objects.get().id], reason="its owner stopped renewing", now=NOW)
+        return Collected(save=lambda now: _ignore(Brand.objects.create(name="late")))
+
+    run_node(make_node(), _in_thread(lose))
+
+    assert states() == [ExecutionState.INTERRUPTED]
+    assert not Brand.objects.filter(name="late").exists()
+
+
+def test_a_cancelled_run_ends_before_its_next_packet() -> None:
+    """D15: an OLT that is disabled is left alone at the next renewal."""
+    node = make_node()
+    type(node.workflow.olt).objects.update(enabled=False)
+
+    run_node(node, Patient(), lease_seconds=0.3)
+
+    execution = Execution.objects.get()
+    assert (execution.status, execution.failure_kind) == (ExecutionState.INTERRUPTED, FailureKind.CANCELLED)
+
+
+def test_an_execution_that_someone_else_took_is_left_alone() -> None:
+    """S3-05: a message delivered twice does nothing the second time."""
+    node = make_node()
+    run_node(node, Scripted([lambda permit: Collected()]))
+    first = Execution.objects.get()
+
+    async def again() -> None:
+        database = ThreadGateway()
+        runner = NodeRunner(Scripted([]), database, SystemClock(), "engine/other", 60, finishing_steps=())
+        await runner.run(first.id, first.token)
+        await database.close()
+
+    asyncio.run(again())
+
+    assert states() == [ExecutionState.SUCCESS]
+    assert ExecutionAttempt.objects.count() == 1
+
+
+def _ignore(value: object) -> None:
+    """Let a lambda create a row and still return nothing."""
+
+
+def _in_thread(step: Callable[[SendPermit], Collected]) -> "Scripted":
+    """Let a step use the database although it is called on the event loop."""
+
+    class Threaded(Scripted):
+        async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+            database = ThreadGateway()
+            try:
+                return await database.run(self.steps.pop(0), permit)
+            finally:
+                await database.close()
+
+    return Threaded([step])

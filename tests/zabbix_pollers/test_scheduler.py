@@ -1,0 +1,282 @@
+"""The scheduler: starts what is due, leads alone, recovers what died, and survives its own errors."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pytest
+
+from facho.core.gateway import ThreadGateway
+from facho.executions import store as executions
+from facho.executions.models import Execution
+from facho.polling.domain.execution_state import ExecutionState
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import request_run
+from facho.zabbix_pollers import store
+from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
+from facho.zabbix_pollers.poller_manager import PollerManager
+from facho.zabbix_pollers.scheduler import ZabbixScheduler
+from factories import NOW, chain_to, make_node, make_olt
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@dataclass
+class VirtualClock:
+    """Time that a test moves; the two clocks may be moved apart."""
+
+    wall: datetime = NOW
+    ticks: float = 1_000.0
+
+    def now(self) -> datetime:
+        return self.wall
+
+    def monotonic(self) -> float:
+        return self.ticks
+
+    def advance(self, seconds: float) -> None:
+        self.wall += timedelta(seconds=seconds)
+        self.ticks += seconds
+
+
+@dataclass
+class Waiting:
+    """An executor that notes what it was given and never runs it."""
+
+    started: list[int] = field(default_factory=list)
+
+    def start(self, execution_id: int, token: int) -> None:
+        self.started.append(execution_id)
+
+
+@dataclass
+class World:
+    """A scheduler on a virtual clock, with an executor that only takes notes."""
+
+    clock: VirtualClock
+    executor: Waiting
+    scheduler: ZabbixScheduler
+
+    def another(self, owner: str) -> ZabbixScheduler:
+        return build(self.scheduler.database, self.clock, self.executor, owner)  # type: ignore[arg-type]
+
+
+def build(
+    database: ThreadGateway, clock: VirtualClock, executor: Waiting, owner: str, pollers: int = 3
+) -> ZabbixScheduler:
+    manager = PollerManager(start_pollers=pollers, database=database, executor=executor)
+    return ZabbixScheduler(manager, database, clock, owner, lease_seconds=60, packet_timeout_seconds=5)
+
+
+def play(scene: Callable[[World], Awaitable[None]]) -> World:
+    async def run() -> World:
+        database = ThreadGateway()
+        clock, executor = VirtualClock(), Waiting()
+        world = World(clock, executor, build(database, clock, executor, "engine/one"))
+        await world.scheduler.pollers.prepare()
+        try:
+            await scene(world)
+        finally:
+            await database.close()
+        return world
+
+    return asyncio.run(run())
+
+
+async def one_tick(world: World) -> None:
+    await world.scheduler.tick()
+
+
+def test_a_due_node_starts_within_the_tick_and_takes_a_poller() -> None:
+    """S0-06, S0-12, S2-02, S2-03, S2-04."""
+    node = make_node()
+
+    world = play(one_tick)
+
+    execution = Execution.objects.get()
+    assert world.executor.started == [execution.id]
+    assert (execution.node_id, execution.slot_at, execution.status) == (node.id, NOW, ExecutionState.PENDING)
+    poller = Poller.objects.get(status=PollerStatus.BUSY)
+    assert (poller.poller_id, poller.current_node_id, poller.current_execution_id) == (0, node.id, execution.id)
+
+
+def test_ten_due_nodes_of_one_olt_start_one() -> None:
+    """S0-02, S0-13, S0-29: the others wait in the queue, none is lost."""
+    olt = make_olt()
+    for _ in range(10):
+        make_node(olt)
+
+    world = play(one_tick)
+
+    assert len(world.executor.started) == 1
+    assert world.scheduler.pollers.queue.qsize() == 9
+    assert executions.load_busy_olts() == {olt.id}
+
+
+def test_a_master_with_six_members_is_one_task() -> None:
+    """S0-03: queue size, pollers and starts count composites."""
+    master = make_node()
+    for _ in range(6):
+        chain_to(master)
+
+    world = play(one_tick)
+
+    assert len(world.executor.started) == 1
+    assert world.scheduler.pollers.queue.qsize() == 0
+    assert Poller.objects.filter(status=PollerStatus.BUSY).count() == 1
+
+
+def test_more_olts_than_pollers_wait_for_a_poller() -> None:
+    """S0-11, S0-13."""
+    for _ in range(5):
+        make_node()
+
+    world = play(one_tick)
+
+    assert len(world.executor.started) == 3
+    assert world.scheduler.pollers.queue.qsize() == 2
+
+
+def test_a_tick_after_a_tick_starts_nothing_twice() -> None:
+    """S0-25: the claim moved next_run_at, and the OLT is held."""
+    make_node()
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.scheduler.tick()
+
+    assert len(play(scene).executor.started) == 1
+
+
+def test_a_wall_clock_set_back_repeats_no_slot_and_stalls_no_node() -> None:
+    """D7, D2: the slot had its run; the node goes on to the next one."""
+    make_node(interval_seconds=300)
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.scheduler.database.run(_end_all)
+        await world.scheduler.database.run(_set_due, NOW)
+        await world.scheduler.tick()
+
+    world = play(scene)
+
+    assert len(world.executor.started) == 1
+    assert WorkflowNode.objects.get().next_run_at == NOW + timedelta(minutes=5)
+
+
+def test_a_run_asked_for_goes_before_what_is_due() -> None:
+    olt = make_olt()
+    make_node(olt)
+    asked = make_node(olt, next_run_at=NOW + timedelta(hours=1))
+    request_run(asked.id, now=NOW)
+
+    play(one_tick)
+
+    assert Execution.objects.get().node_id == asked.id
+
+
+def test_only_one_of_two_schedulers_leads() -> None:
+    """D5, S0-01."""
+    make_node()
+
+    async def scene(world: World) -> None:
+        second = world.another("engine/two")
+        assert await world.scheduler.tick() == 1
+        assert await second.tick() == 0
+
+    play(scene)
+
+    assert LeaderLease.objects.get().owner == "engine/one"
+
+
+def test_a_scheduler_takes_over_when_the_leaders_counter_stands_still() -> None:
+    """D7: measured on its own monotonic clock."""
+
+    async def scene(world: World) -> None:
+        second = world.another("engine/two")
+        await world.scheduler.tick()
+        await second.tick()
+        world.clock.advance(59)
+        await second.tick()
+        assert await world.scheduler.database.run(store.load_leader_counter) == ("engine/one", 1)
+        world.clock.advance(2)
+        await second.tick()
+
+    play(scene)
+
+    assert LeaderLease.objects.get().owner == "engine/two"
+
+
+def test_a_jump_of_the_wall_clock_moves_no_leader() -> None:
+    """D7: stored times are for display."""
+
+    async def scene(world: World) -> None:
+        second = world.another("engine/two")
+        await world.scheduler.tick()
+        await second.tick()
+        world.clock.wall += timedelta(hours=1)
+        await second.tick()
+
+    play(scene)
+
+    assert LeaderLease.objects.get().owner == "engine/one"
+
+
+def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -> None:
+    """D7, S2-06: after the lease and one packet time-out, not before."""
+    make_node(interval_seconds=3_600)
+
+    async def scene(world: World) -> None:
+        statuses = []
+        for seconds in (0, 1, 64, 1):
+            world.clock.advance(seconds)
+            await world.scheduler.tick()
+            statuses.append((await world.scheduler.database.run(Execution.objects.get)).status)
+        assert statuses == [ExecutionState.PENDING] * 3 + [ExecutionState.INTERRUPTED]
+
+    play(scene)
+
+    assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.LogCaptureFixture) -> None:
+    """S0-42, S1-31."""
+    make_node()
+
+    async def scene(world: World) -> None:
+        stop = asyncio.Event()
+        failures = [RuntimeError("a bad row")]
+        healthy = world.scheduler.pollers.start_due_nodes
+
+        async def fail_once(now: datetime) -> int:
+            if failures:
+                world.scheduler.on_task_completed()
+                raise failures.pop()
+            stop.set()
+            return await healthy(now)
+
+        world.scheduler.pollers.start_due_nodes = fail_once  # type: ignore[method-assign]
+        async with asyncio.timeout(30):
+            await world.scheduler.scheduler_loop(stop)
+
+    world = play(scene)
+
+    assert "scheduler.tick_failed" in caplog.text
+    assert len(world.executor.started) == 1
+
+
+def test_fewer_pollers_than_before_leave_no_row_behind() -> None:
+    store.save_poller_count(10)
+
+    store.save_poller_count(4)
+
+    assert list(Poller.objects.values_list("poller_id", flat=True)) == [0, 1, 2, 3]
+
+
+def _end_all() -> None:
+    store.release_orphans(list(Execution.objects.values_list("id", flat=True)), reason="test", now=NOW)
+
+
+def _set_due(moment: datetime) -> None:
+    WorkflowNode.objects.update(next_run_at=moment)

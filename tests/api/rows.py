@@ -1,9 +1,11 @@
 """Makes the rows that pages and API show, with values that a test did not name filled in."""
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import count
 from typing import Any
 
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.utils import timezone
 
@@ -23,9 +25,15 @@ _numbers = count(1)
 
 def make_user(role: Role = Role.VIEWER, name: str = "") -> User:
     """Make someone who can log in with PASSWORD."""
-    user = User.objects.create_user(name or f"{role}-{next(_numbers)}", password=PASSWORD)
+    user = User.objects.create(username=name or f"{role}-{next(_numbers)}", password=_hashed_password())
     give_role(user, role)
     return user
+
+
+@cache
+def _hashed_password() -> str:
+    """Hash once: it is slow on purpose."""
+    return make_password(PASSWORD)
 
 
 def make_olt(name: str = "", **fields: Any) -> Olt:

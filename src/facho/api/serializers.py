@@ -1,5 +1,6 @@
 """The shapes in which the API shows OLTs, nodes, executions, PON ports and ONUs. No secret is a field of any."""
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from facho.executions.models import Execution, ExecutionAttempt
@@ -172,10 +173,8 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     frame = serializers.IntegerField(source="pon_port.frame")
     slot = serializers.IntegerField(source="pon_port.slot")
     port = serializers.IntegerField(source="pon_port.port")
-    run_state = serializers.ChoiceField(
-        source="reading.run_state", choices=RunState.choices, default=RunState.UNKNOWN.value
-    )
-    last_down_cause = serializers.CharField(source="reading.last_down_cause", default="")
+    run_state = serializers.SerializerMethodField()
+    last_down_cause = serializers.CharField(source="reading.last_down_cause", default=None)
     distance_m = serializers.IntegerField(source="reading.distance_m", default=None)
     rx_power_dbm = serializers.FloatField(source="reading.rx_power_dbm", default=None)
     state_since = serializers.DateTimeField(source="reading.state_since", default=None)
@@ -205,3 +204,9 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "rx_power_dbm",
             "power_at",
         ]
+
+    @extend_schema_field(serializers.ChoiceField(choices=RunState.choices))
+    def get_run_state(self, onu: Onu) -> str:
+        """Tell the state; an ONU that was never read is unknown."""
+        reading = getattr(onu, "reading", None)
+        return str(reading.run_state) if reading else RunState.UNKNOWN.value

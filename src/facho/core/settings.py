@@ -135,6 +135,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {"ExecutionStatusEnum": "facho.executions.models.ExecutionStates"},
 }
 
 LOGGING = {

@@ -67,7 +67,7 @@ def _describe(
         .annotate(chain_nodes_count=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
         .values_list("id", "job__name", "workflow__olt__name", "chain_nodes_count")
     )
-    known = {node_id: rest for node_id, *rest in rows}
+    known = {node_id: (name, olt, chained) for node_id, name, olt, chained in rows}
     return tuple(
         WaitingNode(
             id=node.node_id,

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from facho.polling.domain.execution_state import ExecutionState
+from facho.executions.models import ExecutionStates
 from facho.polling.domain.planning import WaitReason
 from facho.zabbix_pollers.models import PollerStatus
 from facho.zabbix_pollers.queue_read_model import QueueView, WaitingNode
@@ -15,7 +15,7 @@ class StepSerializer(serializers.Serializer[Step]):
     node_id = serializers.IntegerField(allow_null=True)
     name = serializers.CharField()
     execution_id = serializers.IntegerField(allow_null=True)
-    status = serializers.ChoiceField(choices=[state.value for state in ExecutionState], allow_null=True)
+    status = serializers.ChoiceField(choices=ExecutionStates.choices, allow_null=True)
 
 
 class PollerSerializer(serializers.Serializer[PollerView]):

@@ -1,0 +1,125 @@
+"""The table of OLTs: those with trouble first, a page at a time."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
+
+from facho.dashboard.onu_counts import OnuCounts
+from facho.dashboard.words import FAILURES
+from facho.executions.models import Execution
+from facho.hosts.models import Olt, Reachability
+from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.snmp_jobs.models import WorkflowNode
+
+OLTS_PER_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class OltCounts:
+    """Enabled OLTs by what their last operation learned, and those that are switched off."""
+
+    up: int
+    down: int
+    unknown: int
+    disabled: int
+
+    @property
+    def total(self) -> int:
+        """All that are enabled."""
+        return self.up + self.down + self.unknown
+
+
+@dataclass(frozen=True, slots=True)
+class OltRow:
+    """One line of the table."""
+
+    id: int
+    name: str
+    address: str
+    kind: str
+    state: str
+    state_words: str
+    onus: OnuCounts
+    last_run_at: datetime | None
+    next_run_at: datetime | None
+    last_answer_at: datetime | None
+    error: str
+    error_detail: str
+
+
+def load_olt_counts() -> OltCounts:
+    """Count the OLTs; one query."""
+    enabled = Q(enabled=True)
+    return OltCounts(
+        **Olt.objects.aggregate(
+            up=Count("id", filter=enabled & Q(reachability=Reachability.UP)),
+            down=Count("id", filter=enabled & Q(reachability=Reachability.DOWN)),
+            unknown=Count("id", filter=enabled & Q(reachability=Reachability.UNKNOWN)),
+            disabled=Count("id", filter=~enabled),
+        )
+    )
+
+
+def load_olt_page(number: str) -> Page[Olt]:
+    """Load one page of OLTs, down before unknown before up before disabled; a number that is none is the first."""
+    return Paginator(_ranked_olts(), OLTS_PER_PAGE).get_page(number)
+
+
+def load_olt_rows(page: Page[Olt], onu_counts: dict[int, OnuCounts]) -> list[OltRow]:
+    """Add to the OLTs of a page when they ran and run; one query."""
+    times = _load_run_times([olt.id for olt in page])
+    return [_row(olt, onu_counts.get(olt.id, OnuCounts()), *times.get(olt.id, (None, None))) for olt in page]
+
+
+def _ranked_olts() -> QuerySet[Olt]:
+    trouble = Case(
+        When(enabled=False, then=Value(3)),
+        When(reachability=Reachability.DOWN, then=Value(0)),
+        When(reachability=Reachability.UNKNOWN, then=Value(1)),
+        default=Value(2),
+    )
+    ended = Execution.objects.filter(olt=OuterRef("pk"), finished_at__isnull=False).order_by("-created_at")
+    return (
+        Olt.objects.annotate(trouble=trouble, last_failure=Subquery(ended.values("failure_kind")[:1]))
+        .select_related("model__brand")
+        .defer(*SECRET_COLUMNS)
+        .order_by("trouble", "name")
+    )
+
+
+def _load_run_times(olt_ids: list[int]) -> dict[int, tuple[datetime | None, datetime | None]]:
+    """Return, by OLT, the end of the latest run and the start of the next."""
+    runs_again = Q(enabled=True, suspended_at__isnull=True)
+    rows = (
+        WorkflowNode.objects.filter(workflow__olt_id__in=olt_ids)
+        .order_by()
+        .values_list("workflow__olt_id")
+        .annotate(last=Max("last_run_at"), next=Min("next_run_at", filter=runs_again))
+    )
+    return {olt_id: (last, following) for olt_id, last, following in rows}
+
+
+def _row(olt: Olt, onus: OnuCounts, last_run_at: datetime | None, next_run_at: datetime | None) -> OltRow:
+    return OltRow(
+        id=olt.id,
+        name=olt.name,
+        address=olt.address,
+        kind=str(olt.model) if olt.model else olt.vendor,
+        state=olt.reachability if olt.enabled else "disabled",
+        state_words=olt.get_reachability_display(),
+        onus=onus,
+        last_run_at=last_run_at,
+        next_run_at=next_run_at if olt.enabled else None,
+        last_answer_at=olt.last_answer_at,
+        error=_error_words(olt),
+        error_detail=olt.last_error,
+    )
+
+
+def _error_words(olt: Olt) -> str:
+    """Say what the last error means; the exact message of the engine remains a detail."""
+    if not olt.last_error:
+        return ""
+    return str(FAILURES.get(getattr(olt, "last_failure", None) or "", olt.last_error))

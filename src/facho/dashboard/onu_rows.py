@@ -1,0 +1,73 @@
+"""ONUs as the pages list them: by place, or those that changed last."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, QuerySet
+
+from facho.dashboard.light import Light, judge_light
+from facho.dashboard.words import LIGHTS
+from facho.onus.models import Onu, RunState
+
+
+@dataclass(frozen=True, slots=True)
+class OnuRow:
+    """One line of a table of ONUs."""
+
+    id: int
+    serial: str
+    description: str
+    olt_id: int
+    olt: str
+    place: str
+    state: str
+    state_words: str
+    state_since: datetime | None
+    is_present: bool
+    power_dbm: float | None
+    light: Light
+    light_words: str
+    distance_m: int | None
+
+
+def listed_onus() -> QuerySet[Onu]:
+    """Select ONUs with what a line needs, by OLT and place."""
+    return (
+        Onu.objects.select_related("olt", "pon_port", "reading")
+        .only("serial", "description", "onu_id", "is_present", "olt__name", "pon_port", "reading")
+        .order_by("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "id")
+    )
+
+
+def load_latest_changes(count: int) -> list[OnuRow]:
+    """Load the ONUs whose state changed last."""
+    changed = listed_onus().filter(is_present=True, reading__isnull=False)
+    return rows_of(changed.order_by(F("reading__state_since").desc(nulls_last=True), "-id")[:count])
+
+
+def rows_of(onus: Iterable[Onu]) -> list[OnuRow]:
+    """Shape loaded ONUs into lines."""
+    return [_row(onu) for onu in onus]
+
+
+def _row(onu: Onu) -> OnuRow:
+    reading = getattr(onu, "reading", None)
+    state = RunState(reading.run_state) if reading else RunState.UNKNOWN
+    light = judge_light(reading.rx_power_cdbm if reading else None)
+    return OnuRow(
+        id=onu.id,
+        serial=onu.serial,
+        description=onu.description,
+        olt_id=onu.olt_id,
+        olt=onu.olt.name,
+        place=f"{onu.pon_port}/{onu.onu_id}",
+        state=state.value,
+        state_words=str(state.label),
+        state_since=reading.state_since if reading else None,
+        is_present=onu.is_present,
+        power_dbm=reading.rx_power_dbm if reading else None,
+        light=light,
+        light_words=str(LIGHTS.get(light, "")),
+        distance_m=reading.distance_m if reading else None,
+    )

@@ -1,0 +1,63 @@
+"""Times and codes as people read them: how long ago, in how long, why it waits."""
+
+from datetime import datetime
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from facho.dashboard.words import WAITS
+
+register = template.Library()
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+@register.filter
+def length_of_time(seconds: float) -> str:
+    """Say a length in the one unit that matters."""
+    whole = int(seconds)
+    if whole < 2 * _MINUTE:
+        return _("%(n)s s") % {"n": whole}
+    if whole < 2 * _HOUR:
+        return _("%(n)s min") % {"n": whole // _MINUTE}
+    if whole < 2 * _DAY:
+        return _("%(n)s h") % {"n": whole // _HOUR}
+    return _("%(n)s d") % {"n": whole // _DAY}
+
+
+@register.filter
+def wait_words(reason: str) -> str:
+    """Say why a node waits."""
+    return str(WAITS.get(reason, reason))
+
+
+@register.simple_tag
+def ago(moment: datetime | None, now: datetime) -> SafeString | str:
+    """Say how long ago something was."""
+    if moment is None:
+        return "—"
+    return _time(moment, _("%(length)s ago") % {"length": length_of_time(max((now - moment).total_seconds(), 0))})
+
+
+@register.simple_tag
+def due(moment: datetime | None, now: datetime) -> SafeString | str:
+    """Say in how long something will be, or how late it is."""
+    if moment is None:
+        return "—"
+    seconds = (moment - now).total_seconds()
+    if seconds >= 1:
+        return _time(moment, _("in %(length)s") % {"length": length_of_time(seconds)})
+    # Under two ticks of the scheduler nothing is late.
+    if seconds > -2:
+        return _time(moment, _("now"))
+    return _time(moment, _("%(length)s late") % {"length": length_of_time(-seconds)})
+
+
+def _time(moment: datetime, words: str) -> SafeString:
+    """Mark up a time whose exact value is one hover away."""
+    local = localtime(moment)
+    exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(timespec="seconds"), exact, words)

@@ -1,0 +1,94 @@
+"""Errors of the API: one shape, whatever went wrong and wherever."""
+
+import pytest
+from django.test import Client
+from rest_framework.exceptions import Throttled, ValidationError
+from rest_framework.test import APIClient
+
+from facho.api.problems import CONTENT_TYPE, problem_handler, problem_of
+
+MEMBERS = {"type", "title", "status", "detail", "errors"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["olts", "nodes", "executions", "pon-ports", "onus", "pollers"])
+def test_nobody_gets_a_401_with_a_challenge(anonymous: APIClient, path: str) -> None:
+    answer = anonymous.get(f"/api/v1/{path}/")
+
+    assert (answer.status_code, answer["Content-Type"]) == (401, CONTENT_TYPE)
+    assert answer["WWW-Authenticate"] == "Bearer"
+    assert set(answer.json()) == MEMBERS
+
+
+@pytest.mark.django_db
+def test_a_wrong_token_gets_a_401() -> None:
+    answer = APIClient(HTTP_AUTHORIZATION="Bearer nonsense").get("/api/v1/olts/")
+
+    assert (answer.status_code, answer.json()["status"]) == (401, 401)
+
+
+def test_what_does_not_exist_is_a_problem(viewer: APIClient) -> None:
+    answer = viewer.get("/api/v1/olts/1/")
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
+    assert answer.json()["type"] == "urn:facho:problem:not-found"
+    assert answer.json()["title"] == "Not Found"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nothing/", "/api/nothing", "/api/v1/olts/x/y/"])
+def test_an_address_that_nothing_has_is_a_problem_too(viewer: APIClient, path: str) -> None:
+    answer = viewer.get(path)
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
+    assert set(answer.json()) == MEMBERS
+
+
+@pytest.mark.django_db
+def test_a_page_that_nothing_has_is_a_page() -> None:
+    answer = Client().get("/nothing/")
+
+    assert answer.status_code == 404
+    assert b"<html" in answer.content
+
+
+def test_a_method_that_is_not_there_is_a_problem(operator: APIClient) -> None:
+    answer = operator.delete("/api/v1/olts/")
+
+    assert (answer.status_code, answer.json()["title"]) == (405, "Method Not Allowed")
+
+
+def test_a_bad_filter_names_the_parameter(viewer: APIClient) -> None:
+    answer = viewer.get("/api/v1/onus/?state=sleepy&pon_port=x", headers={"accept-language": "en"})
+
+    assert answer.status_code == 400
+    assert [error["field"] for error in answer.json()["errors"]] == ["pon_port", "state"]
+    assert answer.json()["errors"][0]["detail"] == "Write a whole number."
+
+
+def test_nested_errors_are_told_with_their_path() -> None:
+    problem = problem_of(ValidationError({"rows": [{"name": ["missing"]}], "non_field_errors": ["unfit"]}))
+
+    assert [(error.field, error.detail) for error in problem.errors] == [("rows.name", "missing")]
+    assert problem.detail == "unfit"
+
+
+def test_who_asks_too_often_is_told_when_to_come_back() -> None:
+    answer = problem_handler(Throttled(wait=7), {})
+
+    assert answer is not None
+    assert answer.headers["Retry-After"] == "7"
+
+
+def test_a_fault_of_ours_is_not_hidden_as_a_problem_of_the_client() -> None:
+    assert problem_handler(RuntimeError(), {}) is None
+
+
+@pytest.mark.django_db
+def test_a_fault_of_ours_says_nothing_of_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("facho.core.login.User.objects", None)
+    client = Client(raise_request_exception=False)
+
+    answer = client.get("/login/")
+
+    assert answer.status_code == 500
+    assert b"NoneType" not in answer.content

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from raw_manager import RawManager
@@ -233,4 +234,61 @@ async def test_a_closed_agent_sends_nothing_any_more(manager: RawManager) -> Non
         await let_it_arrive(neighbour)
         assert olt.counters.requests == 1
 
+    assert await hears_nothing(manager)
+
+
+async def test_version_1_walks_all_that_it_can_see(manager: RawManager, olt: SimulatedOlt) -> None:
+    column = olt.definition.column("onu.run_state").oid
+
+    last, rows = column, []
+    while last[: len(column)] == column:
+        ((last, tag, value),) = (await manager.get_next(olt, last, version=0)).varbinds
+        rows.append((last, tag, value))
+
+    assert rows[:-1] == await manager.walk(olt, column)
+
+
+async def test_hundreds_of_values_fit_one_datagram(manager: RawManager, olt: SimulatedOlt) -> None:
+    columns = [olt.definition.column(key) for key in ("onu.serial", "onu.description", "onu.rx_power")]
+    oids = [column.instance(onu.place) for onu in olt.world.onus for column in columns]
+
+    reply = await manager.get(olt, *oids * 5)
+
+    assert [oid for oid, _, _ in reply.varbinds] == oids * 5
+    assert olt.counters.bytes_out > 30_000
+
+
+async def test_an_agent_with_small_messages_still_gives_all_rows(manager: RawManager) -> None:
+    async with Simulation.start(replace(CONFIG, max_message_bytes=484)) as simulation:
+        olt = simulation.olts[0]
+
+        rows = await manager.walk(olt, olt.definition.column("onu.description").oid, repetitions=50)
+
+        assert len(rows) == CONFIG.onus
+        assert olt.counters.bytes_out / olt.counters.responses <= 484
+        assert olt.counters.requests > 5
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(truncation=1.0),
+        Faults(garbage=1.0),
+        Faults(wrong_request_id=1.0),
+        Faults(lost_above=60),
+        Faults(duplicates=1.0),
+    ],
+    ids=lambda faults: ",".join(name for name in Faults.__slots__ if getattr(faults, name) != getattr(NO_FAULTS, name)),
+)
+async def test_spoilt_replies_differ_from_the_true_one(faults: Faults, manager: RawManager, olt: SimulatedOlt) -> None:
+    await manager.send(olt, PduKind.GET, (SYS_DESCR,), request_id=7)
+    true = await manager.receive_bytes()
+    olt.faults = faults
+
+    await manager.send(olt, PduKind.GET, (SYS_DESCR,), request_id=7)
+    heard = [] if faults.lost_above else [await manager.receive_bytes()]
+    if faults.duplicates:
+        heard.append(await manager.receive_bytes())
+
+    assert heard != [true]
     assert await hears_nothing(manager)

@@ -38,6 +38,16 @@ async def test_each_olt_has_its_own_name_port_and_customers(simulation: Simulati
     assert len({onu.serial for olt in simulation.olts for onu in olt.world.onus}) == 120
 
 
+async def test_the_same_seed_makes_the_same_fleet() -> None:
+    config = SimulatorConfig(vendor=MIXED, olts=6, onus=20, seed=42)
+    async with Simulation.start(config) as first, Simulation.start(config) as second:
+        for one, two in zip(first.olts, second.olts, strict=True):
+            assert (one.name, one.vendor) == (two.name, two.vendor)
+            assert [(onu.serial, onu.description, onu.place) for onu in one.world.onus] == [
+                (onu.serial, onu.description, onu.place) for onu in two.world.onus
+            ]
+
+
 async def test_each_olt_answers_for_itself(simulation: Simulation, manager: RawManager) -> None:
     for olt in simulation.olts:
         reply = await manager.get(olt, SYS_NAME)

@@ -162,6 +162,19 @@ def test_a_full_port_takes_nobody() -> None:
         world.add(place)
 
 
+def test_an_onu_that_cannot_move_stays_where_it_is() -> None:
+    world = make_world()
+    onu = next(world.onus)
+    full = next(port for port in world.ports.values() if not port.onus)
+    for _ in range(MAX_ONUS_PER_PORT):
+        world.add(full.place)
+
+    with pytest.raises(ValueError, match="full"):
+        world.move(onu, full.place)
+
+    assert world.port_of(onu).onus[onu.place.onu] is onu
+
+
 def test_a_removed_onu_does_not_come_back_up() -> None:
     world = make_world()
     onu = next(world.onus)
@@ -205,4 +218,5 @@ def test_listeners_hear_of_each_change_and_of_its_port() -> None:
     world.take_down(onu, DownCause.LOS)
     world.remove(onu)
 
-    assert recorder.heard == [("changed", onu.serial), ("removed", onu.serial), ("port", onu.place.pon)]
+    port = ("port", onu.place.pon)
+    assert recorder.heard == [("changed", onu.serial), port, ("removed", onu.serial), port]

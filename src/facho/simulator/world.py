@@ -131,6 +131,7 @@ class OltWorld:
         for onu in lost:
             self.take_down(onu, DownCause.LOS)
         port.returning = list(lost)
+        # Told here as well, for a port without anybody online.
         self._tell_port(port)
         return lost
 
@@ -148,10 +149,10 @@ class OltWorld:
 
     def move(self, onu: Onu, place: Place) -> None:
         """Move an ONU to another port, where it takes the first free id."""
-        source = onu.place
+        source, target = onu.place, place._replace(onu=self.free_id(place))
         self._detach(onu)
         onu.last_up_at = self.now if onu.is_online else onu.last_up_at
-        onu.place = place._replace(onu=self.free_id(place))
+        onu.place = target
         self._attach(onu)
         self._record(JournalKind.ONU_MOVED, onu, moved_from=source)
 
@@ -195,6 +196,7 @@ class OltWorld:
     def _tell_changed(self, onu: Onu) -> None:
         for listener in self.listeners:
             listener.onu_changed(onu)
+        self._tell_port(self.port_of(onu))
 
     def _tell_port(self, port: PonPort) -> None:
         for listener in self.listeners:

@@ -1,0 +1,171 @@
+"""Whatever happens to a world, an agent that has everything encoded tells exactly what is true now."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+from world_factory import spread
+
+from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import DownCause
+from facho.simulator.customers import CustomerMaker
+from facho.simulator.identity import identity_of
+from facho.simulator.numbering import shape_for
+from facho.simulator.optics import DRIFT_STEP_SECONDS, read_optics
+from facho.simulator.personality import Personality
+from facho.simulator.readings import Moment
+from facho.simulator.world import OltWorld
+
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+FAMILIES = sorted(key for key, definition in load_definitions().items() if definition.onu_indexes)
+STEPS = 60
+
+Told = dict[Place | None, object]
+
+
+class Olt:
+    """A world and its personality, read without a network."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        shape = shape_for(definition, 40)
+        self.world = OltWorld("olt-001", shape, CustomerMaker(seed=1, olt_number=0), spread(shape, 40))
+        self.personality = Personality(
+            self.world,
+            definition,
+            identity_of(definition, 0),
+            Moment(self.world, EPOCH),
+            standard=load_definitions()["generic"],
+        )
+
+    def told(self, key: str) -> Told:
+        column = self.definition.column(key)
+        size = len(column.oid)
+        rows = []
+        for cell in self.personality.view.successors(column.oid, 10_000).cells:
+            ((oid, tag, value),) = decode_message(
+                encode_message_raw(1, b"", PduKind.RESPONSE, 1, 0, 0, cell)
+            ).pdu.varbinds
+            if oid[:size] != column.oid:
+                break
+            rows.append((column.index.decode(oid[size:]), column.decode(tag, value).value))
+        return dict(rows)
+
+
+def act_somehow(olt: Olt, rng: Random) -> None:
+    world = olt.world
+    onus, ports = list(world.onus), list(world.ports)
+    actions: list[Callable[[], object]] = [
+        lambda: world.take_down(rng.choice(onus), rng.choice((DownCause.LOS, DownCause.DYING_GASP))),
+        lambda: world.bring_up(rng.choice(onus)),
+        lambda: world.cut(rng.choice(ports)),
+        lambda: world.restore(rng.choice(ports)),
+        lambda: world.move(rng.choice(onus), rng.choice(ports)),
+        lambda: world.add(rng.choice(ports)),
+        lambda: world.remove(rng.choice(onus)),
+    ]
+    rng.choice(actions)()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_told_follows_every_change(family: str) -> None:
+    olt = Olt(load_definitions()[family])
+    rng = Random(family)  # noqa: S311 - repeatable on purpose
+
+    for step in range(1, STEPS):
+        act_somehow(olt, rng)
+        olt.world.advance(float(step))
+
+        assert olt.told("onu.serial") == {onu.place: onu.serial for onu in olt.world.onus}
+        assert olt.told("onu.run_state") == {onu.place: onu.state for onu in olt.world.onus}
+        dark = {place for place, power in olt.told("onu.rx_power").items() if power is None}
+        assert dark == {onu.place for onu in olt.world.onus if not onu.is_online}
+
+
+@pytest.mark.parametrize("key", ["pon.onu_count", "pon.onu_online"])
+def test_ports_count_whom_they_have(key: str) -> None:
+    olt = Olt(next(definition for definition in load_definitions().values() if definition.has_column(key)))
+    rng = Random(key)  # noqa: S311 - repeatable on purpose
+
+    for _ in range(STEPS):
+        act_somehow(olt, rng)
+
+        expected = {
+            place: len(port.onus) if key == "pon.onu_count" else port.online_count
+            for place, port in olt.world.ports.items()
+        }
+        assert olt.told(key) == expected
+
+
+def test_light_is_told_as_of_now_once_time_has_been_told() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+    olt.told("onu.rx_power")
+
+    olt.world.advance(50 * DRIFT_STEP_SECONDS)
+    olt.personality.view.forget_drifting()
+
+    assert olt.told("onu.rx_power") == {
+        onu.place: read_optics(onu, at=olt.world.now).rx_dbm if onu.is_online else None for onu in olt.world.onus
+    }
+
+
+def test_times_are_told_in_the_calendar() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+    onu = next(onu for onu in olt.world.onus if onu.is_online)
+    olt.world.advance(90.0)
+
+    olt.world.take_down(onu, DownCause.DYING_GASP)
+
+    assert olt.told("onu.last_down")[onu.place] == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
+    assert olt.told("onu.last_dying_gasp")[onu.place] == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
+
+
+def test_an_onu_that_never_failed_has_no_time_of_failure() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+    onu = next(onu for onu in olt.world.onus if onu.last_down_at is None)
+
+    assert olt.told("onu.last_down")[onu.place] is None
+    assert olt.told("onu.last_dying_gasp")[onu.place] is None
+
+
+def test_counters_grow_with_time() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+    before = olt.told("onu.up_bytes")
+
+    olt.world.advance(2 * DRIFT_STEP_SECONDS)
+    olt.personality.view.forget_drifting()
+
+    after = olt.told("onu.up_bytes")
+    assert all(after[place] > before[place] for place in before)  # type: ignore[operator]
+
+
+def test_cells_that_are_told_twice_are_encoded_once() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+    view = olt.personality.view
+    column = olt.definition.column("onu.description").oid
+
+    first, second = view.successors(column, 40).cells, view.successors(column, 40).cells
+
+    assert all(one is two for one, two in zip(first, second, strict=True))
+
+
+def test_uptime_is_the_only_value_told_anew_each_time() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+    system = (1, 3, 6, 1, 2, 1, 1)
+    before = olt.personality.view.successors(system, 4).cells
+
+    olt.world.advance(1.0)
+    olt.personality.refresh_uptime()
+
+    after = olt.personality.view.successors(system, 4).cells
+    assert [one == two for one, two in zip(before, after, strict=True)] == [True, True, False, True]
+
+
+def test_nobody_waits_to_be_registered() -> None:
+    olt = Olt(load_definitions()["huawei_smartax"])
+
+    assert olt.told("autofind.serial") == {}

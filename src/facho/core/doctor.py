@@ -17,6 +17,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from facho.core.checks import TAG
+from facho.core.cli.product import MIGRATE
 from facho.core.data_folder import DataFolder
 from facho.core.database_version import named, read_database_version
 from facho.core.env import Mode
@@ -138,8 +139,8 @@ def _database(folder: DataFolder, now: datetime) -> Iterator[Finding]:
 def _missing_migrations(name: str) -> Finding:
     if settings.FACHO_MODE is Mode.EMBEDDED:
         return _warning("migrations", _("%s is not applied: `facho run` does it.") % name)
-    text = _("%s is not applied: run `django-admin migrate --settings facho.core.settings`.")
-    return _error("migrations", text % name)
+    text = _("%(name)s is not applied: run `%(command)s`.")
+    return _error("migrations", text % {"name": name, "command": MIGRATE})
 
 
 def _credentials() -> Finding:

@@ -1,6 +1,7 @@
 """Runs the command line: in this process on the test database, or as a process of its own."""
 
 import io
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,24 +9,23 @@ from collections.abc import Iterator
 import pytest
 from cli_runner import Command, Outcome
 from django.utils import translation
-from pytest_django import Settings
 
 from facho.core.cli.main import main
 
 
 @pytest.fixture
-def english(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[None]:
-    """Let commands speak the language of their msgids."""
-    monkeypatch.setenv("FACHO_LANGUAGE", "en")
+def unchanged_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take back what a command does to its process, which normally ends with it."""
     monkeypatch.setenv("LANGUAGE", "en")
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
-    settings.LANGUAGE_CODE = "en"
+    level = logging.getLogger("facho").level
     yield
+    logging.getLogger("facho").setLevel(level)
     translation.deactivate()
 
 
 @pytest.fixture
-def facho(english: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def facho(unchanged_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """The command line in this process."""
 
     def run(*arguments: str, stdin: bytes = b"") -> Outcome:
@@ -47,7 +47,7 @@ def facho_process(product_environ: dict[str, str]) -> Command:
     def run(*arguments: str, stdin: bytes = b"") -> Outcome:
         done = subprocess.run(
             [sys.executable, "-m", "facho.core.cli.main", *arguments],
-            env={**product_environ, "FACHO_LANGUAGE": "en"},
+            env=product_environ,
             input=stdin,
             capture_output=True,
             timeout=60,

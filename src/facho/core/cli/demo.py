@@ -35,6 +35,8 @@ def register(subparsers: Subparsers) -> None:
 def run_demo(arguments: Namespace) -> int:
     """Run until SIGINT or SIGTERM; a second start finds what the first one stored."""
     os.environ.setdefault("FACHO_DATA_DIR", DEFAULT_FOLDER)
+    # A visitor looks at the page; what went well is no news on the terminal.
+    os.environ.setdefault("FACHO_LOG_LEVEL", "WARNING")
     open_product()
     _refuse_real_data()
     bring_up_to_date()

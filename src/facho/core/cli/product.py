@@ -10,6 +10,8 @@ from facho.core.cli.failure import CliError
 from facho.core.data_folder import DataFolder, DataFolderError, prepare
 from facho.core.env import Environment, read_environment
 
+MIGRATE = "django-admin migrate --settings facho.core.settings"
+
 Handler = Callable[[Namespace], int]
 
 
@@ -90,8 +92,8 @@ def bring_up_to_date() -> None:
         ) from error
     except MissingMigrations as error:
         raise CliError(
-            _("The database lacks changes of this version (%s): run `django-admin migrate --settings facho.core.settings`.")
-            % error
+            _("The database lacks changes of this version (%(name)s): run `%(command)s`.")
+            % {"name": error, "command": MIGRATE}
         ) from error
 
 

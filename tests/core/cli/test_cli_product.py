@@ -1,0 +1,173 @@
+"""What stands between a command and its database: each obstacle is one sentence, and nothing is lost."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_runner import Command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from pytest_django import Settings
+
+from facho.core.env import Mode
+from facho.hosts.models import Olt
+from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
+
+
+def run(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "facho.core.cli.main", *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_first_command_makes_everything_it_needs(facho_process: Command, product_environ: dict[str, str]) -> None:
+    done = facho_process("olt", "add", "centro", "127.0.0.1", "--community-stdin", stdin=b"public\n")
+
+    folder = Path(product_environ["FACHO_DATA_DIR"])
+    assert (done.status, done.err) == (0, "")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "encryption-keys").stat().st_mode & 0o777 == 0o600
+    assert "centro" in facho_process("olt", "list").out
+
+
+def test_first_commands_at_the_same_time_do_not_trip_over_each_other(product_environ: dict[str, str]) -> None:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "facho.core.cli.main", "olt", "list", "--json"],
+            env=product_environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(3)
+    ]
+
+    results = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+
+    assert results == [(b"[]\n", b"", 0)] * 3
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+    obstacle = tmp_path / "file"
+    obstacle.write_text("not a folder")
+
+    done = run({**os.environ, "FACHO_DATA_DIR": str(obstacle / "data")}, "olt", "list")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"facho: The data folder cannot be used: {obstacle}/data: Not a directory."
+        " Set FACHO_DATA_DIR to a folder that you may write.\n"
+    )
+    assert obstacle.read_text() == "not a folder"
+
+
+def test_bad_settings_are_all_named_before_anything_is_made(tmp_path: Path) -> None:
+    bad = {"FACHO_MODE": "cluster", "FACHO_POLLERS": "many", "FACHO_DATA_DIR": str(tmp_path / "data")}
+
+    done = run({**os.environ, **bad}, "olt", "list")
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "facho: FACHO_MODE has a value that cannot be used: set it to embedded or distributed.",
+        "facho: FACHO_POLLERS has a value that cannot be used: set it to a whole number from 1.",
+    ]
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_distributed_mode_says_all_that_it_misses(tmp_path: Path) -> None:
+    environ = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
+
+    done = run({**environ, "FACHO_MODE": "distributed", "FACHO_DATA_DIR": str(tmp_path / "data")}, "olt", "list")
+
+    assert done.returncode == 1
+    assert "DATABASE_URL" in done.stderr
+    assert "REDIS_URL" in done.stderr
+
+
+def test_a_password_in_a_bad_database_url_is_not_repeated(tmp_path: Path) -> None:
+    environ = {"DATABASE_URL": "mysql://facho:canary-7f3a@db/facho", "FACHO_DATA_DIR": str(tmp_path / "data")}
+
+    done = run({**os.environ, **environ}, "olt", "list")
+
+    assert done.returncode == 1
+    assert "DATABASE_URL" in done.stderr
+    assert "canary" not in done.stderr
+
+
+def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "notes.sqlite3"
+    file.write_text("shopping list " * 100)
+    environ = {"DATABASE_URL": f"sqlite:///{file}", "FACHO_DATA_DIR": str(tmp_path / "data")}
+
+    done = run({**os.environ, **environ}, "olt", "list")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "facho: The database refused: file is not a database. `facho doctor` tells more.\n"
+    assert file.read_text() == "shopping list " * 100
+
+
+def test_a_database_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    environ = {
+        "DATABASE_URL": "postgresql://facho:canary-7f3a@127.0.0.1:1/facho",
+        "FACHO_DATA_DIR": str(tmp_path / "data"),
+    }
+
+    done = run({**os.environ, **environ}, "olt", "list")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("facho: The database refused: connection failed")
+    assert done.stderr.count("\n") == 1
+    assert "canary" not in done.stderr
+
+
+@pytest.mark.django_db
+def test_a_database_of_a_newer_version_is_refused(facho: Command) -> None:
+    MigrationRecorder(connection).record_applied("hosts", "0999_from_the_future")
+
+    done = facho("olt", "add", "centro", "127.0.0.1", "--community-stdin", stdin=b"public\n")
+
+    assert (done.status, done.out) == (1, "")
+    assert done.err == (
+        "facho: The database was made by a newer version of Facho (hosts.0999_from_the_future):"
+        " install that version, or restore a backup.\n"
+    )
+    assert not Olt.objects.exists()
+
+
+@pytest.mark.django_db
+def test_the_distributed_mode_never_migrates_by_itself(
+    facho: Command, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FACHO_MODE = Mode.DISTRIBUTED
+    settings.REDIS_URL = "redis://127.0.0.1:1"
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.postgresql")
+    MigrationRecorder(connection).record_unapplied("zabbix_pollers", "0001_initial")
+
+    done = facho("olt", "list")
+
+    assert done.status == 1
+    assert "zabbix_pollers.0001_initial" in done.err
+    assert "django-admin migrate --settings facho.core.settings" in done.err
+
+
+@pytest.mark.django_db
+def test_a_secret_written_with_a_lost_key_is_one_line(facho: Command) -> None:
+    Olt.objects.create(name="centro", host="127.0.0.1", address="127.0.0.1", port=1)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE hosts_olt SET community = 'written with a lost key'")
+    workflow = Workflow.objects.create(olt_id=Olt.objects.values_list("id", flat=True).get())
+    job = SnmpJob.objects.create(name="job", slug="job", query_type="get")
+    node_id = WorkflowNode.objects.create(workflow=workflow, job=job, interval_seconds=60).id
+
+    done = facho("node", "run", str(node_id))
+
+    assert (done.status, done.err.count("\n")) == (1, 1)
+    assert "encryption keys" in done.err
+    assert "centro" in facho("olt", "list").out

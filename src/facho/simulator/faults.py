@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from random import Random
 
 from facho.polling.snmp.ber import Message, Pdu, decode_message, encode_message
+from facho.polling.snmp.errors import MalformedMessage
 from facho.simulator.cost import CostModel, Processor
 from facho.simulator.lies import LoopKind
 from facho.simulator.responder import Work
@@ -91,13 +92,22 @@ class FaultInjector:
         return reply
 
     def _damage(self, reply: bytes) -> bytes:
+        """Change bytes until it is no message any more: values changed in passing would be the network's lies."""
         spoilt = bytearray(reply)
-        for _ in range(self._random.randint(1, 8)):
+        while _is_message(bytes(spoilt)):
             spoilt[self._random.randrange(len(spoilt))] = self._random.randrange(256)
         return bytes(spoilt)
 
     def _happens(self, share: float) -> bool:
         return share > 0 and self._random.random() < share
+
+
+def _is_message(data: bytes) -> bool:
+    try:
+        decode_message(data)
+    except MalformedMessage:
+        return False
+    return True
 
 
 def _with_other_id(reply: bytes) -> bytes:

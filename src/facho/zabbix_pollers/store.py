@@ -96,6 +96,11 @@ def take_leadership(owner: str, *, former: str, counter: int, now: datetime) -> 
     return bool(dead.update(owner=owner, counter=counter + 1, renewed_at=now))
 
 
+def release_leadership(prefix: str) -> None:
+    """Empty the seat of a leader that is known to be gone, so that nobody has to watch its lease run out."""
+    LeaderLease.objects.filter(name=LEADER, owner__startswith=prefix).delete()
+
+
 def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
     return ClaimRequest(
         olt_id=assignment.node.olt_id,

@@ -43,22 +43,23 @@ async def run_engine(stop: asyncio.Event) -> None:
 
     async with open_parts(ENGINE) as parts:
         engine = build_engine(parts)
-        await _release_claims(parts, "the engine was started again")
+        await _release_all(parts, "the engine was started again")
         keeping = asyncio.create_task(housekeeping_loop(parts, stop))
         await engine.scheduler.scheduler_loop(stop)
         await engine.executor.drain(timeout_seconds=DRAIN_SECONDS)
         await keeping
-        await _release_claims(parts, "the engine was stopped")
+        await _release_all(parts, "the engine was stopped")
 
 
-async def _release_claims(parts: "Parts", reason: str) -> None:
+async def _release_all(parts: "Parts", reason: str) -> None:
     """End what an engine left: the lock proves that none of them lives any more."""
     from facho.core.wiring import ENGINE
     from facho.executions.store import load_active_of_owner
-    from facho.zabbix_pollers.store import release_orphans
+    from facho.zabbix_pollers.store import release_leadership, release_orphans
 
     left = await parts.database.run(load_active_of_owner, f"{ENGINE}/")
     await parts.database.run(release_orphans, left, reason=reason, now=parts.clock.now())
+    await parts.database.run(release_leadership, f"{ENGINE}/")
 
 
 async def _until_signal() -> None:

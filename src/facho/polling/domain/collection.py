@@ -13,7 +13,7 @@ class SendPermit(Protocol):
     """The right to speak to one OLT."""
 
     def check(self) -> None:
-        """Raise unless the right still holds; called in the same breath as every send."""
+        """Raise unless this process may send right now; asked in the same breath as every send, must not block."""
 
 
 @dataclass(frozen=True, slots=True)

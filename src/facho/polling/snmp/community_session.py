@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.ber import Message, Oid, PduKind, Tag, VarBind, encode_message_raw, encode_varbinds
 from facho.polling.snmp.errors import (
     AccessDenied,
@@ -17,7 +18,7 @@ from facho.polling.snmp.errors import (
 )
 from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.pace import Pace
-from facho.polling.snmp.session import NO_DEADLINE, Limits, SendPermit, Traffic
+from facho.polling.snmp.session import NO_DEADLINE, Limits, Traffic
 from facho.polling.snmp.target import CHEAP, Patience, SnmpVersion, Target
 from facho.polling.snmp.transport import Pending, UdpTransport
 

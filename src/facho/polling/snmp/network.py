@@ -7,8 +7,9 @@ come at once: then sessions are spread over as many sockets as make up the buffe
 import math
 from types import TracebackType
 
+from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.community_session import CommunitySession
-from facho.polling.snmp.session import Limits, SendPermit, Session
+from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import SnmpVersion, Target
 from facho.polling.snmp.transport import RECEIVE_BUFFER_BYTES, UdpTransport
 

@@ -11,13 +11,6 @@ from facho.polling.snmp.target import CHEAP, Patience, Target
 NO_DEADLINE = math.inf
 
 
-class SendPermit(Protocol):
-    """The right to send to one device, asked for anew before every packet."""
-
-    def check(self) -> None:
-        """Raise (OwnershipLost, BudgetSpent…) unless this process may send right now; must not block."""
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much one device is asked at a time; weak agents stall or crash under more."""

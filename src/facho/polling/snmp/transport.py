@@ -14,9 +14,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.ber import Message, PduKind, decode_message, peek_request_id
 from facho.polling.snmp.errors import AgentRefused, MalformedMessage, SessionClosed, SnmpError
-from facho.polling.snmp.session import SendPermit
 
 Peer = tuple[str, int]
 

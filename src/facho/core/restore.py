@@ -5,7 +5,7 @@ import os
 import sqlite3
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -146,14 +146,19 @@ def _put_in_place(staged: Mapping[str, Path], places: Mapping[str, Path]) -> Non
                 continue
             publish(staged[name], place)
             given.append(place)
-    except OSError as error:
-        for place in given:
-            place.unlink()
-        if isinstance(error, FileExistsError):
-            raise BackupError(
-                _("%s exists already and differs: move it away first, other data may need it.") % place
-            ) from error
+    except FileExistsError as error:
+        _take_back(given)
+        raise BackupError(
+            _("%s exists already and differs: move it away first, other data may need it.") % place
+        ) from error
+    except OSError:
+        _take_back(given)
         raise
+
+
+def _take_back(given: Iterable[Path]) -> None:
+    for path in given:
+        path.unlink()
 
 
 def _not_a_backup(source: Path) -> BackupError:

@@ -1,5 +1,8 @@
-"""The shape of a command run by a test."""
+"""A command run by a test, and what it left behind."""
 
+import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,3 +22,16 @@ class Command(Protocol):
     """`facho ARGUMENTS`, with these bytes on standard input."""
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Outcome: ...
+
+
+def run_process(environ: Mapping[str, str], *arguments: str, stdin: bytes = b"") -> Outcome:
+    """Run the command line as a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "facho.core.cli.main", *arguments],
+        env=environ,
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())

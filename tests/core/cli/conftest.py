@@ -2,12 +2,12 @@
 
 import io
 import logging
-import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
-from cli_runner import Command, Outcome
+from cli_runner import Command, Outcome, run_process
 from django.utils import translation
 
 from facho.core.cli.main import main
@@ -44,15 +44,4 @@ def facho(unchanged_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 def facho_process(product_environ: dict[str, str]) -> Command:
     """The command line as a process with a data folder and a database of its own."""
 
-    def run(*arguments: str, stdin: bytes = b"") -> Outcome:
-        done = subprocess.run(
-            [sys.executable, "-m", "facho.core.cli.main", *arguments],
-            env=product_environ,
-            input=stdin,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-    return run
+    return partial(run_process, product_environ)

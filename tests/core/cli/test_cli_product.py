@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_runner import Command
+from cli_runner import Command, run_process
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
@@ -14,18 +14,6 @@ from pytest_django import Settings
 from facho.core.env import Mode
 from facho.hosts.models import Olt
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
-
-
-def run(environ: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "facho.core.cli.main", *arguments],
-        env=environ,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=60,
-    )
 
 
 def test_the_first_command_makes_everything_it_needs(facho_process: Command, product_environ: dict[str, str]) -> None:
@@ -58,10 +46,10 @@ def test_a_data_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> 
     obstacle = tmp_path / "file"
     obstacle.write_text("not a folder")
 
-    done = run({**os.environ, "FACHO_DATA_DIR": str(obstacle / "data")}, "olt", "list")
+    done = run_process({**os.environ, "FACHO_DATA_DIR": str(obstacle / "data")}, "olt", "list")
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
+    assert (done.status, done.out) == (1, "")
+    assert done.err == (
         f"facho: The data folder cannot be used: {obstacle}/data: Not a directory."
         " Set FACHO_DATA_DIR to a folder that you may write.\n"
     )
@@ -71,10 +59,10 @@ def test_a_data_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> 
 def test_bad_settings_are_all_named_before_anything_is_made(tmp_path: Path) -> None:
     bad = {"FACHO_MODE": "cluster", "FACHO_POLLERS": "many", "FACHO_DATA_DIR": str(tmp_path / "data")}
 
-    done = run({**os.environ, **bad}, "olt", "list")
+    done = run_process({**os.environ, **bad}, "olt", "list")
 
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [
+    assert done.status == 1
+    assert done.err.splitlines() == [
         "facho: FACHO_MODE has a value that cannot be used: set it to embedded or distributed.",
         "facho: FACHO_POLLERS has a value that cannot be used: set it to a whole number from 1.",
     ]
@@ -84,21 +72,23 @@ def test_bad_settings_are_all_named_before_anything_is_made(tmp_path: Path) -> N
 def test_the_distributed_mode_says_all_that_it_misses(tmp_path: Path) -> None:
     environ = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
 
-    done = run({**environ, "FACHO_MODE": "distributed", "FACHO_DATA_DIR": str(tmp_path / "data")}, "olt", "list")
+    done = run_process(
+        {**environ, "FACHO_MODE": "distributed", "FACHO_DATA_DIR": str(tmp_path / "data")}, "olt", "list"
+    )
 
-    assert done.returncode == 1
-    assert "DATABASE_URL" in done.stderr
-    assert "REDIS_URL" in done.stderr
+    assert done.status == 1
+    assert "DATABASE_URL" in done.err
+    assert "REDIS_URL" in done.err
 
 
 def test_a_password_in_a_bad_database_url_is_not_repeated(tmp_path: Path) -> None:
     environ = {"DATABASE_URL": "mysql://facho:canary-7f3a@db/facho", "FACHO_DATA_DIR": str(tmp_path / "data")}
 
-    done = run({**os.environ, **environ}, "olt", "list")
+    done = run_process({**os.environ, **environ}, "olt", "list")
 
-    assert done.returncode == 1
-    assert "DATABASE_URL" in done.stderr
-    assert "canary" not in done.stderr
+    assert done.status == 1
+    assert "DATABASE_URL" in done.err
+    assert "canary" not in done.err
 
 
 def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
@@ -106,10 +96,10 @@ def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
     file.write_text("shopping list " * 100)
     environ = {"DATABASE_URL": f"sqlite:///{file}", "FACHO_DATA_DIR": str(tmp_path / "data")}
 
-    done = run({**os.environ, **environ}, "olt", "list")
+    done = run_process({**os.environ, **environ}, "olt", "list")
 
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "facho: The database refused: file is not a database. `facho doctor` tells more.\n"
+    assert (done.status, done.out) == (1, "")
+    assert done.err == "facho: The database refused: file is not a database. `facho doctor` tells more.\n"
     assert file.read_text() == "shopping list " * 100
 
 
@@ -119,12 +109,12 @@ def test_a_database_server_that_does_not_answer_is_one_line(tmp_path: Path) -> N
         "FACHO_DATA_DIR": str(tmp_path / "data"),
     }
 
-    done = run({**os.environ, **environ}, "olt", "list")
+    done = run_process({**os.environ, **environ}, "olt", "list")
 
-    assert done.returncode == 1
-    assert done.stderr.startswith("facho: The database refused: connection failed")
-    assert done.stderr.count("\n") == 1
-    assert "canary" not in done.stderr
+    assert done.status == 1
+    assert done.err.startswith("facho: The database refused: connection failed")
+    assert done.err.count("\n") == 1
+    assert "canary" not in done.err
 
 
 @pytest.mark.django_db

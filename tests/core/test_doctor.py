@@ -1,0 +1,220 @@
+"""The doctor: one finding for each part, and nothing changed by looking."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+from pytest_django import Settings
+
+from facho.core.data_folder import DataFolder, prepare
+from facho.core.doctor import Finding, Verdict, examine
+from facho.core.env import Mode, read_environment
+from facho.hosts.models import Olt
+from facho.zabbix_pollers.models import LeaderLease
+
+NOW = timezone.now()
+MEBIBYTE = 1024**2
+
+
+class DiskUsage(NamedTuple):
+    """What shutil tells of a disk."""
+
+    total: int
+    used: int
+    free: int
+
+
+@pytest.fixture
+def folder(tmp_path: Path, settings: Settings) -> DataFolder:
+    """A data folder of its own, ready for use."""
+    found = DataFolder.of(read_environment({"FACHO_DATA_DIR": str(tmp_path / "data")}))
+    prepare(found, mode=Mode.EMBEDDED)
+    settings.DATA_FOLDER = found
+    return found
+
+
+@pytest.fixture
+def running_engine(folder: DataFolder) -> Iterator[None]:
+    """The lock that an engine holds while it lives."""
+    with folder.engine_lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def findings(now: datetime = NOW) -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine(now)}
+
+
+def lead(renewed_at: datetime) -> None:
+    LeaderLease.objects.create(name="scheduler", owner="engine/1", counter=1, renewed_at=renewed_at)
+
+
+@pytest.mark.django_db
+def test_a_sound_installation_that_runs_is_all_ok(folder: DataFolder, running_engine: None) -> None:
+    lead(NOW)
+
+    found = findings()
+
+    assert list(found) == [
+        *("settings", "data-folder", "disk", "database", "migrations", "credentials", "engine", "leader", "clock")
+    ]
+    assert {finding.verdict for finding in found.values()} == {Verdict.OK}
+
+
+@pytest.mark.django_db
+def test_looking_changes_nothing(folder: DataFolder) -> None:
+    before = sorted(os.listdir(folder.path))
+
+    findings()
+
+    assert sorted(os.listdir(folder.path)) == before
+
+
+@pytest.mark.django_db
+def test_an_engine_that_does_not_run_is_a_warning(folder: DataFolder) -> None:
+    folder.engine_lock.touch()
+
+    found = findings()
+
+    assert found["engine"].verdict is Verdict.WARNING
+    assert "facho run" in found["engine"].text
+    assert "leader" not in found
+
+
+@pytest.mark.django_db
+def test_an_engine_that_does_not_lead_is_an_error(folder: DataFolder, running_engine: None) -> None:
+    lead(NOW - timedelta(hours=1))
+
+    assert findings()["leader"].verdict is Verdict.ERROR
+
+
+@pytest.mark.django_db
+def test_an_engine_that_has_just_started_may_wait_for_its_lead(folder: DataFolder, running_engine: None) -> None:
+    assert findings()["leader"].verdict is Verdict.WARNING
+
+
+def test_a_folder_that_does_not_exist_yet_is_not_created(settings: Settings, tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    settings.DATA_FOLDER = DataFolder.of(read_environment({"FACHO_DATA_DIR": str(path)}))
+
+    found = {finding.name: finding for finding in _without_database()}
+
+    assert found["data-folder"].verdict is Verdict.WARNING
+    assert found["settings"].verdict is Verdict.ERROR
+    assert not path.exists()
+
+
+def _without_database() -> Iterator[Finding]:
+    """Examine up to the part that needs a database."""
+    for finding in examine(NOW):
+        yield finding
+        if finding.name == "disk":
+            return
+
+
+def test_a_file_in_the_place_of_the_folder_is_an_error(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    settings.DATA_FOLDER = DataFolder.of(read_environment({"FACHO_DATA_DIR": str(tmp_path / "data")}))
+
+    found = {finding.name: finding for finding in _without_database()}
+
+    assert found["data-folder"].verdict is Verdict.ERROR
+
+
+def test_a_folder_that_others_may_enter_is_a_warning(folder: DataFolder) -> None:
+    folder.path.chmod(0o755)
+
+    found = {finding.name: finding for finding in _without_database()}
+
+    assert found["data-folder"].verdict is Verdict.WARNING
+    assert "chmod 700" in found["data-folder"].text
+
+
+def test_a_key_that_others_may_read_is_a_warning(folder: DataFolder) -> None:
+    folder.secret_key.chmod(0o644)
+
+    (first, *_) = _without_database()
+
+    assert (first.name, first.verdict) == ("settings", Verdict.WARNING)
+    assert "chmod 600" in first.text
+
+
+@pytest.mark.parametrize(("mebibytes", "verdict"), [(50, Verdict.ERROR), (500, Verdict.WARNING), (5000, Verdict.OK)])
+def test_a_full_disk_is_told_in_time(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch, mebibytes: int, verdict: Verdict
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: DiskUsage(0, 0, mebibytes * MEBIBYTE))
+
+    found = {finding.name: finding for finding in _without_database()}
+
+    assert found["disk"].verdict is verdict
+
+
+@pytest.mark.django_db
+def test_a_newer_database_is_an_error_and_is_not_read(folder: DataFolder) -> None:
+    MigrationRecorder(connection).record_applied("hosts", "0999_from_the_future")
+
+    found = findings()
+
+    assert found["migrations"].verdict is Verdict.ERROR
+    assert "0999_from_the_future" in found["migrations"].text
+    assert "credentials" not in found
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("mode", "verdict"), [(Mode.EMBEDDED, Verdict.WARNING), (Mode.DISTRIBUTED, Verdict.ERROR)])
+def test_missing_migrations_are_told_with_what_to_do(
+    folder: DataFolder, settings: Settings, mode: Mode, verdict: Verdict
+) -> None:
+    settings.FACHO_MODE = mode
+    settings.REDIS_URL = "redis://127.0.0.1:1"
+    MigrationRecorder(connection).record_unapplied("zabbix_pollers", "0001_initial")
+
+    found = findings()["migrations"]
+
+    assert found.verdict is verdict
+    assert "zabbix_pollers.0001_initial" in found.text
+
+
+@pytest.mark.django_db
+def test_credentials_of_a_lost_key_are_an_error(folder: DataFolder) -> None:
+    Olt.objects.create(name="centro", host="h", address="192.0.2.1", community="public")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE hosts_olt SET community = 'written with a lost key'")
+
+    assert findings()["credentials"].verdict is Verdict.ERROR
+
+
+@pytest.mark.django_db
+def test_a_clock_that_fell_back_is_an_error(folder: DataFolder) -> None:
+    lead(NOW + timedelta(minutes=10))
+
+    found = findings()["clock"]
+
+    assert found.verdict is Verdict.ERROR
+    assert "600 s behind" in found.text
+
+
+@pytest.mark.django_db
+def test_a_clock_that_was_never_set_is_an_error(folder: DataFolder) -> None:
+    assert findings(datetime(1970, 1, 1, tzinfo=UTC))["clock"].verdict is Verdict.ERROR
+
+
+@pytest.mark.django_db
+def test_a_missing_redis_is_an_error_in_distributed_mode(folder: DataFolder, settings: Settings) -> None:
+    settings.FACHO_MODE = Mode.DISTRIBUTED
+    settings.REDIS_URL = "redis://:canary-7f3a@127.0.0.1:1"
+
+    found = findings()
+
+    assert found["redis"].verdict is Verdict.ERROR
+    assert "canary" not in found["redis"].text
+    assert "engine" not in found

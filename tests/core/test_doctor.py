@@ -20,7 +20,6 @@ from facho.core.env import Mode, read_environment
 from facho.hosts.models import Olt
 from facho.zabbix_pollers.models import LeaderLease
 
-NOW = timezone.now()
 MEBIBYTE = 1024**2
 
 
@@ -49,8 +48,8 @@ def running_engine(folder: DataFolder) -> Iterator[None]:
         yield
 
 
-def findings(now: datetime = NOW) -> dict[str, Finding]:
-    return {finding.name: finding for finding in examine(now)}
+def findings(now: datetime | None = None) -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine(now or timezone.now())}
 
 
 def lead(renewed_at: datetime) -> None:
@@ -59,7 +58,7 @@ def lead(renewed_at: datetime) -> None:
 
 @pytest.mark.django_db
 def test_a_sound_installation_that_runs_is_all_ok(folder: DataFolder, running_engine: None) -> None:
-    lead(NOW)
+    lead(timezone.now())
 
     found = findings()
 
@@ -91,7 +90,7 @@ def test_an_engine_that_does_not_run_is_a_warning(folder: DataFolder) -> None:
 
 @pytest.mark.django_db
 def test_an_engine_that_does_not_lead_is_an_error(folder: DataFolder, running_engine: None) -> None:
-    lead(NOW - timedelta(hours=1))
+    lead(timezone.now() - timedelta(hours=1))
 
     assert findings()["leader"].verdict is Verdict.ERROR
 
@@ -114,7 +113,7 @@ def test_a_folder_that_does_not_exist_yet_is_not_created(settings: Settings, tmp
 
 def _without_database() -> Iterator[Finding]:
     """Examine up to the part that needs a database."""
-    for finding in examine(NOW):
+    for finding in examine(timezone.now()):
         yield finding
         if finding.name == "disk":
             return
@@ -195,9 +194,10 @@ def test_credentials_of_a_lost_key_are_an_error(folder: DataFolder) -> None:
 
 @pytest.mark.django_db
 def test_a_clock_that_fell_back_is_an_error(folder: DataFolder) -> None:
-    lead(NOW + timedelta(minutes=10))
+    now = timezone.now()
+    lead(now + timedelta(minutes=10))
 
-    found = findings()["clock"]
+    found = findings(now)["clock"]
 
     assert found.verdict is Verdict.ERROR
     assert "600 s behind" in found.text

@@ -20,7 +20,7 @@ from hypothesis import settings as hypothesis_settings
 
 from facho.core import data_folder
 from facho.core.env import PREFIX, read_environment
-from servers.postgresql import private_postgresql
+from servers.postgresql import delete_rows_instead_of_truncating, private_postgresql
 
 SETTINGS_MODULE = "facho.core.settings"
 FOREIGN_NAMES = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
@@ -63,11 +63,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
+def django_db_modify_db_settings() -> Iterator[None]:
     """Use a file: threads, processes and WAL exist in the product, and an in-memory SQLite has none of them."""
     default = django_settings.DATABASES["default"]
-    if "sqlite" in default["ENGINE"]:
-        default["TEST"]["NAME"] = str(Path(default["NAME"]).with_name("test.sqlite3"))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if "sqlite" in default["ENGINE"]:
+            default["TEST"]["NAME"] = str(Path(default["NAME"]).with_name("test.sqlite3"))
+        else:
+            delete_rows_instead_of_truncating(monkeypatch)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -113,6 +117,8 @@ def _set_up_django() -> None:
     import django
 
     os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS_MODULE
+    # A slow hash is what protects a real password, and what makes a test slow.
+    django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django.setup()
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+import pytest
 
 USER = "facho"
 # PostgreSQL refuses to run as root: Debian's package brings the first user, every system has the second.
@@ -49,6 +50,19 @@ def private_postgresql(folder: Path) -> Iterator[str]:
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(timeout=STOP_SECONDS)
+
+
+def delete_rows_instead_of_truncating(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make Django empty tables row by row after a test: a third of a second less than TRUNCATE for each test."""
+
+    def sql_flush(_self: object, _style: object, tables: list[str], **_options: object) -> list[str]:
+        if not tables:
+            return []
+        # As `replica` the session skips the triggers of foreign keys, so the order of the tables is free.
+        deletes = [f'DELETE FROM "{table}"' for table in tables]  # noqa: S608  the models' own names
+        return ["SET LOCAL session_replication_role = replica", *deletes]
+
+    monkeypatch.setattr("django.db.backends.postgresql.operations.DatabaseOperations.sql_flush", sql_flush)
 
 
 def find_binaries() -> Path:

@@ -90,9 +90,11 @@ def test_an_engine_that_does_not_run_is_a_warning(folder: DataFolder) -> None:
 
 @pytest.mark.django_db
 def test_an_engine_that_does_not_lead_is_an_error(folder: DataFolder, running_engine: None) -> None:
-    lead(timezone.now() - timedelta(hours=1))
+    lead(timezone.now() - timedelta(days=2))
 
-    assert findings()["leader"].verdict is Verdict.ERROR
+    found = findings()["leader"]
+    assert found.verdict is Verdict.ERROR
+    assert "for 1728" in found.text
 
 
 @pytest.mark.django_db

@@ -180,7 +180,8 @@ def _leader(now: datetime, *, start: str) -> Finding:
     age = now - lease.renewed_at
     if age > timedelta(seconds=settings.FACHO_LEASE_SECONDS):
         return _error(
-            "leader", _("No scheduler has led for %(age)s s: %(start)s.") % {"age": age.seconds, "start": start}
+            "leader",
+            _("No scheduler has led for %(age)s s: %(start)s.") % {"age": int(age.total_seconds()), "start": start},
         )
     return _ok("leader", lease.owner)
 

@@ -1,0 +1,77 @@
+"""What the pages say about the product is what the code has: constraints, log names, findings, days."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from docs_pages import ROOT, blocks, rows, spans
+
+from facho.core.env import SETTINGS
+from facho.execution_coordinator.retention import RETENTIONS
+
+ARCHITECTURE = ROOT / "docs/architecture.md"
+OPERATIONS = ROOT / "docs/operations.md"
+SOURCES = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+
+
+def unquoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_every_constraint_of_the_page_stands_in_the_table_it_names() -> None:
+    documented = {
+        (unquoted(row[0])[0], unquoted(row[1])[0]) for row in rows(ARCHITECTURE, heading="## What is enforced")
+    }
+    models = [model for model in apps.get_models() if model.__module__.startswith("facho.")]
+    actual = {(constraint.name, model._meta.db_table) for model in models for constraint in model._meta.constraints}
+
+    assert documented
+    assert documented <= actual
+
+
+def test_every_room_has_its_row() -> None:
+    packages = {path.parent for path in (ROOT / "src/facho").glob("*/__init__.py")}
+    packages |= {path.parent for path in (ROOT / "src/facho/polling").glob("*/__init__.py")}
+    rooms = {"facho." + ".".join(path.relative_to(ROOT / "src/facho").parts) for path in packages}
+
+    documented = {unquoted(row[0])[0] for row in rows(ARCHITECTURE, heading="## Rooms")}
+
+    assert documented == rooms - {"facho.polling"}
+
+
+def test_every_log_name_of_the_page_is_written_somewhere() -> None:
+    names = [name for row in rows(OPERATIONS, heading="## Logs") for name in unquoted(row[0])]
+    logged = set(re.findall(r"\"([a-z]+\.[a-z_]+)[ \"]", SOURCES))
+
+    assert names
+    assert [name for name in names if name not in logged] == []
+
+
+def test_every_finding_of_the_doctor_is_explained() -> None:
+    source = (ROOT / "src/facho/core/doctor.py").read_text()
+
+    explained = {unquoted(row[0])[0] for row in rows(OPERATIONS, heading="`facho doctor` prints")}
+
+    assert explained == set(re.findall(r"_(?:ok|warning|error)\(\s*\"([a-z-]+)\"", source)) | {"settings"}
+
+
+def test_the_days_that_rows_are_kept_are_those_of_the_code() -> None:
+    told = [int(row[1]) for row in rows(OPERATIONS, heading="## How long things are kept") if row[1].isdecimal()]
+
+    assert set(told) == {retention.days for retention in RETENTIONS if retention.days}
+
+
+@pytest.mark.parametrize(
+    "page", [ARCHITECTURE, OPERATIONS, ROOT / "SECURITY.md", ROOT / "README.md"], ids=lambda p: p.name
+)
+def test_every_variable_that_a_page_names_is_a_setting(page: Path) -> None:
+    words = " ".join([*spans(page), *blocks(page, "sh")])
+
+    assert set(re.findall(r"\bFACHO_[A-Z_]+", words)) <= {setting.name for setting in SETTINGS}
+
+
+def test_both_readmes_show_the_same_commands() -> None:
+    english, spanish = ROOT / "README.md", ROOT / "README.es.md"
+
+    assert blocks(spanish, "sh") == blocks(english, "sh")

@@ -87,6 +87,9 @@ class Execution(models.Model):
             models.Index(fields=["olt", "-created_at"], name="execution_olt_created"),
             models.Index(fields=["node", "-created_at"], name="execution_node_created"),
             models.Index(fields=["created_at"], name="execution_created"),
+            # Finds what ended lately, and what is active among the unfinished: SQLite cannot match bound
+            # parameters with the condition of a partial index.
+            models.Index(fields=["finished_at"], name="execution_finished"),
             models.Index(fields=["resume_at"], condition=Q(status="WAITING"), name="execution_waiting"),
         ]
         constraints = [

@@ -118,6 +118,26 @@ def stored_olts() -> QuerySet[Olt]:
     return Olt.objects.defer(*SECRET_COLUMNS).annotate(**presence).order_by("name")
 
 
+def find_credential_faults(olt: Olt, *, given: Collection[str]) -> Iterator[str]:
+    """Say what an OLT of `stored_olts`, or a new one, lacks to speak its version; `given` are secrets to be saved."""
+
+    def has(secret: str) -> bool:
+        return secret in given or getattr(olt, f"has_{secret}", False)
+
+    if olt.snmp_version != SnmpVersion.V3:
+        if not has("community"):
+            yield _("community is missing")
+        return
+    if not olt.v3_user:
+        yield _("SNMPv3 needs a user")
+    if olt.v3_priv_protocol and not olt.v3_auth_protocol:
+        yield _("privacy needs an authentication protocol")
+    if olt.v3_auth_protocol and not has("v3_auth_key"):
+        yield _("authentication key is missing")
+    if olt.v3_priv_protocol and not has("v3_priv_key"):
+        yield _("privacy key is missing")
+
+
 def _text_problems(entries: Sequence[OltEntry], vendors: Collection[str]) -> Iterator[Problem]:
     for entry in entries:
         yield from (Problem(entry.line, fault) for fault in find_faults(entry, vendors=vendors))
@@ -158,29 +178,10 @@ def _row_problems(drafts: Sequence[_Draft]) -> Iterator[Problem]:
     for draft in drafts:
         if draft.entry.host and not draft.olt.address:
             yield Problem(draft.entry.line, _('host "%s" does not resolve to an address') % draft.entry.host)
-        yield from (Problem(draft.entry.line, fault) for fault in _credential_faults(draft))
+        faults = find_credential_faults(draft.olt, given=_given_secrets(draft.entry))
+        yield from (Problem(draft.entry.line, fault) for fault in faults)
     yield from _same_names(drafts)
     yield from _same_devices(drafts)
-
-
-def _credential_faults(draft: _Draft) -> Iterator[str]:
-    olt = draft.olt
-    if olt.snmp_version != SnmpVersion.V3:
-        if not _has(draft, "community"):
-            yield _("community is missing")
-        return
-    if not olt.v3_user:
-        yield _("SNMPv3 needs a user")
-    if olt.v3_priv_protocol and not olt.v3_auth_protocol:
-        yield _("privacy needs an authentication protocol")
-    if olt.v3_auth_protocol and not _has(draft, "v3_auth_key"):
-        yield _("authentication key is missing")
-    if olt.v3_priv_protocol and not _has(draft, "v3_priv_key"):
-        yield _("privacy key is missing")
-
-
-def _has(draft: _Draft, secret: str) -> bool:
-    return bool(getattr(draft.entry, secret)) or getattr(draft.olt, f"has_{secret}", False)
 
 
 def _same_names(drafts: Sequence[_Draft]) -> Iterator[Problem]:

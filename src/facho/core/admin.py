@@ -1,0 +1,23 @@
+"""Names the admin, and joins its page of OLTs with the jobs that a new OLT gets."""
+
+from django.contrib import admin
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from facho.hosts.admin import OltAdmin
+from facho.hosts.models import Olt
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+
+admin.site.site_header = _("Facho administration")
+admin.site.site_title = "Facho"
+admin.site.index_title = _("What Facho knows and does")
+
+
+@admin.register(Olt)
+class OltAdminWithJobs(OltAdmin):
+    """OLTs, each with its vendor's ready-made jobs."""
+
+    def after_save(self, olt: Olt, *, is_new: bool, has_other_vendor: bool) -> None:
+        """Give an OLT of a known vendor its jobs; one to be recognised gets them from the engine."""
+        if olt.vendor and (is_new or has_other_vendor):
+            apply_ready_made_jobs(olt, now=timezone.now())

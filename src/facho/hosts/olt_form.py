@@ -1,0 +1,118 @@
+"""The form of an OLT: resolves its host, and takes secrets without ever showing one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from facho.hosts.inventory import find_credential_faults
+from facho.hosts.models import Olt
+from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults
+from facho.hosts.resolve import resolve_all
+from facho.hosts.secrets import Secret
+from facho.polling.vendors.loader import load_definitions
+
+if TYPE_CHECKING:
+    _OltModelForm = forms.ModelForm[Olt]
+else:
+    _OltModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
+
+Choices = list[tuple[str, str]]
+
+
+def new_secret(column: str) -> str:
+    """Name the input for a secret: not the column's name, or Django would fill the stored value in."""
+    return f"new_{column}"
+
+
+class SecretInput(forms.CharField):
+    """A password-like input that is always empty when shown."""
+
+    def __init__(self, label: Any) -> None:
+        widget = forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"})
+        help_text = gettext_lazy("Never shown. Empty: the stored one stays.")
+        super().__init__(label=capfirst(label), required=False, strip=False, widget=widget, help_text=help_text)
+
+
+def vendor_choices() -> Choices:
+    """Offer every vendor definition, and recognition."""
+    return [("", _("recognise by itself")), *((key, each.title) for key, each in load_definitions().items())]
+
+
+class OltForm(_OltModelForm):
+    """Everything that an operator decides about an OLT."""
+
+    vendor = forms.ChoiceField(
+        label=capfirst(gettext_lazy("vendor definition")), choices=vendor_choices, required=False
+    )
+    v3_auth_protocol = forms.ChoiceField(
+        label=capfirst(gettext_lazy("authentication protocol")),
+        choices=[("", "—"), *((name, name) for name in AUTH_PROTOCOLS)],
+        required=False,
+    )
+    v3_priv_protocol = forms.ChoiceField(
+        label=capfirst(gettext_lazy("privacy protocol")),
+        choices=[("", "—"), *((name, name) for name in PRIV_PROTOCOLS)],
+        required=False,
+    )
+    new_community = SecretInput(gettext_lazy("community"))
+    new_v3_auth_key = SecretInput(gettext_lazy("authentication key"))
+    new_v3_priv_key = SecretInput(gettext_lazy("privacy key"))
+
+    class Meta:
+        model = Olt
+        fields = [
+            "name",
+            "host",
+            "port",
+            "vendor",
+            "enabled",
+            "snmp_version",
+            "v3_user",
+            "v3_auth_protocol",
+            "v3_priv_protocol",
+            "max_in_flight",
+            "packets_per_second",
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        """Resolve the host, and judge text, device and credentials by the rules of the inventory."""
+        values = super().clean() or {}
+        if not self.errors:
+            address = resolve_all([values["host"]]).get(values["host"], "")
+            self.instance.address = address
+            for fault in (*self._text_faults(values), *self._device_faults(values, address), *self._key_faults(values)):
+                self.add_error(None, fault)
+        return values
+
+    def given_secrets(self) -> dict[str, Secret]:
+        """Return the secrets that were filled in, by column."""
+        filled = {name: self.cleaned_data.get(new_secret(name)) for name in SECRET_COLUMNS}
+        return {name: Secret(text) for name, text in filled.items() if text}
+
+    def changed_columns(self) -> list[str]:
+        """Name what saving may write; the engine writes the rest of the row at the same time."""
+        return [*self.Meta.fields, "address", *self.given_secrets(), "updated_at"]
+
+    def _text_faults(self, values: dict[str, Any]) -> Iterator[str]:
+        secrets: dict[str, Any] = {**self.given_secrets()}
+        entry = OltEntry(name=values["name"], host=values["host"], v3_user=values["v3_user"], **secrets)
+        return find_faults(entry, vendors=())
+
+    def _device_faults(self, values: dict[str, Any], address: str) -> Iterator[str]:
+        if not address:
+            yield _('host "%s" does not resolve to an address') % values["host"]
+            return
+        same = Olt.objects.filter(address=address, port=values["port"]).exclude(pk=self.instance.pk)
+        for owner in same.values_list("name", flat=True):
+            place = {"owner": owner, "address": address, "port": values["port"]}
+            yield _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
+
+    def _key_faults(self, values: dict[str, Any]) -> Iterator[str]:
+        names = ("snmp_version", "v3_user", "v3_auth_protocol", "v3_priv_protocol")
+        draft = Olt(**{name: values[name] for name in names})
+        stored = [name for name in SECRET_COLUMNS if getattr(self.instance, f"has_{name}", False)]
+        return find_credential_faults(draft, given=[*stored, *self.given_secrets()])

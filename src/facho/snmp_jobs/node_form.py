@@ -1,0 +1,45 @@
+"""The form of a node: a chained job needs its master on the same OLT."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.utils.translation import gettext as _
+
+from facho.hosts.admin_pages import without_secrets
+from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
+
+if TYPE_CHECKING:
+    _NodeModelForm = forms.ModelForm[WorkflowNode]
+else:
+    _NodeModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
+
+
+class NodeForm(_NodeModelForm):
+    """What an operator decides about a node; OLT and job are chosen when it is made."""
+
+    class Meta:
+        model = WorkflowNode
+        fields = ["workflow", "job", "enabled", "interval_seconds", "priority"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        workflow = self.fields.get("workflow")
+        if isinstance(workflow, forms.ModelChoiceField):
+            workflow.queryset = Workflow.objects.select_related("olt").defer(*without_secrets()).order_by("olt__name")
+
+    def clean(self) -> dict[str, Any]:
+        """Find the master of a chained job."""
+        values = super().clean() or {}
+        job, workflow = values.get("job"), values.get("workflow")
+        if isinstance(job, SnmpJob) and isinstance(workflow, Workflow) and job.master_job_id:
+            self._chain(job, workflow)
+        return values
+
+    def _chain(self, job: SnmpJob, workflow: Workflow) -> None:
+        master = WorkflowNode.objects.filter(workflow=workflow, job_id=job.master_job_id).first()
+        if master is None:
+            self.add_error(
+                "job", _('It runs after "%s", which this OLT does not have: add that first.') % job.master_job
+            )
+            return
+        self.instance.is_chain_node, self.instance.master_node = True, master

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 from docs_pages import ROOT
 
 GLOSSARY = ROOT / "docs/glossary.md"
@@ -35,6 +36,22 @@ def test_the_words_of_the_domain_are_there() -> None:
     english = {word for row in TERMS for word in re.split(r", | / ", row[1])}
 
     assert set(EXPECTED.split(", ")) <= english
+
+
+def test_the_spanish_pages_use_the_words_of_the_glossary() -> None:
+    catalogue = ROOT / "src/facho/core/locale/es/LC_MESSAGES/django.po"
+    with catalogue.open("rb") as file:
+        translated = {str(message.id).lower(): str(message.string).lower() for message in read_po(file)}
+
+    strays = [
+        f"{word}: {translated[word.lower()]}"
+        for spanish, english, *_rest in TERMS
+        for word in re.split(r", | / ", english)
+        # Without the last letter: a word on a page has a gender of its own.
+        if translated.get(word.lower(), "")[:-1] not in spanish.lower()
+    ]
+
+    assert strays == []
 
 
 def test_decisions_are_numbered_and_listed() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from facho.core.recognition import load_unrecognised, recognise_olt
+from facho.core.recognition import load_unidentified, recognise_olt
 from facho.core.wiring import OltBusy, Parts
 from facho.execution_coordinator.retention import delete_expired
 
@@ -23,8 +23,8 @@ async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
 
 
 async def recognise_new_olts(parts: Parts) -> None:
-    """Probe the OLTs whose vendor nobody knows yet; one that is busy or silent has its next turn later."""
-    for olt_id in await parts.database.run(load_unrecognised):
+    """Probe the OLTs that nobody has identified yet; one that is busy or silent has its next turn later."""
+    for olt_id in await parts.database.run(load_unidentified):
         try:
             await recognise_olt(parts, olt_id, wait_seconds=0)
         except OltBusy:

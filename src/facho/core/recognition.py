@@ -25,9 +25,9 @@ async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> Pr
     return report
 
 
-def load_unrecognised() -> list[int]:
-    """Return the enabled OLTs whose vendor is still unknown."""
-    return list(Olt.objects.filter(enabled=True, vendor="").values_list("id", flat=True))
+def load_unidentified() -> list[int]:
+    """Return the enabled OLTs that never said who they are, also where the operator named the vendor."""
+    return list(Olt.objects.filter(enabled=True, sys_object_id="").values_list("id", flat=True))
 
 
 async def _probe_olt(olt_id: int) -> ProbeReport:

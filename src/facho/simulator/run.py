@@ -11,17 +11,17 @@ from facho.simulator.config import ConfigError, SimulatorConfig
 from facho.simulator.server import Simulation
 
 
-def run_simulator(config: SimulatorConfig) -> int:
-    """Simulate until SIGINT or SIGTERM; return the exit status of the command."""
+def run_simulator(config: SimulatorConfig, *, tells_counters: bool = True) -> int:
+    """Simulate until SIGINT or SIGTERM, then tell what was counted; return the exit status of the command."""
     try:
-        asyncio.run(serve(config, announce=_print_line))
+        asyncio.run(serve(config, announce=_print_line, tells_counters=tells_counters))
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"{error.strerror if isinstance(error, OSError) else error}\n")
         return 1
     return 0
 
 
-async def serve(config: SimulatorConfig, *, announce: Callable[[str], None]) -> None:
+async def serve(config: SimulatorConfig, *, announce: Callable[[str], None], tells_counters: bool = True) -> None:
     """Announce each OLT as `name host port vendor community` and serve until SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
@@ -34,7 +34,8 @@ async def serve(config: SimulatorConfig, *, announce: Callable[[str], None]) -> 
         for olt in simulation.olts:
             announce(olt.line)
         await stopped.wait()
-        _print_counters(simulation)
+        if tells_counters:
+            _print_counters(simulation)
 
 
 def _print_line(line: str) -> None:

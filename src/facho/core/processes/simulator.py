@@ -4,14 +4,22 @@ import sys
 
 from facho.core.processes.parent import exit_with_parent
 from facho.simulator.config import SimulatorConfig
+from facho.simulator.faults import Faults
 from facho.simulator.run import run_simulator
+
+# Slow enough that a visitor sees pollers at work, as real OLTs show them.
+LATENCY_MS = 20.0
+LIVE_ROW_SECONDS = 0.03
 
 
 def main() -> int:
     """Run as a child of `facho demo`; the arguments are the numbers of OLTs and of ONUs on each."""
     exit_with_parent()
     olts, onus = map(int, sys.argv[1:])
-    return run_simulator(SimulatorConfig(olts=olts, onus=onus))
+    config = SimulatorConfig(
+        olts=olts, onus=onus, latency_ms=LATENCY_MS, faults=Faults(live_row_seconds=LIVE_ROW_SECONDS)
+    )
+    return run_simulator(config, tells_counters=False)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,7 @@ def test_more_olts_than_fit_are_paged(viewer: Client) -> None:
 
 
 def test_a_long_queue_shows_its_first_nodes_and_why_they_wait(viewer: Client) -> None:
+    make_leader()
     make_pollers(1)
     olt = make_olt("North")
     make_execution(make_node(olt), poller_id=0)
@@ -142,6 +143,17 @@ def test_a_long_queue_shows_its_first_nodes_and_why_they_wait(viewer: Client) ->
 
     assert "its OLT is busy" in page
     assert "Power" in page
+
+
+def test_lines_that_the_queue_leaves_empty_show_the_runs_to_come(viewer: Client) -> None:
+    now = timezone.now()
+    make_node(make_olt("North"), name="Power", next_run_at=now + timedelta(seconds=630))
+    make_node(make_olt("South", enabled=False), name="Serial numbers", next_run_at=now + timedelta(seconds=60))
+
+    page = text(viewer)
+
+    assert page.index("Power") < page.index("in 10 min")
+    assert "Serial numbers" not in page
 
 
 @pytest.mark.parametrize("path", ["/", "/live/"])
@@ -157,7 +169,7 @@ def test_the_number_of_queries_does_not_grow(
         ran = make_execution(master, ExecutionState.SUCCESS, poller_id=number)
         make_execution(make_node(master=master), poller_id=number, master_execution=ran, chain_position=1)
 
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(19):
         text(viewer, path)
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 from django_htmx.http import HttpResponseClientRefresh
 
+from facho.dashboard.coming_runs import load_coming_runs
 from facho.dashboard.olt_rows import load_olt_counts, load_olt_page, load_olt_rows
 from facho.dashboard.onu_counts import add_up, load_onu_counts, segments
 from facho.dashboard.onu_filter import OnuFilter
@@ -79,13 +80,15 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
     onu_counts = load_onu_counts()
     total = add_up(onu_counts.values())
     page = load_olt_page(request.GET.get("page", ""))
+    polling = load_overview(now, queue_count=QUEUE_LINES)
     return {
         "here": "overview",
         "now": now,
         "olts": load_olt_counts(),
         "onus": total,
         "onu_segments": list(segments(total)),
-        "polling": load_overview(now, queue_count=QUEUE_LINES),
+        "polling": polling,
+        "coming": load_coming_runs(now, count=QUEUE_LINES - len(polling.queue.next_nodes)),
         "page": page,
         "olt_rows": load_olt_rows(page, onu_counts),
         "changes": load_latest_changes(CHANGE_LINES),

@@ -1,0 +1,96 @@
+"""A real Chromium, and pages that remember everything it complained about."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Request, sync_playwright
+
+ARTIFACTS = Path(__file__).resolve().parents[2] / "artifacts"
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+DESKTOP, PHONE = 1280, 390
+
+
+@dataclass
+class Visit:
+    """A page and what was seen of it: complaints on the console, and addresses that it asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        """Listen from the first request on."""
+        self.page.on("console", lambda message: self._note(message.type, message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
+        self.page.on("request", self._note_request)
+
+    def log_in(self, url: str, user: str, password: str) -> None:
+        """Log in through the form and land on the overview."""
+        self.page.goto(f"{url}/login/")
+        self.page.fill("[name=username]", user)
+        self.page.fill("[name=password]", password)
+        self.page.click("main button[type=submit]")
+        self.page.wait_for_selector("#live")
+
+    def keep(self, name: str) -> None:
+        """Keep a picture of the whole page."""
+        ARTIFACTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=True)
+
+    def width(self) -> int:
+        """Measure what the page needs in width."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth"))
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(text)
+
+    def _note_request(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+
+Visitor = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One Chromium for the tests of a file."""
+    # Playwright keeps an event loop in this thread, which Django takes for a reason to refuse the database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    """Open windows of a language, a width and a colour scheme; all are closed at the end of the test."""
+    contexts = []
+
+    def open_window(*, language: str = "en", width: int = DESKTOP, dark: bool = False) -> Visit:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, locale=language, color_scheme="dark" if dark else "light"
+        )
+        contexts.append(context)
+        visit = Visit(context.new_page())
+        visit.watch()
+        return visit
+
+    yield open_window
+    for context in contexts:
+        context.close()

@@ -69,6 +69,8 @@ def make_execution(
     ended = {"finished_at": claimed_at + timedelta(seconds=1)} if status in TERMINAL else {}
     values = {
         "olt": node.workflow.olt,
+        "address": node.workflow.olt.address,
+        "port": node.workflow.olt.port,
         "node": node,
         "task_type": node.job.task_type,
         "status": status,

@@ -29,6 +29,8 @@ def execution(olt: Olt, *, days: float, status: ExecutionState = ExecutionState.
     ended = status not in (ExecutionState.PENDING, ExecutionState.RUNNING, ExecutionState.WAITING)
     return Execution.objects.create(
         olt=olt,
+        address=olt.address,
+        port=olt.port,
         task_type="discovery",
         status=status,
         token=1,

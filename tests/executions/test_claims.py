@@ -31,8 +31,41 @@ def test_the_database_refuses_a_second_active_execution_of_an_olt() -> None:
 
     with pytest.raises(IntegrityError), transaction.atomic():
         Execution.objects.create(
-            olt_id=run.olt_id, task_type="x", status=ExecutionState.PENDING, token=99, created_at=NOW
+            olt_id=run.olt_id,
+            address="127.0.0.9",
+            port=161,
+            task_type="x",
+            status=ExecutionState.PENDING,
+            token=99,
+            created_at=NOW,
         )
+
+
+def test_a_device_that_passed_to_another_olt_is_not_asked_before_the_first_is_done() -> None:
+    """D7: the promise is per device, whatever an operator edits meanwhile."""
+    first = make_olt(port=1_161)
+    run = running(first.id)
+    type(first).objects.filter(id=first.id).update(port=1_162)
+    second = make_olt(port=1_161)
+
+    assert claim_olt(second.id) == []
+    store.interrupt([run.execution_id], reason="test", now=NOW)
+    assert len(claim_olt(second.id)) == 1
+
+
+def test_a_run_is_asked_for_at_the_address_of_its_claim() -> None:
+    olt = make_olt(port=1_161)
+    [claimed] = claim_olt(olt.id)
+    type(olt).objects.filter(id=olt.id).update(port=1_162)
+
+    run = store.take(claimed.execution_id, claimed.token, owner="engine/test", now=NOW)
+
+    assert run is not None
+    assert (run.request.address, run.request.port) == ("127.0.0.1", 1_161)
+
+
+def test_an_olt_that_was_deleted_is_not_claimed() -> None:
+    assert claim_olt(999_999) == []
 
 
 def test_of_two_claims_on_one_olt_one_wins() -> None:

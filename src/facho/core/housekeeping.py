@@ -11,6 +11,8 @@ from facho.execution_coordinator.retention import delete_expired
 logger = logging.getLogger(__name__)
 
 RECOGNITION_SECONDS = 30.0
+# Nobody waits for it, but an OLT that is polled all the time has to be asked between two runs.
+CLAIM_SECONDS = 10.0
 CLEANUP_SECONDS = 600.0
 CLEANUP_BATCH = 1_000
 
@@ -26,7 +28,7 @@ async def recognise_new_olts(parts: Parts) -> None:
     """Probe the OLTs that nobody has identified yet; one that is busy or silent has its next turn later."""
     for olt_id in await parts.database.run(load_unidentified):
         try:
-            await recognise_olt(parts, olt_id, wait_seconds=0)
+            await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
         except OltBusy:
             continue
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, pretty_json, without_secrets
@@ -38,9 +39,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
         "status",
         "origin",
         "poller_id",
-        "master_execution_id",
-        "chain_position",
-        "attempt",
+        "chain",
         "created_at",
         "duration_ms",
         "failure_kind",
@@ -58,6 +57,11 @@ class ExecutionAdmin(ReadOnlyAdmin):
         return rows.select_related("node__job", *others).defer(
             *(name for path in others for name in without_secrets(path))
         )
+
+    @admin.display(description=_("chain"), ordering="master_execution_id")
+    def chain(self, execution: Execution) -> str:
+        """Name the master of a chain member, and its position after it."""
+        return f"#{execution.master_execution_id} + {execution.chain_position}" if execution.master_execution_id else ""
 
     @admin.display(description=Execution._meta.get_field("result").verbose_name)
     def summary(self, execution: Execution) -> str:

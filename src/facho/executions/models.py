@@ -63,6 +63,9 @@ class Execution(models.Model):
     )
     chain_position = models.PositiveSmallIntegerField(_("position in the chain"), default=0)
 
+    # Where packets may go: an OLT that is moved while it runs is asked at its old address to the end.
+    address = models.GenericIPAddressField(_("address"))
+    port = models.PositiveIntegerField(_("UDP port"))
     token = models.BigIntegerField(_("fencing token"))
     owner = models.CharField(_("owner"), max_length=100, blank=True)
     lease_counter = models.PositiveBigIntegerField(default=0)
@@ -95,6 +98,10 @@ class Execution(models.Model):
         constraints = [
             # The promise of the product: the database refuses a second operation on a device.
             models.UniqueConstraint(fields=["olt"], condition=_IS_ACTIVE, name="one_active_execution_per_olt"),
+            # The same by device, because an address may pass from one OLT to another while a run is under way.
+            models.UniqueConstraint(
+                fields=["address", "port"], condition=_IS_ACTIVE, name="one_active_execution_per_device"
+            ),
             models.UniqueConstraint(fields=["poller_id"], condition=_IS_ACTIVE, name="one_active_execution_per_poller"),
             models.UniqueConstraint(
                 fields=["node", "slot_at"], condition=Q(slot_at__isnull=False), name="one_execution_per_slot"

@@ -9,6 +9,7 @@ from django.db import connection, models, transaction
 from django.db.models import F
 
 from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, Origin
+from facho.hosts.store import load_devices
 from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
@@ -66,10 +67,14 @@ class Renewal(StrEnum):
 
 def claim(requests: Sequence[ClaimRequest], *, now: datetime) -> list[Claimed]:
     """Insert one PENDING execution per wish and return those that won; the constraints decide."""
-    tokens = next_tokens(request.olt_id for request in requests)
+    devices = load_devices(request.olt_id for request in requests)
+    requests = [request for request in requests if request.olt_id in devices]
+    tokens = next_tokens(devices)
     rows = [
         Execution(
             olt_id=request.olt_id,
+            address=devices[request.olt_id].address,
+            port=devices[request.olt_id].port,
             node_id=request.node_id,
             task_type=request.task_type,
             origin=request.origin,
@@ -151,6 +156,8 @@ def open_next(run: Run, *, owner: str, master_succeeded: bool, now: datetime) ->
         return None
     execution = Execution.objects.create(
         olt_id=run.olt_id,
+        address=run.request.address,
+        port=run.request.port,
         node=node,
         task_type=node.job.task_type,
         origin=run.origin,
@@ -240,11 +247,12 @@ def _run(execution: Execution) -> Run:
 
 
 def _collect_request(execution: Execution) -> CollectRequest:
-    node = execution.node
+    node, device = execution.node, (execution.address, execution.port)
     if node is None:
-        return CollectRequest(execution.olt_id, execution.olt.vendor, QueryType.GET, columns=())
+        return CollectRequest(execution.olt_id, *device, execution.olt.vendor, QueryType.GET, columns=())
     return CollectRequest(
-        olt_id=execution.olt_id,
+        execution.olt_id,
+        *device,
         vendor=execution.olt.vendor,
         query_type=QueryType(node.job.query_type),
         columns=tuple(node.job.oids.order_by("position", "id").values_list("column_key", flat=True)),

@@ -1,12 +1,14 @@
 """Reads what is needed to speak to an OLT, and records how it answered."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import F
 
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
-from facho.polling.domain.collection import Failure
+from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.failure import FailureKind
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import Community, Target
@@ -16,6 +18,13 @@ _WIRE_VERSIONS = {SnmpVersion.V1: WireVersion.V1, SnmpVersion.V2C: WireVersion.V
 
 # These say that the device, or the way to it, is silent; other failures are answers of a kind.
 _SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
+
+
+class Device(NamedTuple):
+    """Where packets to an OLT go."""
+
+    address: str
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +39,20 @@ class Identity:
     model: str
 
 
-def load_target(olt_id: int, *, definition_in_flight: int) -> tuple[Target, Limits]:
+def load_devices(olt_ids: Iterable[int]) -> dict[int, Device]:
+    """Return where each OLT is reached, in one query; one that was deleted is not in it."""
+    rows = Olt.objects.filter(id__in=set(olt_ids)).values_list("id", "address", "port")
+    return {olt_id: Device(address, port) for olt_id, address, port in rows}
+
+
+def load_target(request: CollectRequest, *, definition_in_flight: int) -> tuple[Target, Limits]:
     """Return whom to ask and how much at a time; the operator's limits win over the definition's."""
-    olt = Olt.objects.get(id=olt_id)
+    olt = Olt.objects.get(id=request.olt_id)
     target = Target(
-        address=olt.address,
+        address=request.address,
         credential=Community(olt.community.reveal().encode()),
         version=_WIRE_VERSIONS[SnmpVersion(olt.snmp_version)],
-        port=olt.port,
+        port=request.port,
     )
     return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
 

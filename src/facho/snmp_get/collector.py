@@ -55,7 +55,7 @@ class OltCollector:
 
     async def _read(self, request: CollectRequest, definition: Definition, permit: SendPermit) -> Collected:
         target, limits = await self.database.run(
-            load_target, request.olt_id, definition_in_flight=definition.polling.in_flight
+            load_target, request, definition_in_flight=definition.polling.in_flight
         )
         deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
         session = self.network.open(target, permit, limits)

@@ -44,7 +44,7 @@ class IdentityCollector:
     async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
         """Read the system group with one GET."""
         try:
-            self.report = await self._probe(request.olt_id, permit)
+            self.report = await self._probe(request, permit)
         except SnmpError as error:
             self.report = ProbeReport(failure=Failure(error.kind, str(error)))
         except UndecryptableSecret as error:
@@ -57,8 +57,8 @@ class IdentityCollector:
 
         return Collected({}, self.report.failure, was_heard=self.report.answered, save=save)
 
-    async def _probe(self, olt_id: int, permit: SendPermit) -> ProbeReport:
-        target, limits = await self.database.run(load_target, olt_id, definition_in_flight=1)
+    async def _probe(self, request: CollectRequest, permit: SendPermit) -> ProbeReport:
+        target, limits = await self.database.run(load_target, request, definition_in_flight=1)
         session = self.network.open(target, permit, limits)
         loop = asyncio.get_running_loop()
         began_at = loop.time()

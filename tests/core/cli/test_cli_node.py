@@ -31,7 +31,15 @@ def test_nodes_are_listed_with_their_last_result(facho: Command) -> None:
     node = make_node(next_run_at=NOW)
     for state in ("SUCCESS", "FAILED"):
         Execution.objects.create(
-            olt=node.workflow.olt, node=node, task_type="t", status=state, token=1, created_at=NOW, finished_at=NOW
+            olt=node.workflow.olt,
+            address="192.0.2.1",
+            port=161,
+            node=node,
+            task_type="t",
+            status=state,
+            token=1,
+            created_at=NOW,
+            finished_at=NOW,
         )
 
     (row,) = json.loads(facho("node", "list", "--json").out)

@@ -18,9 +18,11 @@ class SendPermit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CollectRequest:
-    """One node's question to its OLT."""
+    """One node's question to its OLT, at the address that the claim holds."""
 
     olt_id: int
+    address: str
+    port: int
     vendor: str
     query_type: QueryType
     columns: tuple[str, ...]

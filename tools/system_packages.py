@@ -51,7 +51,7 @@ def main() -> int:
     try:
         install(missing)
     except subprocess.CalledProcessError as error:
-        print(f"{error.cmd[0]} failed; its message stands above", file=sys.stderr)
+        print(f"{error.stdout}\n{' '.join(error.cmd)} failed; its output stands above", file=sys.stderr)
         return 1
     left = [need.program for need in NEEDS if not need.is_met]
     if left:
@@ -72,10 +72,9 @@ def how_to_install(packages: list[str]) -> str:
 
 def install(packages: list[str]) -> None:
     """Run apt-get without questions, and without starting a service."""
-    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with services_left_alone(POLICY):
-        subprocess.run([*APT_GET, "update"], env=environ, check=True)
-        subprocess.run([*APT_GET, "install", "--yes", "--no-install-recommends", *packages], env=environ, check=True)
+        _run([*APT_GET, "update"])
+        _run([*APT_GET, "install", "--yes", "--no-install-recommends", *packages])
 
 
 @contextmanager
@@ -92,6 +91,12 @@ def services_left_alone(policy: Path) -> Iterator[None]:
         yield
     finally:
         policy.unlink()
+
+
+def _run(command: list[str]) -> None:
+    """Keep the long output for the case that it is needed."""
+    environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 if __name__ == "__main__":

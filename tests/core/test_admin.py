@@ -256,7 +256,6 @@ def test_nobody_writes_what_the_engine_writes(administrator: Client) -> None:
 
 
 def test_plans_have_the_specifications_name(administrator: Client) -> None:
-    """S1-11"""
     page = administrator.get("/admin/", headers={"accept-language": "es"}).content.decode()
 
     assert "Planes de Ejecución" in page

@@ -116,7 +116,7 @@ def test_a_chain_is_one_unit_on_one_poller() -> None:
 
 
 def test_a_silent_olt_fails_its_run_and_not_the_others() -> None:
-    """S3-14, D14: its chain is not even tried."""
+    """S3-14: its chain is not even tried."""
 
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))

@@ -1,4 +1,4 @@
-"""The claim: one active execution per OLT, decided by the database (decisions D7, D21)."""
+"""The claim: one active execution per OLT, decided by the database."""
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -26,7 +26,7 @@ def running(olt_id: int) -> Run:
 
 
 def test_the_database_refuses_a_second_active_execution_of_an_olt() -> None:
-    """S0-02, S1-01, S3-04, D7: whatever the code does, the constraint holds."""
+    """S0-02, S1-01, S3-04: whatever the code does, the constraint holds."""
     run = running(make_olt().id)
 
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -42,7 +42,7 @@ def test_the_database_refuses_a_second_active_execution_of_an_olt() -> None:
 
 
 def test_a_device_that_passed_to_another_olt_is_not_asked_before_the_first_is_done() -> None:
-    """D7: the promise is per device, whatever an operator edits meanwhile."""
+    """The promise is per device, whatever an operator edits meanwhile."""
     first = make_olt(port=1_161)
     run = running(first.id)
     type(first).objects.filter(id=first.id).update(port=1_162)
@@ -128,7 +128,7 @@ def test_each_try_leaves_an_attempt_counted_from_one() -> None:
 
 
 def test_a_late_result_is_refused() -> None:
-    """D7, D15: who lost the claim stores nothing."""
+    """Who lost the claim stores nothing."""
     run = running(make_olt().id)
     store.interrupt([run.execution_id], reason="its owner stopped renewing", now=NOW)
 
@@ -146,7 +146,7 @@ def test_a_renewal_raises_the_counter_until_the_claim_is_lost() -> None:
 
 
 def test_disabling_an_olt_cancels_its_run_at_the_next_renewal() -> None:
-    """D15: a running execution is cancelled cooperatively."""
+    """A running execution is cancelled cooperatively."""
     olt = make_olt()
     run = running(olt.id)
     type(olt).objects.filter(id=olt.id).update(enabled=False)
@@ -201,7 +201,7 @@ def test_a_chain_runs_in_order_of_priority_then_id_and_skips_disabled_members() 
 
 
 def test_a_failed_master_is_followed_unless_the_member_wants_success() -> None:
-    """D14, S2-07."""
+    """S2-07."""
     master = make_node()
     chain_to(master, priority=10, on_success=True)
     always = chain_to(master, priority=20)

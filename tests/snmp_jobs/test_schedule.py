@@ -1,4 +1,4 @@
-"""Nodes on their grid: what is due, what a claim and an end do to it (decisions D2, D10, D12)."""
+"""Nodes on their grid: what is due, what a claim and an end do to it (decisions D2, D10)."""
 
 from datetime import timedelta
 
@@ -122,7 +122,7 @@ def test_fixed_delay_counts_from_the_end() -> None:
 
 
 def test_a_run_by_hand_keeps_the_grid_and_serves_no_slot() -> None:
-    """S0-35, D13."""
+    """S0-35."""
     node = make_node(next_run_at=NOW + timedelta(seconds=100))
     store.request_run(node.id, now=NOW)
     assert due_ids() == [node.id]
@@ -168,7 +168,7 @@ def test_the_specifications_name_means_the_same_row() -> None:
 
 
 def test_ready_made_jobs_make_masters_with_a_time_and_chains_without() -> None:
-    """S0-17, S4-08, D12: first runs are spread and at most an interval away."""
+    """S0-17, S4-08: first runs are spread and at most an interval away."""
     olt = make_olt()
 
     added = apply_ready_made_jobs(olt, now=NOW)
@@ -182,7 +182,7 @@ def test_ready_made_jobs_make_masters_with_a_time_and_chains_without() -> None:
 
 
 def test_live_tables_are_read_by_masters_only() -> None:
-    """D22: a job on a live table is never a chain member."""
+    """A job on a live table is never a chain member."""
     for definition in load_definitions().values():
         for job in definition.jobs:
             assert job.chain_of is None or definition.cost_of(job.columns) != "live", (definition.key, job.slug)

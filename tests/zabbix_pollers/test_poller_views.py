@@ -109,7 +109,7 @@ def test_a_poller_is_busy_by_its_active_execution_whatever_its_row_says(viewer: 
 
 
 def test_a_poller_is_busy_while_its_chain_runs_and_names_all_its_executions(viewer: APIClient) -> None:
-    """S2-15 S2-17"""
+    """S2-15"""
     make_pollers(1)
     master = make_node(make_olt("North"), name="Discovery")
     first, second = make_node(master=master, name="State"), make_node(master=master, name="Power")

@@ -89,7 +89,7 @@ async def one_tick(world: World) -> None:
 
 
 def test_a_due_node_starts_within_the_tick_and_takes_a_poller() -> None:
-    """S0-06, S0-12, S2-02, S2-03, S2-04."""
+    """S0-12, S2-02, S2-03, S2-04."""
     node = make_node()
 
     world = play(one_tick)
@@ -150,7 +150,7 @@ def test_a_tick_after_a_tick_starts_nothing_twice() -> None:
 
 
 def test_a_wall_clock_set_back_repeats_no_slot_and_stalls_no_node() -> None:
-    """D7, D2: the slot had its run; the node goes on to the next one."""
+    """D2: the slot had its run; the node goes on to the next one."""
     make_node(interval_seconds=300)
 
     async def scene(world: World) -> None:
@@ -177,7 +177,6 @@ def test_a_run_asked_for_goes_before_what_is_due() -> None:
 
 
 def test_only_one_of_two_schedulers_leads() -> None:
-    """D5, S0-01."""
     make_node()
 
     async def scene(world: World) -> None:
@@ -191,7 +190,7 @@ def test_only_one_of_two_schedulers_leads() -> None:
 
 
 def test_a_scheduler_takes_over_when_the_leaders_counter_stands_still() -> None:
-    """D7: measured on its own monotonic clock."""
+    """Measured on its own monotonic clock."""
 
     async def scene(world: World) -> None:
         second = world.another("engine/two")
@@ -209,7 +208,7 @@ def test_a_scheduler_takes_over_when_the_leaders_counter_stands_still() -> None:
 
 
 def test_a_jump_of_the_wall_clock_moves_no_leader() -> None:
-    """D7: stored times are for display."""
+    """Stored times are for display."""
 
     async def scene(world: World) -> None:
         second = world.another("engine/two")
@@ -224,7 +223,7 @@ def test_a_jump_of_the_wall_clock_moves_no_leader() -> None:
 
 
 def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -> None:
-    """D7, S2-06: after the lease and one packet time-out, not before."""
+    """S2-06: after the lease and one packet time-out, not before."""
     make_node(interval_seconds=3_600)
 
     async def scene(world: World) -> None:
@@ -241,7 +240,7 @@ def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -
 
 
 def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.LogCaptureFixture) -> None:
-    """S0-42, S1-31."""
+    """S0-42."""
     make_node()
 
     async def scene(world: World) -> None:

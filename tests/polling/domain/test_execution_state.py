@@ -1,4 +1,4 @@
-"""States of an execution (decisions D9, D21)."""
+"""States of an execution (decision D9)."""
 
 import pytest
 
@@ -12,7 +12,6 @@ def test_a_final_state_has_no_followers() -> None:
 
 
 def test_only_pending_and_running_hold_an_olt() -> None:
-    """D21."""
     assert {ExecutionState.PENDING, ExecutionState.RUNNING} == ACTIVE
     assert ACTIVE.isdisjoint(TERMINAL)
 

@@ -1,4 +1,4 @@
-"""Leases as counters on monotonic clocks (decision D7)."""
+"""Leases as counters on monotonic clocks."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The grid of due times (decisions D2, D12, D13)."""
+"""The grid of due times (decision D2)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +22,7 @@ def test_a_five_minute_node_has_twelve_slots_an_hour() -> None:
 
 
 def test_seven_minutes_give_eight_or_nine_and_two_hours_none_or_one() -> None:
-    """D13: slots of an hour are counted, not divided."""
+    """Slots of an hour are counted, not divided."""
     hours = [NOON + timedelta(hours=n) for n in range(48)]
 
     def counts(interval: int) -> set[int]:
@@ -48,7 +48,7 @@ def test_the_next_slot_is_on_the_grid_and_the_first_after_the_moment(
 def test_the_first_run_of_an_enabled_node_is_at_most_one_interval_away(
     now: datetime, interval: int, node_id: int
 ) -> None:
-    """S4-08, D12."""
+    """S4-08."""
     offset = first_offset(node_id, interval_seconds=interval, now=now)
 
     assert 0 <= offset < interval
@@ -56,7 +56,7 @@ def test_the_first_run_of_an_enabled_node_is_at_most_one_interval_away(
 
 
 def test_nodes_enabled_together_do_not_start_together() -> None:
-    """D12: never a burst."""
+    """Never a burst."""
     offsets = [first_offset(node_id, interval_seconds=300, now=NOON) for node_id in range(1, 301)]
 
     assert max(offsets.count(offset) for offset in offsets) <= 6

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from django.conf import settings as django_settings
+from django.utils import translation
 from hypothesis import settings as hypothesis_settings
 
 from facho.core import data_folder
@@ -78,6 +79,13 @@ def django_db_modify_db_settings() -> Iterator[None]:
 def django_db_keepdb() -> bool:
     """Leave the database to the end of the world, which takes its folder along."""
     return True
+
+
+@pytest.fixture(autouse=True)
+def own_language() -> Iterator[None]:
+    """Forget the language of the test's last request, which would stay for the tests after it."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture

@@ -31,6 +31,14 @@ def test_the_token_is_in_the_document(document: dict[str, Any]) -> None:
     assert document["components"]["securitySchemes"]["bearerToken"] == {"type": "http", "scheme": "bearer"}
 
 
+def test_every_operation_says_how_it_fails(document: dict[str, Any]) -> None:
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+
+    kinds = {next(iter(operation["responses"]["default"]["content"])) for operation in operations}
+    assert kinds == {"application/problem+json"}
+    assert document["components"]["schemas"]["Problem"]["required"] == ["type", "title", "status", "detail", "errors"]
+
+
 def test_the_document_is_made_without_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("spectacular", "--validate", "--fail-on-warn")
 

@@ -15,7 +15,7 @@ class ComingRun:
     olt: str
     name: str
     chain_nodes_count: int
-    next_run_at: datetime
+    next_run_at: datetime | None
 
 
 def load_coming_runs(now: datetime, *, count: int) -> list[ComingRun]:

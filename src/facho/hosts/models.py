@@ -88,14 +88,14 @@ class Olt(models.Model):
     packets_per_second = models.PositiveIntegerField(_("packets per second"), null=True, blank=True)
 
     reachability = models.CharField(
-        max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
+        _("reachability"), max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
     )
-    consecutive_failures = models.PositiveIntegerField(default=0, editable=False)
-    last_answer_at = models.DateTimeField(null=True, editable=False)
-    last_error = models.CharField(max_length=300, blank=True, editable=False)
-    sys_name = models.CharField(max_length=255, blank=True, editable=False)
-    sys_descr = models.CharField(max_length=255, blank=True, editable=False)
-    sys_object_id = models.CharField(max_length=255, blank=True, editable=False)
+    consecutive_failures = models.PositiveIntegerField(_("failures in a row"), default=0, editable=False)
+    last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
+    last_error = models.CharField(_("last error"), max_length=300, blank=True, editable=False)
+    sys_name = models.CharField(_("system name"), max_length=255, blank=True, editable=False)
+    sys_descr = models.CharField(_("system description"), max_length=255, blank=True, editable=False)
+    sys_object_id = models.CharField(_("system OID"), max_length=255, blank=True, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 

@@ -1,8 +1,11 @@
 """The database of the run is the kind that the product uses, and real commits meet from several threads."""
 
+import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.conf import settings
 from django.db import connection, connections
 
 from facho.hosts.models import Brand
@@ -24,3 +27,8 @@ def test_threads_write_without_losing_a_row() -> None:
         list(pool.map(write, range(20)))
 
     assert Brand.objects.count() == 20
+
+
+def test_the_run_has_a_folder_of_its_own() -> None:
+    assert settings.DATA_FOLDER.path.is_relative_to(tempfile.gettempdir())
+    assert [name for name in os.environ if name.startswith("FACHO_")] == ["FACHO_DATA_DIR", "FACHO_LANGUAGE"]

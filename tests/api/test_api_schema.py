@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
+from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
+
+from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers
+from facho.polling.domain.execution_state import ExecutionState
 
 PATHS = ["olts", "nodes", "executions", "pon-ports", "onus", "pollers", "pollers/queue", "pollers/stats"]
 
@@ -17,6 +22,7 @@ def document(viewer: APIClient) -> dict[str, Any]:
 
 
 def test_every_resource_is_in_the_document(document: dict[str, Any]) -> None:
+    """S0-43"""
     assert {f"/api/v1/{path}/" for path in PATHS} <= set(document["paths"])
     assert "post" in document["paths"]["/api/v1/pollers/nodes/{node_id}/run/"]
 
@@ -29,6 +35,24 @@ def test_filters_are_in_the_document(document: dict[str, Any]) -> None:
 
 def test_the_token_is_in_the_document(document: dict[str, Any]) -> None:
     assert document["components"]["securitySchemes"]["bearerToken"] == {"type": "http", "scheme": "bearer"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_answer_is_as_the_document_says(viewer: APIClient, document: dict[str, Any], path: str) -> None:
+    """S0-43"""
+    make_pollers(2)
+    olt = make_olt("North")
+    make_onu(olt, run_state="online")
+    make_onu(make_olt("South")).reading.delete()
+    master = make_node(olt, run_requested_at=timezone.now())
+    ran = make_execution(master, ExecutionState.SUCCESS, poller_id=0)
+    make_execution(make_node(master=master), poller_id=0, master_execution=ran, chain_position=1)
+
+    answer = viewer.get(f"/api/v1/{path}/")
+
+    success = document["paths"][f"/api/v1/{path}/"]["get"]["responses"]["200"]["content"]["application/json"]
+    schema = {**success["schema"], "components": document["components"]}
+    Draft202012Validator(schema).validate(answer.json())
 
 
 def test_every_operation_says_how_it_fails(document: dict[str, Any]) -> None:

@@ -173,6 +173,18 @@ def test_the_number_of_queries_does_not_grow(
         text(viewer, path)
 
 
+@pytest.mark.parametrize("path", ["/", "/live/", "/onus/"])
+def test_a_page_holds_no_secret_and_needs_none(path: str, viewer: Client, settings: Any) -> None:
+    """S3-24"""
+    make_pollers(1)
+    olt = make_olt("North", community="canary-7f3a")
+    make_onu(olt, state_since=timezone.now())
+    make_execution(make_node(olt), poller_id=0)
+    settings.FACHO_ENCRYPTION_KEYS = ("Jx3QbnrjJgKn4JhcmxgVqrJKAGQIb8XYEq9XpQqz0hE=",)
+
+    assert "canary" not in text(viewer, path)
+
+
 def test_the_page_needs_no_script_of_its_own_inside(viewer: Client) -> None:
     page = text(viewer)
 

@@ -12,8 +12,8 @@ from facho.snmp_jobs.models import WorkflowNode
 class OltSerializer(serializers.ModelSerializer[Olt]):
     """An OLT, its health and how many ONUs it has."""
 
-    model = serializers.CharField(source="model.name", default=None)
-    brand = serializers.CharField(source="model.brand.name", default=None)
+    model = serializers.CharField(source="model.name", default=None, allow_null=True)
+    brand = serializers.CharField(source="model.brand.name", default=None, allow_null=True)
     onus_total = serializers.IntegerField()
     onus_online = serializers.IntegerField()
 
@@ -79,15 +79,21 @@ class NodeSerializer(serializers.ModelSerializer[WorkflowNode]):
         ]
 
 
+@extend_schema_field({"type": ["object", "null"]})
+class SummaryField(serializers.JSONField):
+    """The counts and sizes of a run; null before its end."""
+
+
 class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     """One run: by which poller, under which master, with which chain."""
 
     olt_id = serializers.IntegerField()
     olt = serializers.CharField(source="olt.name")
     node_id = serializers.IntegerField(allow_null=True)
-    node_name = serializers.CharField(source="node.job.name", default=None)
+    node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
     master_execution_id = serializers.IntegerField(allow_null=True)
     chain = serializers.SerializerMethodField()
+    result = SummaryField()
 
     class Meta:
         model = Execution
@@ -174,11 +180,11 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     slot = serializers.IntegerField(source="pon_port.slot")
     port = serializers.IntegerField(source="pon_port.port")
     run_state = serializers.SerializerMethodField()
-    last_down_cause = serializers.CharField(source="reading.last_down_cause", default=None)
-    distance_m = serializers.IntegerField(source="reading.distance_m", default=None)
-    rx_power_dbm = serializers.FloatField(source="reading.rx_power_dbm", default=None)
-    state_since = serializers.DateTimeField(source="reading.state_since", default=None)
-    power_at = serializers.DateTimeField(source="reading.power_at", default=None)
+    last_down_cause = serializers.CharField(source="reading.last_down_cause", default=None, allow_null=True)
+    distance_m = serializers.IntegerField(source="reading.distance_m", default=None, allow_null=True)
+    rx_power_dbm = serializers.FloatField(source="reading.rx_power_dbm", default=None, allow_null=True)
+    state_since = serializers.DateTimeField(source="reading.state_since", default=None, allow_null=True)
+    power_at = serializers.DateTimeField(source="reading.power_at", default=None, allow_null=True)
 
     class Meta:
         model = Onu

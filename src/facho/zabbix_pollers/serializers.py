@@ -26,16 +26,20 @@ class PollerSerializer(serializers.Serializer[PollerView]):
     busy_percentage = serializers.FloatField()
     tasks_completed = serializers.IntegerField()
     tasks_delayed = serializers.IntegerField()
-    current_node_id = serializers.IntegerField(source="composite.current_node_id", default=None)
-    current_node_name = serializers.CharField(source="composite.current_node_name", default=None)
-    current_execution_id = serializers.IntegerField(source="composite.current_execution_id", default=None)
-    olt_id = serializers.IntegerField(source="composite.olt_id", default=None)
-    olt = serializers.CharField(source="composite.olt", default=None)
-    master_execution_id = serializers.IntegerField(source="composite.master_execution_id", default=None)
+    current_node_id = serializers.IntegerField(source="composite.current_node_id", default=None, allow_null=True)
+    current_node_name = serializers.CharField(source="composite.current_node_name", default=None, allow_null=True)
+    current_execution_id = serializers.IntegerField(
+        source="composite.current_execution_id", default=None, allow_null=True
+    )
+    olt_id = serializers.IntegerField(source="composite.olt_id", default=None, allow_null=True)
+    olt = serializers.CharField(source="composite.olt", default=None, allow_null=True)
+    master_execution_id = serializers.IntegerField(
+        source="composite.master_execution_id", default=None, allow_null=True
+    )
     execution_ids = serializers.ListField(
         child=serializers.IntegerField(), source="composite.execution_ids", default=list
     )
-    chain_position = serializers.IntegerField(source="composite.position", default=None)
+    chain_position = serializers.IntegerField(source="composite.position", default=None, allow_null=True)
     steps = StepSerializer(many=True, source="composite.steps", default=list)
     elapsed_seconds = serializers.FloatField(allow_null=True)
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def claim_olt(olt_id: int, **wishes: int) -> list[Claimed]:
-    return store.claim([ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, **wishes)], now=NOW)
+    return store.claim([ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, **wishes)], owner="engine/test", now=NOW)
 
 
 def running(olt_id: int) -> Run:
@@ -79,7 +79,7 @@ def test_one_batch_claims_many_olts_and_skips_those_that_are_held() -> None:
     olts = [make_olt() for _ in range(3)]
     claim_olt(olts[1].id)
 
-    won = store.claim([ClaimRequest(olt.id, "get_x", Origin.SCHEDULE) for olt in olts], now=NOW)
+    won = store.claim([ClaimRequest(olt.id, "get_x", Origin.SCHEDULE) for olt in olts], owner="engine/test", now=NOW)
 
     assert [claimed.request.olt_id for claimed in won] == [olts[0].id, olts[2].id]
 
@@ -88,10 +88,10 @@ def test_a_slot_gets_one_execution_for_ever() -> None:
     """D2: at most one start per slot, also after the first one has ended."""
     node = make_node()
     request = ClaimRequest(node.workflow.olt_id, "get_x", Origin.SCHEDULE, node_id=node.id, slot_at=NOW)
-    [claimed] = store.claim([request], now=NOW)
+    [claimed] = store.claim([request], owner="engine/test", now=NOW)
     store.interrupt([claimed.execution_id], reason="test", now=NOW)
 
-    assert store.claim([request], now=NOW) == []
+    assert store.claim([request], owner="engine/test", now=NOW) == []
 
 
 def test_a_poller_holds_one_execution() -> None:
@@ -165,7 +165,9 @@ def test_a_long_error_is_cut_to_its_column() -> None:
 
 def take_node(node_id: int, olt_id: int) -> Run:
     [claimed] = store.claim(
-        [ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, node_id=node_id, poller_id=0, slot_at=NOW)], now=NOW
+        [ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, node_id=node_id, poller_id=0, slot_at=NOW)],
+        owner="engine/test",
+        now=NOW,
     )
     run = store.take(claimed.execution_id, claimed.token, owner="engine/test", now=NOW)
     assert run is not None

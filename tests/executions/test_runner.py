@@ -50,6 +50,7 @@ class Patient:
 def run_node(node: WorkflowNode, collector: Scripted | Patient, *, lease_seconds: float = 60) -> None:
     [claimed] = store.claim(
         [ClaimRequest(node.workflow.olt_id, "get_x", Origin.SCHEDULE, node_id=node.id, poller_id=0, slot_at=NOW)],
+        owner="engine/test",
         now=NOW,
     )
 

@@ -33,7 +33,7 @@ def test_a_walk_finds_onus_and_their_ports() -> None:
 
     assert present(olt) == {HERE: "HWTC1", ELSEWHERE: "HWTC2"}
     assert counts == {"onus": 2, "new": 2, "absent": 0}
-    assert load_places(olt.id, only_online=False) == [HERE, ELSEWHERE]
+    assert load_places(olt.id) == [HERE, ELSEWHERE]
 
 
 def test_an_onu_that_moved_keeps_its_row() -> None:
@@ -176,11 +176,3 @@ def test_readings_of_unknown_places_are_left_out() -> None:
     olt = make_olt()
 
     assert save_readings(olt.id, [reading(HERE, run_state="online")], now=NOW) == 0
-
-
-def test_only_online_onus_are_asked_for_light() -> None:
-    olt = make_olt()
-    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"})
-    save_readings(olt.id, [reading(HERE, run_state="online"), reading(THERE, run_state="offline")], now=NOW)
-
-    assert load_places(olt.id, only_online=True) == [HERE]

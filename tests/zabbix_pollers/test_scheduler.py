@@ -65,7 +65,7 @@ class World:
 def build(
     database: ThreadGateway, clock: VirtualClock, executor: Waiting, owner: str, pollers: int = 3
 ) -> ZabbixScheduler:
-    manager = PollerManager(start_pollers=pollers, database=database, executor=executor)
+    manager = PollerManager(start_pollers=pollers, database=database, executor=executor, owner=owner)
     return ZabbixScheduler(manager, database, clock, owner, lease_seconds=60, packet_timeout_seconds=5)
 
 

@@ -82,7 +82,9 @@ def build_engine(parts: Parts) -> Engine:
     """Join scheduler, pollers, executor and collector."""
     collector = OltCollector(parts.network, parts.database, settings.FACHO_PACKET_TIMEOUT_SECONDS)
     executor = InProcessExecutor(parts.runner(collector), lambda: scheduler.on_task_completed())
-    manager = PollerManager(start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor)
+    manager = PollerManager(
+        start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor, owner=parts.owner
+    )
     scheduler = ZabbixScheduler(
         pollers=manager,
         database=parts.database,
@@ -106,7 +108,7 @@ async def _claim_when_free(parts: Parts, olt_id: int, wait_seconds: float) -> Cl
     request = ClaimRequest(olt_id=olt_id, task_type="probe", origin=Origin.PROBE)
     give_up_at = parts.clock.monotonic() + wait_seconds
     while True:
-        claimed = await parts.database.run(executions.claim, [request], now=parts.clock.now())
+        claimed = await parts.database.run(executions.claim, [request], owner=parts.owner, now=parts.clock.now())
         if claimed:
             return claimed[0]
         if parts.clock.monotonic() >= give_up_at:

@@ -50,6 +50,7 @@ KEPT = {
     "snmp_jobs.Workflow": "one per OLT",
     "snmp_jobs.WorkflowNode": "one per job and OLT",
     "zabbix_pollers.LeaderLease": "one row, overwritten",
+    "hosts.LearnedSize": "one row per OLT and set of columns",
     "zabbix_pollers.Poller": "as many as the setting says",
 }
 

@@ -65,7 +65,7 @@ class Renewal(StrEnum):
     LOST = "lost"
 
 
-def claim(requests: Sequence[ClaimRequest], *, now: datetime) -> list[Claimed]:
+def claim(requests: Sequence[ClaimRequest], *, owner: str, now: datetime) -> list[Claimed]:
     """Insert one PENDING execution per wish and return those that won; the constraints decide."""
     devices = load_devices(request.olt_id for request in requests)
     requests = [request for request in requests if request.olt_id in devices]
@@ -82,6 +82,7 @@ def claim(requests: Sequence[ClaimRequest], *, now: datetime) -> list[Claimed]:
             slot_at=request.slot_at,
             poller_id=request.poller_id,
             token=tokens[request.olt_id],
+            owner=owner,
             created_at=now,
         )
         for request in requests
@@ -203,9 +204,8 @@ def load_lease_counters() -> dict[int, int]:
 
 
 def load_active_of_owner(prefix: str) -> list[int]:
-    """Return the active executions whose owner begins with `prefix`, those that nobody took included."""
-    mine = models.Q(owner__startswith=prefix) | models.Q(owner="")
-    return list(Execution.objects.filter(mine, status__in=ACTIVE).values_list("id", flat=True))
+    """Return the active executions whose owner begins with `prefix`."""
+    return list(Execution.objects.filter(owner__startswith=prefix, status__in=ACTIVE).values_list("id", flat=True))
 
 
 def _open_attempt(execution: Execution, now: datetime) -> None:

@@ -122,3 +122,24 @@ class Olt(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class LearnedSize(models.Model):
+    """How many rows of some columns an OLT answered in one packet, as the last run found out."""
+
+    olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="learned_sizes", verbose_name=_("OLT"))
+    subject = models.CharField(_("columns"), max_length=255)
+    rows = models.PositiveSmallIntegerField(_("rows"))
+    updated_at = models.DateTimeField(_("updated"))
+
+    class Meta:
+        verbose_name = _("learned size")
+        verbose_name_plural = _("learned sizes")
+        ordering = ["olt", "subject"]
+        constraints = [
+            models.UniqueConstraint(fields=["olt", "subject"], name="one_learned_size_per_olt_and_columns"),
+            models.CheckConstraint(condition=models.Q(rows__gte=1), name="learned_size_is_positive"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt} · {self.subject}: {self.rows}"

@@ -26,11 +26,9 @@ class Reading:
     raw: Mapping[str, str]
 
 
-def load_places(olt_id: int, *, only_online: bool) -> list[Place]:
+def load_places(olt_id: int) -> list[Place]:
     """Return where the OLT's present ONUs are, in walking order."""
     onus = Onu.objects.filter(olt_id=olt_id, is_present=True)
-    if only_online:
-        onus = onus.filter(reading__run_state=RunState.ONLINE)
     fields = ("pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id")
     return [Place(*row) for row in onus.order_by(*fields).values_list(*fields)]
 

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+from facho.hosts.learned import load_learned_sizes
 from facho.hosts.secrets import UndecryptableSecret
 from facho.hosts.store import load_target
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
@@ -57,10 +58,19 @@ class OltCollector:
         target, limits = await self.database.run(
             load_target, request, definition_in_flight=definition.polling.in_flight
         )
+        learned = await self.database.run(load_learned_sizes, request.olt_id)
         deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
         session = self.network.open(target, permit, limits)
         try:
-            reader = Reader(request.olt_id, session, definition, self.database, deadline, self.max_timeout_seconds)
+            reader = Reader(
+                request.olt_id,
+                session,
+                definition,
+                self.database,
+                deadline=deadline,
+                max_timeout_seconds=self.max_timeout_seconds,
+                sizes=learned,
+            )
             return await _STRATEGIES[request.query_type](reader, request.columns)
         finally:
             await session.close()

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from facho.onus.store import save_inventory
 from facho.polling.domain.collection import Collected
-from facho.polling.snmp.walk import walk_columns
 from facho.polling.vendors.index import Place
 from facho.snmp_get.reading import Reader
 
@@ -15,7 +14,7 @@ SERIAL = "onu.serial"
 async def discover(reader: Reader, keys: Sequence[str]) -> Collected:
     """Walk the serials; rows whose index or serial cannot be true are counted and left out."""
     column = reader.definition.column(SERIAL)
-    walk = await walk_columns(reader.session, [column.oid], reader.walk_options(keys))
+    walk = await reader.walk([SERIAL])
     serials: dict[Place, str] = {}
     for suffix, tag, value in walk.rows[0]:
         place = column.index.decode(suffix)

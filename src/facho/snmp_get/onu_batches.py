@@ -1,44 +1,88 @@
-"""Reads known ONUs in shared packets, all wanted columns of an ONU side by side: the internal pollers of a run."""
+"""Reads known ONUs in shared packets, all wanted columns of an ONU side by side: the internal pollers of a run.
 
-from collections.abc import Sequence
+Columns that the OLT has to ask each ONU for are dear by the ONU, not by the column: they are read fused, of ONUs
+that are online right now only, and one PON port after the other.
+"""
+
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 
 from facho.onus.store import load_places, save_readings
 from facho.polling.domain.collection import Collected
-from facho.polling.snmp.batch import BatchOptions, get_batched
-from facho.polling.vendors.column import Column
+from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
+from facho.polling.snmp.errors import SnmpError
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_get.reading import Gathered, Reader
+from facho.polling.vendors.vocabulary import Cost, RunState, Scope
+from facho.snmp_get.reading import Gathered, Reader, gather_walk, subject_of
+
+RUN_STATE = "onu.run_state"
 
 
 async def fetch_onus(reader: Reader, keys: Sequence[str]) -> Collected:
     """Ask for the columns of every present ONU; live columns only of those that are online."""
-    columns = [reader.definition.readings(key) for key in keys]
-    places = await _places(reader, columns)
-    batch = await get_batched(
-        reader.session,
-        [[shared[0].instance(place) for shared in columns] for place in places],
-        BatchOptions(
-            max_varbinds=reader.definition.polling.max_varbinds,
-            patience=reader.patience(keys),
-            deadline=reader.deadline,
-        ),
-    )
     gathered = Gathered()
-    for place, answer in zip(places, batch.answers, strict=True):
-        for shared, (_, tag, value) in zip(columns, answer or (), strict=False):
-            gathered.add(shared, place, tag, value)
+    places, failure = await _places(reader, keys, gathered)
+    unreadable = 0
+    for batch_places in [] if failure else _batches(reader, keys, places):
+        batch = await _fetch(reader, keys, batch_places)
+        _gather(reader, keys, batch_places, batch, gathered)
+        unreadable += len(batch.failures)
+        failure = batch.failure
+        if failure:
+            break
 
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    counts = {"onus": len(gathered.values), "unreadable": len(batch.failures), **gathered.rejects}
-    return reader.collected(counts, batch.failure, save)
+    return reader.collected({"onus": len(places), "unreadable": unreadable, **gathered.rejects}, failure, save)
 
 
-async def _places(reader: Reader, columns: Sequence[tuple[Column, ...]]) -> list[Place]:
-    if all(shared[0].index.scope is Scope.SCALAR for shared in columns):
-        return [Place()]
-    is_live = any(shared[0].cost is Cost.LIVE for shared in columns)
-    return await reader.database.run(load_places, reader.olt_id, only_online=is_live)
+async def _places(reader: Reader, keys: Sequence[str], gathered: Gathered) -> tuple[list[Place], SnmpError | None]:
+    if all(reader.definition.column(key).index.scope is Scope.SCALAR for key in keys):
+        return [Place()], None
+    places = await reader.database.run(load_places, reader.olt_id)
+    if reader.definition.cost_of(keys) is not Cost.LIVE or not places:
+        return places, None
+    return await _online(reader, places, gathered)
+
+
+async def _online(reader: Reader, places: Sequence[Place], gathered: Gathered) -> tuple[list[Place], SnmpError | None]:
+    """Find who is online now with one cheap walk, whose states are worth storing too."""
+    walk = await reader.walk([RUN_STATE])
+    gather_walk(reader.definition, [RUN_STATE], walk, gathered)
+    is_online = {place for place, values in gathered.values.items() if values.get(RUN_STATE) is RunState.ONLINE}
+    return [place for place in places if place in is_online], walk.failure
+
+
+def _batches(reader: Reader, keys: Sequence[str], places: Sequence[Place]) -> Iterator[list[Place]]:
+    """Split live reads at the borders of PON ports; cheap ones are one batch."""
+    if reader.definition.cost_of(keys) is Cost.LIVE:
+        yield from (list(of_port) for _, of_port in groupby(places, key=lambda place: place.pon))
+    elif places:
+        yield list(places)
+
+
+async def _fetch(reader: Reader, keys: Sequence[str], places: Sequence[Place]) -> BatchResult:
+    polling = reader.definition.polling
+    subject = subject_of("get", keys)
+    columns = [reader.definition.column(key) for key in keys]
+    options = BatchOptions(
+        # As many values as the page of a walk brings: that size was measured on real OLTs, and it adapts.
+        max_varbinds=polling.max_repetitions * len(keys),
+        learned_onus_per_packet=reader.learned.get(subject) or reader.sizes.get(subject),
+        patience=reader.patience(keys),
+        deadline=reader.deadline,
+    )
+    batch = await get_batched(reader.session, [[column.instance(p) for column in columns] for p in places], options)
+    reader.learn(subject, batch.learned_onus_per_packet)
+    return batch
+
+
+def _gather(
+    reader: Reader, keys: Sequence[str], places: Sequence[Place], batch: BatchResult, gathered: Gathered
+) -> None:
+    columns = [reader.definition.readings(key) for key in keys]
+    for place, answer in zip(places, batch.answers, strict=True):
+        for shared, (_, tag, value) in zip(columns, answer or (), strict=False):
+            gathered.add(shared, place, tag, value)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from facho.hosts.learned import save_learned_size
 from facho.onus.store import Reading
 from facho.polling.domain.collection import Collected, Failure
 from facho.polling.domain.gateway import DatabaseGateway
@@ -13,7 +14,7 @@ from facho.polling.snmp.errors import SnmpError
 from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import Patience
-from facho.polling.snmp.walk import WalkOptions
+from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
@@ -21,11 +22,12 @@ from facho.polling.vendors.values import Reject
 
 # A device without a value is not a device that lies.
 _HONEST = frozenset({Reject.SENTINEL, Reject.MISSING})
+_SUBJECT_LENGTH = 255
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reader:
-    """One operation on one OLT."""
+    """One operation on one OLT. `sizes` is what earlier ones learned; what this one learns is stored with its rows."""
 
     olt_id: int
     session: Session
@@ -33,28 +35,47 @@ class Reader:
     database: DatabaseGateway
     deadline: float
     max_timeout_seconds: float
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    learned: dict[str, int] = field(default_factory=dict)
 
     def patience(self, keys: Iterable[str]) -> Patience:
         """Return how long to wait for columns of this cost."""
         cost = self.definition.polling.classes[self.definition.cost_of(keys)]
         return Patience(min(cost.timeout_seconds, self.max_timeout_seconds), cost.tries)
 
+    async def walk(self, keys: Sequence[str]) -> WalkResult:
+        """Walk columns side by side, beginning with the size that worked last time."""
+        subject = subject_of("walk", keys)
+        options = WalkOptions(
+            max_repetitions=self.definition.polling.max_repetitions,
+            learned_repetitions=self.sizes.get(subject),
+            patience=self.patience(keys),
+            deadline=self.deadline,
+        )
+        walk = await walk_columns(self.session, [self.definition.column(key).oid for key in keys], options)
+        self.learn(subject, walk.stats.learned_repetitions)
+        return walk
+
+    def learn(self, subject: str, rows: int | None) -> None:
+        """Take note of a size that worked, if any did."""
+        if rows is not None:
+            self.learned[subject] = rows
+
     def collected(
         self, summary: Mapping[str, int | str], error: SnmpError | None, save: Callable[[datetime], None]
     ) -> Collected:
         """Put the outcome of this operation together."""
+
+        def save_all(now: datetime) -> None:
+            save(now)
+            for subject, rows in self.learned.items():
+                if self.sizes.get(subject) != rows:
+                    save_learned_size(self.olt_id, subject, rows, now=now)
+
         traffic = self.session.traffic
         failure = None if error is None else Failure(error.kind, str(error))
         counts = {"packets": traffic.packets, "retransmissions": traffic.retransmissions}
-        return Collected({**summary, **counts}, failure, was_heard=traffic.bytes_received > 0, save=save)
-
-    def walk_options(self, keys: Sequence[str]) -> WalkOptions:
-        """Return how to walk these columns."""
-        return WalkOptions(
-            max_repetitions=self.definition.polling.max_repetitions,
-            patience=self.patience(keys),
-            deadline=self.deadline,
-        )
+        return Collected({**summary, **counts}, failure, was_heard=traffic.bytes_received > 0, save=save_all)
 
 
 @dataclass(slots=True)
@@ -77,6 +98,21 @@ class Gathered:
     def readings(self) -> list[Reading]:
         """Return what was gathered, one entry per ONU."""
         return [Reading(place, values, self.raw[place]) for place, values in self.values.items()]
+
+
+def gather_walk(definition: Definition, keys: Sequence[str], walk: WalkResult, gathered: Gathered) -> None:
+    """Decode the rows of a walk; a row whose index cannot be true belongs to nobody."""
+    for key, rows in zip(keys, walk.rows, strict=True):
+        shared = definition.readings(key)
+        for suffix, tag, value in rows:
+            place = shared[0].index.decode(suffix)
+            if place is not None:
+                gathered.add(shared, place, tag, value)
+
+
+def subject_of(way: str, keys: Sequence[str]) -> str:
+    """Name a set of columns under which a learned size is remembered."""
+    return f"{way} {' '.join(keys)}"[:_SUBJECT_LENGTH]
 
 
 def _raw_text(value: Value) -> str:

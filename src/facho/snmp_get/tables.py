@@ -5,20 +5,19 @@ from datetime import datetime
 
 from facho.onus.store import save_readings
 from facho.polling.domain.collection import Collected
-from facho.polling.snmp.walk import walk_columns
-from facho.snmp_get.reading import Gathered, Reader
+from facho.snmp_get.reading import Gathered, Reader, gather_walk
 
 
 async def walk_tables(reader: Reader, keys: Sequence[str]) -> Collected:
-    """Walk all columns at once; the rows of a broken walk are kept, each of them is true."""
-    columns = [reader.definition.readings(key) for key in keys]
-    walk = await walk_columns(reader.session, [shared[0].oid for shared in columns], reader.walk_options(keys))
+    """Walk as many columns at once as the family takes; the rows of a broken walk are kept, each of them is true."""
     gathered = Gathered()
-    for shared, rows in zip(columns, walk.rows, strict=True):
-        for suffix, tag, value in rows:
-            place = shared[0].index.decode(suffix)
-            if place is not None:
-                gathered.add(shared, place, tag, value)
+    width = reader.definition.polling.max_varbinds
+    for start in range(0, len(keys), width):
+        together = keys[start : start + width]
+        walk = await reader.walk(together)
+        gather_walk(reader.definition, together, walk, gathered)
+        if walk.failure:
+            break
 
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)

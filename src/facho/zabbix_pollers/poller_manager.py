@@ -15,8 +15,9 @@ from facho.zabbix_pollers import store
 class PollerManager:
     """N pollers, at most one composite each, at most one per OLT."""
 
-    def __init__(self, *, start_pollers: int, database: DatabaseGateway, executor: Executor) -> None:
+    def __init__(self, *, start_pollers: int, database: DatabaseGateway, executor: Executor, owner: str) -> None:
         self.start_pollers = start_pollers
+        self._owner = owner
         self.queue = NodeQueue()
         self._database = database
         self._executor = executor
@@ -33,7 +34,7 @@ class PollerManager:
         """Claim each start and hand the claims that won to the executor; never waits for a run."""
         if not assignments:
             return 0
-        claimed = await self._database.run(store.claim_assignments, assignments, now=now)
+        claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
         for claim in claimed:
             self._executor.start(claim.execution_id, claim.token)
         return len(claimed)

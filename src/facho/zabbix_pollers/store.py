@@ -33,11 +33,11 @@ def load_free_pollers(count: int) -> list[int]:
 
 
 @transaction.atomic
-def claim_assignments(assignments: Sequence[Assignment], *, now: datetime) -> list[Claimed]:
+def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing."""
     schedules = {s.node_id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
     requests = [_request(a, schedules[a.node.node_id]) for a in assignments if a.node.node_id in schedules]
-    claimed = executions.claim(requests, now=now)
+    claimed = executions.claim(requests, owner=owner, now=now)
     started = {claim.request.node_id for claim in claimed}
     served = _slots_with_a_run([r for r in requests if r.node_id not in started])
     snmp_jobs.save_claimed([s for s in schedules.values() if s.node_id in started | served])

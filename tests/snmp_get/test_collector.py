@@ -1,0 +1,226 @@
+"""Collecting from simulated OLTs over real UDP: what is asked, how gently, and what becomes of it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from facho.core.gateway import ThreadGateway
+from facho.hosts.models import LearnedSize, Olt
+from facho.hosts.secrets import Secret
+from facho.onus.models import Onu, OnuReading
+from facho.polling.domain.collection import Collected, CollectRequest
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.task_type import QueryType
+from facho.polling.snmp.errors import OwnershipLost
+from facho.polling.snmp.network import Network
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import DownCause
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.faults import Faults
+from facho.simulator.life import STILL
+from facho.simulator.server import SimulatedOlt, Simulation
+from facho.snmp_get.collector import OltCollector
+from factories import NOW, make_olt
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OPTICS = ("onu.rx_power", "onu.tx_power", "onu.temperature")
+
+
+class Always:
+    """A permit that never ends."""
+
+    def check(self) -> None:
+        """Allow it."""
+
+
+class Spent:
+    """A permit that allows so many packets."""
+
+    def __init__(self, packets: int) -> None:
+        self.left = packets
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OwnershipLost("another owner holds the claim")
+
+
+class Bench:
+    """A simulated OLT with its row, and a collector to try on it."""
+
+    def __init__(self, simulated: SimulatedOlt, collector: OltCollector, olt: Olt) -> None:
+        self.simulated, self.collector, self.olt = simulated, collector, olt
+
+    async def collect(self, query_type: QueryType, columns: Sequence[str], permit: Any = None) -> Collected:
+        """Collect and store, as a run does."""
+        request = CollectRequest(
+            self.olt.id, self.olt.address, self.olt.port, self.olt.vendor, query_type, tuple(columns)
+        )
+        collected = await self.collector.collect(request, permit or Always())
+        await self.collector.database.run(collected.save, NOW)
+        return collected
+
+    async def discover(self) -> None:
+        await self.collect(QueryType.DISCOVERY, ["onu.serial"])
+        await self.collect(QueryType.WALK, ["onu.run_state"])
+        self.simulated.reset_counters()
+
+
+def on_bench(
+    scene: Any, *, vendor: str = "huawei_smartax", onus: int = 40, timeout: float = 0.2, **wishes: Any
+) -> None:
+    """Play a scene with one simulated OLT."""
+
+    async def run() -> None:
+        database = ThreadGateway()
+        config = SimulatorConfig(vendor=vendor, onus=onus, life=STILL, offline_share=0.0, **wishes)
+        async with Simulation.start(config) as simulation, Network() as network:
+            [simulated] = simulation.olts
+            olt = await database.run(make_olt, port=simulated.port, vendor=simulated.vendor)
+            await scene(Bench(simulated, OltCollector(network, database, timeout), olt))
+        await database.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("vendor", [key for key, d in load_definitions().items() if d.onu_indexes])
+def test_every_vendors_ready_made_jobs_end_well(vendor: str) -> None:
+    """S3-02, S3-09: discovery, get and walk, by the definition alone."""
+
+    async def scene(bench: Bench) -> None:
+        for job in load_definitions()[vendor].jobs:
+            collected = await bench.collect(job.query_type, job.columns)
+            assert collected.failure is None, job.slug
+        assert bench.simulated.counters.max_in_flight == 1
+
+    on_bench(scene, vendor=vendor)
+
+    assert Onu.objects.count() == OnuReading.objects.filter(run_state="online").count() == 40
+    assert not OnuReading.objects.filter(rx_power_cdbm=None).exists()
+    assert not Onu.objects.filter(description="").exists()
+
+
+def test_light_is_asked_of_online_onus_only_all_columns_at_once() -> None:
+    """S0-04, D16: batches run inside the claim, one packet in flight."""
+
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        for onu in list(bench.simulated.world.onus)[:10]:
+            bench.simulated.world.take_down(onu, DownCause.DYING_GASP)
+
+        collected = await bench.collect(QueryType.GET, OPTICS)
+
+        assert collected.summary["onus"] == 30
+        ports = {onu.place.pon for onu in bench.simulated.world.onus}
+        states = 1 + 40 // load_definitions()["huawei_smartax"].polling.max_repetitions
+        assert bench.simulated.counters.requests <= states + 1 + 2 * len(ports)
+
+    on_bench(scene)
+
+    assert OnuReading.objects.exclude(rx_power_cdbm=None).count() == 30
+    assert OnuReading.objects.filter(run_state="offline").count() == 10
+
+
+def test_an_olt_with_no_onus_is_asked_nothing_for_light() -> None:
+    async def scene(bench: Bench) -> None:
+        collected = await bench.collect(QueryType.GET, OPTICS)
+        assert (collected.failure, collected.was_heard) == (None, False)
+        assert bench.simulated.counters.requests == 0
+
+    on_bench(scene, onus=0)
+
+
+def test_the_size_that_worked_is_remembered_and_used_again() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect(QueryType.DISCOVERY, ["onu.serial"])
+        first = bench.simulated.counters.requests
+        bench.simulated.reset_counters()
+
+        await bench.collect(QueryType.DISCOVERY, ["onu.serial"])
+
+        assert bench.simulated.counters.requests < first
+
+    on_bench(scene, faults=Faults(too_big_above=700))
+
+    learned = LearnedSize.objects.get()
+    assert learned.subject == "walk onu.serial"
+    assert 1 <= learned.rows < load_definitions()["huawei_smartax"].polling.max_repetitions
+
+
+def test_a_lost_claim_stops_the_walk_and_its_rows_are_no_absence() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        collected = await bench.collect(QueryType.DISCOVERY, ["onu.serial"], Spent(1))
+        assert collected.failure is not None
+        assert collected.failure.kind is FailureKind.CANCELLED
+        assert bench.simulated.counters.requests == 1
+
+    on_bench(scene)
+
+    assert Onu.objects.filter(is_present=True, misses=0).count() == 40
+
+
+def test_a_silent_olt_is_a_timeout_that_was_not_heard() -> None:
+    """S3-27: every call has a time-out."""
+
+    async def scene(bench: Bench) -> None:
+        collected = await bench.collect(QueryType.WALK, ["onu.run_state"])
+        assert collected.failure is not None
+        assert (collected.failure.kind, collected.was_heard) == (FailureKind.TIMEOUT, False)
+
+    on_bench(scene, timeout=0.02, faults=Faults(is_silent=True))
+
+
+def test_what_cannot_be_asked_fails_with_a_reason_before_any_packet() -> None:
+    async def scene(bench: Bench) -> None:
+        unknown = await bench.collect(QueryType.WALK, ["onu.horoscope"])
+        assert unknown.failure is not None
+        assert "onu.horoscope" in unknown.failure.message
+        bench.olt.vendor = "acme"
+        strange = await bench.collect(QueryType.WALK, ["onu.run_state"])
+        assert strange.failure is not None
+        assert "acme" in strange.failure.message
+        assert bench.simulated.counters.requests == 0
+
+    on_bench(scene)
+
+
+def test_a_secret_of_another_installation_fails_as_authentication(settings: Any) -> None:
+    async def scene(bench: Bench) -> None:
+        settings.FACHO_ENCRYPTION_KEYS = ("MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",)
+        collected = await bench.collect(QueryType.WALK, ["onu.run_state"])
+        assert collected.failure is not None
+        assert collected.failure.kind is FailureKind.AUTH
+
+    on_bench(scene)
+
+
+def test_impossible_values_are_rejected_and_counted() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        column = load_definitions()["huawei_smartax"].column("onu.rx_power")
+        assert column.decode(2, -8000).reason == "out_of_range"
+        for onu in bench.simulated.world.onus:
+            onu.rx_dbm = 40.0
+
+        collected = await bench.collect(QueryType.GET, OPTICS)
+
+        assert collected.summary.get("out_of_range") == 40
+
+    on_bench(scene)
+
+    assert not OnuReading.objects.exclude(rx_power_cdbm=None).exists()
+
+
+def test_a_wrong_community_is_silence() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collector.database.run(Olt.objects.filter(id=bench.olt.id).update, community=Secret("wrong"))
+        collected = await bench.collect(QueryType.WALK, ["onu.run_state"])
+        assert collected.failure is not None
+        assert collected.failure.kind is FailureKind.TIMEOUT
+        assert bench.simulated.counters.wrong_community > 0
+
+    on_bench(scene, timeout=0.02)

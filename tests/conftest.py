@@ -52,8 +52,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     _world.close()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to each run its part; the two runs of `make test` together leave nothing out."""
+    for item in items:
+        if "product_environ" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)  # it starts processes
     on_postgresql = config.getoption("--database") == "postgresql"
     belongs = _touches_database if on_postgresql else _runs_anywhere
     kept = [item for item in items if belongs(item)]

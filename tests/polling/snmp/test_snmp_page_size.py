@@ -72,3 +72,77 @@ def test_silence_leads_to_one_row_at_once_and_back_by_doubling() -> None:
 
     assert asked[:6] == [1, 1, 2, 2, 4, 4]
     assert max(asked[:8]) == 8
+
+
+def test_a_size_that_worked_gets_another_chance_as_soon_as_anything_comes() -> None:
+    size = PageSize(24)
+    size.page_came()
+
+    size.page_failed()
+    size.page_failed()
+    assert size.rows == 6
+    size.page_came()
+
+    assert size.rows == 24
+
+
+def test_a_size_that_worked_once_and_fails_twice_is_a_limit() -> None:
+    size = PageSize(24)
+    size.page_came()
+
+    for _ in range(2):
+        size.page_failed()
+        size.page_came()
+
+    assert size.rows == 12
+
+
+def test_a_size_that_worked_often_survives_a_streak_of_bad_luck() -> None:
+    size = PageSize(24)
+    for _ in range(20):
+        size.page_came()
+
+    for _ in range(3):
+        size.page_failed()
+        size.page_came()
+        assert size.rows == 24
+
+    size.page_failed()
+    size.page_came()
+    assert size.rows == 12
+
+
+def test_too_big_is_never_taken_for_bad_luck() -> None:
+    size = PageSize(24)
+    for _ in range(20):
+        size.page_came()
+
+    size.page_failed(is_too_big=True)
+    size.page_came()
+
+    assert size.rows == 12
+    assert size.learned == 12
+
+
+def test_a_pause_of_the_agent_is_forgotten_when_it_is_over() -> None:
+    size = PageSize(24)
+    size.page_came()
+
+    size.page_failed()
+    size.nothing_comes()
+    assert size.rows == 1
+    size.page_came()
+
+    assert size.rows == 24
+    assert size.learned == 24
+
+
+def test_sizes_that_failed_in_one_streak_are_tried_again_one_by_one() -> None:
+    size = PageSize(24)
+    size.page_failed()
+    size.page_failed()
+
+    asked = sizes_until_stable(size, limit=20, pages=12)
+
+    assert asked[:6] == [6, 6, 12, 12, 18, 18]
+    assert max(asked) <= 21

@@ -111,6 +111,8 @@ async def walk_columns(
 class _Column:
     prefix: Oid
     max_rows: int
+    # The suffixes of all columns of the walk: rows of one ONU share a single tuple, which halves what a walk holds.
+    suffixes: dict[Oid, Oid]
     last: Oid = ()
     is_done: bool = False
     rows: list[Row] = field(default_factory=list)
@@ -118,6 +120,7 @@ class _Column:
     def take(self, varbinds: Sequence[VarBind]) -> None:
         """Add the rows that belong to this column, up to its end or to the first that cannot be true."""
         prefix, size, last, append = self.prefix, len(self.prefix), self.last, self.rows.append
+        share = self.suffixes.setdefault
         for oid, tag, value in varbinds:
             if oid[:size] != prefix or tag >= _FIRST_CONTEXT_TAG:
                 self._end_at(oid, tag)
@@ -125,8 +128,9 @@ class _Column:
             suffix = oid[size:]
             if suffix <= last:
                 raise WalkLoop(f"{format_oid(oid)} does not come after {format_oid(prefix + last)}")
-            append((suffix, tag, value))
-            self.last = last = suffix
+            last = share(suffix, suffix)
+            append((last, tag, value))
+            self.last = last
         if len(self.rows) > self.max_rows:
             raise WalkLoop(f"more than {self.max_rows} rows under {format_oid(prefix)}")
 
@@ -144,8 +148,9 @@ class _Walk:
         self, session: Session, columns: Sequence[Oid], options: WalkOptions, resume: Sequence[Cursor] | None
     ) -> None:
         cursors = resume or [Cursor()] * len(columns)
+        suffixes: dict[Oid, Oid] = {}
         self.columns = [
-            _Column(prefix, options.max_rows, cursor.after, cursor.is_done)
+            _Column(prefix, options.max_rows, suffixes, cursor.after, cursor.is_done)
             for prefix, cursor in zip(columns, cursors, strict=True)
         ]
         self._width = len(columns)
@@ -154,8 +159,9 @@ class _Walk:
         self._session = session
         self._patience = options.patience
         self._deadline = options.deadline
-        # Sent for the page at hand without any answer.
+        # Sent for the page at hand without any answer, and answers to it that were of no use.
         self._unanswered = 0
+        self._useless = 0
         self._empty_pages = 0
 
     async def run(self) -> None:
@@ -186,22 +192,30 @@ class _Walk:
         """The first silence may be a lost packet: the same bytes go twice, before size is suspected."""
         twice = min(2, self._patience.tries)
         if self.size.is_smallest:
-            return max(twice, self._patience.tries - self._unanswered)
+            # An agent that has answered before gets all its tries once more; of one that never did, two are enough.
+            spent = 0 if self.size.has_worked else self._unanswered
+            return max(twice, self._patience.tries - spent)
         return 1 if self._unanswered else twice
 
     def _ask_for_less(self, error: SnmpError, width: int) -> bool:
         """Make the next page smaller, in rows or else in columns; False when it is as small as can be."""
+        is_too_big = isinstance(error, TooBig)
         if not isinstance(error, AgentTimeout):
             self._unanswered = 0
-        if self.size.is_smallest:
+            self._useless += not is_too_big
+        if not self.size.is_smallest:
+            # The last tries are for a single row: its silence says most.
+            if self._unanswered >= self._patience.tries - 1:
+                self.size.nothing_comes()
+            else:
+                self.size.page_failed(is_too_big=is_too_big)
+            return True
+        if is_too_big and width > 1:
             # Only tooBig says for sure that size is the trouble. Columns left out have their turn later.
             self._width = math.ceil(width / 2)
-            return isinstance(error, TooBig) and width > 1
-        if self._unanswered >= self._patience.tries:
-            self.size.nothing_comes()
-        else:
-            self.size.page_failed()
-        return True
+            return True
+        # A single answer may have been damaged on its way.
+        return not self._unanswered and not is_too_big and self._useless < self._patience.tries
 
     def _end_column(self, active: list[_Column], error: MissingObject) -> None:
         """Take a v1 agent's noSuchName for the end of the column it names."""
@@ -213,6 +227,7 @@ class _Walk:
     def _take(self, active: list[_Column], varbinds: list[VarBind]) -> None:
         if varbinds:
             self.size.page_came()
+            self._useless = 0
         width = len(active)
         for position, column in enumerate(active):
             column.take(varbinds[position::width])

@@ -4,8 +4,11 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from facho.executions import store
+from facho.executions.chain import open_next
 from facho.executions.models import Execution, ExecutionAttempt, Origin
-from facho.executions.store import Claimed, ClaimRequest, Renewal, Run
+from facho.executions.outcome import Ending
+from facho.executions.run import Run
+from facho.executions.store import Claimed, ClaimRequest, Renewal
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
@@ -121,7 +124,7 @@ def test_each_try_leaves_an_attempt_counted_from_one() -> None:
     """D18, S3-08, S3-21."""
     run = running(make_olt().id)
 
-    store.close(run, ExecutionState.FAILED, failure=Failure(FailureKind.TIMEOUT, "silence"), summary={}, now=NOW)
+    store.close(run, Ending(ExecutionState.FAILED, Failure(FailureKind.TIMEOUT, "silence")), summary={}, now=NOW)
 
     attempt = ExecutionAttempt.objects.get()
     assert (attempt.number, attempt.status, attempt.failure_kind) == (1, "FAILED", "timeout")
@@ -132,7 +135,7 @@ def test_a_late_result_is_refused() -> None:
     run = running(make_olt().id)
     store.interrupt([run.execution_id], reason="its owner stopped renewing", now=NOW)
 
-    assert not store.close(run, ExecutionState.SUCCESS, failure=None, summary={}, now=NOW)
+    assert not store.close(run, Ending(ExecutionState.SUCCESS), summary={}, now=NOW)
     assert Execution.objects.get().status == ExecutionState.INTERRUPTED
 
 
@@ -140,7 +143,7 @@ def test_a_renewal_raises_the_counter_until_the_claim_is_lost() -> None:
     run = running(make_olt().id)
 
     assert store.renew(run.execution_id, run.token) is Renewal.RENEWED
-    assert store.load_lease_counters() == {run.execution_id: 2}
+    assert [(active.execution_id, active.lease_counter) for active in store.load_active()] == [(run.execution_id, 2)]
     store.interrupt([run.execution_id], reason="test", now=NOW)
     assert store.renew(run.execution_id, run.token) is Renewal.LOST
 
@@ -158,7 +161,7 @@ def test_a_long_error_is_cut_to_its_column() -> None:
     """S3-14."""
     run = running(make_olt().id)
 
-    store.close(run, ExecutionState.FAILED, failure=Failure(FailureKind.LOOP, "x" * 5_000), summary={}, now=NOW)
+    store.close(run, Ending(ExecutionState.FAILED, Failure(FailureKind.LOOP, "x" * 5_000)), summary={}, now=NOW)
 
     assert len(Execution.objects.get().error) == 300
 
@@ -175,9 +178,10 @@ def take_node(node_id: int, olt_id: int) -> Run:
 
 
 def follow(run: Run, *, succeeded: bool = True) -> Run | None:
-    state = ExecutionState.SUCCESS if succeeded else ExecutionState.FAILED
-    assert store.close(run, state, failure=None, summary={}, now=NOW)
-    return store.open_next(run, owner="engine/test", master_succeeded=succeeded, now=NOW)
+    garbage = Failure(FailureKind.MALFORMED, "not SNMP")
+    ending = Ending(ExecutionState.SUCCESS) if succeeded else Ending(ExecutionState.FAILED, garbage)
+    assert store.close(run, ending, summary={}, now=NOW)
+    return open_next(run, ending, owner="engine/test", now=NOW)
 
 
 def test_a_chain_runs_in_order_of_priority_then_id_and_skips_disabled_members() -> None:

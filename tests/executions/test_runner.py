@@ -10,10 +10,10 @@ from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
 from facho.executions import store
 from facho.executions.models import Execution, ExecutionAttempt, Origin
-from facho.executions.runner import NodeRunner
+from facho.executions.runner import NodeRunner, Times
 from facho.executions.store import ClaimRequest
 from facho.hosts.models import Brand
-from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.snmp_jobs.models import WorkflowNode
@@ -29,10 +29,10 @@ GARBAGE = Collected(failure=Failure(FailureKind.MALFORMED, "not SNMP"), was_hear
 class Scripted:
     """A collector that does what a test says, one step for each node it is asked for."""
 
-    steps: list[Callable[[SendPermit], Collected]]
+    steps: list[Callable[[RunControl], Collected]]
     asked: list[int] = field(default_factory=list)
 
-    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+    async def collect(self, request: CollectRequest, permit: RunControl) -> Collected:
         self.asked.append(request.olt_id)
         return self.steps.pop(0)(permit)
 
@@ -41,7 +41,7 @@ class Scripted:
 class Patient:
     """A collector that sends for ever, until its permit ends."""
 
-    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+    async def collect(self, request: CollectRequest, permit: RunControl) -> Collected:
         while True:
             permit.check()
             await asyncio.sleep(0)
@@ -56,7 +56,8 @@ def run_node(node: WorkflowNode, collector: Scripted | Patient, *, lease_seconds
 
     async def run() -> None:
         database = ThreadGateway()
-        runner = NodeRunner(collector, database, SystemClock(), "engine/test", lease_seconds, finishing_steps=())
+        times = Times(lease_seconds, yield_after_seconds=60)
+        runner = NodeRunner(collector, database, SystemClock(), "engine/test", times, finishing_steps=())
         await runner.run(claimed.execution_id, claimed.token)
         await database.close()
 
@@ -81,7 +82,7 @@ def test_a_run_stores_its_rows_in_the_finishing_transaction() -> None:
 def test_a_collector_that_crashes_fails_its_run_and_frees_the_olt() -> None:
     """S3-13: released in every outcome."""
 
-    def crash(permit: SendPermit) -> Collected:
+    def crash(permit: RunControl) -> Collected:
         raise ZeroDivisionError
 
     run_node(make_node(), Scripted([crash]))
@@ -117,20 +118,21 @@ def test_a_chain_follows_a_failed_master() -> None:
 
 
 def test_a_chain_is_not_asked_of_an_olt_that_is_silent() -> None:
+    """D14: the members are recorded as skipped."""
     master = make_node()
     chain_to(master)
     collector = Scripted([lambda permit: SILENCE])
 
     run_node(master, collector)
 
-    assert states() == [ExecutionState.FAILED]
+    assert states() == [ExecutionState.FAILED, ExecutionState.SKIPPED]
     assert len(collector.asked) == 1
 
 
 def test_a_run_whose_claim_was_taken_sends_nothing_more_and_stores_nothing() -> None:
     """The permit ends before the next packet, and the late result is refused."""
 
-    def lose(permit: SendPermit) -> Collected:
+    def lose(permit: RunControl) -> Collected:
         store.interrupt([Execution.objects.get().id], reason="its owner stopped renewing", now=NOW)
         return Collected(save=lambda now: _ignore(Brand.objects.create(name="late")))
 
@@ -159,7 +161,7 @@ def test_an_execution_that_someone_else_took_is_left_alone() -> None:
 
     async def again() -> None:
         database = ThreadGateway()
-        runner = NodeRunner(Scripted([]), database, SystemClock(), "engine/other", 60, finishing_steps=())
+        runner = NodeRunner(Scripted([]), database, SystemClock(), "engine/other", Times(60, 60), finishing_steps=())
         await runner.run(first.id, first.token)
         await database.close()
 
@@ -173,11 +175,11 @@ def _ignore(value: object) -> None:
     """Let a lambda create a row and still return nothing."""
 
 
-def _in_thread(step: Callable[[SendPermit], Collected]) -> "Scripted":
+def _in_thread(step: Callable[[RunControl], Collected]) -> "Scripted":
     """Let a step use the database although it is called on the event loop."""
 
     class Threaded(Scripted):
-        async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+        async def collect(self, request: CollectRequest, permit: RunControl) -> Collected:
             database = ThreadGateway()
             try:
                 return await database.run(self.steps.pop(0), permit)

@@ -35,8 +35,11 @@ class Always:
     def check(self) -> None:
         """Allow it."""
 
+    async def should_yield(self) -> bool:
+        return False
 
-class Spent:
+
+class Spent(Always):
     """A permit that allows so many packets."""
 
     def __init__(self, packets: int) -> None:

@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs import store
+from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobHost, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from factories import NOW, chain_to, make_job, make_node, make_olt
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def due_ids() -> list[int]:
-    return sorted(node.node_id for node in store.load_due_nodes(NOW))
+    return sorted(node.node_id for node in load_due_nodes(NOW))
 
 
 def claim(node: WorkflowNode, *, late: timedelta = timedelta(0)) -> store.Schedule:
@@ -44,7 +45,7 @@ def test_due_nodes_are_loaded_in_one_query(django_assert_num_queries: object) ->
         make_node()
 
     with django_assert_num_queries(1):  # type: ignore[operator]
-        assert len(store.load_due_nodes(NOW)) == 5
+        assert len(load_due_nodes(NOW)) == 5
 
 
 def test_a_chain_node_cannot_have_a_time_of_its_own() -> None:
@@ -89,7 +90,7 @@ def test_the_end_of_a_long_run_skips_the_slots_that_went_by() -> None:
     node = make_node(interval_seconds=60)
     claim(node)
 
-    store.save_ended(node.id, NOW + timedelta(seconds=185))
+    store.save_ended(node.id, failures_in_a_row=0, now=NOW + timedelta(seconds=185))
 
     node.refresh_from_db()
     assert node.last_run_at == NOW + timedelta(seconds=185)
@@ -101,7 +102,7 @@ def test_an_ordinary_end_leaves_the_next_run_where_the_claim_put_it() -> None:
     node = make_node(interval_seconds=300)
     claim(node)
 
-    store.save_ended(node.id, NOW + timedelta(seconds=30))
+    store.save_ended(node.id, failures_in_a_row=0, now=NOW + timedelta(seconds=30))
 
     node.refresh_from_db()
     assert node.next_run_at == NOW + timedelta(minutes=5)
@@ -115,7 +116,7 @@ def test_fixed_delay_counts_from_the_end() -> None:
     node = make_node(job=job, interval_seconds=100)
     claim(node)
 
-    store.save_ended(node.id, NOW + timedelta(seconds=45))
+    store.save_ended(node.id, failures_in_a_row=0, now=NOW + timedelta(seconds=45))
 
     node.refresh_from_db()
     assert node.next_run_at == NOW + timedelta(seconds=145)

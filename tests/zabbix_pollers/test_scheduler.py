@@ -10,13 +10,14 @@ import pytest
 from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
 from facho.executions.models import Execution
+from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import request_run
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.scheduler import ZabbixScheduler
+from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 from factories import NOW, chain_to, make_node, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,8 +47,13 @@ class Waiting:
 
     started: list[int] = field(default_factory=list)
 
+    cancelled: list[int] = field(default_factory=list)
+
     def start(self, execution_id: int, token: int) -> None:
         self.started.append(execution_id)
+
+    def cancel(self, execution_id: int, reason: str) -> None:
+        self.cancelled.append(execution_id)
 
 
 @dataclass
@@ -66,7 +72,7 @@ def build(
     database: ThreadGateway, clock: VirtualClock, executor: Waiting, owner: str, pollers: int = 3
 ) -> ZabbixScheduler:
     manager = PollerManager(start_pollers=pollers, database=database, executor=executor, owner=owner)
-    return ZabbixScheduler(manager, database, clock, owner, lease_seconds=60, packet_timeout_seconds=5)
+    return ZabbixScheduler(manager, database, clock, owner, Leases(lease_seconds=60, packet_timeout_seconds=5))
 
 
 def play(scene: Callable[[World], Awaitable[None]]) -> World:
@@ -222,21 +228,91 @@ def test_a_jump_of_the_wall_clock_moves_no_leader() -> None:
     assert LeaderLease.objects.get().owner == "engine/one"
 
 
+async def statuses_after(world: World, *pauses: float) -> list[str]:
+    """Tick after each pause and tell the state of the only execution each time."""
+    statuses = []
+    for seconds in pauses:
+        world.clock.advance(seconds)
+        await world.scheduler.tick()
+        statuses.append((await world.scheduler.database.run(Execution.objects.get)).status)
+    return statuses
+
+
 def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -> None:
     """S2-06: after the lease and one packet time-out, not before."""
     make_node(interval_seconds=3_600)
 
     async def scene(world: World) -> None:
-        statuses = []
-        for seconds in (0, 1, 64, 1):
-            world.clock.advance(seconds)
-            await world.scheduler.tick()
-            statuses.append((await world.scheduler.database.run(Execution.objects.get)).status)
-        assert statuses == [ExecutionState.PENDING] * 3 + [ExecutionState.INTERRUPTED]
+        await world.scheduler.tick()
+        await world.scheduler.database.run(_take_all)
+        assert await statuses_after(world, 1, 64, 1) == ["RUNNING", "RUNNING", "INTERRUPTED"]
 
     play(scene)
 
     assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+def test_an_execution_that_nobody_takes_is_handed_out_again_and_then_given_up() -> None:
+    """After 30 s and after 90 s, so that a lost message costs little and a lost worker keeps no OLT."""
+    make_node(interval_seconds=3_600)
+
+    async def scene(world: World) -> None:
+        assert await statuses_after(world, 0, 1, 29, 1, 30) == ["PENDING"] * 5
+        assert len(world.executor.started) == 2
+        assert await statuses_after(world, 30) == ["INTERRUPTED"]
+
+    play(scene)
+
+    assert Execution.objects.get().error == "no worker took it"
+    assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+def test_what_shall_stop_is_told_so_within_a_tick() -> None:
+    """Disabling an OLT or cancelling a run ends it before its next packet."""
+    make_node(interval_seconds=3_600)
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.scheduler.database.run(_take_all)
+        run = await world.scheduler.database.run(Execution.objects.get)
+        assert await world.scheduler.database.run(executions.request_cancel, run.id, now=NOW)
+        await world.scheduler.tick()
+        assert world.executor.cancelled == [run.id]
+
+    play(scene)
+
+
+def test_a_pending_execution_of_a_disabled_olt_is_aborted_at_once() -> None:
+    node = make_node(interval_seconds=3_600)
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.scheduler.database.run(Olt.objects.filter(id=node.workflow.olt_id).update, enabled=False)
+        await world.scheduler.tick()
+
+    play(scene)
+
+    assert Execution.objects.get().status == ExecutionState.INTERRUPTED
+    assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+@pytest.mark.parametrize("jump_hours", [1, -1])
+def test_a_jump_of_the_wall_clock_makes_no_burst_and_no_stall(jump_hours: int) -> None:
+    """Every node goes on at a slot of its grid, at most one interval away."""
+    for minutes in range(1, 6):
+        make_node(next_run_at=NOW + timedelta(minutes=minutes), interval_seconds=300)
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        world.clock.wall += timedelta(hours=jump_hours)
+        world.clock.advance(1)
+        assert await world.scheduler.tick() == 0
+
+    world = play(scene)
+
+    for node in WorkflowNode.objects.all():
+        assert node.next_run_at is not None
+        assert world.clock.wall < node.next_run_at <= world.clock.wall + timedelta(minutes=5)
 
 
 def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.LogCaptureFixture) -> None:
@@ -271,6 +347,11 @@ def test_fewer_pollers_than_before_leave_no_row_behind() -> None:
     store.save_poller_count(4)
 
     assert list(Poller.objects.values_list("poller_id", flat=True)) == [0, 1, 2, 3]
+
+
+def _take_all() -> None:
+    for active in executions.load_active():
+        executions.take(active.execution_id, active.token, owner="engine/dead", now=NOW)
 
 
 def _end_all() -> None:

@@ -91,6 +91,12 @@ def _time_zone(value: str) -> str:
     return value
 
 
+def _suspended_return(value: str) -> str:
+    if value not in ("probe", "person"):
+        raise ValueError
+    return value
+
+
 def _bind(value: str) -> str:
     host, _separator, port = value.rpartition(":")
     if not host or not 0 <= int(port) <= 65_535:
@@ -116,6 +122,8 @@ SETTINGS = (
     Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
     Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
     Setting("FACHO_PACKET_TIMEOUT_SECONDS", _positive_seconds, "20", _("seconds, above 0 and below a day")),
+    Setting("FACHO_YIELD_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
+    Setting("FACHO_SUSPENDED_RETURN", _suspended_return, "probe", _("probe or person")),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

@@ -4,15 +4,24 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from django.conf import settings
+
 from facho.core.recognition import load_unidentified, recognise_olt
-from facho.core.wiring import OltBusy, Parts
+from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.retention import delete_expired
+from facho.executions.waiting import end_forsaken
+from facho.hosts.store import load_due_probes
+from facho.zabbix_pollers.statistics import save_poller_stats
+from facho.zabbix_pollers.store import after_probe
 
 logger = logging.getLogger(__name__)
 
 RECOGNITION_SECONDS = 30.0
 # Nobody waits for it, but an OLT that is polled all the time has to be asked between two runs.
 CLAIM_SECONDS = 10.0
+PROBE_LOOK_SECONDS = 5.0
+FORSAKEN_SECONDS = 5.0
+STATISTICS_SECONDS = 60.0
 CLEANUP_SECONDS = 600.0
 CLEANUP_BATCH = 1_000
 
@@ -20,7 +29,11 @@ CLEANUP_BATCH = 1_000
 async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
     """Do each chore at its own pace until told to stop."""
     await asyncio.gather(
-        _repeat(recognise_new_olts, parts, stop, RECOGNITION_SECONDS), _repeat(clean_up, parts, stop, CLEANUP_SECONDS)
+        _repeat(recognise_new_olts, parts, stop, RECOGNITION_SECONDS),
+        _repeat(probe_suspended_olts, parts, stop, PROBE_LOOK_SECONDS),
+        _repeat(end_forsaken_runs, parts, stop, FORSAKEN_SECONDS),
+        _repeat(save_statistics, parts, stop, STATISTICS_SECONDS),
+        _repeat(clean_up, parts, stop, CLEANUP_SECONDS),
     )
 
 
@@ -31,6 +44,28 @@ async def recognise_new_olts(parts: Parts) -> None:
             await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
         except OltBusy:
             continue
+
+
+async def probe_suspended_olts(parts: Parts) -> None:
+    """Ask OLTs with suspended nodes whether they are back; an answer returns all their nodes to the schedule."""
+    if settings.FACHO_SUSPENDED_RETURN != "probe":
+        return
+    for olt_id in await parts.database.run(load_due_probes, parts.clock.now()):
+        try:
+            report = await probe(parts, olt_id, wait_seconds=0)
+        except OltBusy:
+            continue
+        await parts.database.run(after_probe, olt_id, answered=report.answered, now=parts.clock.now())
+
+
+async def end_forsaken_runs(parts: Parts) -> None:
+    """End runs that wait to go on although their node or OLT was disabled or deleted meanwhile."""
+    await parts.database.run(end_forsaken, now=parts.clock.now())
+
+
+async def save_statistics(parts: Parts) -> None:
+    """Add the minute's figures of the pollers to their series."""
+    await parts.database.run(save_poller_stats, parts.clock.now())
 
 
 async def clean_up(parts: Parts) -> None:

@@ -16,7 +16,7 @@ from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
 from facho.executions.executor import InProcessExecutor
 from facho.executions.models import Origin
-from facho.executions.runner import Finished, NodeRunner
+from facho.executions.runner import Finished, NodeRunner, Times
 from facho.executions.store import Claimed, ClaimRequest
 from facho.hosts.store import save_answer
 from facho.polling.domain.collection import Collector
@@ -25,7 +25,7 @@ from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from facho.zabbix_pollers import store as pollers
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.scheduler import ZabbixScheduler
+from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 
 ENGINE = "engine"
 COMMAND_LINE = "cli"
@@ -54,7 +54,7 @@ class Parts:
             database=self.database,
             clock=self.clock,
             owner=self.owner,
-            lease_seconds=settings.FACHO_LEASE_SECONDS,
+            times=Times(settings.FACHO_LEASE_SECONDS, settings.FACHO_YIELD_SECONDS),
             finishing_steps=(pollers.save_node_ended, pollers.release_poller, _save_health),
         )
 
@@ -90,8 +90,7 @@ def build_engine(parts: Parts) -> Engine:
         database=parts.database,
         clock=parts.clock,
         owner=parts.owner,
-        lease_seconds=settings.FACHO_LEASE_SECONDS,
-        packet_timeout_seconds=settings.FACHO_PACKET_TIMEOUT_SECONDS,
+        leases=Leases(settings.FACHO_LEASE_SECONDS, settings.FACHO_PACKET_TIMEOUT_SECONDS),
     )
     return Engine(scheduler, executor)
 
@@ -117,7 +116,7 @@ async def _claim_when_free(parts: Parts, olt_id: int, wait_seconds: float) -> Cl
 
 
 def _save_health(finished: Finished, now: datetime) -> None:
-    save_answer(finished.run.olt_id, finished.failure, was_heard=finished.was_heard, now=now)
+    save_answer(finished.run.olt_id, finished.ending.failure, was_heard=finished.was_heard, now=now)
 
 
 def _owner(role: str) -> str:

@@ -14,7 +14,10 @@ class Executor(Protocol):
     """Takes an execution and returns at once."""
 
     def start(self, execution_id: int, token: int) -> None:
-        """See to it that a runner takes the execution."""
+        """See to it that a runner takes the execution; asked twice, the second time changes nothing."""
+
+    def cancel(self, execution_id: int, reason: str) -> None:
+        """Let the execution end before its next packet, if it runs here."""
 
 
 class InProcessExecutor:
@@ -30,6 +33,10 @@ class InProcessExecutor:
         task = asyncio.create_task(self._runner.run(execution_id, token), name=f"execution-{execution_id}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+
+    def cancel(self, execution_id: int, reason: str) -> None:
+        """Pass the wish on to the runner."""
+        self._runner.cancel(execution_id, reason)
 
     async def drain(self, *, timeout_seconds: float) -> None:
         """Let what is in hand finish; what is not done by then is left to the claims' recovery."""

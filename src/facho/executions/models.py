@@ -76,7 +76,8 @@ class Execution(models.Model):
     created_at = models.DateTimeField(_("claimed"))
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
-    duration_ms = models.PositiveIntegerField(_("duration (ms)"), null=True, blank=True)
+    # The time under the claim, summed over slices and tries; the waiting in between is not in it.
+    duration_ms = models.PositiveIntegerField(_("duration (ms)"), default=0)
     failure_kind = models.CharField(_("failure"), max_length=12, blank=True)
     error = models.CharField(_("error"), max_length=ERROR_LENGTH, blank=True)
     result = models.JSONField(_("result"), null=True, blank=True)

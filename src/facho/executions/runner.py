@@ -2,27 +2,27 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 
 from django.db import DatabaseError, transaction
 
 from facho.executions import store
+from facho.executions.chain import open_next
 from facho.executions.claim import Claim
-from facho.executions.store import Renewal, Run
+from facho.executions.outcome import Ending, judge
+from facho.executions.run import Run
+from facho.executions.store import Renewal
 from facho.polling.domain.clock import Clock
 from facho.polling.domain.collection import Collected, Collector, Failure
-from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.lease import HeldLease
 from facho.polling.snmp.errors import OwnershipLost
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from datetime import datetime
+from facho.snmp_jobs.due import is_another_due
 
 logger = logging.getLogger(__name__)
 
@@ -32,20 +32,27 @@ RENEWALS_PER_LEASE = 3
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A member that ended, and the member that follows it under the same poller, if any."""
+    """A member whose try or slice ended, and the member that follows it under the same poller, if any."""
 
     run: Run
-    state: ExecutionState
-    failure: Failure | None
+    ending: Ending
     was_heard: bool
     following: Run | None
 
 
 # What else happens in the finishing transaction: the schedule, the poller, the OLT's health.
-FinishingStep = Callable[["Finished", "datetime"], None]
+FinishingStep = Callable[[Finished, datetime], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """How long a claim lives without renewal, and after how long a long read looks up."""
+
+    lease_seconds: float
+    yield_after_seconds: float
+
+
+@dataclass(slots=True)
 class NodeRunner:
     """Runs a claimed execution and its chain to the end, here, on this event loop."""
 
@@ -53,8 +60,9 @@ class NodeRunner:
     database: DatabaseGateway
     clock: Clock
     owner: str
-    lease_seconds: float
+    times: Times
     finishing_steps: Sequence[FinishingStep]
+    _claims: dict[int, Claim] = field(default_factory=dict)
 
     async def run(self, execution_id: int, token: int) -> None:
         """Run the master and then each chain member in turn; end early when the claim is lost."""
@@ -64,9 +72,13 @@ class NodeRunner:
             logger.info("node.started olt=%s node=%s execution=%s", run.olt_id, run.node_id, run.execution_id)
             run, began_at = await self._run_member(run, began_at)
 
+    def cancel(self, execution_id: int, reason: str) -> None:
+        """Let a run of this process end before its next packet; one that is not ours is none of our business."""
+        if claim := self._claims.get(execution_id):
+            claim.lose(reason)
+
     async def _run_member(self, run: Run, began_at: float) -> tuple[Run | None, float]:
-        claim = Claim(run.execution_id, run.token, HeldLease(self.lease_seconds, began_at), self.clock)
-        async with self._renewing(claim):
+        async with self._holding(run, began_at) as claim:
             collected = await self._collect(run, claim)
         began_at = self.clock.monotonic()
         finished = await self.database.run(self._finish, run, collected)
@@ -87,18 +99,30 @@ class NodeRunner:
             return Collected(failure=Failure(FailureKind.INTERNAL, type(error).__name__))
 
     @asynccontextmanager
-    async def _renewing(self, claim: Claim) -> "AsyncIterator[None]":
+    async def _holding(self, run: Run, began_at: float) -> AsyncIterator[Claim]:
+        """Keep the claim alive while the block runs."""
+        claim = Claim(
+            run.execution_id,
+            run.token,
+            HeldLease(self.times.lease_seconds, began_at),
+            self.clock,
+            another_is_due=partial(self._is_another_due, run),
+            yield_after_seconds=self.times.yield_after_seconds,
+            started_at=began_at,
+        )
+        self._claims[run.execution_id] = claim
         renewals = asyncio.create_task(self._renew_until_lost(claim))
         try:
-            yield
+            yield claim
         finally:
+            del self._claims[run.execution_id]
             renewals.cancel()
             with suppress(asyncio.CancelledError):
                 await renewals
 
     async def _renew_until_lost(self, claim: Claim) -> None:
         while not claim.lost_because:
-            await asyncio.sleep(self.lease_seconds / RENEWALS_PER_LEASE)
+            await asyncio.sleep(self.times.lease_seconds / RENEWALS_PER_LEASE)
             began_at = self.clock.monotonic()
             try:
                 renewal = await self.database.run(store.renew, claim.execution_id, claim.token)
@@ -111,42 +135,30 @@ class NodeRunner:
             else:
                 claim.lose("cancelled" if renewal is Renewal.CANCELLED else "another owner holds the claim")
 
+    async def _is_another_due(self, run: Run) -> bool:
+        return await self.database.run(is_another_due, run.olt_id, except_node_id=run.node_id, now=self.clock.now())
+
     @transaction.atomic
     def _finish(self, run: Run, collected: Collected) -> Finished | None:
         now = self.clock.now()
-        state = final_state(collected)
-        if not store.close(run, state, failure=collected.failure, summary=collected.summary, now=now):
+        ending = judge(run, collected, now)
+        if not store.close(run, ending, summary=collected.summary, now=now):
             return None
         collected.save(now)
-        finished = Finished(run, state, collected.failure, collected.was_heard, self._follow(run, collected, now))
+        following = open_next(run, ending, owner=self.owner, now=now)
+        finished = Finished(run, ending, collected.was_heard, following)
         for step in self.finishing_steps:
             step(finished, now)
         return finished
 
-    def _follow(self, run: Run, collected: Collected, now: "datetime") -> Run | None:
-        if collected.failure and collected.failure.kind in STOPS_THE_CHAIN:
-            return None
-        return store.open_next(run, owner=self.owner, master_succeeded=collected.failure is None, now=now)
-
-
-# After these the OLT would not answer the rest of the chain either, or may not be asked.
-STOPS_THE_CHAIN = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED, FailureKind.AUTH, FailureKind.CANCELLED})
-
-
-def final_state(collected: Collected) -> ExecutionState:
-    """Name the state in which a run with this outcome ends."""
-    if collected.failure is None:
-        return ExecutionState.SUCCESS
-    return ExecutionState.INTERRUPTED if collected.failure.kind is FailureKind.CANCELLED else ExecutionState.FAILED
-
 
 def _log_end(finished: Finished) -> None:
-    run, failure = finished.run, finished.failure
+    run, failure = finished.run, finished.ending.failure
     logger.info(
         "node.ended olt=%s node=%s execution=%s state=%s failure=%s",
         run.olt_id,
         run.node_id,
         run.execution_id,
-        finished.state,
+        finished.ending.state,
         failure.kind if failure else "",
     )

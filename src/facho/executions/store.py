@@ -9,12 +9,11 @@ from django.db import connection, models, transaction
 from django.db.models import F
 
 from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, Origin
+from facho.executions.outcome import Ending
+from facho.executions.run import Run, open_attempt, run_of
 from facho.hosts.store import load_devices
-from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.task_type import QueryType
-from facho.snmp_jobs.models import ChainCondition, WorkflowNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +37,24 @@ class Claimed:
     token: int
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """An execution in the hands of a runner, as plain values."""
-
-    execution_id: int
-    token: int
-    olt_id: int
-    node_id: int | None
-    poller_id: int | None
-    slot_at: datetime | None
-    task_type: str
-    origin: str
-    attempt: int
-    started_at: datetime
-    master_execution_id: int | None
-    chain_position: int
-    request: CollectRequest
-
-
 class Renewal(StrEnum):
     """What became of an attempt to renew a lease."""
 
     RENEWED = "renewed"
     CANCELLED = "cancelled"
     LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """An execution that holds its OLT, as the scheduler looks at it in every tick."""
+
+    execution_id: int
+    olt_id: int
+    token: int
+    status: ExecutionState
+    lease_counter: int
+    wants_to_stop: bool
 
 
 def claim(requests: Sequence[ClaimRequest], *, owner: str, now: datetime) -> list[Claimed]:
@@ -113,13 +105,13 @@ def next_tokens(olt_ids: Iterable[int]) -> dict[int, int]:
 def take(execution_id: int, token: int, *, owner: str, now: datetime) -> Run | None:
     """Go from PENDING to RUNNING, unless another runner was faster or the claim was withdrawn."""
     taken = Execution.objects.filter(id=execution_id, token=token, status=ExecutionState.PENDING).update(
-        status=ExecutionState.RUNNING, owner=owner, started_at=now, lease_counter=1
+        status=ExecutionState.RUNNING, owner=owner, started_at=now, lease_counter=F("lease_counter") + 1
     )
     if not taken:
         return None
-    execution = Execution.objects.select_related("olt", "node__job").get(id=execution_id)
-    _open_attempt(execution, now)
-    return _run(execution)
+    execution = Execution.objects.select_related("node__job").get(id=execution_id)
+    open_attempt(execution, now)
+    return run_of(execution)
 
 
 def renew(execution_id: int, token: int) -> Renewal:
@@ -131,61 +123,37 @@ def renew(execution_id: int, token: int) -> Renewal:
     return Renewal.CANCELLED if wants_stop.exists() else Renewal.RENEWED
 
 
-def close(
-    run: Run, state: ExecutionState, *, failure: Failure | None, summary: Mapping[str, int | str], now: datetime
-) -> bool:
-    """Write the final state where the token still holds; False means that someone else ended it before."""
+def close(run: Run, ending: Ending, *, summary: Mapping[str, int | str], now: datetime) -> bool:
+    """Write how the try ended where the token still holds; False means that someone else ended it before.
+
+    An execution that waits keeps its row and lets go of its OLT and its poller.
+    """
     outcome = {
-        "status": state,
-        "finished_at": now,
-        "failure_kind": failure.kind if failure else "",
-        "error": failure.message[:ERROR_LENGTH] if failure else "",
+        "status": ending.state,
+        "failure_kind": ending.failure.kind if ending.failure else "",
+        "error": ending.failure.message[:ERROR_LENGTH] if ending.failure else "",
     }
     duration_ms = max(int((now - run.started_at).total_seconds() * 1000), 0)
-    closed = Execution.objects.filter(id=run.execution_id, token=run.token, status=ExecutionState.RUNNING).update(
-        **outcome, duration_ms=duration_ms, result=dict(summary)
+    closed = _mine(run).update(
+        **outcome,
+        finished_at=now if ending.is_final else None,
+        resume_at=ending.resume_at,
+        cursor=dict(ending.cursor) if ending.cursor else None,
+        duration_ms=F("duration_ms") + duration_ms,
+        result=dict(summary),
     )
-    if closed:
-        ExecutionAttempt.objects.filter(execution_id=run.execution_id, number=run.attempt).update(**outcome)
+    if closed and (ending.is_final or ending.failure):
+        tried = {**outcome, "status": ExecutionState.FAILED} if ending.failure and not ending.is_final else outcome
+        ExecutionAttempt.objects.filter(execution_id=run.execution_id, number=run.attempt).update(
+            **tried, finished_at=now
+        )
     return bool(closed)
-
-
-def open_next(run: Run, *, owner: str, master_succeeded: bool, now: datetime) -> Run | None:
-    """Start the chain member after `run` under the same poller; call it right after `close`, in its transaction."""
-    node = _next_chain_node(run, master_succeeded=master_succeeded)
-    if node is None:
-        return None
-    execution = Execution.objects.create(
-        olt_id=run.olt_id,
-        address=run.request.address,
-        port=run.request.port,
-        node=node,
-        task_type=node.job.task_type,
-        origin=run.origin,
-        status=ExecutionState.RUNNING,
-        slot_at=run.slot_at,
-        poller_id=run.poller_id,
-        master_execution_id=run.master_execution_id or run.execution_id,
-        chain_position=run.chain_position + 1,
-        token=next_tokens([run.olt_id])[run.olt_id],
-        owner=owner,
-        lease_counter=1,
-        created_at=now,
-        started_at=now,
-    )
-    _open_attempt(execution, now)
-    return _run(execution)
 
 
 @transaction.atomic
 def interrupt(execution_ids: Iterable[int], *, reason: str, now: datetime) -> int:
     """End executions whose holder is gone, so that their OLTs are free again."""
-    outcome = {
-        "status": ExecutionState.INTERRUPTED,
-        "finished_at": now,
-        "failure_kind": FailureKind.INTERNAL,
-        "error": reason[:ERROR_LENGTH],
-    }
+    outcome = _interrupted(reason, FailureKind.INTERNAL, now)
     mine = Execution.objects.filter(id__in=list(execution_ids), status__in=ACTIVE)
     ids = list(mine.values_list("id", flat=True))
     ended = mine.update(**outcome)
@@ -193,67 +161,48 @@ def interrupt(execution_ids: Iterable[int], *, reason: str, now: datetime) -> in
     return ended
 
 
+def request_cancel(execution_id: int, *, now: datetime) -> bool:
+    """Ask an execution to end: at once if it waits, before its next packet if it runs; False if it is over."""
+    waiting = Execution.objects.filter(id=execution_id, status=ExecutionState.WAITING)
+    if waiting.update(**_interrupted("cancelled", FailureKind.CANCELLED, now)):
+        return True
+    return bool(_active().filter(id=execution_id).update(cancel_requested_at=now))
+
+
+def load_active() -> list[Active]:
+    """Load everything that holds an OLT, in one query."""
+    rows = _active().values_list(
+        "id", "olt_id", "token", "status", "lease_counter", "cancel_requested_at", "olt__enabled"
+    )
+    return [
+        Active(pk, olt_id, token, ExecutionState(status), counter, cancel_at is not None or not enabled)
+        for pk, olt_id, token, status, counter, cancel_at, enabled in rows
+    ]
+
+
 def load_busy_olts() -> set[int]:
     """Return the OLTs that an active execution holds."""
-    return set(Execution.objects.filter(status__in=ACTIVE).values_list("olt_id", flat=True))
-
-
-def load_lease_counters() -> dict[int, int]:
-    """Return the lease counter of every active execution."""
-    return dict(Execution.objects.filter(status__in=ACTIVE).values_list("id", "lease_counter"))
+    return set(_active().values_list("olt_id", flat=True))
 
 
 def load_active_of_owner(prefix: str) -> list[int]:
     """Return the active executions whose owner begins with `prefix`."""
-    return list(Execution.objects.filter(owner__startswith=prefix, status__in=ACTIVE).values_list("id", flat=True))
+    return list(_active().filter(owner__startswith=prefix).values_list("id", flat=True))
 
 
-def _open_attempt(execution: Execution, now: datetime) -> None:
-    ExecutionAttempt.objects.create(
-        execution=execution, number=execution.attempt, status=ExecutionState.RUNNING, started_at=now
-    )
+def _active() -> models.QuerySet[Execution]:
+    # SQLite cannot use the partial index with bound values; the index on the end of a run serves the same rows.
+    return Execution.objects.filter(finished_at__isnull=True, status__in=ACTIVE)
 
 
-def _next_chain_node(run: Run, *, master_succeeded: bool) -> WorkflowNode | None:
-    """Find the enabled member after `run` in the order (priority, id)."""
-    current = WorkflowNode.objects.filter(id=run.node_id).first() if run.node_id else None
-    if current is None:
-        return None
-    members = WorkflowNode.objects.filter(master_node_id=current.master_node_id or current.id, enabled=True)
-    if not master_succeeded:
-        members = members.exclude(job__chain_condition=ChainCondition.ON_SUCCESS)
-    if current.is_chain_node:
-        after = models.Q(priority=current.priority, id__gt=current.id) | models.Q(priority__gt=current.priority)
-        members = members.filter(after)
-    return members.select_related("job").order_by("priority", "id").first()
+def _mine(run: Run) -> models.QuerySet[Execution]:
+    return Execution.objects.filter(id=run.execution_id, token=run.token, status=ExecutionState.RUNNING)
 
 
-def _run(execution: Execution) -> Run:
-    return Run(
-        execution_id=execution.id,
-        token=execution.token,
-        olt_id=execution.olt_id,
-        node_id=execution.node_id,
-        poller_id=execution.poller_id,
-        slot_at=execution.slot_at,
-        task_type=execution.task_type,
-        origin=execution.origin,
-        attempt=execution.attempt,
-        started_at=execution.started_at or execution.created_at,
-        master_execution_id=execution.master_execution_id,
-        chain_position=execution.chain_position,
-        request=_collect_request(execution),
-    )
-
-
-def _collect_request(execution: Execution) -> CollectRequest:
-    node, device = execution.node, (execution.address, execution.port)
-    if node is None:
-        return CollectRequest(execution.olt_id, *device, execution.olt.vendor, QueryType.GET, columns=())
-    return CollectRequest(
-        execution.olt_id,
-        *device,
-        vendor=execution.olt.vendor,
-        query_type=QueryType(node.job.query_type),
-        columns=tuple(node.job.oids.order_by("position", "id").values_list("column_key", flat=True)),
-    )
+def _interrupted(reason: str, kind: FailureKind, now: datetime) -> dict[str, object]:
+    return {
+        "status": ExecutionState.INTERRUPTED,
+        "finished_at": now,
+        "failure_kind": kind,
+        "error": reason[:ERROR_LENGTH],
+    }

@@ -90,6 +90,8 @@ class Olt(models.Model):
     reachability = models.CharField(
         _("reachability"), max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
     )
+    probes_done = models.PositiveSmallIntegerField(_("probes without an answer"), default=0, editable=False)
+    next_probe_at = models.DateTimeField(_("next probe"), null=True, editable=False)
     consecutive_failures = models.PositiveIntegerField(_("failures in a row"), default=0, editable=False)
     last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
     last_error = models.CharField(_("last error"), max_length=300, blank=True, editable=False)
@@ -143,3 +145,26 @@ class LearnedSize(models.Model):
 
     def __str__(self) -> str:
         return f"{self.olt} · {self.subject}: {self.rows}"
+
+
+class Pause(models.Model):
+    """A time without polling, of one OLT or of everything; it always has an end."""
+
+    olt = models.ForeignKey(
+        Olt, on_delete=models.CASCADE, null=True, blank=True, related_name="pauses", verbose_name=_("OLT")
+    )
+    starts_at = models.DateTimeField(_("from"))
+    ends_at = models.DateTimeField(_("to"))
+    note = models.CharField(_("note"), max_length=200, blank=True)
+
+    class Meta:
+        verbose_name = _("pause")
+        verbose_name_plural = _("pauses")
+        ordering = ["-starts_at"]
+        indexes = [models.Index(fields=["ends_at"], name="pause_end")]
+        constraints = [
+            models.CheckConstraint(condition=models.Q(ends_at__gt=models.F("starts_at")), name="pause_ends_after_start")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt or _('everything')}: {self.starts_at:%Y-%m-%d %H:%M} - {self.ends_at:%H:%M}"

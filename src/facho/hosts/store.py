@@ -10,14 +10,13 @@ from django.db.models import F
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
 from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.retry import SILENCE
+from facho.polling.domain.suspension import next_probe_at
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import Community, Target
 from facho.polling.snmp.target import SnmpVersion as WireVersion
 
 _WIRE_VERSIONS = {SnmpVersion.V1: WireVersion.V1, SnmpVersion.V2C: WireVersion.V2C, SnmpVersion.V3: WireVersion.V3}
-
-# These say that the device, or the way to it, is silent; other failures are answers of a kind.
-_SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
 
 
 class Device(NamedTuple):
@@ -65,12 +64,31 @@ def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: d
     olt = Olt.objects.filter(id=olt_id)
     if was_heard:
         olt.update(reachability=Reachability.UP, last_answer_at=now)
-    elif failure is not None and failure.kind in _SILENCE:
+    elif failure is not None and failure.kind in SILENCE:
         olt.update(reachability=Reachability.DOWN)
     if failure is None and was_heard:
-        olt.update(consecutive_failures=0, last_error="")
+        olt.update(consecutive_failures=0, last_error="", probes_done=0)
     elif failure is not None and failure.kind is not FailureKind.CANCELLED:
         olt.update(consecutive_failures=F("consecutive_failures") + 1, last_error=failure.message[:300])
+
+
+def schedule_probe(olt_id: int, now: datetime) -> None:
+    """Plan the next look at an OLT whose nodes are suspended; the pauses grow until it answers a run again."""
+    olt = Olt.objects.only("probes_done").filter(id=olt_id).first()
+    if olt is not None:
+        Olt.objects.filter(id=olt_id).update(
+            next_probe_at=next_probe_at(olt.probes_done, now=now), probes_done=F("probes_done") + 1
+        )
+
+
+def load_due_probes(now: datetime) -> list[int]:
+    """Return the enabled OLTs whose time for a probe has come."""
+    return list(Olt.objects.filter(enabled=True, next_probe_at__lte=now).values_list("id", flat=True))
+
+
+def end_probes(olt_id: int) -> None:
+    """Stop probing: the OLT answered, or nothing of it is suspended any more."""
+    Olt.objects.filter(id=olt_id).update(next_probe_at=None)
 
 
 def save_identity(olt_id: int, identity: Identity) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from facho.hosts.learned import load_learned_sizes
 from facho.hosts.secrets import UndecryptableSecret
 from facho.hosts.store import load_target
-from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.task_type import QueryType
@@ -24,7 +24,6 @@ BUDGET_SECONDS = 900
 
 _STRATEGIES = {
     QueryType.DISCOVERY: discover,
-    QueryType.GET: fetch_onus,
     QueryType.WALK: walk_tables,
     QueryType.TABLE: walk_tables,
     QueryType.BULK: walk_tables,
@@ -39,7 +38,7 @@ class OltCollector:
     database: DatabaseGateway
     max_timeout_seconds: float
 
-    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+    async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
         """Read what is asked; what the device does wrong is a Failure in the answer."""
         definition = load_definitions().get(request.vendor)
         if definition is None:
@@ -48,29 +47,32 @@ class OltCollector:
         if unknown:
             return _failed(FailureKind.MISSING, f"{definition.key} has no column {unknown[0]!r}")
         try:
-            return await self._read(request, definition, permit)
+            return await self._read(request, definition, control)
         except SnmpError as error:
             return _failed(error.kind, str(error))
         except UndecryptableSecret as error:
             return _failed(FailureKind.AUTH, str(error))
 
-    async def _read(self, request: CollectRequest, definition: Definition, permit: SendPermit) -> Collected:
+    async def _read(self, request: CollectRequest, definition: Definition, control: RunControl) -> Collected:
         target, limits = await self.database.run(
             load_target, request, definition_in_flight=definition.polling.in_flight
         )
         learned = await self.database.run(load_learned_sizes, request.olt_id)
         deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
-        session = self.network.open(target, permit, limits)
+        session = self.network.open(target, control, limits)
         try:
             reader = Reader(
                 request.olt_id,
                 session,
                 definition,
                 self.database,
+                control,
                 deadline=deadline,
                 max_timeout_seconds=self.max_timeout_seconds,
                 sizes=learned,
             )
+            if request.query_type is QueryType.GET:
+                return await fetch_onus(reader, request.columns, cursor=request.cursor)
             return await _STRATEGIES[request.query_type](reader, request.columns)
         finally:
             await session.close()

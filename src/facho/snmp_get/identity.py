@@ -6,13 +6,13 @@ from datetime import datetime
 
 from facho.hosts.secrets import UndecryptableSecret
 from facho.hosts.store import Identity, load_target, save_identity
-from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl, SendPermit
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.ber import Value
 from facho.polling.snmp.errors import SnmpError
 from facho.polling.snmp.network import Network
-from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, format_oid
+from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, format_oid
 from facho.polling.snmp.target import Patience
 from facho.polling.vendors.decoders import clean_text
 from facho.polling.vendors.definition import Definition, Refusal
@@ -41,10 +41,10 @@ class IdentityCollector:
     database: DatabaseGateway
     report: ProbeReport = field(default_factory=ProbeReport)
 
-    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
-        """Read the system group with one GET."""
+    async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
+        """Read the system group, sysUpTime included, with one GET."""
         try:
-            self.report = await self._probe(request, permit)
+            self.report = await self._probe(request, control)
         except SnmpError as error:
             self.report = ProbeReport(failure=Failure(error.kind, str(error)))
         except UndecryptableSecret as error:
@@ -63,10 +63,10 @@ class IdentityCollector:
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         try:
-            varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID], patience=PATIENCE)
+            varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME], patience=PATIENCE)
         finally:
             await session.close()
-        report = identify(*(value for _, _, value in varbinds))
+        report = identify(*(value for _, _, value in varbinds[:3]))
         return replace(report, round_trip_ms=(loop.time() - began_at) * 1000)
 
 

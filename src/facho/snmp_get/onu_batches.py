@@ -4,7 +4,7 @@ Columns that the OLT has to ask each ONU for are dear by the ONU, not by the col
 that are online right now only, and one PON port after the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
@@ -19,12 +19,20 @@ from facho.snmp_get.reading import Gathered, Reader, gather_walk, subject_of
 RUN_STATE = "onu.run_state"
 
 
-async def fetch_onus(reader: Reader, keys: Sequence[str]) -> Collected:
-    """Ask for the columns of every present ONU; live columns only of those that are online."""
+async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str, int] | None = None) -> Collected:
+    """Ask for the columns of every present ONU; live columns only of those that are online.
+
+    A live pass may give way at the border of a PON port; `cursor` is the port at which it goes on.
+    """
     gathered = Gathered()
     places, failure = await _places(reader, keys, gathered)
+    stopped_at: Place | None = None
     unreadable = 0
-    for batch_places in [] if failure else _batches(reader, keys, places):
+    batches = [] if failure else list(_batches(reader, keys, _from(places, cursor)))
+    for number, batch_places in enumerate(batches):
+        if number and await reader.control.should_yield():
+            stopped_at = batch_places[0].pon
+            break
         batch = await _fetch(reader, keys, batch_places)
         _gather(reader, keys, batch_places, batch, gathered)
         unreadable += len(batch.failures)
@@ -35,7 +43,19 @@ async def fetch_onus(reader: Reader, keys: Sequence[str]) -> Collected:
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    return reader.collected({"onus": len(places), "unreadable": unreadable, **gathered.rejects}, failure, save)
+    counts = {"onus": len(places), "unreadable": unreadable, **gathered.rejects}
+    return reader.collected(counts, failure, save, cursor=_cursor(stopped_at))
+
+
+def _from(places: Sequence[Place], cursor: Mapping[str, int] | None) -> Sequence[Place]:
+    if cursor is None:
+        return places
+    first = Place(cursor["frame"], cursor["slot"], cursor["port"])
+    return [place for place in places if place.pon >= first]
+
+
+def _cursor(port: Place | None) -> dict[str, int] | None:
+    return None if port is None else {"frame": port.frame, "slot": port.slot, "port": port.port}
 
 
 async def _places(reader: Reader, keys: Sequence[str], gathered: Gathered) -> tuple[list[Place], SnmpError | None]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from facho.hosts.learned import save_learned_size
 from facho.onus.store import Reading
-from facho.polling.domain.collection import Collected, Failure
+from facho.polling.domain.collection import Collected, Failure, RunControl
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.ber import Value
 from facho.polling.snmp.errors import SnmpError
@@ -33,6 +33,7 @@ class Reader:
     session: Session
     definition: Definition
     database: DatabaseGateway
+    control: RunControl
     deadline: float
     max_timeout_seconds: float
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -62,9 +63,14 @@ class Reader:
             self.learned[subject] = rows
 
     def collected(
-        self, summary: Mapping[str, int | str], error: SnmpError | None, save: Callable[[datetime], None]
+        self,
+        summary: Mapping[str, int | str],
+        error: SnmpError | None,
+        save: Callable[[datetime], None],
+        *,
+        cursor: Mapping[str, int] | None = None,
     ) -> Collected:
-        """Put the outcome of this operation together."""
+        """Put the outcome of this operation together; with a cursor it gave way and goes on there."""
 
         def save_all(now: datetime) -> None:
             save(now)
@@ -75,7 +81,9 @@ class Reader:
         traffic = self.session.traffic
         failure = None if error is None else Failure(error.kind, str(error))
         counts = {"packets": traffic.packets, "retransmissions": traffic.retransmissions}
-        return Collected({**summary, **counts}, failure, was_heard=traffic.bytes_received > 0, save=save_all)
+        return Collected(
+            {**summary, **counts}, failure, was_heard=traffic.bytes_received > 0, cursor=cursor, save=save_all
+        )
 
 
 @dataclass(slots=True)

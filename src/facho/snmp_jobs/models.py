@@ -51,6 +51,8 @@ class SnmpJob(models.Model):
         _("priority"), default=50, validators=[MaxValueValidator(MAX_PRIORITY)], help_text=_("0 to 100, larger first.")
     )
     max_attempts = models.PositiveSmallIntegerField(_("attempts"), default=3, validators=[MinValueValidator(1)])
+    hours_from = models.TimeField(_("may run from"), null=True, blank=True, help_text=_("Local time; empty: always."))
+    hours_to = models.TimeField(_("may run until"), null=True, blank=True)
     retry_delay_seconds = models.PositiveIntegerField(_("delay between attempts (s)"), default=120)
     master_job = models.ForeignKey(
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="chain_jobs", verbose_name=_("runs after")
@@ -71,6 +73,11 @@ class SnmpJob(models.Model):
             models.CheckConstraint(condition=Q(interval_seconds__gte=1), name="job_interval_is_positive"),
             models.CheckConstraint(condition=Q(priority__lte=MAX_PRIORITY), name="job_priority_up_to_100"),
             models.CheckConstraint(condition=Q(max_attempts__gte=1), name="job_tries_at_least_once"),
+            models.CheckConstraint(
+                condition=Q(hours_from__isnull=True, hours_to__isnull=True)
+                | Q(hours_from__isnull=False, hours_to__isnull=False),
+                name="job_hours_come_in_pairs",
+            ),
             models.CheckConstraint(condition=Q(query_type__in=QueryTypes.values), name="job_query_type_is_known"),
         ]
 

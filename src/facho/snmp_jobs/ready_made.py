@@ -5,10 +5,12 @@ from datetime import datetime
 from django.db import transaction
 
 from facho.hosts.models import Brand, Olt
-from facho.polling.domain.slots import first_offset, next_slot_after
+from facho.polling.domain.slots import first_offset
+from facho.polling.domain.window import next_slot_in
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
+from facho.snmp_jobs.store import window_of
 
 
 @transaction.atomic
@@ -30,7 +32,9 @@ def apply_ready_made_jobs(olt: Olt, *, now: datetime) -> int:
 def schedule_first_run(node: WorkflowNode, now: datetime) -> None:
     """Put a master that was just enabled on its grid; many enabled together are spread."""
     node.offset_seconds = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
-    node.next_run_at = next_slot_after(now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds)
+    node.next_run_at = next_slot_in(
+        window_of(node.job), now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds
+    )
     node.save(update_fields=["offset_seconds", "next_run_at"])
 
 

@@ -1,16 +1,21 @@
-"""Reads and writes nodes: what is due, where each node's schedule stands, what a person asked for."""
+"""Moves nodes along their grid: what a claim and an end do to a schedule, suspension and return, a person's wish."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce
+from django.conf import settings
+from django.db.models import F, QuerySet
 
-from facho.polling.domain.planning import DueNode
-from facho.polling.domain.slots import count_slots, next_slot_after, slot_at_or_before
-from facho.polling.domain.task_type import RANK, QueryType, task_type
-from facho.snmp_jobs.models import Cadence, WorkflowNode
+from facho.polling.domain.retry import SILENCE
+from facho.polling.domain.slots import count_slots, slot_at_or_before
+from facho.polling.domain.task_type import QueryType, task_type
+from facho.polling.domain.window import Window, next_slot_in
+from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
+
+# A person's wish must not fail because a key is lost.
+_SECRETS = tuple(f"workflow__olt__{name}" for name in ("community", "v3_auth_key", "v3_priv_key"))
 
 
 class UnknownNode(LookupError):
@@ -36,40 +41,6 @@ class Schedule:
     slots_skipped: int
 
 
-def due_nodes(now: datetime) -> QuerySet[WorkflowNode]:
-    """Select the masters that may start: enabled, not suspended, on an enabled OLT, and due or asked for."""
-    return WorkflowNode.objects.filter(
-        Q(next_run_at__lte=now) | Q(run_requested_at__isnull=False),
-        enabled=True,
-        is_chain_node=False,
-        suspended_at__isnull=True,
-        workflow__olt__enabled=True,
-    )
-
-
-def load_due_nodes(now: datetime) -> list[DueNode]:
-    """Load what is due as plain values, in one query."""
-    rows = (
-        due_nodes(now)
-        .annotate(due_at=Coalesce("run_requested_at", "next_run_at"))
-        .values_list(
-            "id", "workflow__olt_id", "due_at", "run_requested_at", "interval_seconds", "priority", "job__query_type"
-        )
-    )
-    return [
-        DueNode(
-            node_id=node_id,
-            olt_id=olt_id,
-            due_at=due_at,
-            interval_seconds=interval,
-            priority=priority,
-            rank=RANK[QueryType(query_type)],
-            is_run_now=requested_at is not None,
-        )
-        for node_id, olt_id, due_at, requested_at, interval, priority, query_type in rows
-    ]
-
-
 def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
     """Work out, in one query, which slot each node would serve if it started now."""
     nodes = WorkflowNode.objects.filter(id__in=node_ids).select_related("job")
@@ -88,12 +59,12 @@ def save_claimed(schedules: Sequence[Schedule]) -> None:
             count_skipped(schedule.node_id, schedule.slots_skipped)
 
 
-def save_ended(node_id: int, now: datetime) -> None:
+def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
     """Record the end of a run, and move past the slots that went by meanwhile: they are never caught up."""
     node = WorkflowNode.objects.select_related("job").filter(id=node_id).first()
     if node is None:
         return
-    values: dict[str, object] = {"last_run_at": now}
+    values: dict[str, object] = {"last_run_at": now, "consecutive_failures": failures_in_a_row}
     if node.next_run_at is not None and node.job.cadence == Cadence.FIXED_DELAY:
         values["next_run_at"] = now + timedelta(seconds=node.interval_seconds)
     elif node.next_run_at is not None and node.next_run_at <= now:
@@ -102,14 +73,65 @@ def save_ended(node_id: int, now: datetime) -> None:
     WorkflowNode.objects.filter(id=node_id).update(**values)
 
 
+def grant_wish(node_id: int) -> None:
+    """Take back the wish for a run, which is being granted."""
+    WorkflowNode.objects.filter(id=node_id).update(run_requested_at=None)
+
+
 def count_skipped(node_id: int, slots: int) -> None:
     """Add slots that got no run."""
     WorkflowNode.objects.filter(id=node_id).update(slots_skipped=F("slots_skipped") + slots)
 
 
+def save_failures(node_id: int, failures_in_a_row: int) -> None:
+    """Count failed tries of a run that is not over."""
+    WorkflowNode.objects.filter(id=node_id).update(consecutive_failures=failures_in_a_row)
+
+
+def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> int:
+    """Give these nodes no further slot until a probe or a person brings them back; `enabled` stays as it is."""
+    return nodes.filter(suspended_at__isnull=True).update(suspended_at=now, suspend_reason=reason)
+
+
+def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
+    """End the suspension of nodes: each goes on at its next slot, and what went by is skipped.
+
+    A node that answered nonsense gets one try, not three: if it fails again, it is suspended again at once.
+    """
+    suspended = list(nodes.filter(suspended_at__isnull=False).select_related("job"))
+    for node in suspended:
+        is_silence = node.suspend_reason in SILENCE
+        node.consecutive_failures = 0 if is_silence else max(node.job.max_attempts - 1, 0)
+        node.suspended_at, node.suspend_reason = None, ""
+        put_on_grid(node, now)
+    WorkflowNode.objects.bulk_update(
+        suspended,
+        ["consecutive_failures", "suspended_at", "suspend_reason", "next_run_at", "slots_skipped"],
+    )
+    return len(suspended)
+
+
+def put_on_grid(node: WorkflowNode, now: datetime) -> None:
+    """Set, without saving, a master's next run to its next slot from now, counting what went by."""
+    if node.is_chain_node or node.next_run_at is None:
+        return
+    if node.next_run_at <= now:
+        node.slots_skipped += _slots_up_to(node, now)
+    node.next_run_at = _next_slot(node, now)
+
+
+def put_all_on_grid(now: datetime) -> int:
+    """After a jump of the wall clock, let every master go on from its next slot: no burst and no stall."""
+    nodes = list(WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False).select_related("job"))
+    for node in nodes:
+        node.next_run_at = _next_slot(node, now)
+    WorkflowNode.objects.bulk_update(nodes, ["next_run_at"], batch_size=500)
+    return len(nodes)
+
+
 def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
     """Ask for a run as soon as the OLT is free; the wish is a column, so a restart does not lose it."""
-    node = WorkflowNode.objects.select_related("job", "workflow__olt").filter(id=node_id).first()
+    node = WorkflowNode.objects.select_related("job", "workflow__olt").defer(*_SECRETS).filter(id=node_id).first()
     if node is None:
         raise UnknownNode(node_id)
     if node.master_node_id is not None:
@@ -139,7 +161,18 @@ def _schedule(node: WorkflowNode, now: datetime) -> Schedule:
 
 
 def _next_slot(node: WorkflowNode, now: datetime) -> datetime:
-    return next_slot_after(now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds)
+    if node.job.cadence == Cadence.FIXED_DELAY:
+        return now + timedelta(seconds=node.interval_seconds)
+    return next_slot_in(
+        window_of(node.job), now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds
+    )
+
+
+def window_of(job: SnmpJob) -> Window | None:
+    """Return the hours in which a job may run, in the installation's time zone; None for always."""
+    if job.hours_from is None or job.hours_to is None:
+        return None
+    return Window(job.hours_from, job.hours_to, ZoneInfo(settings.TIME_ZONE))
 
 
 def _slots_up_to(node: WorkflowNode, now: datetime) -> int:

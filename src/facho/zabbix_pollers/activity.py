@@ -4,6 +4,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 
 from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Coalesce
 
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ACTIVE
@@ -29,8 +30,10 @@ def load_busy_percentages(now: datetime) -> dict[int, float]:
     since = now - BUSY_WINDOW
     held = Execution.objects.filter(_IS_ACTIVE | Q(finished_at__gt=since), poller_id__isnull=False).order_by()
     seconds: dict[int | None, float] = defaultdict(float)
-    for poller_id, created_at, finished_at in held.values_list("poller_id", "created_at", "finished_at"):
-        span = min(finished_at or now, now) - max(created_at, since)
+    # From the start of the last slice: a run that waited in between held no poller.
+    spans = held.annotate(held_from=Coalesce("started_at", "created_at"))
+    for poller_id, held_from, finished_at in spans.values_list("poller_id", "held_from", "finished_at"):
+        span = min(finished_at or now, now) - max(held_from, since)
         seconds[poller_id] += max(span.total_seconds(), 0.0)
     return {poller_id: _percent(busy) for poller_id, busy in seconds.items() if poller_id is not None}
 

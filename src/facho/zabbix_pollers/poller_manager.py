@@ -1,15 +1,21 @@
 """Matches planned starts to pollers: claims them in the database and hands the winners to the executor."""
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
+from facho.executions import store as executions
 from facho.executions.executor import Executor
-from facho.executions.store import load_busy_olts
+from facho.executions.models import Execution
+from facho.executions.waiting import Waiting, end_waiting, load_waiting
+from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import Assignment, plan_tick
-from facho.snmp_jobs.store import load_due_nodes
+from facho.polling.domain.planning import Assignment, DueNode, plan_tick
+from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
+
+logger = logging.getLogger(__name__)
 
 
 class PollerManager:
@@ -17,8 +23,8 @@ class PollerManager:
 
     def __init__(self, *, start_pollers: int, database: DatabaseGateway, executor: Executor, owner: str) -> None:
         self.start_pollers = start_pollers
-        self._owner = owner
         self.queue = NodeQueue()
+        self._owner = owner
         self._database = database
         self._executor = executor
 
@@ -39,12 +45,50 @@ class PollerManager:
             self._executor.start(claim.execution_id, claim.token)
         return len(claimed)
 
+    def send_again(self, execution_id: int, token: int) -> None:
+        """Hand out once more what nobody took: a message may get lost, a claim does not."""
+        self._executor.start(execution_id, token)
+
+    def cancel(self, execution_id: int) -> None:
+        """Let a run end before its next packet."""
+        self._executor.cancel(execution_id, "cancelled")
+
+    def has_free_poller(self) -> bool:
+        """Tell whether a composite could start now; asks the database."""
+        return self.get_free_poller() is not None
+
+    def get_free_poller(self) -> int | None:
+        """Return the lowest free poller; asks the database."""
+        return next(iter(store.load_free_pollers(self.start_pollers)), None)
+
+    def is_olt_busy(self, olt_id: int) -> bool:
+        """Tell whether an active execution holds the OLT; asks the database."""
+        return olt_id in executions.load_busy_olts()
+
     def _plan(self, now: datetime) -> Sequence[Assignment]:
         plan = plan_tick(
-            load_due_nodes(now),
+            _load_candidates(now),
             free_pollers=store.load_free_pollers(self.start_pollers),
-            busy_olts=load_busy_olts(),
+            busy_olts=executions.load_busy_olts(),
             now=now,
         )
         self.queue = NodeQueue(node for node, _ in plan.waiting)
         return plan.start
+
+
+def _load_candidates(now: datetime) -> list[DueNode]:
+    """Load due nodes and waiting runs; a node whose run waits is in it once, as that run."""
+    waiting = load_waiting(now)
+    superseded = [run for run in waiting if run.is_superseded(now)]
+    _give_up(superseded, now)
+    going_on = {run.node.node_id: run.node for run in waiting if not run.is_superseded(now)}
+    resumable = [node for node in going_on.values() if node.due_at <= now]
+    return [node for node in load_due_nodes(now) if node.node_id not in going_on] + resumable
+
+
+def _give_up(superseded: Sequence[Waiting], now: datetime) -> None:
+    if superseded:
+        ids = [run.node.execution_id for run in superseded if run.node.execution_id]
+        end_waiting(
+            Execution.objects.filter(id__in=ids), ExecutionState.FAILED, reason="its next slot came first", now=now
+        )

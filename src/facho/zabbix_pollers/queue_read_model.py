@@ -8,8 +8,8 @@ from django.db.models import Count, Q
 
 from facho.polling.domain.node_queue import NodeQueue
 from facho.polling.domain.planning import DueNode, WaitReason
+from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import load_due_nodes
 from facho.zabbix_pollers.activity import active_executions
 from facho.zabbix_pollers.models import Poller
 

@@ -2,18 +2,35 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from facho.executions.store import load_lease_counters
+from facho.executions.store import Active, load_active
 from facho.polling.domain.clock import Clock
+from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.lease import LeaseWatch
+from facho.snmp_jobs.store import put_all_on_grid
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
+# A claimed execution that nobody took is handed out again, and then given up.
+SEND_AGAIN_SECONDS = 30.0
+GIVE_UP_SECONDS = 90.0
+# More than a clock that is being disciplined drifts between two ticks.
+CLOCK_JUMP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Leases:
+    """How long leases live unrenewed, and how long a datagram of a dead owner may keep its OLT at work."""
+
+    lease_seconds: float
+    packet_timeout_seconds: float
 
 
 @dataclass(slots=True)
@@ -24,12 +41,12 @@ class ZabbixScheduler:
     database: DatabaseGateway
     clock: Clock
     owner: str
-    lease_seconds: float
-    # A datagram that left just before its sender died may keep the OLT at work for this long.
-    packet_timeout_seconds: float
+    leases: Leases
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _leader_watch: LeaseWatch[str] = field(default_factory=LeaseWatch)
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
+    _sent_again: set[int] = field(default_factory=set)
+    _clocks: tuple[datetime, float] | None = None
 
     def on_task_completed(self) -> None:
         """Plan again at once: a poller or an OLT has become free."""
@@ -49,7 +66,8 @@ class ZabbixScheduler:
         """Do one bounded round of work if this process leads; returns how many nodes started."""
         if not await self._leads():
             return 0
-        await self._recover()
+        await self._look_at_clock()
+        await self._look_after(await self.database.run(load_active))
         return await self.pollers.start_due_nodes(self.clock.now())
 
     async def _wait(self) -> None:
@@ -64,23 +82,59 @@ class ZabbixScheduler:
         if await self.database.run(store.renew_leadership, self.owner, now=self.clock.now()):
             return True
         former, counter = await self.database.run(store.load_leader_counter)
-        self._leader_watch.observe({former: counter}, monotonic=self.clock.monotonic())
-        if not self._leader_watch.dead([former], after_seconds=self.lease_seconds, monotonic=self.clock.monotonic()):
+        now = self.clock.monotonic()
+        self._leader_watch.observe({former: counter}, monotonic=now)
+        if not self._leader_watch.dead([former], after_seconds=self.leases.lease_seconds, monotonic=now):
             return False
         logger.warning("scheduler.takes_over from=%s", former)
         return await self.database.run(
             store.take_leadership, self.owner, former=former, counter=counter, now=self.clock.now()
         )
 
-    async def _recover(self) -> None:
-        """Free what died: an active execution whose lease counter stood still for the lease and a packet's time."""
-        counters = await self.database.run(load_lease_counters)
+    async def _look_at_clock(self) -> None:
+        """Put everything on the grid again when wall time jumped, so that nothing bursts or stalls."""
+        wall, monotonic = self.clock.now(), self.clock.monotonic()
+        before, self._clocks = self._clocks, (wall, monotonic)
+        if before is None:
+            return
+        jump = (wall - before[0]).total_seconds() - (monotonic - before[1])
+        if abs(jump) > CLOCK_JUMP_SECONDS:
+            logger.warning("clock.jumped seconds=%.1f", jump)
+            await self.database.run(put_all_on_grid, wall)
+
+    async def _look_after(self, active: Sequence[Active]) -> None:
+        """Free what died, stop what shall stop, hand out again what nobody took."""
         now = self.clock.monotonic()
-        self._claim_watch.observe(counters, monotonic=now)
-        patience = self.lease_seconds + self.packet_timeout_seconds
-        dead = self._claim_watch.dead(counters, after_seconds=patience, monotonic=now)
-        if dead:
-            logger.warning("executions.orphaned ids=%s", dead)
-            await self.database.run(
-                store.release_orphans, dead, reason="its owner stopped renewing", now=self.clock.now()
-            )
+        self._claim_watch.observe({run.execution_id: run.lease_counter for run in active}, monotonic=now)
+        pending = [run for run in active if run.status is ExecutionState.PENDING]
+        running = [run for run in active if run.status is ExecutionState.RUNNING]
+        await self._release(self._still_for(running, self._lease_patience), "its owner stopped renewing")
+        await self._release(self._still_for(pending, GIVE_UP_SECONDS), "no worker took it")
+        await self._release([run for run in pending if run.wants_to_stop], "cancelled")
+        self._send_again(self._still_for(pending, SEND_AGAIN_SECONDS))
+        for run in running:
+            if run.wants_to_stop:
+                self.pollers.cancel(run.execution_id)
+
+    @property
+    def _lease_patience(self) -> float:
+        return self.leases.lease_seconds + self.leases.packet_timeout_seconds
+
+    def _still_for(self, runs: Sequence[Active], seconds: float) -> list[Active]:
+        """Return those whose counter nobody raised for so long."""
+        ids = [run.execution_id for run in runs]
+        dead = set(self._claim_watch.dead(ids, after_seconds=seconds, monotonic=self.clock.monotonic()))
+        return [run for run in runs if run.execution_id in dead]
+
+    async def _release(self, runs: Sequence[Active], reason: str) -> None:
+        if runs:
+            ids = [run.execution_id for run in runs]
+            logger.warning("executions.released ids=%s reason=%s", ids, reason)
+            await self.database.run(store.release_orphans, ids, reason=reason, now=self.clock.now())
+
+    def _send_again(self, runs: Sequence[Active]) -> None:
+        self._sent_again &= {run.execution_id for run in runs}
+        for run in runs:
+            if run.execution_id not in self._sent_again:
+                self._sent_again.add(run.execution_id)
+                self.pollers.send_again(run.execution_id, run.token)

@@ -1,5 +1,6 @@
 """Reads and writes pollers, claims for them, and the leader's lease."""
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -10,11 +11,18 @@ from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
 from facho.executions.runner import Finished
 from facho.executions.store import Claimed, ClaimRequest
+from facho.executions.waiting import resume
+from facho.hosts.store import end_probes, schedule_probe
 from facho.polling.domain.execution_state import ACTIVE
+from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import Assignment
+from facho.polling.domain.retry import SILENCE
 from facho.snmp_jobs import store as snmp_jobs
+from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import Schedule
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
+
+logger = logging.getLogger(__name__)
 
 LEADER = "scheduler"
 
@@ -35,14 +43,31 @@ def load_free_pollers(count: int) -> list[int]:
 @transaction.atomic
 def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing."""
+    fresh = [assignment for assignment in assignments if assignment.node.execution_id is None]
+    resumed = [_resume(a, owner, now) for a in assignments if a.node.execution_id is not None]
+    claimed = _claim_fresh(fresh, owner=owner, now=now) + [claim for claim in resumed if claim]
+    for claim in claimed:
+        _occupy(claim, delayed=_was_delayed(claim, assignments, now), now=now)
+    return claimed
+
+
+def _claim_fresh(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     schedules = {s.node_id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
     requests = [_request(a, schedules[a.node.node_id]) for a in assignments if a.node.node_id in schedules]
     claimed = executions.claim(requests, owner=owner, now=now)
     started = {claim.request.node_id for claim in claimed}
     served = _slots_with_a_run([r for r in requests if r.node_id not in started])
     snmp_jobs.save_claimed([s for s in schedules.values() if s.node_id in started | served])
-    for claim in claimed:
-        _occupy(claim, delayed=_was_delayed(claim, assignments, now), now=now)
+    return claimed
+
+
+def _resume(assignment: Assignment, owner: str, now: datetime) -> Claimed | None:
+    node = assignment.node
+    if node.execution_id is None:
+        return None
+    claimed = resume(node.execution_id, poller_id=assignment.poller_id, owner=owner, now=now)
+    if claimed and node.is_run_now:
+        snmp_jobs.grant_wish(node.node_id)
     return claimed
 
 
@@ -57,9 +82,39 @@ def release_poller(finished: Finished, now: datetime) -> None:
 
 
 def save_node_ended(finished: Finished, now: datetime) -> None:
-    """Move the node's schedule on (a finishing step)."""
-    if finished.run.node_id is not None:
-        snmp_jobs.save_ended(finished.run.node_id, now)
+    """Move the node's schedule on, or suspend it after its last try (a finishing step)."""
+    node_id, ending = finished.run.node_id, finished.ending
+    if node_id is None:
+        return
+    if not ending.is_final:
+        snmp_jobs.save_failures(node_id, ending.failures_in_a_row)
+        return
+    snmp_jobs.save_ended(node_id, failures_in_a_row=ending.failures_in_a_row, now=now)
+    if ending.suspends and ending.failure:
+        _suspend(finished, ending.failure.kind, now)
+
+
+def _suspend(finished: Finished, kind: FailureKind, now: datetime) -> None:
+    """Suspend the node; when the OLT is silent, all its nodes, which would only find out the same."""
+    nodes = WorkflowNode.objects.filter(executions=finished.run.execution_id)
+    if kind in SILENCE and not finished.was_heard:
+        nodes = WorkflowNode.objects.filter(workflow__olt_id=finished.run.olt_id, enabled=True, is_chain_node=False)
+    snmp_jobs.suspend(nodes, reason=kind, now=now)
+    schedule_probe(finished.run.olt_id, now)
+    logger.warning("node.suspended olt=%s node=%s reason=%s", finished.run.olt_id, finished.run.node_id, kind)
+
+
+@transaction.atomic
+def after_probe(olt_id: int, *, answered: bool, now: datetime) -> int:
+    """Return an OLT's suspended nodes to the schedule when it answered, or plan the next probe."""
+    suspended = WorkflowNode.objects.filter(workflow__olt_id=olt_id, suspended_at__isnull=False)
+    if not answered and suspended.exists():
+        schedule_probe(olt_id, now)
+        return 0
+    end_probes(olt_id)
+    returned = snmp_jobs.return_to_schedule(suspended, now=now)
+    logger.info("olt.back olt=%s nodes=%s", olt_id, returned)
+    return returned
 
 
 @transaction.atomic

@@ -16,6 +16,13 @@ class SendPermit(Protocol):
         """Raise unless this process may send right now; asked in the same breath as every send, must not block."""
 
 
+class RunControl(SendPermit, Protocol):
+    """What a collector may ask about its own run."""
+
+    async def should_yield(self) -> bool:
+        """Tell whether a long read gives way now; asked where it can stop and go on later."""
+
+
 @dataclass(frozen=True, slots=True)
 class CollectRequest:
     """One node's question to its OLT, at the address that the claim holds."""
@@ -26,6 +33,8 @@ class CollectRequest:
     vendor: str
     query_type: QueryType
     columns: tuple[str, ...]
+    # Where an earlier slice of the same run stopped, in the collector's own words.
+    cursor: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +59,13 @@ class Collected:
     summary: Mapping[str, int | str] = field(default_factory=dict)
     failure: Failure | None = None
     was_heard: bool = False
+    # Set when the run gave way: where it goes on. Such a slice is neither a success nor a failure.
+    cursor: Mapping[str, int] | None = None
     save: Callable[[datetime], None] = _save_nothing
 
 
 class Collector(Protocol):
     """Reads from one OLT; failures of the device are part of the answer, not exceptions."""
 
-    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
-        """Read what is asked, sending only while the permit holds."""
+    async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
+        """Read what is asked, sending only while the right to do so holds."""

@@ -18,6 +18,10 @@ class DueNode:
     priority: int
     rank: int
     is_run_now: bool = False
+    # The waiting execution that goes on, after a failed try or after it gave way; None for a new run.
+    execution_id: int | None = None
+    # Its OLT is silent, and another node is already trying again whether it answers.
+    waits_for_scout: bool = False
 
     def delay(self, now: datetime) -> timedelta:
         """Return how late the node is; a node that is early is not late at all."""
@@ -33,6 +37,7 @@ class WaitReason(StrEnum):
 
     OLT_BUSY = "olt_busy"
     NO_POLLER = "no_poller"
+    OLT_UNREACHABLE = "olt_unreachable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ def plan_tick(
 ) -> TickPlan:
     """Give each free poller the most urgent OLT that is not busy, and start that OLT's first node."""
     busy = set(busy_olts)
-    queues = _queues_by_olt(due, now)
+    nodes = {node.node_id: node for node in due}.values()
+    queues = _queues_by_olt([node for node in nodes if not node.waits_for_scout], now)
     heads = [queue[0] for queue in queues if queue[0].olt_id not in busy]
     start = tuple(
         Assignment(node, poller_id)
@@ -64,7 +70,7 @@ def plan_tick(
     )
     started = {assignment.node.node_id for assignment in start}
     busy.update(assignment.node.olt_id for assignment in start)
-    waiting = [node for queue in queues for node in queue if node.node_id not in started]
+    waiting = [node for node in nodes if node.node_id not in started]
     return TickPlan(start, tuple((node, _reason(node, busy)) for node in order_between_olts(waiting, now)))
 
 
@@ -88,10 +94,11 @@ def order_between_olts(nodes: Iterable[DueNode], now: datetime) -> list[DueNode]
 
 
 def _queues_by_olt(due: Iterable[DueNode], now: datetime) -> list[list[DueNode]]:
-    unique = {node.node_id: node for node in due}.values()
-    by_olt = groupby(sorted(unique, key=lambda node: node.olt_id), key=lambda node: node.olt_id)
+    by_olt = groupby(sorted(due, key=lambda node: node.olt_id), key=lambda node: node.olt_id)
     return [order_within_olt(nodes, now) for _, nodes in by_olt]
 
 
 def _reason(node: DueNode, busy_olts: Collection[int]) -> WaitReason:
+    if node.waits_for_scout:
+        return WaitReason.OLT_UNREACHABLE
     return WaitReason.OLT_BUSY if node.olt_id in busy_olts else WaitReason.NO_POLLER

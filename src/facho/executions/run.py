@@ -1,0 +1,73 @@
+"""A run in the hands of a runner, as plain values; and the rows that each try of it has."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from facho.executions.models import Execution, ExecutionAttempt
+from facho.hosts.models import Olt
+from facho.polling.domain.collection import CollectRequest
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.task_type import QueryType
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An execution in the hands of a runner, as plain values."""
+
+    execution_id: int
+    token: int
+    olt_id: int
+    node_id: int | None
+    poller_id: int | None
+    slot_at: datetime | None
+    task_type: str
+    origin: str
+    attempt: int
+    started_at: datetime
+    master_execution_id: int | None
+    chain_position: int
+    request: CollectRequest
+
+
+def run_of(execution: Execution) -> Run:
+    """Copy what a runner needs from the row."""
+    return Run(
+        execution_id=execution.id,
+        token=execution.token,
+        olt_id=execution.olt_id,
+        node_id=execution.node_id,
+        poller_id=execution.poller_id,
+        slot_at=execution.slot_at,
+        task_type=execution.task_type,
+        origin=execution.origin,
+        attempt=execution.attempt,
+        started_at=execution.started_at or execution.created_at,
+        master_execution_id=execution.master_execution_id,
+        chain_position=execution.chain_position,
+        request=_collect_request(execution),
+    )
+
+
+def open_attempt(execution: Execution, now: datetime) -> None:
+    """Begin the attempt's row; a later slice of the same attempt finds it there."""
+    ExecutionAttempt.objects.get_or_create(
+        execution=execution,
+        number=execution.attempt,
+        defaults={"status": ExecutionState.RUNNING, "started_at": now},
+    )
+
+
+def _collect_request(execution: Execution) -> CollectRequest:
+    node, device = execution.node, (execution.address, execution.port)
+    # Only the vendor: the row's secrets are read where they are used, and a lost key must not end a claim badly.
+    vendor = Olt.objects.values_list("vendor", flat=True).get(id=execution.olt_id)
+    if node is None:
+        return CollectRequest(execution.olt_id, *device, vendor, QueryType.GET, columns=())
+    return CollectRequest(
+        execution.olt_id,
+        *device,
+        vendor=vendor,
+        query_type=QueryType(node.job.query_type),
+        columns=tuple(node.job.oids.order_by("position", "id").values_list("column_key", flat=True)),
+        cursor=execution.cursor,
+    )

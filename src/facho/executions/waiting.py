@@ -1,0 +1,102 @@
+"""Executions that let go of their OLT to go on later: after a failed try, or because a long read gave way."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+
+from facho.executions.models import ERROR_LENGTH, Execution, Origin
+from facho.executions.store import Claimed, ClaimRequest, next_tokens
+from facho.hosts.pauses import is_paused
+from facho.hosts.store import load_devices
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.planning import DueNode
+from facho.polling.domain.task_type import RANK, QueryType
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An execution that let go of its OLT and competes for it again from its `due_at` on."""
+
+    node: DueNode
+    is_retry: bool
+    next_slot_at: datetime | None
+
+    def is_superseded(self, now: datetime) -> bool:
+        """Tell whether the node's next slot has come: it runs instead of the retry."""
+        return self.is_retry and self.next_slot_at is not None and self.next_slot_at <= now
+
+
+def load_waiting(now: datetime) -> list[Waiting]:
+    """Load the executions that wait to go on, on OLTs that may be asked, in one query."""
+    rows = (
+        Execution.objects.filter(~is_paused("olt_id", now), finished_at__isnull=True, status=ExecutionState.WAITING)
+        .filter(node__enabled=True, node__suspended_at__isnull=True, olt__enabled=True, resume_at__isnull=False)
+        .select_related("node__job")
+    )
+    return [waiting for execution in rows if (waiting := _waiting(execution))]
+
+
+def resume(execution_id: int, *, poller_id: int, owner: str, now: datetime) -> Claimed | None:
+    """Claim the OLT again for an execution that waited; None when the OLT or the poller is taken.
+
+    A failed try goes on as the next attempt; a slice that gave way goes on as the same one.
+    """
+    execution = Execution.objects.filter(id=execution_id, status=ExecutionState.WAITING).first()
+    if execution is None:
+        return None
+    token = next_tokens([execution.olt_id])[execution.olt_id]
+    device = load_devices([execution.olt_id]).get(execution.olt_id)
+    try:
+        with transaction.atomic():
+            claimed = device and Execution.objects.filter(id=execution_id, status=ExecutionState.WAITING).update(
+                status=ExecutionState.PENDING,
+                attempt=execution.attempt + (1 if execution.failure_kind else 0),
+                address=device.address,
+                port=device.port,
+                token=token,
+                owner=owner,
+                poller_id=poller_id,
+                resume_at=None,
+                failure_kind="",
+                error="",
+            )
+    except IntegrityError:
+        return None
+    request = ClaimRequest(
+        execution.olt_id, execution.task_type, Origin(execution.origin), execution.node_id, poller_id
+    )
+    return Claimed(request, execution_id, token) if claimed else None
+
+
+def end_waiting(executions: QuerySet[Execution], state: ExecutionState, *, reason: str, now: datetime) -> int:
+    """End executions that wait to go on and no longer should."""
+    waiting = executions.filter(status=ExecutionState.WAITING)
+    return waiting.update(status=state, finished_at=now, resume_at=None, error=reason[:ERROR_LENGTH])
+
+
+def end_forsaken(*, now: datetime) -> int:
+    """Interrupt runs that wait although their node or their OLT was disabled, suspended or deleted meanwhile."""
+    forsaken = Execution.objects.filter(finished_at__isnull=True).filter(
+        Q(node__isnull=True) | Q(node__enabled=False) | Q(node__suspended_at__isnull=False) | Q(olt__enabled=False)
+    )
+    return end_waiting(forsaken, ExecutionState.INTERRUPTED, reason="its node or its OLT no longer runs", now=now)
+
+
+def _waiting(execution: Execution) -> Waiting | None:
+    node, resume_at = execution.node, execution.resume_at
+    if node is None or resume_at is None:
+        return None
+    due = DueNode(
+        node_id=node.id,
+        olt_id=execution.olt_id,
+        due_at=node.run_requested_at or resume_at,
+        interval_seconds=node.interval_seconds,
+        priority=node.priority,
+        # A slice that gave way lets everyone else go first; a retry is as urgent as its node.
+        rank=RANK[QueryType(node.job.query_type)] if execution.failure_kind else 0,
+        is_run_now=node.run_requested_at is not None,
+        execution_id=execution.id,
+    )
+    return Waiting(due, is_retry=bool(execution.failure_kind), next_slot_at=node.next_run_at)

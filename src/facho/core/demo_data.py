@@ -15,7 +15,7 @@ from facho.api.tokens import create_token
 from facho.core.data_folder import DataFolder, write_private
 from facho.hosts.models import Olt
 from facho.hosts.secrets import Secret
-from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs, schedule_first_run
 
 USER = "admin"
@@ -87,6 +87,7 @@ def _save_olt(line: SimulatedOlt, now: datetime) -> None:
     )
     if apply_ready_made_jobs(olt, now=now):
         nodes = WorkflowNode.objects.filter(workflow__olt=olt)
+        SnmpJob.objects.filter(nodes__in=nodes).update(ignores_safe_interval=True)
         nodes.update(interval_seconds=INTERVAL_SECONDS)
         for node in nodes.filter(is_chain_node=False):
             schedule_first_run(node, now)

@@ -23,6 +23,7 @@ from facho.polling.domain.collection import Collector
 from facho.polling.snmp.network import Network
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
+from facho.snmp_get.recording import Progress, Recording, RecordingCollector
 from facho.zabbix_pollers import store as pollers
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
@@ -96,18 +97,32 @@ def build_engine(parts: Parts) -> Engine:
 
 
 async def probe(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
-    """Ask an OLT who it is, under its claim like everything else; OltBusy when it stays busy."""
-    claimed = await _claim_when_free(parts, olt_id, wait_seconds)
+    """Ask an OLT who it is; OltBusy when it stays busy."""
     collector = IdentityCollector(parts.network, parts.database)
-    await parts.runner(collector).run(claimed.execution_id, claimed.token)
+    wish = ClaimRequest(olt_id=olt_id, task_type="probe", origin=Origin.PROBE)
+    await run_interactive(parts, wish, collector, wait_seconds=wait_seconds)
     return collector.report
 
 
-async def _claim_when_free(parts: Parts, olt_id: int, wait_seconds: float) -> Claimed:
-    request = ClaimRequest(olt_id=olt_id, task_type="probe", origin=Origin.PROBE)
+async def record(parts: Parts, olt_id: int, *, progress: Progress, with_live: bool, wait_seconds: float) -> Recording:
+    """Read everything that an OLT's definition names; OltBusy when it stays busy."""
+    timeout = settings.FACHO_PACKET_TIMEOUT_SECONDS
+    collector = RecordingCollector(parts.network, parts.database, timeout, progress, with_live=with_live)
+    wish = ClaimRequest(olt_id=olt_id, task_type="record", origin=Origin.MANUAL)
+    await run_interactive(parts, wish, collector, wait_seconds=wait_seconds)
+    return collector.recording
+
+
+async def run_interactive(parts: Parts, wish: ClaimRequest, collector: Collector, *, wait_seconds: float) -> None:
+    """Let a collector that a person waits for have its turn, under the OLT's claim like everything else."""
+    claimed = await _claim_when_free(parts, wish, wait_seconds)
+    await parts.runner(collector).run(claimed.execution_id, claimed.token)
+
+
+async def _claim_when_free(parts: Parts, wish: ClaimRequest, wait_seconds: float) -> Claimed:
     give_up_at = parts.clock.monotonic() + wait_seconds
     while True:
-        claimed = await parts.database.run(executions.claim, [request], owner=parts.owner, now=parts.clock.now())
+        claimed = await parts.database.run(executions.claim, [wish], owner=parts.owner, now=parts.clock.now())
         if claimed:
             return claimed[0]
         if parts.clock.monotonic() >= give_up_at:

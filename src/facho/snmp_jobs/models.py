@@ -46,6 +46,11 @@ class SnmpJob(models.Model):
     )
     query_type = models.CharField(_("query type"), max_length=10, choices=QueryTypes.choices)
     interval_seconds = models.PositiveIntegerField(_("suggested interval (s)"), default=300)
+    ignores_safe_interval = models.BooleanField(
+        _("poll more often than is safe"),
+        default=False,
+        help_text=_("Only when you know that these OLTs bear it: vendors' minimum intervals are then not enforced."),
+    )
     cadence = models.CharField(_("cadence"), max_length=12, choices=Cadence.choices, default=Cadence.FIXED_RATE)
     priority = models.PositiveSmallIntegerField(
         _("priority"), default=50, validators=[MaxValueValidator(MAX_PRIORITY)], help_text=_("0 to 100, larger first.")

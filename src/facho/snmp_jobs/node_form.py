@@ -1,4 +1,4 @@
-"""The form of a node: a chained job needs its master on the same OLT."""
+"""The form of a node: a chained job needs its master on the same OLT, and no OLT is asked too often."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from facho.hosts.admin_pages import without_secrets
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
+from facho.snmp_jobs.safety import check_node
 
 if TYPE_CHECKING:
     _NodeModelForm = forms.ModelForm[WorkflowNode]
@@ -28,11 +29,13 @@ class NodeForm(_NodeModelForm):
             workflow.queryset = Workflow.objects.select_related("olt").defer(*without_secrets()).order_by("olt__name")
 
     def clean(self) -> dict[str, Any]:
-        """Find the master of a chained job."""
+        """Find the master of a chained job, and refuse what would hurt the OLT."""
         values = super().clean() or {}
         job, workflow = values.get("job"), values.get("workflow")
         if isinstance(job, SnmpJob) and isinstance(workflow, Workflow) and job.master_job_id:
             self._chain(job, workflow)
+        if values.get("enabled") and not self.errors:
+            self._check_pace(values)
         return values
 
     def _chain(self, job: SnmpJob, workflow: Workflow) -> None:
@@ -43,3 +46,18 @@ class NodeForm(_NodeModelForm):
             )
             return
         self.instance.is_chain_node, self.instance.master_node = True, master
+
+    def _check_pace(self, values: dict[str, Any]) -> None:
+        """Check the node as it will be; where OLT and job cannot be chosen any more, they are the stored ones."""
+        stored = self.instance
+        node = WorkflowNode(
+            pk=stored.pk,
+            workflow=values.get("workflow") or stored.workflow,
+            job=values.get("job") or stored.job,
+            interval_seconds=values["interval_seconds"],
+            master_node=stored.master_node,
+        )
+        try:
+            check_node(node)
+        except forms.ValidationError as error:
+            self.add_error("interval_seconds", error)

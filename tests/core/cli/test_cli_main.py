@@ -23,6 +23,7 @@ COMMANDS = [
     ["olt", "probe"],
     ["node", "list"],
     ["node", "run"],
+    ["record"],
     ["user", "create"],
     ["token", "create"],
     ["doctor"],

@@ -1,0 +1,221 @@
+"""Records an OLT: the system group and every table of its definition, as one gentle operation.
+
+Columns that the OLT has to ask each ONU for are read of a few ONUs only: enough to show how they are told.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+
+from facho.hosts.learned import load_learned_sizes
+from facho.hosts.secrets import UndecryptableSecret
+from facho.hosts.store import load_target
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.gateway import DatabaseGateway
+from facho.polling.snmp.batch import BatchOptions, get_batched
+from facho.polling.snmp.ber import Oid, Tag, VarBind
+from facho.polling.snmp.errors import SnmpError
+from facho.polling.snmp.network import Network
+from facho.polling.snmp.oid import SYSTEM
+from facho.polling.snmp.target import CHEAP, Patience
+from facho.polling.snmp.walk import WalkOptions, walk_columns
+from facho.polling.vendors.anonymise import anonymise
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.recording import write_recording
+from facho.polling.vendors.vocabulary import Cost, RunState, Scope
+from facho.snmp_get.collector import BUDGET_SECONDS
+from facho.snmp_get.onu_batches import RUN_STATE
+from facho.snmp_get.reading import Reader
+
+# A line card feels each of these; sixteen show every column, and mostly sit on one port.
+LIVE_ONUS = 16
+SYSTEM_GROUP = "system group"
+LIVE_COLUMNS = "live columns"
+
+_NOT_RECORDED = frozenset(
+    map(int, (Tag.NULL, Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW)),
+)
+_HEADING = "# A device of the family {key}. Serials, names and addresses are made up.\n"
+
+
+class Step(NamedTuple):
+    """A part of the recording that is done, for the person who waits."""
+
+    part: str
+    values: int
+    number: int
+    of: int
+
+
+Progress = Callable[[Step], None]
+ReadPart = Callable[[], Awaitable[SnmpError | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was read, or why not all of it. The rows tell everything about customers: give away the text only."""
+
+    definition: Definition | None = None
+    rows: tuple[VarBind, ...] = field(default=(), repr=False)
+    failure: Failure | None = None
+
+    def text(self, *, salt: bytes) -> str:
+        """Write the recording, anonymised; ValueError when it is not complete."""
+        if self.failure is not None or self.definition is None:
+            raise ValueError("an incomplete recording is none")
+        rows = anonymise(self.rows, self.definition, salt=salt)
+        return _HEADING.format(key=self.definition.key) + write_recording(rows)
+
+
+NOT_STARTED = Recording(failure=Failure(FailureKind.CANCELLED, "the run was withdrawn before it began"))
+
+
+@dataclass(slots=True)
+class RecordingCollector:
+    """A collector whose answer is kept in `recording`, for the person who asked; nothing of it is stored."""
+
+    network: Network
+    database: DatabaseGateway
+    max_timeout_seconds: float
+    progress: Progress
+    with_live: bool = True
+    recording: Recording = NOT_STARTED
+
+    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+        """Read everything that the definition names; a part that breaks ends the recording."""
+        definition = load_definitions().get(request.vendor)
+        if definition is None:
+            return self._failed(FailureKind.MISSING, f"no vendor definition {request.vendor!r}")
+        try:
+            return await self._read(request, definition, permit)
+        except SnmpError as error:
+            return self._failed(error.kind, str(error))
+        except UndecryptableSecret as error:
+            return self._failed(FailureKind.AUTH, str(error))
+
+    async def _read(self, request: CollectRequest, definition: Definition, permit: SendPermit) -> Collected:
+        target, limits = await self.database.run(
+            load_target, request, definition_in_flight=definition.polling.in_flight
+        )
+        learned = await self.database.run(load_learned_sizes, request.olt_id)
+        deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
+        session = self.network.open(target, permit, limits)
+        try:
+            reader = Reader(
+                request.olt_id,
+                session,
+                definition,
+                self.database,
+                deadline=deadline,
+                max_timeout_seconds=self.max_timeout_seconds,
+                sizes=learned,
+            )
+            tour = _Tour(reader, with_live=self.with_live)
+            error = await tour.run(self.progress)
+        finally:
+            await session.close()
+        collected = reader.collected({"values": len(tour.rows)}, error, lambda now: None)
+        self.recording = Recording(definition, tuple(tour.rows.values()), collected.failure)
+        return collected
+
+    def _failed(self, kind: FailureKind, message: str) -> Collected:
+        self.recording = Recording(failure=Failure(kind, message))
+        return Collected(failure=self.recording.failure)
+
+
+class _Tour:
+    """One pass over the device, part by part; `rows` holds what came so far."""
+
+    def __init__(self, reader: Reader, *, with_live: bool) -> None:
+        self.rows: dict[Oid, VarBind] = {}
+        self._reader = reader
+        self._live = [column for column in reader.definition.columns.values() if _is_live(column)]
+        self.parts: dict[str, ReadPart] = {SYSTEM_GROUP: self._read_system}
+        for table in reader.definition.tables:
+            cheap = [column.key for column in table.columns if column.shares is None and column not in self._live]
+            if cheap:
+                self.parts[table.name] = partial(self._read_table, cheap)
+        if with_live and self._live:
+            self.parts[LIVE_COLUMNS] = self._read_live
+
+    async def run(self, progress: Progress) -> SnmpError | None:
+        """Read part after part; return what stopped it, None when everything was read."""
+        for number, (part, read) in enumerate(self.parts.items(), start=1):
+            known = len(self.rows)
+            error = await read()
+            if error is not None:
+                return error
+            progress(Step(part, len(self.rows) - known, number, len(self.parts)))
+        return None
+
+    async def _read_system(self) -> SnmpError | None:
+        options = WalkOptions(
+            max_repetitions=self._reader.definition.polling.max_repetitions,
+            patience=Patience(min(CHEAP.timeout_s, self._reader.max_timeout_seconds), CHEAP.tries),
+            deadline=self._reader.deadline,
+        )
+        walk = await walk_columns(self._reader.session, [SYSTEM], options)
+        self._add(((*SYSTEM, *suffix), tag, value) for suffix, tag, value in walk.rows[0])
+        return walk.failure
+
+    async def _read_table(self, keys: Sequence[str]) -> SnmpError | None:
+        """Walk as many columns at once as the family takes."""
+        width = self._reader.definition.polling.max_varbinds
+        for start in range(0, len(keys), width):
+            together = keys[start : start + width]
+            walk = await self._reader.walk(together)
+            for key, rows in zip(together, walk.rows, strict=True):
+                oid = self._reader.definition.column(key).oid
+                self._add(((*oid, *suffix), tag, value) for suffix, tag, value in rows)
+            if walk.failure is not None:
+                return walk.failure
+        return None
+
+    async def _read_live(self) -> SnmpError | None:
+        """Ask a few ONUs that are online for all their live columns at once, one PON port after the other."""
+        options = BatchOptions(
+            max_varbinds=self._reader.definition.polling.max_varbinds,
+            patience=self._reader.patience([column.key for column in self._live]),
+            deadline=self._reader.deadline,
+        )
+        for _, places in groupby(sorted(self._online())[:LIVE_ONUS], key=lambda place: place.pon):
+            questions = [[column.instance(place) for column in self._live] for place in places]
+            batch = await get_batched(self._reader.session, questions, options)
+            for answer in batch.answers:
+                self._add(answer or ())
+            if batch.failure is not None:
+                return batch.failure
+        return None
+
+    def _online(self) -> Iterator[Place]:
+        """Find in the rows at hand the ONUs that are online and fit every live column's index."""
+        if not self._reader.definition.has_column(RUN_STATE):
+            return
+        state = self._reader.definition.column(RUN_STATE)
+        for oid, tag, value in self.rows.values():
+            if oid[: len(state.oid)] == state.oid and state.decode(tag, value).value is RunState.ONLINE:
+                place = state.index.decode(oid[len(state.oid) :])
+                if place is not None and all(_fits(column, place) for column in self._live):
+                    yield place
+
+    def _add(self, rows: Iterable[VarBind]) -> None:
+        self.rows.update((row[0], row) for row in rows if row[1] not in _NOT_RECORDED)
+
+
+def _is_live(column: Column) -> bool:
+    return column.cost is Cost.LIVE and column.index.scope is Scope.ONU and column.shares is None
+
+
+def _fits(column: Column, place: Place) -> bool:
+    try:
+        column.index.encode(place)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,167 @@
+"""Keeps jobs from reading OLTs more often than their vendor definitions call safe, unless an operator allows it.
+
+Asked before a job or a node is saved, by whatever saves it; what was allowed knowingly then simply runs.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from facho.polling.snmp.oid import Oid
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.definition import Definition, oid_of
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import Cost
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The shortest safe interval, and the column that asks for it."""
+
+    minimum_seconds: int
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often something is read of a vendor's devices (empty: of any vendor's); `olt` names a running node's."""
+
+    interval_seconds: int
+    vendor: str
+    olt: str = ""
+
+
+def find_limit(vendor: str, reads: Iterable[str]) -> Limit | None:
+    """Return the limit of the dearest among columns and OIDs; None when nothing is known about any of them.
+
+    Without a vendor a job fits every OLT, so the most delicate family counts.
+    """
+    limits = (
+        Limit(definition.safe_interval_seconds([column.key]), column.key)
+        for definition, column in _columns(vendor, reads)
+    )
+    return max(limits, key=lambda limit: limit.minimum_seconds, default=None)
+
+
+def find_live(vendor: str, reads: Iterable[str]) -> str | None:
+    """Return the first column that an OLT has to ask its ONUs for."""
+    return next((column.key for _family, column in _columns(vendor, reads) if column.cost is Cost.LIVE), None)
+
+
+def check_job(job: SnmpJob, reads: Sequence[str]) -> None:
+    """Raise ValidationError when the job, reading this from now on, would hurt an OLT.
+
+    Its suggested interval counts, and those of its nodes; jobs chained to it run at its pace and count too.
+    """
+    suggested = job.master_job.interval_seconds if job.master_job else job.interval_seconds
+    _check_stands_alone(job, job.vendor, reads)
+    problems = _problems(job, reads, [Pace(suggested, job.vendor), *_node_paces(job)])
+    for member in _chained_to(job):
+        problems += _problems(member, reads_of(member), [Pace(suggested, member.vendor), *_node_paces(member)])
+    if problems:
+        raise ValidationError(problems)
+
+
+def check_node(node: WorkflowNode) -> None:
+    """Raise ValidationError when the node, with what is chained to it, would hurt its OLT."""
+    vendor = node.workflow.olt.vendor
+    interval = node.master_node.interval_seconds if node.master_node else node.interval_seconds
+    if node.master_node:
+        _check_stands_alone(node.job, vendor or node.job.vendor, reads_of(node.job))
+    problems = []
+    for job in (node.job, *_chained_on(node)):
+        problems += _problems(job, reads_of(job), [Pace(interval, vendor or job.vendor)])
+    if problems:
+        raise ValidationError(problems)
+
+
+def reads_of(job: SnmpJob) -> list[str]:
+    """Return what a stored job reads: keys of columns, and OIDs of the operator's own."""
+    return [read.column_key or read.oid for read in job.oids.all()]
+
+
+def _problems(job: SnmpJob, reads: Sequence[str], paces: Iterable[Pace]) -> list[ValidationError]:
+    if job.ignores_safe_interval:
+        return []
+    return [_problem(pace, limit) for pace in paces if (limit := _broken_limit(pace, reads))]
+
+
+def _broken_limit(pace: Pace, reads: Iterable[str]) -> Limit | None:
+    limit = find_limit(pace.vendor, reads)
+    return limit if limit and pace.interval_seconds < limit.minimum_seconds else None
+
+
+def _problem(pace: Pace, limit: Limit) -> ValidationError:
+    words = {
+        "column": limit.column,
+        "minimum": limit.minimum_seconds,
+        "interval": pace.interval_seconds,
+        "olt": pace.olt,
+    }
+    sentence = _(
+        "%(column)s must not be read more often than every %(minimum)s s, and this would be every %(interval)s s."
+        " Choose a longer interval, or allow it on the job."
+    )
+    if pace.olt:
+        sentence = _(
+            "%(column)s must not be read more often than every %(minimum)s s, and OLT %(olt)s has it every"
+            " %(interval)s s. Choose a longer interval there, or allow it on the job."
+        )
+    return ValidationError(sentence, code="interval_not_safe", params=words)
+
+
+def _check_stands_alone(job: SnmpJob, vendor: str, reads: Sequence[str]) -> None:
+    """Refuse a chained job that waits for each ONU: it would hold up its chain, and cannot give way in the middle."""
+    live = find_live(vendor, reads) if job.master_job_id else None
+    if live:
+        raise ValidationError(
+            _("%(column)s is asked of each ONU and takes long: such a job runs by itself, not after another one."),
+            code="live_job_chained",
+            params={"column": live},
+        )
+
+
+def _columns(vendor: str, reads: Iterable[str]) -> Iterator[tuple[Definition, Column]]:
+    known = load_definitions()
+    families = [known[vendor]] if vendor in known else [] if vendor else list(known.values())
+    for definition in families:
+        for read in reads:
+            yield from ((definition, column) for column in _columns_at(definition, read))
+
+
+def _columns_at(definition: Definition, read: str) -> list[Column]:
+    """Find a column by its key, or by an OID that lies in it or above it."""
+    if definition.has_column(read):
+        return [definition.column(read)]
+    oid = oid_of(read)
+    return [column for column in definition.columns.values() if oid and _overlap(oid, column.oid)]
+
+
+def _overlap(one: Oid, other: Oid) -> bool:
+    size = min(len(one), len(other))
+    return one[:size] == other[:size]
+
+
+def _chained_to(job: SnmpJob) -> list[SnmpJob]:
+    return list(job.chain_jobs.prefetch_related("oids")) if job.pk else []
+
+
+def _chained_on(node: WorkflowNode) -> list[SnmpJob]:
+    if not node.pk:
+        return []
+    members = node.chain_nodes.filter(enabled=True).select_related("job").prefetch_related("job__oids")
+    return [member.job for member in members]
+
+
+def _node_paces(job: SnmpJob) -> list[Pace]:
+    """Return how often the job runs where it runs, a chain member with its master."""
+    if not job.pk:
+        return []
+    nodes = WorkflowNode.objects.filter(job=job, enabled=True).order_by("workflow__olt__name")
+    rows = nodes.values_list(
+        "interval_seconds", "master_node__interval_seconds", "workflow__olt__vendor", "workflow__olt__name"
+    )
+    return [Pace(of_master or own, vendor or job.vendor, olt) for own, of_master, vendor, olt in rows]

@@ -1,0 +1,281 @@
+"""Recording simulated OLTs over real UDP: all of it, gently, and nothing that could harm anybody."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from facho.core.gateway import ThreadGateway
+from facho.hosts.models import LearnedSize, Olt
+from facho.onus.models import Onu
+from facho.polling.domain.collection import Collected, CollectRequest
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.task_type import QueryType
+from facho.polling.snmp.errors import OwnershipLost
+from facho.polling.snmp.network import Network
+from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.recognition import recognise
+from facho.polling.vendors.recording import read_recording
+from facho.polling.vendors.vocabulary import Cost, DownCause, RunState, Scope
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.faults import Faults
+from facho.simulator.life import STILL
+from facho.simulator.server import SimulatedOlt, Simulation
+from facho.snmp_get.recording import LIVE_COLUMNS, LIVE_ONUS, NOT_STARTED, Recording, RecordingCollector, Step
+from factories import NOW, make_olt
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SALT = b"a salt of the tests"
+FAMILIES = [key for key, definition in load_definitions().items() if definition.onu_indexes]
+
+
+class Permit:
+    """Allows so many packets."""
+
+    def __init__(self, packets: int = 1_000_000) -> None:
+        self.left = packets
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OwnershipLost("another owner holds the claim")
+
+
+class Bench:
+    """A simulated OLT with its row, and a recorder to try on it."""
+
+    def __init__(self, simulated: SimulatedOlt, olt: Olt, recorder: RecordingCollector, steps: list[Step]) -> None:
+        self.simulated, self.olt, self.recorder, self.steps = simulated, olt, recorder, steps
+
+    async def collect(self, permit: Permit | None = None) -> Collected:
+        """Record and store, as a run does."""
+        request = CollectRequest(self.olt.id, self.olt.address, self.olt.port, self.olt.vendor, QueryType.GET, ())
+        collected = await self.recorder.collect(request, permit or Permit())
+        await self.recorder.database.run(collected.save, NOW)
+        return collected
+
+    @property
+    def text(self) -> str:
+        return self.recorder.recording.text(salt=SALT)
+
+
+def on_bench(
+    scene: Callable[[Bench], Awaitable[None]],
+    *,
+    vendor: str = "huawei_smartax",
+    onus: int = 40,
+    timeout: float = 0.2,
+    with_live: bool = True,
+    **wishes: Any,
+) -> None:
+    """Play a scene with one simulated OLT."""
+
+    async def run() -> None:
+        database, steps = ThreadGateway(), list[Step]()
+        config = SimulatorConfig(vendor=vendor, onus=onus, life=STILL, **wishes)
+        async with Simulation.start(config) as simulation, Network() as network:
+            [simulated] = simulation.olts
+            olt = await database.run(make_olt, port=simulated.port, vendor=simulated.vendor)
+            recorder = RecordingCollector(network, database, timeout, steps.append, with_live=with_live)
+            await scene(Bench(simulated, olt, recorder, steps))
+        await database.close()
+
+    asyncio.run(run())
+
+
+def decoded(definition: Definition, text: str, key: str) -> dict[Place | None, object]:
+    column = definition.column(key)
+    return {
+        column.index.decode(oid[len(column.oid) :]): column.decode(tag, value).value
+        for oid, tag, value in read_recording(text)
+        if oid[: len(column.oid)] == column.oid
+    }
+
+
+def live_columns(definition: Definition) -> list[Column]:
+    return [c for c in definition.columns.values() if c.cost is Cost.LIVE and c.index.scope is Scope.ONU]
+
+
+@pytest.mark.parametrize("vendor", FAMILIES)
+def test_a_recording_shows_the_world_behind_the_olt(vendor: str) -> None:
+    definition = load_definitions()[vendor]
+
+    async def scene(bench: Bench) -> None:
+        collected = await bench.collect()
+        assert collected.failure is None
+        onus = {onu.place: onu for onu in bench.simulated.world.onus}
+        assert decoded(definition, bench.text, "onu.run_state") == {place: onu.state for place, onu in onus.items()}
+        assert len(set(decoded(definition, bench.text, "onu.serial").values())) == len(onus)
+        for place, distance in decoded(definition, bench.text, "onu.distance").items():
+            assert place is not None
+            assert distance in (None, onus[place].distance_m)
+        assert bench.simulated.counters.max_in_flight == 1
+
+    on_bench(scene, vendor=vendor)
+
+
+@pytest.mark.parametrize("vendor", FAMILIES)
+def test_a_recording_tells_no_serial_and_no_name(vendor: str) -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+        values = [value for _, _, value in read_recording(bench.text) if isinstance(value, bytes)]
+        told = b"\n".join(values).upper()
+        for onu in bench.simulated.world.onus:
+            code, area = onu.description.encode().upper().split(b" ", 1)
+            assert onu.serial[4:].encode() not in told
+            assert bytes.fromhex(onu.serial[4:]).upper() not in told
+            assert code not in told
+            assert area not in told
+        assert bench.simulated.name.encode().upper() not in told
+
+    on_bench(scene, vendor=vendor, name_prefix="centro-norte")
+
+
+@pytest.mark.parametrize("vendor", FAMILIES)
+def test_a_recorded_device_is_recognised(vendor: str) -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+        values = {oid: value for oid, _, value in read_recording(bench.text)}
+        object_id, descr = values[SYS_OBJECT_ID], values[SYS_DESCR]
+        assert isinstance(object_id, tuple)
+        assert isinstance(descr, bytes)
+        assert recognise(object_id, descr.decode()) is load_definitions()[vendor]
+        assert values[SYS_NAME] == b"Text 1"
+
+    on_bench(scene, vendor=vendor)
+
+
+@pytest.mark.parametrize("vendor", FAMILIES)
+def test_light_is_read_of_a_few_online_onus_in_all_columns(vendor: str) -> None:
+    definition = load_definitions()[vendor]
+
+    async def scene(bench: Bench) -> None:
+        offline, *_ = world_onus = list(bench.simulated.world.onus)
+        bench.simulated.world.take_down(offline, DownCause.DYING_GASP)
+        await bench.collect()
+        online = {onu.place for onu in world_onus if onu.state is RunState.ONLINE}
+        for column in live_columns(definition):
+            places = decoded(definition, bench.text, column.key)
+            assert len(places) == LIVE_ONUS
+            assert set(places) <= online
+        assert None not in decoded(definition, bench.text, "onu.rx_power").values()
+
+    on_bench(scene, vendor=vendor, onus=60)
+
+
+def test_light_can_be_left_out() -> None:
+    definition = load_definitions()["huawei_smartax"]
+
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+        assert not any(decoded(definition, bench.text, column.key) for column in live_columns(definition))
+        assert LIVE_COLUMNS not in [step.part for step in bench.steps]
+
+    on_bench(scene, with_live=False)
+
+
+def test_each_part_is_told_when_it_is_done() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+        parts = [step.part for step in bench.steps]
+        assert (parts[0], parts[1], parts[-1]) == ("system group", "onu_config", LIVE_COLUMNS)
+        assert [step.number for step in bench.steps] == list(range(1, bench.steps[0].of + 1))
+        assert sum(step.values for step in bench.steps) == len(bench.recorder.recording.rows)
+
+    on_bench(scene)
+
+
+def test_a_device_without_onus_is_recorded() -> None:
+    async def scene(bench: Bench) -> None:
+        collected = await bench.collect()
+        assert (collected.failure, collected.was_heard) == (None, True)
+        assert bench.steps[-1].part == "interface_more"
+        assert "|4|GPON " in bench.text
+
+    on_bench(scene, vendor="generic", onus=4)
+
+
+def test_a_recording_is_the_same_when_it_is_written_again() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+        assert bench.text == bench.text
+        assert bench.text != bench.recorder.recording.text(salt=b"another salt")
+
+    on_bench(scene)
+
+
+def test_nothing_is_stored_but_what_was_learned_about_sizes() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+
+    on_bench(scene, faults=Faults(too_big_above=900))
+
+    assert LearnedSize.objects.exists()
+    assert not Onu.objects.exists()
+
+
+@pytest.mark.parametrize("packets", [0, 1, 8, 40])
+def test_a_lost_claim_ends_the_recording_before_the_next_packet(packets: int) -> None:
+    async def scene(bench: Bench) -> None:
+        collected = await bench.collect(Permit(packets))
+        assert collected.failure is not None
+        assert collected.failure.kind is FailureKind.CANCELLED
+        assert bench.simulated.counters.requests == packets
+        assert bench.recorder.recording.failure == collected.failure
+        with pytest.raises(ValueError, match="incomplete"):
+            bench.recorder.recording.text(salt=SALT)
+
+    on_bench(scene, onus=120)
+
+
+def test_a_silent_olt_is_no_recording() -> None:
+    async def scene(bench: Bench) -> None:
+        collected = await bench.collect()
+        assert collected.failure is not None
+        assert (collected.failure.kind, collected.was_heard) == (FailureKind.TIMEOUT, False)
+        assert bench.steps == []
+
+    on_bench(scene, timeout=0.02, faults=Faults(is_silent=True))
+
+
+def test_an_unknown_vendor_fails_before_any_packet() -> None:
+    async def scene(bench: Bench) -> None:
+        bench.olt.vendor = "acme"
+        collected = await bench.collect()
+        assert collected.failure is not None
+        assert "acme" in collected.failure.message
+        assert bench.simulated.counters.requests == 0
+
+    on_bench(scene)
+
+
+def test_a_secret_of_another_installation_fails_as_authentication(settings: Any) -> None:
+    async def scene(bench: Bench) -> None:
+        settings.FACHO_ENCRYPTION_KEYS = ("MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",)
+        collected = await bench.collect()
+        assert collected.failure is not None
+        assert collected.failure.kind is FailureKind.AUTH
+
+    on_bench(scene)
+
+
+def test_what_was_read_shows_in_no_repr() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.collect()
+        codes = [onu.description.split(" ")[0] for onu in bench.simulated.world.onus]
+        assert [code for code in codes if code in repr(bench.recorder)] == []
+        assert codes[0] in repr(bench.recorder.recording.rows)
+
+    on_bench(scene)
+
+
+def test_a_recording_that_never_began_is_a_failure() -> None:
+    assert NOT_STARTED.failure is not None
+    with pytest.raises(ValueError, match="incomplete"):
+        Recording().text(salt=SALT)

@@ -32,6 +32,7 @@ RETENTIONS = (
     Retention("execution_coordinator.ExecutionPlan", "period_end", 2),
     Retention("execution_coordinator.QuotaTracker", "period_start", 400),
     Retention("execution_coordinator.QuotaViolation", "created_at", 730),
+    Retention("hosts.Pause", "ends_at", 400),
     Retention("admin.LogEntry", "action_time", 730),
     Retention("sessions.Session", "expire_date", 0),
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from facho.hosts.learned import load_learned_sizes
 from facho.hosts.secrets import UndecryptableSecret
 from facho.hosts.store import load_target
-from facho.polling.domain.collection import Collected, CollectRequest, Failure, SendPermit
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.batch import BatchOptions, get_batched
@@ -88,31 +88,32 @@ class RecordingCollector:
     with_live: bool = True
     recording: Recording = NOT_STARTED
 
-    async def collect(self, request: CollectRequest, permit: SendPermit) -> Collected:
+    async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
         """Read everything that the definition names; a part that breaks ends the recording."""
         definition = load_definitions().get(request.vendor)
         if definition is None:
             return self._failed(FailureKind.MISSING, f"no vendor definition {request.vendor!r}")
         try:
-            return await self._read(request, definition, permit)
+            return await self._read(request, definition, control)
         except SnmpError as error:
             return self._failed(error.kind, str(error))
         except UndecryptableSecret as error:
             return self._failed(FailureKind.AUTH, str(error))
 
-    async def _read(self, request: CollectRequest, definition: Definition, permit: SendPermit) -> Collected:
+    async def _read(self, request: CollectRequest, definition: Definition, control: RunControl) -> Collected:
         target, limits = await self.database.run(
             load_target, request, definition_in_flight=definition.polling.in_flight
         )
         learned = await self.database.run(load_learned_sizes, request.olt_id)
         deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
-        session = self.network.open(target, permit, limits)
+        session = self.network.open(target, control, limits)
         try:
             reader = Reader(
                 request.olt_id,
                 session,
                 definition,
                 self.database,
+                control,
                 deadline=deadline,
                 max_timeout_seconds=self.max_timeout_seconds,
                 sizes=learned,

@@ -148,7 +148,7 @@ def test_the_distributed_mode_never_migrates_by_itself(
 
 
 @pytest.mark.django_db
-def test_a_secret_written_with_a_lost_key_is_one_line(facho: Command) -> None:
+def test_a_secret_written_with_a_lost_key_keeps_nobody_from_asking_for_a_run(facho: Command) -> None:
     Olt.objects.create(name="centro", host="127.0.0.1", address="127.0.0.1", port=1)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE hosts_olt SET community = 'written with a lost key'")
@@ -158,6 +158,5 @@ def test_a_secret_written_with_a_lost_key_is_one_line(facho: Command) -> None:
 
     done = facho("node", "run", str(node_id))
 
-    assert (done.status, done.err.count("\n")) == (1, 1)
-    assert "encryption keys" in done.err
+    assert (done.status, done.err) == (0, "")
     assert "centro" in facho("olt", "list").out

@@ -36,6 +36,8 @@ class Need:
 NEEDS = (
     Need("initdb", ("postgresql",), pattern="usr/lib/postgresql/*/bin/initdb"),
     Need("chromium", ("chromium", "fonts-liberation")),
+    Need("snmpbulkwalk", ("snmp",)),
+    Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),
 )
 
 

@@ -23,6 +23,17 @@ def test_a_repeated_request_is_in_flight_until_its_last_copy_is_done() -> None:
     assert flight.distinct == 0
 
 
+def test_a_repeated_request_is_in_flight_no_longer_than_until_its_first_answer() -> None:
+    flight = Flight()
+    flight.arrive(("manager", 1), now=0.0)
+    flight.arrive(("manager", 1), now=5.0)
+
+    flight.answer(("manager", 1))
+
+    assert flight.distinct == 0
+    assert flight.leave(("manager", 1)) == 0
+
+
 def test_the_same_id_of_two_managers_is_two_requests() -> None:
     flight = Flight()
 

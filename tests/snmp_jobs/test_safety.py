@@ -92,7 +92,6 @@ def test_an_operator_may_know_better() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize("ignores", [False, True])
 def test_a_live_job_is_never_chained_whatever_is_allowed(ignores: bool) -> None:
-    """D22"""
     job = job_of(interval=86_400, ignores=ignores)
     job.master_job = make_job()
 
@@ -176,7 +175,6 @@ def test_a_node_takes_along_what_is_chained_to_it() -> None:
 
 @pytest.mark.django_db
 def test_a_node_of_a_live_job_is_never_chained() -> None:
-    """D22"""
     master = make_node()
     live = make_job(columns=("onu.rx_power",))
     live.master_job = master.job

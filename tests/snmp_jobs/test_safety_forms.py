@@ -73,7 +73,6 @@ def test_a_job_that_polls_too_often_knowingly_is_saved(administrator: Client) ->
 
 
 def test_a_live_job_in_a_chain_is_refused_with_the_reason(administrator: Client) -> None:
-    """D22"""
     master = make_job()
 
     page = add_job(administrator, "onu.rx_power", interval_seconds="3600", master_job=str(master.pk)).content.decode()

@@ -142,11 +142,12 @@ class Agent:
         return self._responder.respond(message)
 
     def _finish(self, request: Request, reply: Reply) -> None:
-        self._flight.leave(request.key)
         departures = self._injector.departures(reply.data)
         if not departures:
+            self._flight.leave(request.key)
             self.counters.dropped += 1
             return
+        self._flight.answer(request.key)
         self.counters.responses += 1
         self.counters.varbinds += reply.varbinds
         for delay, data in departures:

@@ -43,7 +43,7 @@ class Counters:
 
 
 class Flight:
-    """Tells new requests from repeated ones, and how many different ones are being worked on."""
+    """Tells new requests from repeated ones, and how many different ones are being worked on without an answer yet."""
 
     def __init__(self) -> None:
         self._working: dict[RequestKey, int] = {}
@@ -70,6 +70,10 @@ class Flight:
         else:
             self._working.pop(key, None)
         return min(working, 1)
+
+    def answer(self, key: RequestKey) -> None:
+        """Note that a reply left: what is still worked on under this id are repeats, of no use to the manager."""
+        self._working.pop(key, None)
 
     def forget(self) -> int:
         """Drop all work, as a crash does, and return how much; request ids are still remembered."""

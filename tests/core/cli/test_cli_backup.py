@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_runner import CANARY, run_process
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> dict[str, str]:

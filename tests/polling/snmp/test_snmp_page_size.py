@@ -40,7 +40,7 @@ def test_what_was_learned_is_the_start_of_the_next_walk() -> None:
     asked = sizes_until_stable(PageSize(50, first.learned), limit=10, pages=40)
 
     assert asked[:16] == [10] * 16
-    assert sum(rows > 10 for rows in asked) == 1
+    assert sum(rows > 10 for rows in asked) <= 2
 
 
 def test_a_learned_size_grows_back_gently_when_the_agent_got_better() -> None:

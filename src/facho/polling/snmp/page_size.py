@@ -5,7 +5,7 @@ _GOOD_PAGES_BEFORE_STEP = 2
 # Successes before trying more than what an earlier walk, or this one, learned to be the limit; doubled on each failure.
 _GOOD_PAGES_BEFORE_DARING = 16
 # Nearer than this part of the present size, a size that failed is not approached.
-_CLOSE_ENOUGH_DIVISOR = 8
+_CLOSE_ENOUGH_DIVISOR = 16
 # Part of the present size by which a daring step grows.
 _DARING_DIVISOR = 4
 # How often a size that worked before may fail in a row by bad luck, and how often once it has worked many times.

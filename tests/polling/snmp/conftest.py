@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 from snmp_scripted_agent import AgentStarter, Allowed, ScriptedAgent, SessionOpener, Table
-from snmp_virtual_loop import VirtualTimeLoop
 
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import Community, SnmpVersion, Target
+from facho.simulator.virtual_loop import VirtualTimeLoop
 
 
-def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, type[VirtualTimeLoop]]:
-    """Run the tests of this folder on the loop whose clock jumps."""
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> dict[str, type[asyncio.AbstractEventLoop]]:
+    """Run the tests of this folder on the loop whose clock jumps, unless they wait for another process."""
+    if "snmpd" in getattr(item, "fixturenames", ()):
+        return {"real": asyncio.SelectorEventLoop}
     return {"virtual": VirtualTimeLoop}
 
 

@@ -1,4 +1,8 @@
-"""An event loop with real sockets and a virtual clock: time-outs of seconds pass in a millisecond."""
+"""An event loop with real sockets and a virtual clock: the hours of a simulation pass in seconds.
+
+Everything that waits has to live in the loop, the agents as well as their manager: the clock jumps when nothing
+is left to do, and knows nothing of other threads and processes.
+"""
 
 import asyncio
 import selectors
@@ -6,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # How long, in real time, a datagram on the loopback may need before silence is taken for silence.
-_GRACE_S = 0.001
+_GRACE_SECONDS = 0.001
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -17,7 +21,7 @@ class _JumpingSelector(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
             return self._real.select(None)
-        ready = self._real.select(min(timeout, _GRACE_S))
+        ready = self._real.select(min(timeout, _GRACE_SECONDS))
         if not ready:
             self.now += max(0.0, timeout)
         return ready
@@ -46,4 +50,5 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         super().__init__(self._jumping)
 
     def time(self) -> float:
+        """Return virtual seconds."""
         return self._jumping.now

@@ -1,16 +1,18 @@
-"""A clock that jumps, for the tests of time-outs."""
+"""A clock that jumps, except for tests in which another process has to keep up."""
 
 import asyncio
 
 import pytest
 
-from polling.snmp.snmp_virtual_loop import VirtualTimeLoop
+from facho.simulator.virtual_loop import VirtualTimeLoop
+
+ON_THE_REAL_CLOCK = {"test_net_snmp.py", "test_walk_cost.py"}
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> dict[str, type[asyncio.AbstractEventLoop]]:
-    """Let time-outs pass at once, except where another process has to keep up."""
-    if item.get_closest_marker("slow"):
+    """Let time-outs pass at once where nobody else waits."""
+    if item.path.name in ON_THE_REAL_CLOCK:
         return {"real": asyncio.SelectorEventLoop}
     return {"virtual": VirtualTimeLoop}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
+from bench.truth import true_rows
 from engine_world import Scene, playing
 
 from facho.polling.domain.failure import FailureKind
@@ -147,7 +148,7 @@ def assert_true(result: WalkResult, tables: Sequence[Sequence[Row]], failure: Fa
 async def test_a_faulty_agent_is_read_truly_and_gently(name: str) -> None:
     profile = PROFILES[name]
     async with playing(config_of(profile)) as scene:
-        tables = [scene.true_rows(key) for key in KEYS]
+        tables = [true_rows(scene.olt, key) for key in KEYS]
 
         options = WalkOptions(max_repetitions=REPETITIONS, max_rows=MAX_ROWS, patience=CHEAP)
         result = await walk_columns(scene.session, scene.columns(KEYS), options)
@@ -164,7 +165,7 @@ async def test_a_faulty_agent_is_read_truly_and_gently(name: str) -> None:
 
 async def test_a_broken_walk_goes_on_from_its_last_good_row() -> None:
     async with playing(config_of(PROFILES["falls silent"])) as scene:
-        columns, tables = scene.columns(KEYS), [scene.true_rows(key) for key in KEYS]
+        columns, tables = scene.columns(KEYS), [true_rows(scene.olt, key) for key in KEYS]
         broken = await walk_columns(scene.session, columns, WalkOptions(max_repetitions=REPETITIONS))
         scene.olt.faults = NO_FAULTS
 
@@ -179,7 +180,7 @@ async def test_a_broken_walk_goes_on_from_its_last_good_row() -> None:
 
 async def test_live_columns_are_repeated_only_after_the_time_out_of_their_class() -> None:
     async with playing(config_of(PROFILES["loses 5 %"])) as scene:
-        tables = [scene.true_rows(key) for key in LIGHT]
+        tables = [true_rows(scene.olt, key) for key in LIGHT]
 
         options = WalkOptions(max_repetitions=REPETITIONS, patience=LIVE)
         result = await walk_columns(scene.session, scene.columns(LIGHT), options)
@@ -206,7 +207,7 @@ async def test_batches_keep_to_their_bound_on_an_agent_that_crashes_above_it(bou
         for at, key in enumerate(LIGHT):
             suffix_at = len(columns[at].oid)
             got = [(answer[at][0][suffix_at:], *answer[at][1:]) for answer in batch.answers if answer]
-            assert sorted(got) == scene.true_rows(key)
+            assert sorted(got) == true_rows(scene.olt, key)
         assert scene.olt.counters.max_in_flight == bound
         assert scene.olt.counters.crashes == 0
         assert (scene.olt.counters.shortest_live_retry_ms or 0) >= LIVE.timeout_s * 1000

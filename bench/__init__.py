@@ -1,0 +1,1 @@
+"""Measures what polling costs, against peers and against itself; `python -m bench` prints tables."""

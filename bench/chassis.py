@@ -1,0 +1,188 @@
+"""A pass over a simulated MA5608T by the product's own strategies, and the same columns walked one by one.
+
+Time is the OLT's: from question to answer, time-outs included, at the scale of the simulated costs. Storing the
+rows is not part of it; what was stored is compared with the simulated world. Needs a database and Django.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from bench.truth import EPOCH, true_rows
+from facho.hosts.models import Olt
+from facho.hosts.secrets import Secret
+from facho.onus.models import Onu, OnuData
+from facho.onus.store import onu_place
+from facho.polling.domain.collection import CollectRequest
+from facho.polling.domain.task_type import QueryType
+from facho.polling.snmp.network import Network
+from facho.polling.snmp.oid import format_oid
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.cost import CostModel
+from facho.simulator.faults import Faults
+from facho.simulator.life import STILL
+from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.shape import Chassis
+from facho.snmp_get.collector import OltCollector
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+VENDOR = "huawei_smartax"
+ONUS = 817
+LOST = 0.05
+OFFLINE = 0.1
+# So slow that light and counters stand still.
+WORLD_SPEED = 1e-6
+SERIAL, DESCRIPTION = "onu.serial", "onu.description"
+STATE = ("onu.run_state", "onu.last_down_cause", "onu.distance", "onu.last_up", "onu.last_down")
+LIGHT = (
+    "onu.rx_power",
+    "onu.tx_power",
+    "onu.olt_rx_power",
+    "onu.temperature",
+    "onu.voltage",
+    "onu.bias",
+    "onu.catv_rx_power",
+)
+
+Steps = Sequence[tuple[QueryType, tuple[str, ...]]]
+
+# As the ready-made jobs of the definition do it: cheap columns by walk, light fused, of ONUs online, port by port.
+OURS: Steps = (
+    (QueryType.DISCOVERY, (SERIAL,)),
+    (QueryType.GET, (DESCRIPTION,)),
+    (QueryType.WALK, STATE),
+    (QueryType.GET, LIGHT),
+)
+ONE_BY_ONE: Steps = (
+    (QueryType.DISCOVERY, (SERIAL,)),
+    *((QueryType.WALK, (key,)) for key in (DESCRIPTION, *STATE, *LIGHT)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one pass took, in unscaled seconds of the OLT, and how true its rows are."""
+
+    seconds: float
+    busy_seconds: float
+    packets: int
+    max_in_flight: int
+    rows: int
+    rows_wrong: int
+
+
+async def measure_pass(steps: Steps, *, seed: int, time_scale: float = 1.0) -> Pass:
+    """Play the OLT and read it once; the running loop's clock tells the time."""
+    config = SimulatorConfig(
+        vendor=VENDOR,
+        onus=ONUS,
+        chassis=Chassis(cards=2, ports_per_card=16, used_ports=22),
+        offline_share=OFFLINE,
+        seed=seed,
+        speed=WORLD_SPEED,
+        life=STILL,
+        started_at=EPOCH,
+        faults=Faults(loss=LOST, cost=CostModel(time_scale=time_scale)),
+    )
+    async with Simulation.start(config) as simulation, Network() as network:
+        [simulated] = simulation.olts
+        olt = _add_olt(simulated)
+        seconds = 0.0
+        for query_type, keys in steps:
+            request = CollectRequest(olt.id, olt.address, olt.port, olt.vendor, query_type, keys)
+            timeout_seconds = _timeout_seconds(simulated.definition, keys) * time_scale
+            seconds += await _run(OltCollector(network, _DirectGateway(), timeout_seconds), request)
+        counted = simulated.counters
+        rows, wrong = _check(olt, simulated)
+        return Pass(
+            seconds=seconds / time_scale,
+            busy_seconds=counted.busy_seconds / time_scale,
+            packets=counted.requests + counted.retransmissions,
+            max_in_flight=counted.max_in_flight,
+            rows=rows,
+            rows_wrong=wrong,
+        )
+
+
+class _DirectGateway:
+    """Calls the store at once: nothing else runs in this loop, and the clock is stopped meanwhile."""
+
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return call(*args, **kwargs)
+
+
+class _Undisturbed:
+    def check(self) -> None:
+        """Allow every packet."""
+
+    async def should_yield(self) -> bool:
+        """Let the pass end in one go."""
+        return False
+
+
+async def _run(collector: OltCollector, request: CollectRequest) -> float:
+    """Carry out one operation as a run does, and return how long it took."""
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+    collected = await collector.collect(request, _Undisturbed())
+    seconds = loop.time() - began_at
+    if collected.failure is not None:
+        raise RuntimeError(f"{request.columns}: {collected.failure.message}")
+    collected.save(EPOCH)
+    return seconds
+
+
+def _timeout_seconds(definition: Definition, keys: Sequence[str]) -> float:
+    return definition.polling.classes[definition.cost_of(keys)].timeout_seconds
+
+
+def _add_olt(simulated: SimulatedOlt) -> Olt:
+    Olt.objects.all().delete()
+    return Olt.objects.create(
+        name=simulated.name,
+        host=simulated.host,
+        address=simulated.host,
+        port=simulated.port,
+        vendor=simulated.vendor,
+        community=Secret(simulated.community),
+    )
+
+
+def _check(olt: Olt, simulated: SimulatedOlt) -> tuple[int, int]:
+    """Count the values that the world has, and those of them that are not stored as they are.
+
+    Light of an ONU that is offline is no value: it may be missing.
+    """
+    stored = _stored(olt, simulated.definition)
+    online = {onu.place for onu in simulated.world.onus if onu.is_online}
+    rows = wrong = 0
+    for key in (SERIAL, DESCRIPTION, *STATE, *LIGHT):
+        column = simulated.definition.column(key)
+        for suffix, tag, value in true_rows(simulated, key):
+            place = column.index.decode(suffix)
+            told = stored.get((place, key))
+            if key in (SERIAL, DESCRIPTION):
+                true = column.decode(tag, value).value
+            else:
+                true = value.hex() if isinstance(value, bytes) else str(value)
+            rows += 1
+            wrong += told != true and not (told is None and key in LIGHT and place not in online)
+    return rows, wrong
+
+
+def _stored(olt: Olt, definition: Definition) -> dict[tuple[Place | None, str], str]:
+    onus = {onu.id: onu for onu in Onu.objects.filter(olt=olt, is_present=True).select_related("pon_port")}
+    keys = {format_oid(definition.column(key).oid): key for key in (*STATE, *LIGHT)}
+    found: dict[tuple[Place | None, str], str] = {
+        (onu_place(onus[onu_id]), keys[oid]): value
+        for onu_id, oid, value in OnuData.objects.filter(onu__in=onus, oid__in=keys).values_list("onu", "oid", "value")
+    }
+    for onu in onus.values():
+        found[onu_place(onu), SERIAL] = onu.serial
+        found[onu_place(onu), DESCRIPTION] = onu.description
+    return found

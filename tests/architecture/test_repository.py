@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PRODUCT = sorted((ROOT / "src").rglob("*.py"))
 HANDWRITTEN = [path for path in PRODUCT if "migrations" not in path.parts] + sorted((ROOT / "tools").glob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -18,8 +19,6 @@ LONGEST_TEST_MODULE = 500
 # The two loop guards (scheduler, housekeeping) and the runner's boundary; each says why on its line.
 BROAD_EXCEPTS = 3
 VAGUE_NAMES = {"utils", "helpers", "common", "misc", "base", "services", "manager"}
-# Its conftest replaces the event loop's clock, so a sleep there takes no time.
-VIRTUAL_TIME = ROOT / "tests/polling/snmp"
 # Homes, registries, and this very checkout; written so that the pattern does not find itself.
 MACHINE = re.compile(
     r"/(?:hom[e]|roo[t]|User[s])/\w|[p]ypi\.|[p]ythonhosted|[/]simple/|[-]-(?:extra-)?index-url|[-]-find-links"
@@ -40,11 +39,18 @@ def calls_in(path: Path) -> list[ast.Call]:
     return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
 
 
+def has_virtual_time(path: Path) -> bool:
+    """Tell a test whose event loop has a clock of its own, by itself or by its folder: a sleep there takes no time."""
+    conftest = path.with_name("conftest.py")
+    texts = [path.read_text(), conftest.read_text() if conftest.exists() else ""]
+    return any("virtual_loop" in text for text in texts)
+
+
 def is_sleep(call: ast.Call, path: Path) -> bool:
     """Tell a call that waits for real time; giving way to other tasks with 0 is none."""
     name = ast.unparse(call.func)
     if name == "asyncio.sleep":
-        return ast.unparse(call.args[0]) != "0" and not path.is_relative_to(VIRTUAL_TIME)
+        return ast.unparse(call.args[0]) != "0" and not has_virtual_time(path)
     return name in ("time.sleep", "sleep")
 
 
@@ -93,8 +99,19 @@ def test_no_test_is_skipped() -> None:
     assert relative([path for path in TESTS if path != Path(__file__) and mark.search(path.read_text())]) == []
 
 
+@pytest.mark.parametrize(("lock", "group"), [("run", "build"), ("dev", "dev")])
+def test_every_dependency_is_locked_with_its_hashes(lock: str, group: str) -> None:
+    grouped = [entry for entry in PROJECT["dependency-groups"][group] if isinstance(entry, str)]
+    wanted = {re.split(r"[\[<>=~ ]", entry)[0] for entry in [*PROJECT["project"]["dependencies"], *grouped]}
+    text = (ROOT / f"requirements/{lock}.txt").read_text()
+    locked = re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==\S+ .*\n +--hash=sha256:", text, re.MULTILINE)
+
+    assert wanted - set(locked) == set(), "run `make lock`"
+    assert len(locked) == len(re.findall(r"^\w", text, re.MULTILINE))
+
+
 def test_every_package_stands_in_a_layer() -> None:
-    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    config = PROJECT["tool"]["importlinter"]
     (rooms,) = (contract for contract in config["contracts"] if contract.get("containers") == ["facho"])
     layered = {room for layer in rooms["layers"] for room in re.findall(r"\w+", layer)}
 

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connection as django_connection
+from django.db import reset_queries
 
+from facho.core import gateway
 from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
 from facho.executions.models import Execution
+from facho.executions.waiting import Unfinished
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
@@ -75,11 +79,11 @@ def build(
     return ZabbixScheduler(manager, database, clock, owner, Leases(lease_seconds=60, packet_timeout_seconds=5))
 
 
-def play(scene: Callable[[World], Awaitable[None]]) -> World:
+def play(scene: Callable[[World], Awaitable[None]], *, pollers: int = 3) -> World:
     async def run() -> World:
         database = ThreadGateway()
         clock, executor = VirtualClock(), Waiting()
-        world = World(clock, executor, build(database, clock, executor, "engine/one"))
+        world = World(clock, executor, build(database, clock, executor, "engine/one", pollers))
         await world.scheduler.pollers.prepare()
         try:
             await scene(world)
@@ -324,12 +328,12 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.Log
         failures = [RuntimeError("a bad row")]
         healthy = world.scheduler.pollers.start_due_nodes
 
-        async def fail_once(now: datetime) -> int:
+        async def fail_once(unfinished: Unfinished, now: datetime) -> int:
             if failures:
                 world.scheduler.on_task_completed()
                 raise failures.pop()
             stop.set()
-            return await healthy(now)
+            return await healthy(unfinished, now)
 
         world.scheduler.pollers.start_due_nodes = fail_once  # type: ignore[method-assign]
         async with asyncio.timeout(30):
@@ -339,6 +343,41 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.Log
 
     assert "scheduler.tick_failed" in caplog.text
     assert len(world.executor.started) == 1
+
+
+@pytest.mark.parametrize("olts", [2, 30])
+def test_a_tick_costs_the_same_statements_however_much_is_due(olts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three to look, six to start a batch; nothing per node."""
+    # One thread, so that one connection sees every statement.
+    monkeypatch.setitem(gateway.THREADS, "postgresql", 1)
+    for _ in range(olts):
+        olt = make_olt()
+        for _ in range(3):
+            make_node(olt, next_run_at=NOW - timedelta(hours=1))
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.scheduler.database.run(_end_all)
+        world.clock.advance(600)
+        await world.scheduler.database.run(connection.force_debug)
+        await world.scheduler.tick()
+        statements = await world.scheduler.database.run(connection.statements)
+        assert len(statements) <= 9, statements
+
+    connection = QueryLog()
+    play(scene, pollers=50)
+
+
+class QueryLog:
+    """Notes the statements of the database thread, without those that only begin and end transactions."""
+
+    def force_debug(self) -> None:
+        django_connection.force_debug_cursor = True
+        reset_queries()
+
+    def statements(self) -> list[str]:
+        django_connection.force_debug_cursor = False
+        return [q["sql"] for q in django_connection.queries if q["sql"].split()[0] in ("SELECT", "INSERT", "UPDATE")]
 
 
 def test_fewer_pollers_than_before_leave_no_row_behind() -> None:

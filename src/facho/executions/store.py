@@ -11,14 +11,14 @@ from django.db.models import F
 from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, Origin
 from facho.executions.outcome import Ending
 from facho.executions.run import Run, open_attempt, run_of
-from facho.hosts.store import load_devices
+from facho.hosts.store import OLT_SECRETS, Device, load_devices
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """A wish to run one node on one OLT."""
+    """A wish to run one node on one OLT; `device` spares a query where the address is already known."""
 
     olt_id: int
     task_type: str
@@ -26,6 +26,7 @@ class ClaimRequest:
     node_id: int | None = None
     poller_id: int | None = None
     slot_at: datetime | None = None
+    device: Device | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class Active:
 
     execution_id: int
     olt_id: int
+    poller_id: int | None
     token: int
     status: ExecutionState
     lease_counter: int
@@ -59,7 +61,7 @@ class Active:
 
 def claim(requests: Sequence[ClaimRequest], *, owner: str, now: datetime) -> list[Claimed]:
     """Insert one PENDING execution per wish and return those that won; the constraints decide."""
-    devices = load_devices(request.olt_id for request in requests)
+    devices = _devices(requests)
     requests = [request for request in requests if request.olt_id in devices]
     tokens = next_tokens(devices)
     rows = [
@@ -171,13 +173,20 @@ def request_cancel(execution_id: int, *, now: datetime) -> bool:
 
 def load_active() -> list[Active]:
     """Load everything that holds an OLT, in one query."""
-    rows = _active().values_list(
-        "id", "olt_id", "token", "status", "lease_counter", "cancel_requested_at", "olt__enabled"
+    return [active_of(execution) for execution in _active().select_related("olt").defer(*OLT_SECRETS)]
+
+
+def active_of(execution: Execution) -> Active:
+    """Copy what the scheduler looks at from a row whose OLT is loaded."""
+    return Active(
+        execution.id,
+        execution.olt_id,
+        execution.poller_id,
+        execution.token,
+        ExecutionState(execution.status),
+        execution.lease_counter,
+        wants_to_stop=execution.cancel_requested_at is not None or not execution.olt.enabled,
     )
-    return [
-        Active(pk, olt_id, token, ExecutionState(status), counter, cancel_at is not None or not enabled)
-        for pk, olt_id, token, status, counter, cancel_at, enabled in rows
-    ]
 
 
 def load_busy_olts() -> set[int]:
@@ -188,6 +197,13 @@ def load_busy_olts() -> set[int]:
 def load_active_of_owner(prefix: str) -> list[int]:
     """Return the active executions whose owner begins with `prefix`."""
     return list(_active().filter(owner__startswith=prefix).values_list("id", flat=True))
+
+
+def _devices(requests: Sequence[ClaimRequest]) -> dict[int, Device]:
+    """Return where each OLT is reached; one that was deleted is not in it."""
+    known = {request.olt_id: request.device for request in requests if request.device}
+    unknown = {request.olt_id for request in requests} - known.keys()
+    return {**known, **load_devices(unknown)} if unknown else known
 
 
 def _active() -> models.QuerySet[Execution]:

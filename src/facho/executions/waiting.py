@@ -7,10 +7,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from facho.executions.models import ERROR_LENGTH, Execution, Origin
-from facho.executions.store import Claimed, ClaimRequest, next_tokens
+from facho.executions.store import Active, Claimed, ClaimRequest, active_of, next_tokens
 from facho.hosts.pauses import is_paused
-from facho.hosts.store import load_devices
-from facho.polling.domain.execution_state import ExecutionState
+from facho.hosts.store import OLT_SECRETS, load_devices
+from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.task_type import RANK, QueryType
 
@@ -28,14 +28,40 @@ class Waiting:
         return self.is_retry and self.next_slot_at is not None and self.next_slot_at <= now
 
 
-def load_waiting(now: datetime) -> list[Waiting]:
-    """Load the executions that wait to go on, on OLTs that may be asked, in one query."""
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Every execution that is not over: what holds an OLT, and what waits to go on where that is allowed."""
+
+    active: tuple[Active, ...]
+    waiting: tuple[Waiting, ...]
+
+    @property
+    def busy_olts(self) -> set[int]:
+        """The OLTs that are held."""
+        return {run.olt_id for run in self.active}
+
+    @property
+    def busy_pollers(self) -> set[int]:
+        """The pollers that are held."""
+        return {run.poller_id for run in self.active if run.poller_id is not None}
+
+
+def load_unfinished(now: datetime) -> Unfinished:
+    """Load what a tick has to know of executions, in one query."""
     rows = (
-        Execution.objects.filter(~is_paused("olt_id", now), finished_at__isnull=True, status=ExecutionState.WAITING)
-        .filter(node__enabled=True, node__suspended_at__isnull=True, olt__enabled=True, resume_at__isnull=False)
-        .select_related("node__job")
+        Execution.objects.filter(finished_at__isnull=True)
+        .annotate(is_paused=is_paused("olt_id", now))
+        .select_related("olt", "node__job")
+        .defer(*OLT_SECRETS)
+        .order_by()
     )
-    return [waiting for execution in rows if (waiting := _waiting(execution))]
+    active, waiting = [], []
+    for row in rows:
+        if row.status in ACTIVE:
+            active.append(active_of(row))
+        elif not row.is_paused and (run := _waiting(row)):
+            waiting.append(run)
+    return Unfinished(tuple(active), tuple(waiting))
 
 
 def resume(execution_id: int, *, poller_id: int, owner: str, now: datetime) -> Claimed | None:
@@ -86,7 +112,7 @@ def end_forsaken(*, now: datetime) -> int:
 
 def _waiting(execution: Execution) -> Waiting | None:
     node, resume_at = execution.node, execution.resume_at
-    if node is None or resume_at is None:
+    if node is None or resume_at is None or not (node.enabled and execution.olt.enabled) or node.suspended_at:
         return None
     due = DueNode(
         node_id=node.id,

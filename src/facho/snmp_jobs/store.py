@@ -34,7 +34,7 @@ class IsChainNode(ValueError):
 class Schedule:
     """A due node's place on its grid: the slot it serves, the slot after it, and how many were missed."""
 
-    node_id: int
+    node: WorkflowNode
     task_type: str
     slot_at: datetime | None
     next_run_at: datetime | None
@@ -42,21 +42,19 @@ class Schedule:
 
 
 def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
-    """Work out, in one query, which slot each node would serve if it started now."""
-    nodes = WorkflowNode.objects.filter(id__in=node_ids).select_related("job")
+    """Work out, in one query, which slot each node would serve if it started now; the OLT's address comes along."""
+    nodes = WorkflowNode.objects.filter(id__in=node_ids).select_related("job", "workflow__olt").defer(*_SECRETS)
     return [_schedule(node, now) for node in nodes]
 
 
 def save_claimed(schedules: Sequence[Schedule]) -> None:
     """Move the claimed nodes to their next slot and grant their wishes; one statement."""
-    rows = [
-        WorkflowNode(id=schedule.node_id, next_run_at=schedule.next_run_at, run_requested_at=None)
-        for schedule in schedules
-    ]
-    WorkflowNode.objects.bulk_update(rows, ["next_run_at", "run_requested_at"])
     for schedule in schedules:
-        if schedule.slots_skipped:
-            count_skipped(schedule.node_id, schedule.slots_skipped)
+        schedule.node.next_run_at = schedule.next_run_at
+        schedule.node.run_requested_at = None
+        schedule.node.slots_skipped += schedule.slots_skipped
+    fields = ["next_run_at", "run_requested_at", "slots_skipped"]
+    WorkflowNode.objects.bulk_update([schedule.node for schedule in schedules], fields)
 
 
 def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
@@ -76,11 +74,6 @@ def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
 def grant_wish(node_id: int) -> None:
     """Take back the wish for a run, which is being granted."""
     WorkflowNode.objects.filter(id=node_id).update(run_requested_at=None)
-
-
-def count_skipped(node_id: int, slots: int) -> None:
-    """Add slots that got no run."""
-    WorkflowNode.objects.filter(id=node_id).update(slots_skipped=F("slots_skipped") + slots)
 
 
 def save_failures(node_id: int, failures_in_a_row: int) -> None:
@@ -144,15 +137,15 @@ def _schedule(node: WorkflowNode, now: datetime) -> Schedule:
     kind = task_type(QueryType(node.job.query_type), node.job.slug)
     if node.next_run_at is None or node.next_run_at > now:
         # Only asked for: the grid stays as it is, and the run counts for no slot.
-        return Schedule(node.id, kind, slot_at=None, next_run_at=node.next_run_at, slots_skipped=0)
+        return Schedule(node, kind, slot_at=None, next_run_at=node.next_run_at, slots_skipped=0)
     if node.job.cadence == Cadence.FIXED_DELAY:
         provisional = now + timedelta(seconds=node.interval_seconds)
-        return Schedule(node.id, kind, slot_at=node.next_run_at, next_run_at=provisional, slots_skipped=0)
+        return Schedule(node, kind, slot_at=node.next_run_at, next_run_at=provisional, slots_skipped=0)
     slot = slot_at_or_before(now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds)
     # A changed offset may leave a due time off the grid and after its latest slot: it is served all the same.
     slot = max(slot, node.next_run_at)
     return Schedule(
-        node.id,
+        node,
         kind,
         slot_at=slot,
         next_run_at=_next_slot(node, now),

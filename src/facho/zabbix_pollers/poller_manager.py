@@ -7,7 +7,7 @@ from datetime import datetime
 from facho.executions import store as executions
 from facho.executions.executor import Executor
 from facho.executions.models import Execution
-from facho.executions.waiting import Waiting, end_waiting, load_waiting
+from facho.executions.waiting import Unfinished, Waiting, end_waiting
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.node_queue import NodeQueue
@@ -32,9 +32,9 @@ class PollerManager:
         """Have the rows of our pollers in the database."""
         await self._database.run(store.save_poller_count, self.start_pollers)
 
-    async def start_due_nodes(self, now: datetime) -> int:
+    async def start_due_nodes(self, unfinished: Unfinished, now: datetime) -> int:
         """Start what is due and has a place; what waits becomes the queue. Returns how many started."""
-        return await self.assign(await self._database.run(self._plan, now), now)
+        return await self.assign(await self._database.run(self._plan, unfinished, now), now)
 
     async def assign(self, assignments: Sequence[Assignment], now: datetime) -> int:
         """Claim each start and hand the claims that won to the executor; never waits for a run."""
@@ -65,20 +65,19 @@ class PollerManager:
         """Tell whether an active execution holds the OLT; asks the database."""
         return olt_id in executions.load_busy_olts()
 
-    def _plan(self, now: datetime) -> Sequence[Assignment]:
+    def _plan(self, unfinished: Unfinished, now: datetime) -> Sequence[Assignment]:
         plan = plan_tick(
-            _load_candidates(now),
-            free_pollers=store.load_free_pollers(self.start_pollers),
-            busy_olts=executions.load_busy_olts(),
+            _load_candidates(unfinished.waiting, now),
+            free_pollers=[number for number in range(self.start_pollers) if number not in unfinished.busy_pollers],
+            busy_olts=unfinished.busy_olts,
             now=now,
         )
         self.queue = NodeQueue(node for node, _ in plan.waiting)
         return plan.start
 
 
-def _load_candidates(now: datetime) -> list[DueNode]:
-    """Load due nodes and waiting runs; a node whose run waits is in it once, as that run."""
-    waiting = load_waiting(now)
+def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> list[DueNode]:
+    """Load due nodes beside waiting runs; a node whose run waits is in it once, as that run."""
     superseded = [run for run in waiting if run.is_superseded(now)]
     _give_up(superseded, now)
     going_on = {run.node.node_id: run.node for run in waiting if not run.is_superseded(now)}

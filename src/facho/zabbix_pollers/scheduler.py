@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from facho.executions.store import Active, load_active
+from facho.executions.store import Active
+from facho.executions.waiting import load_unfinished
 from facho.polling.domain.clock import Clock
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
@@ -67,8 +68,9 @@ class ZabbixScheduler:
         if not await self._leads():
             return 0
         await self._look_at_clock()
-        await self._look_after(await self.database.run(load_active))
-        return await self.pollers.start_due_nodes(self.clock.now())
+        unfinished = await self.database.run(load_unfinished, self.clock.now())
+        await self._look_after(unfinished.active)
+        return await self.pollers.start_due_nodes(unfinished, self.clock.now())
 
     async def _wait(self) -> None:
         try:

@@ -1,18 +1,18 @@
 """Reads and writes pollers, claims for them, and the leader's lease."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import BigIntegerField, Case, F, Value, When
 
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
 from facho.executions.runner import Finished
 from facho.executions.store import Claimed, ClaimRequest
 from facho.executions.waiting import resume
-from facho.hosts.store import end_probes, schedule_probe
+from facho.hosts.store import Device, end_probes, schedule_probe
 from facho.polling.domain.execution_state import ACTIVE
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import Assignment
@@ -46,18 +46,17 @@ def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: dat
     fresh = [assignment for assignment in assignments if assignment.node.execution_id is None]
     resumed = [_resume(a, owner, now) for a in assignments if a.node.execution_id is not None]
     claimed = _claim_fresh(fresh, owner=owner, now=now) + [claim for claim in resumed if claim]
-    for claim in claimed:
-        _occupy(claim, delayed=_was_delayed(claim, assignments, now), now=now)
+    _occupy(claimed, delayed=_delayed_nodes(assignments, now), now=now)
     return claimed
 
 
 def _claim_fresh(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
-    schedules = {s.node_id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
+    schedules = {s.node.id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
     requests = [_request(a, schedules[a.node.node_id]) for a in assignments if a.node.node_id in schedules]
     claimed = executions.claim(requests, owner=owner, now=now)
     started = {claim.request.node_id for claim in claimed}
     served = _slots_with_a_run([r for r in requests if r.node_id not in started])
-    snmp_jobs.save_claimed([s for s in schedules.values() if s.node_id in started | served])
+    snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started | served])
     return claimed
 
 
@@ -159,6 +158,7 @@ def release_leadership(prefix: str) -> None:
 def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
     return ClaimRequest(
         olt_id=assignment.node.olt_id,
+        device=Device(schedule.node.workflow.olt.address, schedule.node.workflow.olt.port),
         task_type=schedule.task_type,
         origin=Origin.SCHEDULE if schedule.slot_at else Origin.MANUAL,
         node_id=assignment.node.node_id,
@@ -169,27 +169,36 @@ def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
 
 def _slots_with_a_run(refused: Sequence[ClaimRequest]) -> set[int]:
     """Find the nodes whose slot already had its run: after a clock set back, they go on to the next slot."""
+    wanted = {(request.node_id, request.slot_at) for request in refused if request.slot_at}
+    if not wanted:
+        return set()
+    rows = Execution.objects.filter(node_id__in=[n for n, _ in wanted], slot_at__in=[slot for _, slot in wanted])
     return {
-        request.node_id
-        for request in refused
-        if request.node_id is not None
-        and request.slot_at is not None
-        and Execution.objects.filter(node_id=request.node_id, slot_at=request.slot_at).exists()
+        node_id for node_id, slot in rows.values_list("node_id", "slot_at") if node_id and (node_id, slot) in wanted
     }
 
 
-def _occupy(claim: Claimed, *, delayed: bool, now: datetime) -> None:
-    Poller.objects.filter(poller_id__in=[claim.request.poller_id]).update(
+def _occupy(claimed: Sequence[Claimed], *, delayed: Collection[int], now: datetime) -> None:
+    """Mark the pollers of the claims as busy; one statement, however many there are."""
+    by_poller = {claim.request.poller_id: claim for claim in claimed if claim.request.poller_id is not None}
+    if not by_poller:
+        return
+
+    def each(value: Callable[[Claimed], int | None]) -> Case:
+        whens = [When(poller_id=poller_id, then=Value(value(claim))) for poller_id, claim in by_poller.items()]
+        return Case(*whens, output_field=BigIntegerField())
+
+    Poller.objects.filter(poller_id__in=by_poller).update(
         status=PollerStatus.BUSY,
-        current_node_id=claim.request.node_id,
-        current_execution_id=claim.execution_id,
+        current_node_id=each(lambda claim: claim.request.node_id),
+        current_execution_id=each(lambda claim: claim.execution_id),
         busy_since=now,
-        tasks_delayed=F("tasks_delayed") + int(delayed),
+        tasks_delayed=F("tasks_delayed") + each(lambda claim: int(claim.request.node_id in delayed)),
     )
 
 
-def _was_delayed(claim: Claimed, assignments: Sequence[Assignment], now: datetime) -> bool:
-    return any(a.node.node_id == claim.request.node_id and a.node.is_delayed(now) for a in assignments)
+def _delayed_nodes(assignments: Sequence[Assignment], now: datetime) -> set[int]:
+    return {assignment.node.node_id for assignment in assignments if assignment.node.is_delayed(now)}
 
 
 def _free(poller: Poller, now: datetime) -> None:

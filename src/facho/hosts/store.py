@@ -16,6 +16,9 @@ from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import Community, Target
 from facho.polling.snmp.target import SnmpVersion as WireVersion
 
+# Left out where an OLT is loaded beside something else: a secret is read where it is used, and nowhere else.
+OLT_SECRETS = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
+
 _WIRE_VERSIONS = {SnmpVersion.V1: WireVersion.V1, SnmpVersion.V2C: WireVersion.V2C, SnmpVersion.V3: WireVersion.V3}
 
 

@@ -1,4 +1,4 @@
-"""The BER codec for SNMP v1 and v2c messages, shared by the client and the simulator.
+"""The BER codec for SNMP v1 and v2c messages, and for the PDUs of v3, shared by the client and the simulator.
 
 Strict about structure (every length must fit exactly, types and sizes are checked) and tolerant of padding
 that BER allows and real agents send. The loop over varbinds is the hot path of a walk: short forms are read
@@ -35,6 +35,7 @@ __all__ = [
     "Value",
     "VarBind",
     "decode_message",
+    "decode_pdu",
     "encode_message",
     "encode_message_raw",
     "encode_varbind",
@@ -53,12 +54,13 @@ _CACHE_KEY_BYTES = 40
 
 
 class PduKind(IntEnum):
-    """The four kinds of PDU that a reader exchanges."""
+    """The kinds of PDU that a reader exchanges; reports exist in v3 only."""
 
     GET = 0xA0
     GET_NEXT = 0xA1
     RESPONSE = 0xA2
     GET_BULK = 0xA5
+    REPORT = 0xA8
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +133,35 @@ def peek_request_id(data: bytes) -> int | None:
         return None
 
 
+def decode_pdu(data: bytes, pos: int, end: int) -> Pdu:
+    """Decode the PDU of any version that fills `data` from `pos` to `end`; IndexError when it ends too early."""
+    kind = _PDU_KINDS.get(data[pos])
+    if kind is None:
+        raise MalformedMessage("not a PDU we speak")
+    pos, pdu_end = enter(data, pos, end, kind)
+    if pdu_end != end:
+        raise MalformedMessage("PDU does not end with the message")
+    request_id, pos = read_integer(data, pos, end)
+    return _decode_fields(data, pos, end, kind, request_id)
+
+
 def _decode_message(data: bytes) -> Message:
-    start, end = enter(data, 0, len(data), _SEQUENCE)
+    _, end = enter(data, 0, len(data), _SEQUENCE)
     if end != len(data):
         raise MalformedMessage("bytes after the end of the message")
     version, community, kind, request_id, pos, pdu_end = _decode_head(data)
     if pdu_end != end:
         raise MalformedMessage("PDU does not end with the message")
+    return Message(version, community, _decode_fields(data, pos, end, kind, request_id))
+
+
+def _decode_fields(data: bytes, pos: int, end: int, kind: PduKind, request_id: int) -> Pdu:
     status, pos = read_integer(data, pos, end)
     index, pos = read_integer(data, pos, end)
     start, list_end = enter(data, pos, end, _SEQUENCE)
     if list_end != end:
         raise MalformedMessage("varbinds do not end with the PDU")
-    return Message(version, community, Pdu(kind, request_id, status, index, _decode_varbinds(data, start, end)))
+    return Pdu(kind, request_id, status, index, _decode_varbinds(data, start, end))
 
 
 def _decode_head(data: bytes) -> tuple[int, bytes, PduKind, int, int, int]:
@@ -159,7 +177,7 @@ def _decode_head(data: bytes) -> tuple[int, bytes, PduKind, int, int, int]:
         raise MalformedMessage("community too long")
     community = data[pos:community_end]
     kind = _PDU_KINDS.get(data[community_end])
-    if kind is None or (version == 0 and kind is PduKind.GET_BULK):
+    if kind is None or kind is PduKind.REPORT or (version == 0 and kind is PduKind.GET_BULK):
         raise MalformedMessage("not a PDU we speak")
     pos, size = read_length(data, community_end + 1)
     pdu_end = pos + size

@@ -42,7 +42,7 @@ class AgentError(SnmpError):
 
 
 class AccessDenied(AgentError):
-    """The agent knows us and will not tell (authorizationError, noAccess)."""
+    """The agent knows us and will not tell (authorizationError, noAccess), or a v3 agent does not take our keys."""
 
     kind = FailureKind.AUTH
 
@@ -61,6 +61,10 @@ class MalformedMessage(SnmpError):
 
 class UnexpectedAnswer(MalformedMessage):
     """A well-formed answer that does not fit the question: too many rows, other OIDs, another kind of PDU."""
+
+
+class ForgedAnswer(MalformedMessage):
+    """A v3 answer that does not prove to come from the agent; it counts as none."""
 
 
 class WalkLoop(SnmpError):

@@ -1,4 +1,4 @@
-"""Object identifiers as tuples: reading, writing, containment, and the system group that every agent has."""
+"""Object identifiers as tuples: reading, writing, containment, and the few that every agent has."""
 
 from facho.polling.snmp.ber_values import MAX_SUB_IDS, Oid
 
@@ -8,6 +8,7 @@ __all__ = [
     "SYS_NAME",
     "SYS_OBJECT_ID",
     "SYS_UP_TIME",
+    "USM_STATS",
     "Oid",
     "format_oid",
     "is_under",
@@ -20,6 +21,8 @@ SYS_DESCR: Oid = (*SYSTEM, 1, 0)
 SYS_OBJECT_ID: Oid = (*SYSTEM, 2, 0)
 SYS_UP_TIME: Oid = (*SYSTEM, 3, 0)
 SYS_NAME: Oid = (*SYSTEM, 5, 0)
+# Counters by whose number a v3 agent says why it does not take a message.
+USM_STATS: Oid = (1, 3, 6, 1, 6, 3, 15, 1, 1)
 
 _MAX_SUB_ID = 0xFFFF_FFFF
 

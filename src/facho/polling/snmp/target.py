@@ -1,10 +1,14 @@
 """Whom we ask, as whom, and how patiently."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from ipaddress import IPv6Address, ip_address
 
 SNMP_PORT = 161
+# The limits that SNMPv3's user-based security sets to names and passphrases.
+MAX_USER_BYTES = 32
+MIN_PASSPHRASE_BYTES = 8
 
 
 class SnmpVersion(IntEnum):
@@ -26,8 +30,62 @@ class Community:
             raise ValueError("a community has 1 to 255 bytes")
 
 
-# The user credential of v3 joins here.
-Credential = Community
+class AuthProtocol(StrEnum):
+    """How v3 messages are signed."""
+
+    MD5 = "MD5"
+    SHA = "SHA"
+    SHA_224 = "SHA-224"
+    SHA_256 = "SHA-256"
+    SHA_384 = "SHA-384"
+    SHA_512 = "SHA-512"
+
+
+class PrivProtocol(StrEnum):
+    """How v3 messages are encrypted; AES alone means its 128 bits."""
+
+    DES = "DES"
+    AES = "AES"
+    AES_192 = "AES-192"
+    AES_256 = "AES-256"
+
+
+# A digest too short to be an AES key would have to be stretched, which vendors do in ways that exclude each other.
+_SHORT = (PrivProtocol.DES, PrivProtocol.AES)
+SUPPORTED: Mapping[AuthProtocol, tuple[PrivProtocol, ...]] = {
+    AuthProtocol.MD5: _SHORT,
+    AuthProtocol.SHA: _SHORT,
+    AuthProtocol.SHA_224: (*_SHORT, PrivProtocol.AES_192),
+    AuthProtocol.SHA_256: tuple(PrivProtocol),
+    AuthProtocol.SHA_384: tuple(PrivProtocol),
+    AuthProtocol.SHA_512: tuple(PrivProtocol),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UserCredential:
+    """A user of v3; without protocols nothing is signed or encrypted. Passphrases never show in a repr."""
+
+    user: str
+    auth_protocol: AuthProtocol | None = None
+    auth_key: bytes = field(default=b"", repr=False)
+    priv_protocol: PrivProtocol | None = None
+    priv_key: bytes = field(default=b"", repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.user.encode()) <= MAX_USER_BYTES:
+            raise ValueError(f"an SNMPv3 user has 1 to {MAX_USER_BYTES} bytes")
+        if self.auth_protocol and len(self.auth_key) < MIN_PASSPHRASE_BYTES:
+            raise ValueError(f"an authentication key has at least {MIN_PASSPHRASE_BYTES} bytes")
+        if self.priv_protocol and len(self.priv_key) < MIN_PASSPHRASE_BYTES:
+            raise ValueError(f"a privacy key has at least {MIN_PASSPHRASE_BYTES} bytes")
+        if self.priv_protocol and not self.auth_protocol:
+            raise ValueError("privacy needs authentication")
+        if self.priv_protocol and self.auth_protocol and self.priv_protocol not in SUPPORTED[self.auth_protocol]:
+            raise ValueError(f"{self.priv_protocol} needs a longer digest than that of {self.auth_protocol}")
+
+
+Credential = Community | UserCredential
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +122,8 @@ class Target:
         object.__setattr__(self, "address", str(address))
         if not 0 < self.port < 65_536:
             raise ValueError("a port is 1 to 65535")
+        if isinstance(self.credential, UserCredential) != (self.version is SnmpVersion.V3):
+            raise ValueError("v3 is spoken as a user, v1 and v2c with a community")
         if self.source_address is not None and ip_address(self.source_address).version != address.version:
             raise ValueError("source and target addresses are of different families")
 

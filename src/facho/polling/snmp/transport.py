@@ -1,4 +1,4 @@
-"""One UDP socket for many agents: answers find their question by peer and request id, the rest is counted.
+"""One UDP socket for many agents: answers find their question by peer and id, the rest is counted.
 
 The socket is driven directly, not through asyncio's datagram transport, because that one may buffer: a datagram
 has to leave in the very block that checked the right to send it.
@@ -11,14 +11,16 @@ import secrets
 import socket
 import struct
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.ber import Message, PduKind, decode_message, peek_request_id
 from facho.polling.snmp.errors import AgentRefused, MalformedMessage, SessionClosed, SnmpError
 
 Peer = tuple[str, int]
+Answer = TypeVar("Answer")
 
 MAX_DATAGRAM_BYTES = 65_535
 # Two hundred agents that answer at once send some 2 MB.
@@ -46,30 +48,29 @@ class Strays:
 
 
 @dataclass(slots=True, eq=False)
-class Pending:
+class Pending(Generic[Answer]):
     """A question on its way; the outcome is an answer or the failure that the network or the agent told."""
 
     peer: Peer
     request_id: int
     version: int
-    outcome: asyncio.Future[tuple[Message, int] | SnmpError] = field(repr=False)
+    outcome: asyncio.Future[tuple[Answer, int] | SnmpError] = field(repr=False)
     garbage: MalformedMessage | None = None
 
-    def settle(self, outcome: tuple[Message, int] | SnmpError) -> None:
+    def settle(self, outcome: tuple[Answer, int] | SnmpError) -> None:
         """Take the first outcome; later ones change nothing."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
 
 
-class UdpTransport:
+class UdpTransport(ABC, Generic[Answer]):
     """A socket of one address family and one source address, bound to the running loop."""
 
     def __init__(self, *, ipv6: bool, source_address: str | None) -> None:
         self.strays = Strays()
         self._loop = asyncio.get_running_loop()
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, Pending[Answer]] = {}
         self._open_per_peer: dict[Peer, int] = {}
-        self._last_request_id = secrets.randbelow(_MAX_REQUEST_ID)
         self._socket = _open_socket(ipv6=ipv6, source_address=source_address)
         self._loop.add_reader(self._socket, self._on_readable)
 
@@ -83,17 +84,7 @@ class UdpTransport:
         """Tell whether the socket is gone."""
         return self._socket.fileno() < 0
 
-    def open_request(self, peer: Peer, version: int) -> Pending:
-        """Reserve a request id that no other open question of this socket has."""
-        if self.is_closed:
-            raise SessionClosed("the socket is closed")
-        request_id = self._next_request_id()
-        pending = Pending(peer, request_id, version, self._loop.create_future())
-        self._pending[request_id] = pending
-        self._open_per_peer[peer] = self._open_per_peer.get(peer, 0) + 1
-        return pending
-
-    def close_request(self, pending: Pending) -> None:
+    def close_request(self, pending: Pending[Answer]) -> None:
         """Forget a question; an answer that still comes is a stray."""
         if self._pending.pop(pending.request_id, None) is None:
             return
@@ -103,7 +94,7 @@ class UdpTransport:
         else:
             del self._open_per_peer[pending.peer]
 
-    def send(self, pending: Pending, payload: bytes, permit: SendPermit) -> None:
+    def send(self, pending: Pending[Answer], payload: bytes, permit: SendPermit) -> None:
         """Check the permit and let the datagram leave, in one synchronous block.
 
         A full send buffer loses the datagram as the network might; AgentRefused when the system will not send it.
@@ -129,11 +120,17 @@ class UdpTransport:
         for pending in list(self._pending.values()):
             pending.settle(SessionClosed("the socket was closed"))
 
-    def _next_request_id(self) -> int:
-        while True:
-            self._last_request_id = self._last_request_id % _MAX_REQUEST_ID + 1
-            if self._last_request_id not in self._pending:
-                return self._last_request_id
+    @abstractmethod
+    def _read(self, data: bytes, peer: Peer) -> None:
+        """Find the question that a datagram answers and settle it; MalformedMessage when it cannot be read."""
+
+    def _register(self, peer: Peer, request_id: int, version: int) -> Pending[Answer]:
+        if self.is_closed:
+            raise SessionClosed("the socket is closed")
+        pending: Pending[Answer] = Pending(peer, request_id, version, self._loop.create_future())
+        self._pending[request_id] = pending
+        self._open_per_peer[peer] = self._open_per_peer.get(peer, 0) + 1
+        return pending
 
     def _on_readable(self) -> None:
         for _ in range(_DATAGRAMS_PER_WAKE_UP):
@@ -154,21 +151,9 @@ class UdpTransport:
             self.strays.unknown_peer += 1
             return
         try:
-            message = decode_message(data)
+            self._read(data, peer)
         except MalformedMessage as error:
             self._receive_garbage(data, peer, error)
-            return
-        pending = self._pending.get(message.pdu.request_id)
-        if (
-            pending is None
-            or pending.outcome.done()
-            or pending.peer != peer
-            or message.pdu.kind is not PduKind.RESPONSE
-            or message.version != pending.version
-        ):
-            self.strays.unknown_request += 1
-            return
-        pending.settle((message, len(data)))
 
     def _receive_garbage(self, data: bytes, peer: Peer, error: MalformedMessage) -> None:
         """Blame a damaged answer on its question when it can be told; else remember it for the time-out's reason."""
@@ -195,6 +180,39 @@ class UdpTransport:
         for pending in list(self._pending.values()):
             if pending.peer == peer:
                 pending.settle(_refusal(peer, number))
+
+
+class CommunityTransport(UdpTransport[Message]):
+    """Carries messages of v1 and v2c, which are matched by a request id that we count."""
+
+    def __init__(self, *, ipv6: bool, source_address: str | None) -> None:
+        super().__init__(ipv6=ipv6, source_address=source_address)
+        self._last_request_id = secrets.randbelow(_MAX_REQUEST_ID)
+
+    def next_request_id(self) -> int:
+        """Return an id that no open question of this socket has."""
+        while True:
+            self._last_request_id = self._last_request_id % _MAX_REQUEST_ID + 1
+            if self._last_request_id not in self._pending:
+                return self._last_request_id
+
+    def open_request(self, peer: Peer, request_id: int, version: int) -> Pending[Message]:
+        """Expect an answer to the question of this id, of this peer and version."""
+        return self._register(peer, request_id, version)
+
+    def _read(self, data: bytes, peer: Peer) -> None:
+        message = decode_message(data)
+        pending = self._pending.get(message.pdu.request_id)
+        if (
+            pending is None
+            or pending.outcome.done()
+            or pending.peer != peer
+            or message.pdu.kind is not PduKind.RESPONSE
+            or message.version != pending.version
+        ):
+            self.strays.unknown_request += 1
+            return
+        pending.settle((message, len(data)))
 
 
 def _open_socket(*, ipv6: bool, source_address: str | None) -> socket.socket:

@@ -1,0 +1,78 @@
+"""Carries one session's questions: bounded in flight, paced, repeated in silence, counted, never without the permit."""
+
+import asyncio
+from typing import Generic
+
+from facho.polling.domain.collection import SendPermit
+from facho.polling.snmp.errors import AgentTimeout, BudgetSpent, SessionClosed, SnmpError
+from facho.polling.snmp.pace import Pace
+from facho.polling.snmp.session import Limits, Traffic
+from facho.polling.snmp.target import Patience, Target
+from facho.polling.snmp.transport import Answer, Pending, UdpTransport
+
+
+class Courier(Generic[Answer]):
+    """One device, one holder of the right to send to it. Whoever asks takes one of the `slots` first."""
+
+    def __init__(self, transport: UdpTransport[Answer], target: Target, permit: SendPermit, limits: Limits) -> None:
+        self.peer = (target.address, target.port)
+        self.traffic = Traffic()
+        self.slots = asyncio.Semaphore(limits.max_in_flight)
+        self._transport = transport
+        self._permit = permit
+        self._pace = Pace(limits.packets_per_second)
+        self._open: set[Pending[Answer]] = set()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """End what is under way; the shared socket stays."""
+        self._is_closed = True
+        for pending in list(self._open):
+            pending.settle(SessionClosed("the session was closed"))
+
+    def check_open(self) -> None:
+        """Raise SessionClosed once the session or its socket is."""
+        if self._is_closed or self._transport.is_closed:
+            raise SessionClosed("the session is closed")
+
+    async def deliver(self, pending: Pending[Answer], payload: bytes, patience: Patience, deadline: float) -> Answer:
+        """Return the answer to a question that the transport expects; the question is closed afterwards."""
+        self._open.add(pending)
+        try:
+            return await self._exchange(pending, payload, patience, deadline)
+        finally:
+            self._open.discard(pending)
+            self._transport.close_request(pending)
+
+    async def _exchange(self, pending: Pending[Answer], payload: bytes, patience: Patience, deadline: float) -> Answer:
+        """Send the same bytes up to `tries` times, each only after the time-out of the one before."""
+        loop = asyncio.get_running_loop()
+        address = self.peer[0]
+        for attempt in range(patience.tries):
+            await self._pace.wait_turn(deadline)
+            wait_s = min(patience.timeout_s, deadline - loop.time())
+            if wait_s <= 0:
+                raise BudgetSpent(f"no time left to ask {address}")
+            self._send(pending, payload, is_repeat=attempt > 0)
+            await asyncio.wait((pending.outcome,), timeout=wait_s)
+            if pending.outcome.done():
+                return self._received(pending.outcome.result())
+        if pending.garbage is not None:
+            raise pending.garbage
+        if loop.time() >= deadline:
+            raise BudgetSpent(f"{address} did not answer in the time left")
+        raise AgentTimeout(f"{address} did not answer {patience.tries} x {patience.timeout_s:g} s")
+
+    def _send(self, pending: Pending[Answer], payload: bytes, *, is_repeat: bool) -> None:
+        self.check_open()
+        self._transport.send(pending, payload, self._permit)
+        self.traffic.packets += 1
+        self.traffic.retransmissions += is_repeat
+        self.traffic.bytes_sent += len(payload)
+
+    def _received(self, outcome: tuple[Answer, int] | SnmpError) -> Answer:
+        if isinstance(outcome, SnmpError):
+            raise outcome
+        answer, size = outcome
+        self.traffic.bytes_received += size
+        return answer

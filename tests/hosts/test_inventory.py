@@ -143,8 +143,14 @@ def test_none_takes_a_protocol_away_and_empty_does_not() -> None:
             v3_entry(v3_user="noc", v3_auth_protocol="SHA", v3_auth_key="short"),
             "v3_auth_key is shorter than 8 characters",
         ),
-        (v3_entry(v3_user="noc", v3_auth_protocol="ROT13"), "authentication protocol is not one of MD5, SHA, none"),
-        (v3_entry(v3_user="noc", v3_priv_protocol="ROT13"), "privacy protocol is not one of DES, AES, none"),
+        (
+            v3_entry(v3_user="noc", v3_auth_protocol="ROT13"),
+            "authentication protocol is not one of MD5, SHA, SHA-224, SHA-256, SHA-384, SHA-512, none",
+        ),
+        (
+            v3_entry(v3_user="noc", v3_priv_protocol="ROT13"),
+            "privacy protocol is not one of DES, AES, AES-192, AES-256, none",
+        ),
     ],
 )
 def test_a_bad_entry_is_refused_with_its_reason(bad: OltEntry, reason: str) -> None:

@@ -18,6 +18,7 @@ from facho.hosts.olt_entry import (
     parse_port,
 )
 from facho.hosts.resolve import resolve_all
+from facho.polling.snmp.target import SUPPORTED
 from facho.polling.vendors.loader import load_definitions
 
 AfterSave = Callable[[Olt], None]
@@ -132,10 +133,21 @@ def find_credential_faults(olt: Olt, *, given: Collection[str]) -> Iterator[str]
         yield _("SNMPv3 needs a user")
     if olt.v3_priv_protocol and not olt.v3_auth_protocol:
         yield _("privacy needs an authentication protocol")
+    yield from _combination_faults(olt.v3_auth_protocol, olt.v3_priv_protocol)
     if olt.v3_auth_protocol and not has("v3_auth_key"):
         yield _("authentication key is missing")
     if olt.v3_priv_protocol and not has("v3_priv_key"):
         yield _("privacy key is missing")
+
+
+def _combination_faults(auth_protocol: str, priv_protocol: str) -> Iterator[str]:
+    """Say with what a privacy protocol goes; protocols that exist nowhere are told by the text's own rules."""
+    partners = [str(auth) for auth, priv in SUPPORTED.items() if priv_protocol in priv]
+    if auth_protocol in SUPPORTED and partners and auth_protocol not in partners:
+        yield _("privacy protocol %(priv)s goes only with authentication by %(partners)s") % {
+            "priv": priv_protocol,
+            "partners": ", ".join(partners),
+        }
 
 
 def _text_problems(entries: Sequence[OltEntry], vendors: Collection[str]) -> Iterator[Problem]:

@@ -7,18 +7,17 @@ from django.utils.translation import gettext as _
 
 from facho.hosts.models import SnmpVersion
 from facho.hosts.secrets import Secret
+from facho.polling.snmp.target import MAX_USER_BYTES, MIN_PASSPHRASE_BYTES, AuthProtocol, PrivProtocol
 
 AUTO = "auto"
 NONE = "none"
-AUTH_PROTOCOLS = ("MD5", "SHA")
-PRIV_PROTOCOLS = ("DES", "AES")
+AUTH_PROTOCOLS = tuple(map(str, AuthProtocol))
+PRIV_PROTOCOLS = tuple(map(str, PrivProtocol))
 
 MAX_NAME = 100
 MAX_HOST = 253
 MAX_USER = 64
 MAX_COMMUNITY_BYTES = 255
-# RFC 3414 demands it of the password that a key is made from.
-MIN_KEY = 8
 
 NO_SECRET = Secret("")
 
@@ -51,6 +50,8 @@ def find_faults(entry: OltEntry, *, vendors: Collection[str]) -> Iterator[str]:
     yield from _text_faults(_("name"), entry.name, MAX_NAME, required=True)
     yield from _text_faults(_("host"), entry.host, MAX_HOST, required=True)
     yield from _text_faults(_("SNMPv3 user"), entry.v3_user, MAX_USER, required=False)
+    if len(entry.v3_user.encode()) > MAX_USER_BYTES:
+        yield _("SNMPv3 user is longer than %s bytes") % MAX_USER_BYTES
     if entry.port and parse_port(entry.port) is None:
         yield _('port "%s" is not a number from 1 to 65535') % entry.port
     if entry.version and entry.version not in SnmpVersion.values:
@@ -108,5 +109,5 @@ def _secret_faults(entry: OltEntry) -> Iterator[str]:
         if not getattr(entry, name).reveal().isprintable():
             yield _("%s holds a character that cannot be printed") % name
     for name in ("v3_auth_key", "v3_priv_key"):
-        if 0 < len(getattr(entry, name).reveal()) < MIN_KEY:
-            yield _("%(name)s is shorter than %(limit)s characters") % {"name": name, "limit": MIN_KEY}
+        if 0 < len(getattr(entry, name).reveal()) < MIN_PASSPHRASE_BYTES:
+            yield _("%(name)s is shorter than %(limit)s characters") % {"name": name, "limit": MIN_PASSPHRASE_BYTES}

@@ -12,8 +12,9 @@ from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.retry import SILENCE
 from facho.polling.domain.suspension import next_probe_at
+from facho.polling.snmp.errors import AccessDenied
 from facho.polling.snmp.session import Limits
-from facho.polling.snmp.target import Community, Target
+from facho.polling.snmp.target import AuthProtocol, Community, Credential, PrivProtocol, Target, UserCredential
 from facho.polling.snmp.target import SnmpVersion as WireVersion
 
 # Left out where an OLT is loaded beside something else: a secret is read where it is used, and nowhere else.
@@ -48,15 +49,34 @@ def load_devices(olt_ids: Iterable[int]) -> dict[int, Device]:
 
 
 def load_target(request: CollectRequest, *, definition_in_flight: int) -> tuple[Target, Limits]:
-    """Return whom to ask and how much at a time; the operator's limits win over the definition's."""
+    """Return whom to ask and how much at a time; the operator's limits win over the definition's.
+
+    AccessDenied when what is stored is no credential that we can use.
+    """
     olt = Olt.objects.get(id=request.olt_id)
     target = Target(
         address=request.address,
-        credential=Community(olt.community.reveal().encode()),
+        credential=_credential(olt),
         version=_WIRE_VERSIONS[SnmpVersion(olt.snmp_version)],
         port=request.port,
     )
     return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
+
+
+def _credential(olt: Olt) -> Credential:
+    try:
+        if olt.snmp_version != SnmpVersion.V3:
+            return Community(olt.community.reveal().encode())
+        return UserCredential(
+            user=olt.v3_user,
+            auth_protocol=AuthProtocol(olt.v3_auth_protocol) if olt.v3_auth_protocol else None,
+            auth_key=olt.v3_auth_key.reveal().encode() if olt.v3_auth_protocol else b"",
+            priv_protocol=PrivProtocol(olt.v3_priv_protocol) if olt.v3_priv_protocol else None,
+            priv_key=olt.v3_priv_key.reveal().encode() if olt.v3_priv_protocol else b"",
+        )
+    except ValueError as error:
+        # Its words name lengths and protocols, never a secret.
+        raise AccessDenied(f"the stored credential cannot be used: {error}") from None
 
 
 def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: datetime) -> None:

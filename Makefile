@@ -13,7 +13,7 @@ unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check setup messages requirements lock
+.PHONY: help demo test test-fast bench check setup messages requirements lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ test: check  ## install what the tests need, and run all of them on both databas
 
 test-fast: .venv/dev.stamp  ## the tests that need no server and no browser
 	@$(BIN)/pytest --quiet -m 'not browser and not slow'
+
+bench: .venv/dev.stamp  ## measure what polling costs, against peers and against itself; minutes
+	@$(BIN)/python -m bench
 
 check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrations
 	$(call say,format)

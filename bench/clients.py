@@ -1,6 +1,7 @@
 """One client in a process of its own walks a fleet once and tells what that cost it, as JSON.
 
-`python -m bench.clients NAME` reads a Task as JSON from standard input.
+`python -m bench.clients NAME` reads a Task as JSON from standard input. Only the walk is counted: imports and
+definitions are paid before.
 """
 
 import asyncio
@@ -8,25 +9,38 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
+
+from gufo.snmp.aio import SnmpSession
 
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.target import Community, Target
-from facho.polling.snmp.walk import WalkOptions, walk_columns
+from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
+from facho.polling.vendors.column import Column
 from facho.polling.vendors.loader import load_definitions
+
+ADDRESS = "127.0.0.1"
+TIMEOUT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to walk: the ports of OLTs on the loopback, and columns of a definition by key."""
+    """What to walk: OLTs by their ports on the loopback, columns of a definition by their keys."""
 
     ports: list[int]
     vendor: str
-    columns: list[str]
+    keys: list[str]
     repetitions: int
     community: str = "public"
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns themselves."""
+        definition = load_definitions()[self.vendor]
+        return [definition.column(key) for key in self.keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,91 +53,72 @@ class Cost:
     peak_mb: float
 
 
-class _Allowed:
+class _Always:
     def check(self) -> None:
         """Allow every packet."""
 
 
 async def walk_with_facho(task: Task) -> int:
-    """Walk all columns side by side, all OLTs at once, one request in flight for each."""
-    oids = _oids(task)
-    options = WalkOptions(max_repetitions=task.repetitions)
-    async with Network() as network:
-
-        async def walk(port: int) -> int:
-            session = network.open(Target("127.0.0.1", Community(task.community.encode()), port=port), _Allowed())
-            result = await walk_columns(session, oids, options)
-            if result.failure is not None:
-                raise result.failure
-            return sum(map(len, result.rows))
-
-        return sum(await asyncio.gather(*map(walk, task.ports)))
+    """Walk all columns of an OLT side by side."""
+    return await _walk_fleet(task, lambda result: sum(map(len, result.rows)))
 
 
 async def walk_and_decode_with_facho(task: Task) -> int:
-    """Walk, and make typed values of places out of each row."""
-    columns = [load_definitions()[task.vendor].column(key) for key in task.columns]
-    oids = _oids(task)
+    """Walk, and make of each row a place and a typed value."""
+    columns = task.columns
+
+    def decode(result: WalkResult) -> int:
+        decoded = [
+            (column.index.decode(suffix), column.decode(tag, value))
+            for column, rows in zip(columns, result.rows, strict=True)
+            for suffix, tag, value in rows
+        ]
+        return len(decoded)
+
+    return await _walk_fleet(task, decode)
+
+
+async def _walk_fleet(task: Task, use: Callable[[WalkResult], int]) -> int:
+    """Walk all OLTs at once, each with one request in flight."""
+    oids = [column.oid for column in task.columns]
     options = WalkOptions(max_repetitions=task.repetitions)
     async with Network() as network:
 
         async def walk(port: int) -> int:
-            session = network.open(Target("127.0.0.1", Community(task.community.encode()), port=port), _Allowed())
+            session = network.open(Target(ADDRESS, Community(task.community.encode()), port=port), _Always())
             result = await walk_columns(session, oids, options)
             if result.failure is not None:
                 raise result.failure
-            decoded = [
-                (column.index.decode(suffix), column.decode(tag, value))
-                for column, rows in zip(columns, result.rows, strict=True)
-                for suffix, tag, value in rows
-            ]
-            return len(decoded)
+            return use(result)
 
         return sum(await asyncio.gather(*map(walk, task.ports)))
 
 
 async def walk_with_gufo(task: Task) -> int:
-    """Walk one column after the other, as the library's public interface does it, all OLTs at once."""
-    from gufo.snmp.aio import SnmpSession
-
-    oids = [format_oid(oid) for oid in _oids(task)]
+    """Walk all OLTs at once, the columns of an OLT one after the other: what the library's interface offers."""
+    oids = [format_oid(column.oid) for column in task.columns]
 
     async def walk(port: int) -> int:
-        rows = []
-        async with SnmpSession("127.0.0.1", port=port, community=task.community, timeout=30) as session:
-            for oid in oids:
-                rows.append([row async for row in session.getbulk(oid, task.repetitions)])
+        async with SnmpSession(ADDRESS, port=port, community=task.community, timeout=TIMEOUT_SECONDS) as session:
+            rows = [[row async for row in session.getbulk(oid, task.repetitions)] for oid in oids]
         return sum(map(len, rows))
 
     return sum(await asyncio.gather(*map(walk, task.ports)))
 
 
-def _oids(task: Task) -> list[tuple[int, ...]]:
-    definition = load_definitions()[task.vendor]
-    return [definition.column(key).oid for key in task.columns]
+CLIENTS: Mapping[str, Callable[[Task], Awaitable[int]]] = MappingProxyType(
+    {"facho": walk_with_facho, "facho-decoded": walk_and_decode_with_facho, "gufo": walk_with_gufo}
+)
 
 
-CLIENTS: dict[str, Callable[[Task], Awaitable[int]]] = {
-    "facho": walk_with_facho,
-    "facho-decoded": walk_and_decode_with_facho,
-    "gufo": walk_with_gufo,
-}
-
-
-async def measure(client: Callable[[Task], Awaitable[int]], task: Task) -> Cost:
-    """Count only the walk: imports and definitions are paid before."""
+async def measure(name: str, task: Task) -> Cost:
+    """Walk once."""
     load_definitions()
     wall, cpu = time.perf_counter(), time.process_time()
-    rows = await client(task)
+    rows = await CLIENTS[name](task)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return Cost(rows, cpu, wall, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def main(name: str) -> None:
-    """Run one client and print its cost."""
-    task = Task(**json.load(sys.stdin))
-    print(json.dumps(asdict(asyncio.run(measure(CLIENTS[name], task)))))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(json.dumps(asdict(asyncio.run(measure(sys.argv[1], Task(**json.load(sys.stdin)))))))

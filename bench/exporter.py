@@ -1,10 +1,12 @@
 """Debian's prometheus-snmp-exporter as a client: it walks when it is scraped, and tells metrics as text."""
 
 import json
+import os
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -14,12 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools.system_packages import Need, how_to_install, install
+
 from bench.clients import Cost, Task
 from bench.processes import cpu_seconds, peak_mb, running
 from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.column import Column
-from facho.polling.vendors.loader import load_definitions
 
 PROGRAM = "prometheus-snmp-exporter"
 MODULE = "fleet"
@@ -27,9 +30,14 @@ START_SECONDS = 20
 SCRAPE_SECONDS = 120
 
 
-def is_installed() -> bool:
-    """Tell whether Debian's package is there."""
-    return shutil.which(PROGRAM) is not None
+def is_available() -> bool:
+    """Bring Debian's package if it is missing and that can be done here; without it one line is missing."""
+    need = Need(PROGRAM, (PROGRAM,))
+    if not need.is_met and os.geteuid() == 0 and shutil.which("apt-get"):
+        install(list(need.packages))
+    if not need.is_met:
+        print(how_to_install(list(need.packages)), file=sys.stderr)
+    return need.is_met
 
 
 @contextmanager
@@ -78,7 +86,7 @@ class Exporter:
 
 
 def _module(task: Task) -> dict[str, object]:
-    columns = [load_definitions()[task.vendor].column(key) for key in task.columns]
+    columns = task.columns
     return {
         "walk": [format_oid(column.oid) for column in columns],
         "version": 2,

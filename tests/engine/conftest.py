@@ -6,7 +6,7 @@ import pytest
 
 from facho.simulator.virtual_loop import VirtualTimeLoop
 
-ON_THE_REAL_CLOCK = {"test_net_snmp.py", "test_walk_cost.py"}
+ON_THE_REAL_CLOCK = {"test_net_snmp.py"}
 
 
 def pytest_asyncio_loop_factories(

@@ -1,0 +1,47 @@
+"""`python -m bench` measures what the engine costs and tells whether its promises hold; `make bench` runs it."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from bench import exporter, report, walk_cost
+from bench.private_database import private_database
+from bench.report import Section
+
+
+def main() -> int:
+    """Measure, print, keep; 1 when a promise does not hold."""
+    sections = []
+    for section in _measure(_arguments()):
+        print(section.markdown, flush=True)
+        sections.append(section)
+    report.save("engine", sections)
+    broken = [target.name for section in sections for target in section.targets if not target.is_met]
+    print(f"Broken: {'; '.join(broken)}" if broken else "All promises hold.")
+    return 1 if broken else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="times that each client walks the fleet (default: 5)")
+    parser.add_argument("--olts", type=int, default=200, help="OLTs of the fleet (default: 200)")
+    parser.add_argument("--onus", type=int, default=500, help="ONUs of each OLT (default: 500)")
+    return parser.parse_args()
+
+
+def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
+    names = [walk_cost.FACHO, walk_cost.DECODED, walk_cost.GUFO]
+    if exporter.is_available():
+        names.append(walk_cost.EXPORTER)
+    yield walk_cost.describe(
+        walk_cost.measure_walks(names, olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
+    )
+    with private_database():
+        # Its models can be imported only now.
+        from bench import chassis
+
+        yield chassis.measure_section(rounds=arguments.rounds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,9 @@
 """Sessions of v3 against an agent that misbehaves: what it does is seen, bounded, counted and named."""
 
 import asyncio
+import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -59,12 +60,17 @@ DISCOVERY = 1
 
 
 @pytest.fixture
-def open_v3(network: Network, permit: Allowed) -> Opener:
+async def open_v3(network: Network, permit: Allowed) -> AsyncIterator[Opener]:
+    sessions: list[Session] = []
+
     def open_v3(agent: V3Agent, *, user: str = USER, permit: Any = permit, **limits: Any) -> Session:
         target = Target(agent.address, UserCredential(user), SnmpVersion.V3, agent.port)
-        return network.open(target, permit, Limits(**limits))
+        sessions.append(network.open(target, permit, Limits(**limits)))
+        return sessions[-1]
 
-    return open_v3
+    yield open_v3
+    for session in sessions:
+        await session.close()
 
 
 def columns(count: int, rows: int) -> Table:
@@ -454,6 +460,7 @@ async def test_closing_the_session_ends_what_is_under_way(start_agent: AgentStar
 
 async def test_sessions_leave_no_descriptor_behind(start_agent: AgentStarter) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=drop(1))
+    gc.collect()
     open_before = len(os.listdir("/proc/self/fd"))
 
     async with Network() as network:

@@ -10,6 +10,11 @@ from facho.polling.snmp.session import Limits, Traffic
 from facho.polling.snmp.target import Patience, Target
 from facho.polling.snmp.transport import Answer, Pending, UdpTransport
 
+# What a slow agent is given before the question is repeated: half as much again as it took lately, and at most two
+# time-outs, since a page that takes longer is given up anyway.
+_LENIENCE = 1.5
+_MOST_TIMEOUTS = 2.0
+
 
 class Courier(Generic[Answer]):
     """One device, one holder of the right to send to it. Whoever asks takes one of the `slots` first."""
@@ -23,6 +28,8 @@ class Courier(Generic[Answer]):
         self._pace = Pace(limits.packets_per_second)
         self._open: set[Pending[Answer]] = set()
         self._is_closed = False
+        # How long the last two answers took, in time-outs: of one, a copy may have been lost; two mean a slow agent.
+        self._latenesses = (0.0, 0.0)
 
     def close(self) -> None:
         """End what is under way; the shared socket stays."""
@@ -45,23 +52,30 @@ class Courier(Generic[Answer]):
             self._transport.close_request(pending)
 
     async def _exchange(self, pending: Pending[Answer], payload: bytes, patience: Patience, deadline: float) -> Answer:
-        """Send the same bytes up to `tries` times, each only after the time-out of the one before."""
+        """Send the same bytes up to `tries` times, each only after the time-out of the one before.
+
+        An agent that is slower than that is waited for longer next time: repeats would only add to its work.
+        """
         loop = asyncio.get_running_loop()
         address = self.peer[0]
+        asked_at: float | None = None
+        timeout_s = patience.timeout_s * min(max(1.0, _LENIENCE * min(self._latenesses)), _MOST_TIMEOUTS)
         for attempt in range(patience.tries):
             await self._pace.wait_turn(deadline)
-            wait_s = min(patience.timeout_s, deadline - loop.time())
+            asked_at = asked_at or loop.time()
+            wait_s = min(timeout_s, deadline - loop.time())
             if wait_s <= 0:
                 raise BudgetSpent(f"no time left to ask {address}")
             self._send(pending, payload, is_repeat=attempt > 0)
             await asyncio.wait((pending.outcome,), timeout=wait_s)
             if pending.outcome.done():
+                self._latenesses = (self._latenesses[1], (loop.time() - asked_at) / patience.timeout_s)
                 return self._received(pending.outcome.result())
         if pending.garbage is not None:
             raise pending.garbage
         if loop.time() >= deadline:
             raise BudgetSpent(f"{address} did not answer in the time left")
-        raise AgentTimeout(f"{address} did not answer {patience.tries} x {patience.timeout_s:g} s")
+        raise AgentTimeout(f"{address} did not answer {patience.tries} x {timeout_s:g} s")
 
     def _send(self, pending: Pending[Answer], payload: bytes, *, is_repeat: bool) -> None:
         self.check_open()

@@ -1,16 +1,16 @@
 """What happens now: active executions, how busy they kept each poller, and whether anyone leads."""
 
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Max, Q, QuerySet
 from django.db.models.functions import Coalesce
 
-from facho.executions.models import Execution
+from facho.executions.models import Execution, Origin
 from facho.polling.domain.execution_state import ACTIVE
-from facho.zabbix_pollers.models import LeaderLease
-
-BUSY_WINDOW = timedelta(seconds=60)
+from facho.polling.domain.poller_load import WINDOW, Span, busy_percentage
+from facho.zabbix_pollers.models import LeaderLease, PollerStats
 
 # The leader renews every few seconds; half a minute without is no hiccup.
 LEADER_SILENCE = timedelta(seconds=30)
@@ -20,29 +20,66 @@ LEADER_SILENCE = timedelta(seconds=30)
 _IS_ACTIVE = Q(status__in=sorted(ACTIVE), finished_at__isnull=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds an OLT: a run of a node, perhaps as a member of a chain, or a question without a node."""
+
+    execution_id: int
+    node_id: int | None
+    master_node_id: int | None
+    # The node's name, or the kind of question that has no node.
+    name: str
+    origin: Origin
+    poller_id: int | None
+    since: datetime
+    owner: str
+
+
 def active_executions() -> QuerySet[Execution]:
     """Select the executions that hold an OLT and a poller."""
     return Execution.objects.filter(_IS_ACTIVE).order_by()
 
 
+def load_holder(olt_id: int) -> Holder | None:
+    """Load who holds the OLT now, in one query; the time counts from the start of the master's present slice."""
+    active = active_executions().filter(olt_id=olt_id).select_related("node__job", "master_execution")
+    execution = active.first()
+    if execution is None:
+        return None
+    master = execution.master_execution or execution
+    return Holder(
+        execution_id=execution.id,
+        node_id=execution.node_id,
+        master_node_id=master.node_id,
+        name=execution.node.job.name if execution.node else execution.task_type,
+        origin=Origin(execution.origin),
+        poller_id=execution.poller_id,
+        since=master.started_at or master.created_at,
+        owner=execution.owner,
+    )
+
+
 def load_busy_percentages(now: datetime) -> dict[int, float]:
     """Measure, per poller, the share of the last 60 s in which an execution held it."""
-    since = now - BUSY_WINDOW
-    held = Execution.objects.filter(_IS_ACTIVE | Q(finished_at__gt=since), poller_id__isnull=False).order_by()
-    seconds: dict[int | None, float] = defaultdict(float)
+    held = Execution.objects.filter(_IS_ACTIVE | Q(finished_at__gt=now - WINDOW), poller_id__isnull=False).order_by()
+    spans: dict[int | None, list[Span]] = defaultdict(list)
     # From the start of the last slice: a run that waited in between held no poller.
-    spans = held.annotate(held_from=Coalesce("started_at", "created_at"))
-    for poller_id, held_from, finished_at in spans.values_list("poller_id", "held_from", "finished_at"):
-        span = min(finished_at or now, now) - max(held_from, since)
-        seconds[poller_id] += max(span.total_seconds(), 0.0)
-    return {poller_id: _percent(busy) for poller_id, busy in seconds.items() if poller_id is not None}
+    rows = held.annotate(held_from=Coalesce("started_at", "created_at"))
+    for poller_id, held_from, finished_at in rows.values_list("poller_id", "held_from", "finished_at"):
+        spans[poller_id].append((held_from, finished_at))
+    return {
+        poller_id: round(busy_percentage(held_spans, pollers=1, now=now), 1)
+        for poller_id, held_spans in spans.items()
+        if poller_id is not None
+    }
+
+
+def load_was_saturated() -> bool:
+    """Tell whether the pollers were saturated at the last minute of their series."""
+    return bool(PollerStats.objects.order_by("-timestamp").values_list("is_saturated", flat=True).first())
 
 
 def load_is_polling(now: datetime) -> bool:
     """Tell whether a scheduler leads: a lease that nobody renews means that nothing will start."""
     renewed_at = LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"]
     return renewed_at is not None and now - renewed_at <= LEADER_SILENCE
-
-
-def _percent(busy_seconds: float) -> float:
-    return round(min(100.0 * busy_seconds / BUSY_WINDOW.total_seconds(), 100.0), 1)

@@ -14,6 +14,8 @@ from facho.polling.domain.node_queue import NodeQueue
 from facho.polling.domain.planning import Assignment, DueNode, plan_tick
 from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
+from facho.zabbix_pollers.composite_node import CompositeNode
+from facho.zabbix_pollers.read_model import Overview, load_overview
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,17 @@ class PollerManager:
             self._executor.start(claim.execution_id, claim.token)
         return len(claimed)
 
+    async def assign_node(self, composite: CompositeNode, now: datetime) -> bool:
+        """Start one composite now, unless its OLT or every poller is taken; never waits for a run."""
+        poller_id = await self._database.run(self.get_free_poller)
+        if poller_id is None:
+            return False
+        assignments = [Assignment(composite.due, poller_id)]
+        claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
+        for claim in claimed:
+            composite.execute(self._executor, claim)
+        return bool(claimed)
+
     def send_again(self, execution_id: int, token: int) -> None:
         """Hand out once more what nobody took: a message may get lost, a claim does not."""
         self._executor.start(execution_id, token)
@@ -64,6 +77,10 @@ class PollerManager:
     def is_olt_busy(self, olt_id: int) -> bool:
         """Tell whether an active execution holds the OLT; asks the database."""
         return olt_id in executions.load_busy_olts()
+
+    def get_stats(self, now: datetime) -> Overview:
+        """Return every poller with all executions of what it runs, and their sums; asks the database."""
+        return load_overview(now)
 
     def _plan(self, unfinished: Unfinished, now: datetime) -> Sequence[Assignment]:
         plan = plan_tick(

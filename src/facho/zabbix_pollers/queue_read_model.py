@@ -1,94 +1,170 @@
 """The queue as rows tell it: masters that are due and not active, in the order in which pollers take them."""
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
-from django.db.models import Count, Q
+from django.db.models import OuterRef, Q, Subquery
 
+from facho.executions.models import Execution
+from facho.executions.waiting import load_unfinished
+from facho.polling.domain.lateness import lateness_histogram
 from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import DueNode, WaitReason
+from facho.polling.domain.planning import DueNode, WaitReason, order_between_olts, plan_tick
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import active_executions
+from facho.zabbix_pollers.composite_node import ChainNode, CompositeNode
 from facho.zabbix_pollers.models import Poller
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingNode:
-    """A node in the queue; `reason` is None when nothing keeps it from the next tick."""
+class Retry:
+    """A run whose last try failed, until its next one."""
 
-    id: int
+    execution_id: int
+    node_id: int
     name: str
     olt_id: int
     olt: str
-    delayed: bool
-    delay_time: float
-    priority: int
-    interval_seconds: int
-    due_at: datetime
-    run_now: bool
-    chain_nodes_count: int
-    reason: WaitReason | None
+    resume_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Everyone who may start or go on: `due` in the order of the queue, `retries` in the order of their time."""
+
+    due: tuple[DueNode, ...]
+    reasons: Mapping[int, WaitReason]
+    retries: tuple[DueNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """The length of the queue and its first nodes."""
+    """The length of the queue, how late its nodes are, its first ones, and the retries that are not due yet."""
 
     size: int
     is_overload: bool
-    next_nodes: tuple[WaitingNode, ...]
+    # Seconds, and how many nodes are at least that late.
+    lateness: Mapping[int, int]
+    next_nodes: tuple[CompositeNode, ...]
+    retries: tuple[Retry, ...]
+
+
+class _Described(NamedTuple):
+    """What the queue shows of a node beside its due time."""
+
+    name: str
+    olt: str
+    enabled: bool
+    nextcheck: datetime | None
+    lastcheck: datetime | None
+    last_execution_id: int | None
 
 
 def load_queue(now: datetime, *, count: int = 10) -> QueueView:
-    """Look at the queue without disturbing it; four queries, however long it is."""
-    active = list(active_executions().values_list("olt_id", "node_id", "poller_id"))
-    busy_nodes = {node_id for _, node_id, _ in active}
-    queue = NodeQueue(node for node in load_due_nodes(now) if node.node_id not in busy_nodes)
-    taken = {poller_id for *_, poller_id in active if poller_id is not None}
+    """Look at the queue without disturbing it; seven queries, however long it is."""
+    candidates = load_candidates(now)
+    queue = NodeQueue(candidates.due)
+    first, retries = candidates.due[:count], candidates.retries[:count]
+    described = _describe([node.node_id for node in (*first, *retries)])
     return QueueView(
         size=queue.qsize(),
         is_overload=queue.is_overload(now=now),
-        next_nodes=_describe(
-            queue.peek(count, now=now),
-            busy_olts={olt_id for olt_id, *_ in active},
-            has_free_poller=Poller.objects.exclude(poller_id__in=taken).exists(),
-            now=now,
-        ),
+        lateness=lateness_histogram(node.delay(now) for node in candidates.due),
+        next_nodes=_composites(first, described, candidates.reasons, now),
+        retries=_retries(retries, described),
     )
 
 
-def _describe(
-    due: Sequence[DueNode], *, busy_olts: Collection[int], has_free_poller: bool, now: datetime
-) -> tuple[WaitingNode, ...]:
+def load_candidates(now: datetime) -> Candidates:
+    """Load everyone who waits, and why, as a tick at this moment would find them; four queries."""
+    active = list(active_executions().values_list("olt_id", "node_id", "poller_id"))
+    running = {node_id for _, node_id, _ in active}
+    going_on = {run.node.node_id: run.node for run in load_unfinished(now).waiting if not run.is_superseded(now)}
+    fresh = [node for node in load_due_nodes(now) if node.node_id not in running and node.node_id not in going_on]
+    due = order_between_olts([*fresh, *(node for node in going_on.values() if node.due_at <= now)], now)
+    taken = {poller_id for *_, poller_id in active if poller_id is not None}
+    free = Poller.objects.exclude(poller_id__in=taken).order_by("poller_id").values_list("poller_id", flat=True)
+    plan = plan_tick(due, free_pollers=list(free), busy_olts={olt_id for olt_id, *_ in active}, now=now)
+    later = sorted((node for node in going_on.values() if node.due_at > now), key=lambda node: node.due_at)
+    return Candidates(tuple(due), {node.node_id: reason for node, reason in plan.waiting}, tuple(later))
+
+
+def load_composite_nodes(due: Sequence[DueNode], now: datetime) -> tuple[CompositeNode, ...]:
+    """Add to due masters what people know them by, and their chains; three queries."""
+    return _composites(due, _describe([node.node_id for node in due]), {}, now)
+
+
+def _describe(node_ids: Sequence[int]) -> dict[int, _Described]:
+    if not node_ids:
+        return {}
+    ended = Execution.objects.filter(node=OuterRef("id"), master_execution__isnull=True, finished_at__isnull=False)
     rows = (
-        WorkflowNode.objects.filter(id__in=[node.node_id for node in due])
-        .annotate(chain_nodes_count=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
-        .values_list("id", "job__name", "workflow__olt__name", "chain_nodes_count")
-    )
-    known = {node_id: (name, olt, chained) for node_id, name, olt, chained in rows}
-    return tuple(
-        WaitingNode(
-            id=node.node_id,
-            name=known[node.node_id][0],
-            olt_id=node.olt_id,
-            olt=known[node.node_id][1],
-            delayed=node.is_delayed(now),
-            delay_time=round(node.delay(now).total_seconds(), 1),
-            priority=node.priority,
-            interval_seconds=node.interval_seconds,
-            due_at=node.due_at,
-            run_now=node.is_run_now,
-            chain_nodes_count=known[node.node_id][2],
-            reason=_reason(node, busy_olts, has_free_poller=has_free_poller),
+        WorkflowNode.objects.filter(id__in=node_ids)
+        .annotate(last_execution_id=Subquery(ended.order_by("-created_at", "-id").values("id")[:1]))
+        .values_list(
+            "id", "job__name", "workflow__olt__name", "enabled", "next_run_at", "last_run_at", "last_execution_id"
         )
-        for node in due
-        if node.node_id in known
+    )
+    return {node_id: _Described(*values) for node_id, *values in rows}
+
+
+def _composites(
+    due: Sequence[DueNode], described: Mapping[int, _Described], reasons: Mapping[int, WaitReason], now: datetime
+) -> tuple[CompositeNode, ...]:
+    known = [node for node in due if node.node_id in described]
+    chains = _load_chains([node.node_id for node in known])
+    seconds = _load_seconds([described[node.node_id].last_execution_id for node in known])
+    return tuple(
+        CompositeNode(
+            due=node,
+            name=about.name,
+            olt=about.olt,
+            enabled=about.enabled,
+            nextcheck=about.nextcheck,
+            lastcheck=about.lastcheck,
+            execution_time=seconds.get(about.last_execution_id),
+            chain_nodes=tuple(chains[node.node_id]),
+            seen_at=now,
+            reason=reasons.get(node.node_id),
+        )
+        for node, about in ((node, described[node.node_id]) for node in known)
     )
 
 
-def _reason(node: DueNode, busy_olts: Collection[int], *, has_free_poller: bool) -> WaitReason | None:
-    if node.olt_id in busy_olts:
-        return WaitReason.OLT_BUSY
-    return None if has_free_poller else WaitReason.NO_POLLER
+def _load_chains(master_ids: Sequence[int]) -> dict[int | None, list[ChainNode]]:
+    chains: dict[int | None, list[ChainNode]] = defaultdict(list)
+    if master_ids:
+        members = WorkflowNode.objects.filter(master_node_id__in=master_ids, enabled=True).order_by("priority", "id")
+        for master_id, node_id, name in members.values_list("master_node_id", "id", "job__name"):
+            chains[master_id].append(ChainNode(node_id, name))
+    return chains
+
+
+def _load_seconds(execution_ids: Iterable[int | None]) -> dict[int | None, float]:
+    """Sum the time of each master's run and of the chain that followed it."""
+    wanted = [execution_id for execution_id in execution_ids if execution_id is not None]
+    seconds: dict[int | None, float] = defaultdict(float)
+    if wanted:
+        runs = Execution.objects.filter(Q(id__in=wanted) | Q(master_execution_id__in=wanted)).order_by()
+        for run_id, master_id, duration_ms in runs.values_list("id", "master_execution_id", "duration_ms"):
+            seconds[master_id or run_id] += duration_ms / 1000
+    return seconds
+
+
+def _retries(waiting: Sequence[DueNode], described: Mapping[int, _Described]) -> tuple[Retry, ...]:
+    return tuple(
+        Retry(
+            execution_id=node.execution_id,
+            node_id=node.node_id,
+            name=described[node.node_id].name,
+            olt_id=node.olt_id,
+            olt=described[node.node_id].olt,
+            resume_at=node.due_at,
+        )
+        for node in waiting
+        if node.execution_id is not None and node.node_id in described
+    )

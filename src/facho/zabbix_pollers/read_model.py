@@ -1,7 +1,7 @@
 """What pollers and queue look like now, computed from rows alone, so that every process gives the same answer."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,12 +9,16 @@ from django.db.models import Q
 
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.poller_load import is_saturated
 from facho.snmp_jobs.models import WorkflowNode
-from facho.zabbix_pollers.activity import active_executions, load_busy_percentages, load_is_polling
+from facho.zabbix_pollers.activity import (
+    active_executions,
+    load_busy_percentages,
+    load_is_polling,
+    load_was_saturated,
+)
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from facho.zabbix_pollers.queue_read_model import QueueView, load_queue
-
-SATURATION_PERCENT = 75.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,8 @@ class Composite:
     current_execution_id: int
     current_node_id: int | None
     current_node_name: str
-    claimed_at: datetime
+    # Of the present slice: a run that waited in between held nothing meanwhile.
+    held_since: datetime
     steps: tuple[Step, ...]
 
     @property
@@ -71,14 +76,17 @@ class PollerView:
 
 @dataclass(frozen=True, slots=True)
 class GlobalStats:
-    """All pollers together."""
+    """All pollers together; saturation has a memory, so that it does not flicker around its bound."""
 
     total_pollers: int
     busy_pollers: int
     busy_percentage: float
     queue_size: int
     is_overload: bool
+    is_saturated: bool
     is_polling: bool
+    # Seconds, and how many waiting nodes are at least that late.
+    lateness: Mapping[int, int]
     total_tasks_completed: int
     total_tasks_delayed: int
 
@@ -86,11 +94,6 @@ class GlobalStats:
     def free_pollers(self) -> int:
         """Those that can take a node at once."""
         return self.total_pollers - self.busy_pollers
-
-    @property
-    def is_saturated(self) -> bool:
-        """Whether the pollers together were busy for more than three quarters of the last minute."""
-        return self.busy_percentage > SATURATION_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,8 @@ def load_overview(now: datetime, *, queue_count: int = 0) -> Overview:
     """Load everything about pollers, with the first `queue_count` nodes of the queue."""
     pollers = load_pollers(now)
     queue = load_queue(now, count=queue_count)
-    return Overview(tuple(pollers), queue, _summarise(pollers, queue, is_polling=load_is_polling(now)))
+    stats = _summarise(pollers, queue, was_saturated=load_was_saturated(), is_polling=load_is_polling(now))
+    return Overview(tuple(pollers), queue, stats)
 
 
 def load_pollers(now: datetime) -> list[PollerView]:
@@ -130,15 +134,20 @@ def load_composites() -> dict[int, Composite]:
     return composites
 
 
-def _summarise(pollers: Sequence[PollerView], queue: QueueView, *, is_polling: bool) -> GlobalStats:
+def _summarise(
+    pollers: Sequence[PollerView], queue: QueueView, *, was_saturated: bool, is_polling: bool
+) -> GlobalStats:
     shares = [poller.busy_percentage for poller in pollers]
+    busy_percentage = round(sum(shares) / len(shares), 1) if shares else 0.0
     return GlobalStats(
         total_pollers=len(pollers),
         busy_pollers=sum(poller.status is PollerStatus.BUSY for poller in pollers),
-        busy_percentage=round(sum(shares) / len(shares), 1) if shares else 0.0,
+        busy_percentage=busy_percentage,
         queue_size=queue.size,
         is_overload=queue.is_overload,
+        is_saturated=is_saturated(busy_percentage, was_saturated=was_saturated),
         is_polling=is_polling,
+        lateness=queue.lateness,
         total_tasks_completed=sum(poller.tasks_completed for poller in pollers),
         total_tasks_delayed=sum(poller.tasks_delayed for poller in pollers),
     )
@@ -149,7 +158,7 @@ def _pollers() -> Iterable[Poller]:
 
 
 def _poller_view(row: Poller, composite: Composite | None, busy_percentage: float, now: datetime) -> PollerView:
-    elapsed = max((now - composite.claimed_at).total_seconds(), 0.0) if composite else None
+    elapsed = max((now - composite.held_since).total_seconds(), 0.0) if composite else None
     return PollerView(
         poller_id=row.poller_id,
         busy_percentage=busy_percentage,
@@ -165,7 +174,7 @@ def _members_by_master(master_ids: set[int]) -> dict[int, list[Execution]]:
     rows = (
         Execution.objects.filter(related)
         .select_related("olt", "node__job")
-        .only("status", "master_execution_id", "task_type", "created_at", "olt__name", "node__job__name")
+        .only("status", "master_execution_id", "task_type", "created_at", "started_at", "olt__name", "node__job__name")
         .order_by("chain_position", "id")
     )
     members: dict[int, list[Execution]] = defaultdict(list)
@@ -194,7 +203,7 @@ def _composite(current_id: int, members: Sequence[Execution], chain: Sequence[tu
         current_execution_id=current.id,
         current_node_id=current.node_id,
         current_node_name=_name(current),
-        claimed_at=master.created_at,
+        held_since=master.started_at or master.created_at,
         steps=(*ran, *coming),
     )
 

@@ -1,0 +1,87 @@
+"""A master with its chain as one unit: one place in the queue, one poller, one task counted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from facho.executions.executor import Executor
+from facho.executions.store import Claimed
+from facho.polling.domain.planning import DueNode, WaitReason
+
+
+@dataclass(frozen=True, slots=True)
+class ChainNode:
+    """A member of the chain, in its turn after the master."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeNode:
+    """A composite whose time has come, as it stood at `seen_at`; `reason` is None when nothing keeps it waiting."""
+
+    due: DueNode
+    name: str
+    olt: str
+    enabled: bool
+    nextcheck: datetime | None
+    lastcheck: datetime | None
+    # Seconds of the last run, from the master to the end of the chain; None before the first.
+    execution_time: float | None
+    chain_nodes: tuple[ChainNode, ...]
+    seen_at: datetime
+    reason: WaitReason | None = None
+
+    def execute(self, executor: Executor, claimed: Claimed) -> None:
+        """Hand the claimed run of master and chain to whoever carries it out; returns at once."""
+        executor.start(claimed.execution_id, claimed.token)
+
+    @property
+    def id(self) -> int:
+        """The master's node."""
+        return self.due.node_id
+
+    @property
+    def olt_id(self) -> int:
+        """The OLT of master and chain."""
+        return self.due.olt_id
+
+    @property
+    def due_at(self) -> datetime:
+        """Since when it waits: its slot, the wish of a person, or the time of its retry."""
+        return self.due.due_at
+
+    @property
+    def interval_seconds(self) -> int:
+        """The master's interval."""
+        return self.due.interval_seconds
+
+    @property
+    def priority(self) -> int:
+        """The master's priority, 0 to 100."""
+        return self.due.priority
+
+    @property
+    def run_now(self) -> bool:
+        """Whether a person asked for it."""
+        return self.due.is_run_now
+
+    @property
+    def execution_id(self) -> int | None:
+        """The execution that goes on after a failed try or after it gave way; None for a new run."""
+        return self.due.execution_id
+
+    @property
+    def delayed(self) -> bool:
+        """Whether it is late by more than its interval."""
+        return self.due.is_delayed(self.seen_at)
+
+    @property
+    def delay_time(self) -> float:
+        """How many seconds it is late."""
+        return round(self.due.delay(self.seen_at).total_seconds(), 1)
+
+    @property
+    def chain_nodes_count(self) -> int:
+        """How many members run after the master."""
+        return len(self.chain_nodes)

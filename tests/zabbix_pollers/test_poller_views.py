@@ -19,8 +19,11 @@ from api.rows import (
 )
 from facho.api.roles import Role
 from facho.api.tokens import create_token
+from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers import run_now
+from facho.zabbix_pollers.models import PollerStats
 
 pytestmark = pytest.mark.django_db
 
@@ -213,8 +216,84 @@ def test_queue_says_why_a_node_waits(viewer: APIClient) -> None:
     assert reasons == {same_olt.id: "olt_busy", other_olt.id: "no_poller"}
 
 
-def test_running_a_node_leaves_a_wish_that_survives_a_restart(operator: APIClient) -> None:
+def test_queue_gives_the_reason_that_the_scheduler_has(viewer: APIClient) -> None:
+    """The second node of a free OLT waits for the first; those of a silent one for the node that tries."""
+    make_pollers(5)
+    now = timezone.now()
+    olt, silent = make_olt(), make_olt(reachability="down")
+    first, second = make_node(olt, next_run_at=now - timedelta(seconds=9)), make_node(olt, next_run_at=now)
+    make_node(silent, next_run_at=now + timedelta(hours=1), consecutive_failures=1)
+    spared = make_node(silent, next_run_at=now)
+
+    body = viewer.get("/api/v1/pollers/queue/").json()
+
+    reasons = {node["id"]: node["reason"] for node in body["next_nodes"]}
+    assert reasons == {first.id: None, second.id: "olt_busy", spared.id: "olt_unreachable"}
+
+
+def test_queue_shows_runs_that_go_on_and_retries_to_come(viewer: APIClient) -> None:
+    now = timezone.now()
+    ready, later = make_node(name="Ready"), make_node(make_olt("North"), name="Later")
+    going_on = make_execution(ready, ExecutionState.WAITING, resume_at=now - timedelta(seconds=5))
+    retry = make_execution(later, ExecutionState.WAITING, resume_at=now + timedelta(seconds=60), failure_kind="timeout")
+
+    body = viewer.get("/api/v1/pollers/queue/").json()
+
+    assert [(node["id"], node["execution_id"]) for node in body["next_nodes"]] == [(ready.id, going_on.id)]
+    (row,) = body["retries"]
+    assert (row["execution_id"], row["node_id"], row["name"], row["olt"]) == (retry.id, later.id, "Later", "North")
+    assert body["size"] == 1
+
+
+@pytest.mark.parametrize("path", READS[1:])
+def test_lateness_counts_the_nodes_that_are_at_least_so_late(viewer: APIClient, path: str) -> None:
+    for seconds in (1, 7, 40, 400, 4_000):
+        make_node(next_run_at=timezone.now() - timedelta(seconds=seconds))
+
+    body = viewer.get(path).json()
+
+    assert body["lateness"] == {"5": 4, "10": 3, "30": 3, "60": 2, "300": 2, "600": 1}
+
+
+@pytest.mark.parametrize("was_saturated", [True, False])
+def test_saturation_between_its_bounds_stays_what_it_was(viewer: APIClient, was_saturated: bool) -> None:
+    """S0-14: above 75 % it begins, below 65 % it ends."""
+    make_pollers(1)
+    PollerStats.objects.create(is_saturated=was_saturated)
+    make_execution(make_node(), poller_id=0, at=timezone.now() - timedelta(seconds=42))
+
+    body = viewer.get("/api/v1/pollers/stats/").json()
+
+    assert 65 < body["busy_percentage"] < 75
+    assert body["is_saturated"] is was_saturated
+
+
+def test_a_run_that_starts_at_once_is_answered_with_its_execution(
+    operator: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S0-35"""
+    make_leader()
+    make_pollers(1)
+    node = make_node()
+    started: list[int] = []
+
+    def grant(seconds: float) -> None:
+        """What the scheduler does between two looks: claim, and take the wish back."""
+        WorkflowNode.objects.update(run_requested_at=None)
+        started.append(make_execution(node, poller_id=0).id)
+
+    monkeypatch.setattr(run_now, "sleep", grant)
+
+    body = operator.post(f"/api/v1/pollers/nodes/{node.id}/run/", headers={"accept-language": "en"}).json()
+
+    assert (body["status"], body["execution_id"], body["message"]) == ("started", started[0], "Started.")
+
+
+def test_running_a_node_leaves_a_wish_that_survives_a_restart(
+    operator: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S0-35"""
+    monkeypatch.setattr(run_now, "LOOKS", 1)
     make_leader()
     master = make_node(make_olt("North"), name="Discovery")
     make_node(master=master)
@@ -269,6 +348,16 @@ def test_a_run_that_must_wait_says_for_what(
     assert words in answer.json()["message"]
 
 
+def test_a_run_on_a_paused_olt_waits_for_the_end_of_the_pause(operator: APIClient) -> None:
+    make_leader()
+    node = make_node()
+    pause(node.workflow.olt, minutes=5, note="", now=timezone.now())
+
+    answer = operator.post(f"/api/v1/pollers/nodes/{node.id}/run/", headers={"accept-language": "en"})
+
+    assert answer.json()["message"] == "Queued: it runs when the pause is over."
+
+
 def test_a_token_of_an_operator_runs_a_node() -> None:
     """S0-36"""
     client = APIClient(HTTP_AUTHORIZATION=f"Bearer {create_token(make_user(Role.OPERATOR))}")
@@ -287,5 +376,5 @@ def test_the_number_of_queries_does_not_grow(
         ran = make_execution(master, ExecutionState.SUCCESS, poller_id=poller_id)
         make_execution(member, poller_id=poller_id, master_execution=ran, chain_position=1)
 
-    with django_assert_max_num_queries({READS[0]: 12, READS[1]: 6, READS[2]: 12}[path]):
+    with django_assert_max_num_queries({READS[0]: 13, READS[1]: 9, READS[2]: 13}[path]):
         assert viewer.get(path).status_code == 200

@@ -1,12 +1,30 @@
-"""The shapes in which the API shows pollers, queue and statistics."""
+"""The shapes in which the API shows pollers, queue and statistics, and explains a node."""
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from facho.executions.models import ExecutionStates
+from facho.executions.models import ExecutionStates, Origin
+from facho.polling.domain.lateness import BUCKETS_SECONDS
 from facho.polling.domain.planning import WaitReason
+from facho.zabbix_pollers.activity import Holder
+from facho.zabbix_pollers.composite_node import ChainNode, CompositeNode
+from facho.zabbix_pollers.explain import Explanation, Place, Situation
+from facho.zabbix_pollers.explain_words import sentences
 from facho.zabbix_pollers.models import PollerStatus
-from facho.zabbix_pollers.queue_read_model import QueueView, WaitingNode
+from facho.zabbix_pollers.queue_read_model import QueueView, Retry
 from facho.zabbix_pollers.read_model import GlobalStats, Overview, PollerView, Step
+
+_LATENESS = {
+    "type": "object",
+    "description": "Seconds, and how many waiting nodes are at least that late.",
+    "properties": {str(bound): {"type": "integer"} for bound in BUCKETS_SECONDS},
+    "required": [str(bound) for bound in BUCKETS_SECONDS],
+}
+
+
+@extend_schema_field(_LATENESS)
+class LatenessField(serializers.DictField):
+    """The histogram of how late the waiting nodes are."""
 
 
 class StepSerializer(serializers.Serializer[Step]):
@@ -55,6 +73,7 @@ class GlobalStatsSerializer(serializers.Serializer[GlobalStats]):
     is_overload = serializers.BooleanField()
     is_saturated = serializers.BooleanField()
     is_polling = serializers.BooleanField()
+    lateness = LatenessField()
     total_tasks_completed = serializers.IntegerField()
     total_tasks_delayed = serializers.IntegerField()
 
@@ -66,8 +85,15 @@ class PollersSerializer(serializers.Serializer[Overview]):
     global_stats = GlobalStatsSerializer()
 
 
-class WaitingNodeSerializer(serializers.Serializer[WaitingNode]):
-    """A node in the queue; `delay_time` is in seconds."""
+class ChainNodeSerializer(serializers.Serializer[ChainNode]):
+    """A member of a chain."""
+
+    id = serializers.IntegerField()
+    name = serializers.CharField()
+
+
+class CompositeNodeSerializer(serializers.Serializer[CompositeNode]):
+    """A composite in the queue; times are in seconds, `execution_time` that of its last run with the whole chain."""
 
     id = serializers.IntegerField()
     name = serializers.CharField()
@@ -75,20 +101,88 @@ class WaitingNodeSerializer(serializers.Serializer[WaitingNode]):
     olt = serializers.CharField()
     delayed = serializers.BooleanField()
     delay_time = serializers.FloatField()
+    execution_time = serializers.FloatField(allow_null=True)
     priority = serializers.IntegerField()
     interval_seconds = serializers.IntegerField()
+    nextcheck = serializers.DateTimeField(allow_null=True)
+    lastcheck = serializers.DateTimeField(allow_null=True)
     due_at = serializers.DateTimeField()
     run_now = serializers.BooleanField()
     chain_nodes_count = serializers.IntegerField()
+    chain_nodes = ChainNodeSerializer(many=True)
+    execution_id = serializers.IntegerField(allow_null=True)
     reason = serializers.ChoiceField(choices=[reason.value for reason in WaitReason], allow_null=True)
 
 
+class RetrySerializer(serializers.Serializer[Retry]):
+    """A run whose last try failed, until its next one."""
+
+    execution_id = serializers.IntegerField()
+    node_id = serializers.IntegerField()
+    name = serializers.CharField()
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField()
+    resume_at = serializers.DateTimeField()
+
+
 class QueueSerializer(serializers.Serializer[QueueView]):
-    """The queue and the ten nodes that leave it first."""
+    """The queue, the ten nodes that leave it first, and the ten retries that are due next."""
 
     size = serializers.IntegerField()
     is_overload = serializers.BooleanField()
-    next_nodes = WaitingNodeSerializer(many=True)
+    lateness = LatenessField()
+    next_nodes = CompositeNodeSerializer(many=True)
+    retries = RetrySerializer(many=True)
+
+
+class HolderSerializer(serializers.Serializer[Holder]):
+    """Who holds an OLT; without a node it is a probe or a question by hand."""
+
+    execution_id = serializers.IntegerField()
+    node_id = serializers.IntegerField(allow_null=True)
+    master_node_id = serializers.IntegerField(allow_null=True)
+    name = serializers.CharField()
+    origin = serializers.ChoiceField(choices=Origin.choices)
+    poller_id = serializers.IntegerField(allow_null=True)
+    since = serializers.DateTimeField()
+
+
+class PlaceSerializer(serializers.Serializer[Place]):
+    """A place in the queue, counted from 1: among all nodes, and among those of the same OLT."""
+
+    number = serializers.IntegerField()
+    size = serializers.IntegerField()
+    on_olt = serializers.IntegerField()
+    reason = serializers.ChoiceField(choices=[reason.value for reason in WaitReason], allow_null=True)
+
+
+class MasterExplanationSerializer(serializers.Serializer[Explanation]):
+    """Where a node stands, since when, until when, and when it runs as far as that is known."""
+
+    node_id = serializers.IntegerField()
+    name = serializers.CharField()
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField()
+    situation = serializers.ChoiceField(choices=[situation.value for situation in Situation])
+    message = serializers.SerializerMethodField()
+    is_polling = serializers.BooleanField()
+    since = serializers.DateTimeField(allow_null=True)
+    until = serializers.DateTimeField(allow_null=True)
+    runs_at = serializers.DateTimeField(allow_null=True)
+    reason = serializers.CharField(allow_blank=True)
+    execution_id = serializers.IntegerField(allow_null=True)
+    place = PlaceSerializer(allow_null=True)
+    holder = HolderSerializer(allow_null=True)
+
+    def get_message(self, explanation: Explanation) -> str:
+        """Say it in sentences."""
+        return " ".join(sentences(explanation))
+
+
+class ExplanationSerializer(MasterExplanationSerializer):
+    """Where a node stands; a chain member with where its master stands."""
+
+    master = MasterExplanationSerializer(allow_null=True)
 
 
 class RunSerializer(serializers.Serializer[dict[str, object]]):

@@ -9,11 +9,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import IsChainNode, UnknownNode, request_run
-from facho.zabbix_pollers.activity import load_is_polling
+from facho.snmp_jobs.store import IsChainNode, UnknownNode
+from facho.zabbix_pollers.explain import Situation
 from facho.zabbix_pollers.queue_read_model import load_queue
 from facho.zabbix_pollers.read_model import load_overview
+from facho.zabbix_pollers.run_now import Asked, ask_for_run
 from facho.zabbix_pollers.serializers import (
     GlobalStatsSerializer,
     PollersSerializer,
@@ -55,35 +55,36 @@ class RunNodeView(APIView):
     @extend_schema(request=None, responses={202: RunSerializer}, operation_id="pollers_run_node", tags=["pollers"])
     def post(self, request: Request, node_id: int) -> Response:
         """Ask for a run of a master and its chain as soon as the OLT is free."""
-        now = timezone.now()
         try:
-            node = request_run(node_id, now=now)
+            asked = ask_for_run(node_id, now=timezone.now())
         except UnknownNode as error:
             raise NotFound(_("There is no node %(id)s.") % {"id": node_id}) from error
         except IsChainNode as error:
             raise ValidationError(
                 _("This node runs in a chain: run its master, node %(id)s.") % {"id": error.master_id}
             ) from error
-        answer = {
-            "status": "queued",
-            "node_id": node.id,
-            "node_name": node.name,
-            "olt": node.workflow.olt.name,
-            "chain_nodes_count": node.chain_nodes.filter(enabled=True).count(),
-            "message": _message(node, is_polling=load_is_polling(now)),
-            "execution_id": None,
+        answer: dict[str, object] = {
+            "status": "queued" if asked.execution_id is None else "started",
+            "node_id": asked.node.id,
+            "node_name": asked.node.name,
+            "olt": asked.node.workflow.olt.name,
+            "chain_nodes_count": asked.chain_nodes_count,
+            "message": _message(asked),
+            "execution_id": asked.execution_id,
         }
         return Response(RunSerializer(answer).data, status=status.HTTP_202_ACCEPTED)
 
 
-def _message(node: WorkflowNode, *, is_polling: bool) -> str:
+def _message(asked: Asked) -> str:
     """Say when the run will come; a wish on a node that cannot run is kept, and that must not be a surprise."""
-    if not node.workflow.olt.enabled:
-        return _("Queued: it runs when its OLT is enabled again.")
-    if not node.enabled:
-        return _("Queued: it runs when the node is enabled again.")
-    if node.suspended_at is not None:
-        return _("Queued: it runs when the node is no longer suspended.")
-    if not is_polling:
+    if asked.execution_id is not None:
+        return _("Started.")
+    explained = {
+        Situation.OLT_DISABLED: _("Queued: it runs when its OLT is enabled again."),
+        Situation.DISABLED: _("Queued: it runs when the node is enabled again."),
+        Situation.SUSPENDED: _("Queued: it runs when the node is no longer suspended."),
+        Situation.PAUSED: _("Queued: it runs when the pause is over."),
+    }.get(asked.explanation.situation)
+    if explained is None and not asked.explanation.is_polling:
         return _("Queued: polling is stopped; it runs when the engine is started.")
-    return _("Queued: it starts as soon as its OLT and a poller are free.")
+    return explained or _("Queued: it starts as soon as its OLT and a poller are free.")

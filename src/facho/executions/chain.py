@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from facho.executions.models import Execution
 from facho.executions.outcome import Ending
 from facho.executions.run import Run, open_attempt, run_of
 from facho.executions.store import next_tokens
+from facho.hosts.store import OLT_SECRETS
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import ChainCondition, WorkflowNode
 
@@ -33,23 +34,27 @@ def open_next(run: Run, ending: Ending, *, owner: str, now: datetime) -> Run | N
     execution.created_at = execution.started_at = now
     execution.save(force_insert=True)
     open_attempt(execution, now)
-    return run_of(execution)
+    return run_of(Execution.objects.select_related("olt", "node__job").defer(*OLT_SECRETS).get(id=execution.id))
 
 
 def _members_after(run: Run, *, master_succeeded: bool) -> list[WorkflowNode]:
     """Return the enabled members after `run`, in the order (priority, id)."""
-    current = WorkflowNode.objects.filter(id=run.node_id).first() if run.node_id else None
-    if current is None:
+    if run.node_id is None:
         return []
-    members = WorkflowNode.objects.filter(
-        master_node_id=current.master_node_id or current.id, enabled=True, suspended_at__isnull=True
-    )
+    is_master = run.master_execution_id is None
+    members = WorkflowNode.objects.filter(enabled=True, suspended_at__isnull=True).select_related("job")
+    members = members.filter(master_node_id=run.node_id) if is_master else _after(members, run.node_id)
     if not master_succeeded:
         members = members.exclude(job__chain_condition=ChainCondition.ON_SUCCESS)
-    if current.is_chain_node:
-        after = Q(priority=current.priority, id__gt=current.id) | Q(priority__gt=current.priority)
-        members = members.filter(after)
-    return list(members.select_related("job").order_by("priority", "id"))
+    return list(members.order_by("priority", "id"))
+
+
+def _after(members: QuerySet[WorkflowNode], node_id: int) -> QuerySet[WorkflowNode]:
+    current = WorkflowNode.objects.filter(id=node_id).first()
+    if current is None:
+        return members.none()
+    after = Q(priority=current.priority, id__gt=current.id) | Q(priority__gt=current.priority)
+    return members.filter(after, master_node_id=current.master_node_id)
 
 
 def _chain_execution(run: Run, node: WorkflowNode, *, position: int) -> Execution:

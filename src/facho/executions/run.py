@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.hosts.models import Olt
 from facho.polling.domain.collection import CollectRequest
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
@@ -49,18 +48,14 @@ def run_of(execution: Execution) -> Run:
 
 
 def open_attempt(execution: Execution, now: datetime) -> None:
-    """Begin the attempt's row; a later slice of the same attempt finds it there."""
-    ExecutionAttempt.objects.get_or_create(
-        execution=execution,
-        number=execution.attempt,
-        defaults={"status": ExecutionState.RUNNING, "started_at": now},
-    )
+    """Begin the attempt's row; a later slice of the same attempt leaves it as it is."""
+    row = ExecutionAttempt(execution=execution, number=execution.attempt, status=ExecutionState.RUNNING, started_at=now)
+    ExecutionAttempt.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def _collect_request(execution: Execution) -> CollectRequest:
     node, device = execution.node, (execution.address, execution.port)
-    # Only the vendor: the row's secrets are read where they are used, and a lost key must not end a claim badly.
-    vendor = Olt.objects.values_list("vendor", flat=True).get(id=execution.olt_id)
+    vendor = execution.olt.vendor
     if node is None:
         return CollectRequest(execution.olt_id, *device, vendor, QueryType.GET, columns=())
     return CollectRequest(

@@ -111,7 +111,7 @@ def take(execution_id: int, token: int, *, owner: str, now: datetime) -> Run | N
     )
     if not taken:
         return None
-    execution = Execution.objects.select_related("node__job").get(id=execution_id)
+    execution = Execution.objects.select_related("olt", "node__job").defer(*OLT_SECRETS).get(id=execution_id)
     open_attempt(execution, now)
     return run_of(execution)
 

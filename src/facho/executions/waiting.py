@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from facho.executions.models import ERROR_LENGTH, Execution, Origin
 from facho.executions.store import Active, Claimed, ClaimRequest, active_of, next_tokens
 from facho.hosts.pauses import is_paused
-from facho.hosts.store import OLT_SECRETS, load_devices
+from facho.hosts.store import load_devices
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.task_type import RANK, QueryType
@@ -26,6 +26,29 @@ class Waiting:
     def is_superseded(self, now: datetime) -> bool:
         """Tell whether the node's next slot has come: it runs instead of the retry."""
         return self.is_retry and self.next_slot_at is not None and self.next_slot_at <= now
+
+
+# A tick looks at these every second; a row of an execution, its node and its OLT has eighty columns.
+_LOOKED_AT = (
+    "status",
+    "olt_id",
+    "node_id",
+    "poller_id",
+    "token",
+    "lease_counter",
+    "cancel_requested_at",
+    "resume_at",
+    "failure_kind",
+    "olt__enabled",
+    "node__enabled",
+    "node__interval_seconds",
+    "node__priority",
+    "node__next_run_at",
+    "node__run_requested_at",
+    "node__suspended_at",
+    "node__job_id",
+    "node__job__query_type",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +75,7 @@ def load_unfinished(now: datetime) -> Unfinished:
         Execution.objects.filter(finished_at__isnull=True)
         .annotate(is_paused=is_paused("olt_id", now))
         .select_related("olt", "node__job")
-        .defer(*OLT_SECRETS)
+        .only(*_LOOKED_AT)
         .order_by()
     )
     active, waiting = [], []

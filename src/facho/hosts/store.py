@@ -84,15 +84,17 @@ def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: d
 
     An operation that had nothing to ask, or was cancelled, says nothing about the OLT.
     """
-    olt = Olt.objects.filter(id=olt_id)
+    changes: dict[str, object] = {}
     if was_heard:
-        olt.update(reachability=Reachability.UP, last_answer_at=now)
+        changes |= {"reachability": Reachability.UP, "last_answer_at": now}
     elif failure is not None and failure.kind in SILENCE:
-        olt.update(reachability=Reachability.DOWN)
+        changes |= {"reachability": Reachability.DOWN}
     if failure is None and was_heard:
-        olt.update(consecutive_failures=0, last_error="", probes_done=0)
+        changes |= {"consecutive_failures": 0, "last_error": "", "probes_done": 0}
     elif failure is not None and failure.kind is not FailureKind.CANCELLED:
-        olt.update(consecutive_failures=F("consecutive_failures") + 1, last_error=failure.message[:300])
+        changes |= {"consecutive_failures": F("consecutive_failures") + 1, "last_error": failure.message[:300]}
+    if changes:
+        Olt.objects.filter(id=olt_id).update(**changes)
 
 
 def schedule_probe(olt_id: int, now: datetime) -> None:

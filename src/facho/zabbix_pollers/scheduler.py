@@ -19,6 +19,9 @@ from facho.zabbix_pollers.poller_manager import PollerManager
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
+RENEWALS_PER_LEASE = 3
+# Pages tell from the last renewal whether anyone polls.
+MAX_RENEWAL_PAUSE_SECONDS = 5.0
 # A claimed execution that nobody took is handed out again, and then given up.
 SEND_AGAIN_SECONDS = 30.0
 GIVE_UP_SECONDS = 90.0
@@ -46,6 +49,7 @@ class ZabbixScheduler:
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _leader_watch: LeaseWatch[str] = field(default_factory=LeaseWatch)
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
+    _led_at: float | None = None
     _sent_again: set[int] = field(default_factory=set)
     _clocks: tuple[datetime, float] | None = None
 
@@ -81,8 +85,13 @@ class ZabbixScheduler:
         self._wake.clear()
 
     async def _leads(self) -> bool:
-        if await self.database.run(store.renew_leadership, self.owner, now=self.clock.now()):
+        began_at = self.clock.monotonic()
+        if self._led_at is not None and began_at - self._led_at < self._renewal_pause:
             return True
+        if await self.database.run(store.renew_leadership, self.owner, now=self.clock.now()):
+            self._led_at = began_at
+            return True
+        self._led_at = None
         former, counter = await self.database.run(store.load_leader_counter)
         now = self.clock.monotonic()
         self._leader_watch.observe({former: counter}, monotonic=now)
@@ -92,6 +101,11 @@ class ZabbixScheduler:
         return await self.database.run(
             store.take_leadership, self.owner, former=former, counter=counter, now=self.clock.now()
         )
+
+    @property
+    def _renewal_pause(self) -> float:
+        """How long a renewal is good for: the lead is shown to everyone often enough, and not at every tick."""
+        return min(self.leases.lease_seconds / RENEWALS_PER_LEASE, MAX_RENEWAL_PAUSE_SECONDS)
 
     async def _look_at_clock(self) -> None:
         """Put everything on the grid again when wall time jumped, so that nothing bursts or stalls."""

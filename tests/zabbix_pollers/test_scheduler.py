@@ -160,7 +160,7 @@ def test_a_tick_after_a_tick_starts_nothing_twice() -> None:
 
 
 def test_a_wall_clock_set_back_repeats_no_slot_and_stalls_no_node() -> None:
-    """D2: the slot had its run; the node goes on to the next one."""
+    """D2: the slot had its run, so the run at the same time of the clock serves none."""
     make_node(interval_seconds=300)
 
     async def scene(world: World) -> None:
@@ -171,8 +171,11 @@ def test_a_wall_clock_set_back_repeats_no_slot_and_stalls_no_node() -> None:
 
     world = play(scene)
 
-    assert len(world.executor.started) == 1
-    assert WorkflowNode.objects.get().next_run_at == NOW + timedelta(minutes=5)
+    assert len(world.executor.started) == 2
+    executions = Execution.objects.order_by("id")
+    assert list(executions.values_list("slot_at", "origin")) == [(NOW, "schedule"), (None, "schedule")]
+    node = WorkflowNode.objects.get()
+    assert (node.next_run_at, node.slots_skipped) == (NOW + timedelta(minutes=5), 0)
 
 
 def test_a_run_asked_for_goes_before_what_is_due() -> None:

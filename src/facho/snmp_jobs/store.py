@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db.models import F, QuerySet
 
 from facho.polling.domain.retry import SILENCE
-from facho.polling.domain.slots import count_slots, slot_at_or_before
+from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
 from facho.polling.domain.task_type import QueryType, task_type
-from facho.polling.domain.window import Window, next_slot_in
+from facho.polling.domain.window import Window
 from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
 
 # A person's wish must not fail because a key is lost.
@@ -32,19 +32,26 @@ class IsChainNode(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A due node's place on its grid: the slot it serves, the slot after it, and how many were missed."""
+    """A due node's place on its grid: the slot it serves, the slot after it, and how many were missed.
+
+    When its hours are over it does not run, and only moves on: `is_run` is False.
+    """
 
     node: WorkflowNode
     task_type: str
     slot_at: datetime | None
     next_run_at: datetime | None
     slots_skipped: int
+    is_run: bool = True
 
 
 def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
-    """Work out, in one query, which slot each node would serve if it started now; the OLT's address comes along."""
+    """Work out, in one query, which slot each node would serve if it started now; the OLT's address comes along.
+
+    A node that another process has started meanwhile, and that nobody asks for, is left out.
+    """
     nodes = WorkflowNode.objects.filter(id__in=node_ids).select_related("job", "workflow__olt").defer(*_SECRETS)
-    return [_schedule(node, now) for node in nodes]
+    return [schedule for node in nodes if (schedule := _schedule(node, now))]
 
 
 def save_claimed(schedules: Sequence[Schedule]) -> None:
@@ -63,11 +70,9 @@ def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
     if node is None:
         return
     values: dict[str, object] = {"last_run_at": now, "consecutive_failures": failures_in_a_row}
-    if node.next_run_at is not None and node.job.cadence == Cadence.FIXED_DELAY:
-        values["next_run_at"] = now + timedelta(seconds=node.interval_seconds)
-    elif node.next_run_at is not None and node.next_run_at <= now:
-        values["next_run_at"] = _next_slot(node, now)
-        values["slots_skipped"] = F("slots_skipped") + _slots_up_to(node, now)
+    if node.next_run_at is not None:
+        move = plan_end(grid_of(node), node.next_run_at, now=now)
+        values["next_run_at"], values["slots_skipped"] = move.next_run_at, F("slots_skipped") + move.slots_skipped
     WorkflowNode.objects.filter(id=node_id).update(**values)
 
 
@@ -108,17 +113,17 @@ def put_on_grid(node: WorkflowNode, now: datetime) -> None:
     """Set, without saving, a master's next run to its next slot from now, counting what went by."""
     if node.is_chain_node or node.next_run_at is None:
         return
-    if node.next_run_at <= now:
-        node.slots_skipped += _slots_up_to(node, now)
-    node.next_run_at = _next_slot(node, now)
+    move = plan_rejoin(grid_of(node), node.next_run_at, now=now)
+    node.next_run_at = move.next_run_at
+    node.slots_skipped += move.slots_skipped
 
 
 def put_all_on_grid(now: datetime) -> int:
     """After a jump of the wall clock, let every master go on from its next slot: no burst and no stall."""
     nodes = list(WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False).select_related("job"))
     for node in nodes:
-        node.next_run_at = _next_slot(node, now)
-    WorkflowNode.objects.bulk_update(nodes, ["next_run_at"], batch_size=500)
+        put_on_grid(node, now)
+    WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
     return len(nodes)
 
 
@@ -133,31 +138,22 @@ def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
     return node
 
 
-def _schedule(node: WorkflowNode, now: datetime) -> Schedule:
+def _schedule(node: WorkflowNode, now: datetime) -> Schedule | None:
+    is_asked_for = node.run_requested_at is not None
+    start = plan_start(grid_of(node), node.next_run_at, is_asked_for=is_asked_for, now=now)
+    if start is None:
+        return None
     kind = task_type(QueryType(node.job.query_type), node.job.slug)
-    if node.next_run_at is None or node.next_run_at > now:
-        # Only asked for: the grid stays as it is, and the run counts for no slot.
-        return Schedule(node, kind, slot_at=None, next_run_at=node.next_run_at, slots_skipped=0)
-    if node.job.cadence == Cadence.FIXED_DELAY:
-        provisional = now + timedelta(seconds=node.interval_seconds)
-        return Schedule(node, kind, slot_at=node.next_run_at, next_run_at=provisional, slots_skipped=0)
-    slot = slot_at_or_before(now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds)
-    # A changed offset may leave a due time off the grid and after its latest slot: it is served all the same.
-    slot = max(slot, node.next_run_at)
-    return Schedule(
-        node,
-        kind,
-        slot_at=slot,
-        next_run_at=_next_slot(node, now),
-        slots_skipped=max(_slots_up_to(node, now) - 1, 0),
-    )
+    return Schedule(node, kind, start.slot_at, start.next_run_at, start.slots_skipped, start.is_run)
 
 
-def _next_slot(node: WorkflowNode, now: datetime) -> datetime:
-    if node.job.cadence == Cadence.FIXED_DELAY:
-        return now + timedelta(seconds=node.interval_seconds)
-    return next_slot_in(
-        window_of(node.job), now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds
+def grid_of(node: WorkflowNode) -> Grid:
+    """Return when the node's slots are."""
+    return Grid(
+        node.interval_seconds,
+        node.offset_seconds,
+        window_of(node.job),
+        is_fixed_delay=node.job.cadence == Cadence.FIXED_DELAY,
     )
 
 
@@ -166,11 +162,3 @@ def window_of(job: SnmpJob) -> Window | None:
     if job.hours_from is None or job.hours_to is None:
         return None
     return Window(job.hours_from, job.hours_to, ZoneInfo(settings.TIME_ZONE))
-
-
-def _slots_up_to(node: WorkflowNode, now: datetime) -> int:
-    """Count the slots from the node's due time to now, the due one included."""
-    if node.next_run_at is None:
-        return 0
-    just_before = node.next_run_at - timedelta(microseconds=1)
-    return count_slots(just_before, now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds)

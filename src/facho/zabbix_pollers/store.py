@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
@@ -52,11 +53,14 @@ def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: dat
 
 def _claim_fresh(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     schedules = {s.node.id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
-    requests = [_request(a, schedules[a.node.node_id]) for a in assignments if a.node.node_id in schedules]
+    starting = [a for a in assignments if a.node.node_id in schedules and schedules[a.node.node_id].is_run]
+    requests = [_request(a, schedules[a.node.node_id]) for a in starting]
     claimed = executions.claim(requests, owner=owner, now=now)
+    refused = {r.node_id for r in requests} - {claim.request.node_id for claim in claimed}
+    if again := _coming_again([r for r in requests if r.node_id in refused], now):
+        claimed += executions.claim(again, owner=owner, now=now)
     started = {claim.request.node_id for claim in claimed}
-    served = _slots_with_a_run([r for r in requests if r.node_id not in started])
-    snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started | served])
+    snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started or not s.is_run])
     return claimed
 
 
@@ -167,15 +171,19 @@ def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
     )
 
 
-def _slots_with_a_run(refused: Sequence[ClaimRequest]) -> set[int]:
-    """Find the nodes whose slot already had its run: after a clock set back, they go on to the next slot."""
-    wanted = {(request.node_id, request.slot_at) for request in refused if request.slot_at}
-    if not wanted:
-        return set()
-    rows = Execution.objects.filter(node_id__in=[n for n, _ in wanted], slot_at__in=[slot for _, slot in wanted])
-    return {
-        node_id for node_id, slot in rows.values_list("node_id", "slot_at") if node_id and (node_id, slot) in wanted
-    }
+def _coming_again(refused: Sequence[ClaimRequest], now: datetime) -> list[ClaimRequest]:
+    """Return the refused whose slot had its run before the clock was set back: they run again, but for no slot.
+
+    A node that is no longer due was started by another process at this very moment.
+    """
+    slots = {request.slot_at for request in refused if request.slot_at}
+    if not slots:
+        return []
+    served = Execution.objects.filter(
+        node_id__in=[request.node_id for request in refused], slot_at__in=slots, node__next_run_at__lte=now
+    )
+    known = set(served.values_list("node_id", "slot_at"))
+    return [replace(request, slot_at=None) for request in refused if (request.node_id, request.slot_at) in known]
 
 
 def _occupy(claimed: Sequence[Claimed], *, delayed: Collection[int], now: datetime) -> None:

@@ -13,9 +13,11 @@ from api.rows import make_execution, make_node, make_olt, make_onu, make_user
 from facho.api.roles import Role
 from facho.executions.models import ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
+from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
-LISTS = ["olts", "nodes", "executions", "pon-ports", "onus"]
+READ_ONLY = ["olts", "nodes", "executions", "pon-ports", "onus"]
+LISTS = [*READ_ONLY, "pauses"]
 
 
 def results(client: APIClient, path: str) -> list[dict[str, Any]]:
@@ -31,6 +33,7 @@ def populate() -> None:
     master = make_node(olt)
     ran = make_execution(master, ExecutionState.SUCCESS)
     make_execution(make_node(master=master), master_execution=ran, chain_position=1)
+    pause(olt, minutes=5, note="", now=timezone.now())
 
 
 @pytest.mark.parametrize("path", LISTS)
@@ -53,7 +56,7 @@ def test_a_detail_is_a_row_of_its_list(viewer: APIClient, path: str) -> None:
     assert detail | row == detail
 
 
-@pytest.mark.parametrize("path", LISTS)
+@pytest.mark.parametrize("path", READ_ONLY)
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR, Role.ADMIN])
 def test_every_role_reads_and_none_writes_here(path: str, role: Role, db: None) -> None:
     client = APIClient()

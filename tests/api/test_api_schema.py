@@ -1,5 +1,6 @@
 """The OpenAPI document and its page: complete, and without a request to the internet."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,9 +10,19 @@ from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
 from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers
+from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
-PATHS = ["olts", "nodes", "executions", "pon-ports", "onus", "pollers", "pollers/queue", "pollers/stats"]
+PATHS = ["olts", "nodes", "executions", "pauses", "pon-ports", "onus", "pollers", "pollers/queue", "pollers/stats"]
+
+
+HOUR = timedelta(hours=1)
+
+
+def check(document: dict[str, Any], path: str, body: Any) -> None:
+    """Hold an answer against what the document says of it."""
+    success = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]
+    Draft202012Validator({**success["schema"], "components": document["components"]}).validate(body)
 
 
 @pytest.fixture
@@ -24,7 +35,14 @@ def document(viewer: APIClient) -> dict[str, Any]:
 def test_every_resource_is_in_the_document(document: dict[str, Any]) -> None:
     """S0-43"""
     assert {f"/api/v1/{path}/" for path in PATHS} <= set(document["paths"])
-    assert "post" in document["paths"]["/api/v1/pollers/nodes/{node_id}/run/"]
+    posts = {path for path, operations in document["paths"].items() if "post" in operations}
+    assert posts == {
+        "/api/v1/executions/{id}/cancel/",
+        "/api/v1/nodes/{id}/resume/",
+        "/api/v1/pauses/",
+        "/api/v1/pauses/{id}/end/",
+        "/api/v1/pollers/nodes/{node_id}/run/",
+    }
 
 
 def test_filters_are_in_the_document(document: dict[str, Any]) -> None:
@@ -47,12 +65,26 @@ def test_every_answer_is_as_the_document_says(viewer: APIClient, document: dict[
     master = make_node(olt, run_requested_at=timezone.now())
     ran = make_execution(master, ExecutionState.SUCCESS, poller_id=0)
     make_execution(make_node(master=master), poller_id=0, master_execution=ran, chain_position=1)
+    make_execution(make_node(), ExecutionState.WAITING, resume_at=timezone.now() + HOUR, failure_kind="timeout")
+    make_node(next_run_at=timezone.now())
+    for place in (olt, None):
+        pause(place, minutes=5, note="", now=timezone.now())
 
     answer = viewer.get(f"/api/v1/{path}/")
 
-    success = document["paths"][f"/api/v1/{path}/"]["get"]["responses"]["200"]["content"]["application/json"]
-    schema = {**success["schema"], "components": document["components"]}
-    Draft202012Validator(schema).validate(answer.json())
+    check(document, f"/api/v1/{path}/", answer.json())
+
+
+@pytest.mark.parametrize("is_member", [True, False])
+def test_an_explanation_is_as_the_document_says(viewer: APIClient, document: dict[str, Any], is_member: bool) -> None:
+    olt = make_olt()
+    make_execution(make_node(olt))
+    master = make_node(olt, next_run_at=timezone.now())
+    node = make_node(master=master) if is_member else master
+
+    answer = viewer.get(f"/api/v1/nodes/{node.id}/explain/")
+
+    check(document, "/api/v1/nodes/{id}/explain/", answer.json())
 
 
 def test_every_operation_says_how_it_fails(document: dict[str, Any]) -> None:

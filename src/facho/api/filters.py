@@ -41,13 +41,12 @@ def number(lookup: str) -> QueryParameter:
 
 def flag(lookup: str) -> QueryParameter:
     """Match true or false."""
+    return QueryParameter(lambda text: Q(**{lookup: _true_or_false(text)}), {"type": "boolean"})
 
-    def narrow(text: str) -> Q:
-        if text not in ("true", "false"):
-            raise ValueError(_("Write true or false."))
-        return Q(**{lookup: text == "true"})
 
-    return QueryParameter(narrow, {"type": "boolean"})
+def condition(build: Callable[[], Q], description: str) -> QueryParameter:
+    """Match with true what meets a condition, which may depend on the time, and with false the rest."""
+    return QueryParameter(lambda text: build() if _true_or_false(text) else ~build(), {"type": "boolean"}, description)
 
 
 def olt(path: str = "olt") -> QueryParameter:
@@ -108,6 +107,12 @@ def _printable(text: str) -> str:
     if "\x00" in text:
         raise ValueError(_("This text has a character that cannot be searched."))
     return text
+
+
+def _true_or_false(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(_("Write true or false."))
+    return text == "true"
 
 
 def _is_id(text: str) -> bool:

@@ -15,6 +15,13 @@ from rest_framework.views import set_rollback
 CONTENT_TYPE = "application/problem+json"
 
 
+class Conflict(exceptions.APIException):
+    """What was asked for does not fit how things stand now."""
+
+    status_code = HTTPStatus.CONFLICT
+    default_code = "conflict"
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """What is wrong with one input."""

@@ -1,10 +1,12 @@
-"""The shapes in which the API shows OLTs, nodes, executions, PON ports and ONUs. No secret is a field of any."""
+"""The shapes in which the API shows OLTs, nodes, executions, pauses, PON ports and ONUs. No secret is in any."""
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.hosts.models import Olt
+from facho.hosts.models import Olt, Pause
+from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.hosts.pauses import MAX_MINUTES
 from facho.onus.models import Onu, PonPort, RunState
 from facho.snmp_jobs.models import WorkflowNode
 
@@ -84,8 +86,31 @@ class SummaryField(serializers.JSONField):
     """The counts and sizes of a run; null before its end."""
 
 
+class MemberSerializer(serializers.ModelSerializer[Execution]):
+    """A run in the chain of another."""
+
+    node_id = serializers.IntegerField(allow_null=True)
+    node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
+
+    class Meta:
+        model = Execution
+        fields = [
+            "id",
+            "node_id",
+            "node_name",
+            "task_type",
+            "status",
+            "poller_id",
+            "chain_position",
+            "started_at",
+            "finished_at",
+            "duration_ms",
+            "failure_kind",
+        ]
+
+
 class ExecutionSerializer(serializers.ModelSerializer[Execution]):
-    """One run: by which poller, under which master, with which chain."""
+    """One run: by which poller, under which master, with which chain; `total_duration_ms` includes the chain."""
 
     olt_id = serializers.IntegerField()
     olt = serializers.CharField(source="olt.name")
@@ -93,6 +118,8 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
     node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
     master_execution_id = serializers.IntegerField(allow_null=True)
     chain = serializers.SerializerMethodField()
+    chain_executions = MemberSerializer(many=True)
+    total_duration_ms = serializers.SerializerMethodField()
     result = SummaryField()
 
     class Meta:
@@ -112,11 +139,14 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
             "master_execution_id",
             "chain_position",
             "chain",
+            "chain_executions",
             "created_at",
             "started_at",
             "finished_at",
             "resume_at",
+            "cancel_requested_at",
             "duration_ms",
+            "total_duration_ms",
             "failure_kind",
             "error",
             "result",
@@ -124,8 +154,11 @@ class ExecutionSerializer(serializers.ModelSerializer[Execution]):
 
     def get_chain(self, execution: Execution) -> list[int]:
         """List the executions that ran after this master, in order."""
-        members = sorted(execution.chain_executions.all(), key=lambda member: member.chain_position)
-        return [member.id for member in members]
+        return [member.id for member in execution.chain_executions.all()]
+
+    def get_total_duration_ms(self, execution: Execution) -> int:
+        """Add the time of the chain to that of its master."""
+        return execution.duration_ms + sum(member.duration_ms for member in execution.chain_executions.all())
 
 
 class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
@@ -143,6 +176,27 @@ class ExecutionDetailSerializer(ExecutionSerializer):
 
     class Meta(ExecutionSerializer.Meta):
         fields = [*ExecutionSerializer.Meta.fields, "attempts"]
+
+
+class PauseSerializer(serializers.ModelSerializer[Pause]):
+    """A time without polling; without an OLT it holds for everything."""
+
+    olt_id = serializers.IntegerField(allow_null=True)
+    olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
+
+    class Meta:
+        model = Pause
+        fields = ["id", "olt_id", "olt", "starts_at", "ends_at", "note"]
+
+
+class NewPauseSerializer(serializers.Serializer[Pause]):
+    """A pause that begins now; `olt_id` null, which has to be said, means everything."""
+
+    olt_id = serializers.PrimaryKeyRelatedField(
+        queryset=Olt.objects.defer(*SECRET_COLUMNS), source="olt", allow_null=True, required=True
+    )
+    minutes = serializers.IntegerField(min_value=1, max_value=MAX_MINUTES)
+    note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
 
 
 class PonPortSerializer(serializers.ModelSerializer[PonPort]):

@@ -6,12 +6,14 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from facho.api import views
+from facho.api.pauses import PauseViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
 router = SimpleRouter()
 router.register("olts", views.OltViewSet, basename="olt")
 router.register("nodes", views.NodeViewSet, basename="node")
 router.register("executions", views.ExecutionViewSet, basename="execution")
+router.register("pauses", PauseViewSet, basename="pause")
 router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
 router.register("onus", views.OnuViewSet, basename="onu")
 

@@ -1,13 +1,14 @@
-"""Lists and details of what is known, read-only. Every queryset names its columns, so no secret is even loaded."""
+"""Lists and details of what is known. Every queryset names its columns, so no secret is even loaded."""
 
 from typing import Any
 
-from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, IntegerField, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from rest_framework import viewsets
 from rest_framework.serializers import BaseSerializer
 
 from facho.api import filters
+from facho.api.operations import ExecutionOperations, NodeOperations
 from facho.api.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -36,6 +37,14 @@ def _in_state(state: str) -> Q:
     return filters.one_of("reading__run_state", RunState.values).narrow(state) | never_read
 
 
+def _of_composite(master: str) -> Q:
+    return filters.number("id").narrow(master) | filters.number("master_execution_id").narrow(master)
+
+
+def _chain_in_order() -> QuerySet[Execution]:
+    return Execution.objects.select_related("node__job").defer("cursor", "result").order_by("chain_position", "id")
+
+
 _ONLINE = Q(reading__run_state=RunState.ONLINE)
 
 
@@ -58,7 +67,7 @@ class OltViewSet(viewsets.ReadOnlyModelViewSet[Olt]):
     )
 
 
-class NodeViewSet(viewsets.ReadOnlyModelViewSet[WorkflowNode]):
+class NodeViewSet(NodeOperations, viewsets.ReadOnlyModelViewSet[WorkflowNode]):
     """Nodes: one job on one OLT."""
 
     serializer_class = NodeSerializer
@@ -77,8 +86,8 @@ class NodeViewSet(viewsets.ReadOnlyModelViewSet[WorkflowNode]):
     )
 
 
-class ExecutionViewSet(viewsets.ReadOnlyModelViewSet[Execution]):
-    """Executions, newest first."""
+class ExecutionViewSet(ExecutionOperations, viewsets.ReadOnlyModelViewSet[Execution]):
+    """Executions, newest first; `chained=false` lists the masters, each with the executions of its chain."""
 
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
@@ -88,12 +97,16 @@ class ExecutionViewSet(viewsets.ReadOnlyModelViewSet[Execution]):
         "origin": filters.one_of("origin", Origin.values),
         "poller": filters.number("poller_id"),
         "master_execution": filters.number("master_execution_id"),
+        "master": filters.QueryParameter(_of_composite, {"type": "integer"}, "A master's id: it and its chain."),
+        "chained": filters.condition(
+            lambda: Q(master_execution__isnull=False), "Whether it ran in the chain of another."
+        ),
         "task_type": filters.search("task_type"),
     }
     queryset = (
         Execution.objects.select_related("olt", "node__job")
         .defer("cursor", *(f"olt__{name}" for name in SECRET_COLUMNS))
-        .prefetch_related("chain_executions")
+        .prefetch_related(Prefetch("chain_executions", _chain_in_order()))
         .order_by("-id")
     )
 

@@ -1,0 +1,60 @@
+"""What a person can ask of a node or an execution: explain it, resume it, cancel it."""
+
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from facho.api.problems import Conflict
+from facho.api.serializers import ExecutionDetailSerializer, NodeSerializer
+from facho.executions.models import Execution
+from facho.executions.store import request_cancel
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import return_to_schedule
+from facho.zabbix_pollers.explain_read_model import load_explanation
+from facho.zabbix_pollers.serializers import ExplanationSerializer
+
+if TYPE_CHECKING:
+    from rest_framework.viewsets import GenericViewSet
+
+    _NodeViews = GenericViewSet[WorkflowNode]
+    _ExecutionViews = GenericViewSet[Execution]
+else:
+    _NodeViews = _ExecutionViews = object  # joined to a view set, whose stubs alone take type parameters
+
+
+class NodeOperations(_NodeViews):
+    """Adds `explain` and `resume` to nodes."""
+
+    @extend_schema(responses=ExplanationSerializer)
+    @action(detail=True)
+    def explain(self, request: Request, pk: str) -> Response:
+        """Say why the node waits: who holds its OLT, since when, its place in the queue, when it runs."""
+        return Response(ExplanationSerializer(load_explanation(self.get_object().id, timezone.now())).data)
+
+    @extend_schema(request=None, responses=NodeSerializer)
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, pk: str) -> Response:
+        """Return a suspended node to its schedule: it goes on at its next slot."""
+        node = self.get_object()
+        if not return_to_schedule(WorkflowNode.objects.filter(id=node.id), now=timezone.now()):
+            raise Conflict(_("This node is not suspended."))
+        return Response(NodeSerializer(self.get_object()).data)
+
+
+class ExecutionOperations(_ExecutionViews):
+    """Adds `cancel` to executions."""
+
+    @extend_schema(request=None, responses={202: ExecutionDetailSerializer})
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str) -> Response:
+        """End a run before its next packet, or at once if it waits; the rest of its chain is skipped."""
+        execution = self.get_object()
+        if not request_cancel(execution.id, now=timezone.now()):
+            raise Conflict(_("This execution is over."))
+        return Response(ExecutionDetailSerializer(self.get_object()).data, status=status.HTTP_202_ACCEPTED)

@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,11 @@ from django.core.checks import run_checks
 from django.utils.translation import override
 from pytest_django import Settings
 
-from facho.core.checks import startup_errors
+from facho.core.checks import check_definitions, startup_errors
 from facho.core.data_folder import DataFolder, prepare
 from facho.core.env import Mode, Problem, read_environment
+from facho.polling.vendors import loader
+from facho.polling.vendors.loader import load_definitions, use_own_definitions
 
 ROOT = Path(__file__).parents[2]
 
@@ -158,3 +163,41 @@ def test_a_broken_environment_ends_in_a_sentence_and_no_traceback(broken: dict[s
     assert name in done.stderr
     assert "Traceback" not in done.stderr
     assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_definition_of_the_operators_own_takes_the_place_of_ours(folder: DataFolder) -> None:
+    own = copy_of_ours(folder)
+    own.write_text(own.read_text().replace("title: ", "title: Own "))
+
+    with own_definitions(folder):
+        assert load_definitions()["generic"].title.startswith("Own ")
+        assert not [message for message in check_definitions() if message.is_serious()]
+
+
+def test_a_broken_definition_is_named_with_file_and_key(folder: DataFolder) -> None:
+    own = copy_of_ours(folder)
+    own.write_text(own.read_text().replace("brand: ", "brnad: "))
+
+    with own_definitions(folder):
+        [error] = check_definitions()
+
+    assert error.id == "facho.E006"
+    assert "generic.yaml" in error.msg
+    assert "brand" in error.msg
+
+
+def copy_of_ours(folder: DataFolder) -> Path:
+    folder.definitions.mkdir(parents=True)
+    own = folder.definitions / "generic.yaml"
+    own.write_text((files("facho.polling.vendors") / "definitions" / "generic.yaml").read_text())
+    return own
+
+
+@contextmanager
+def own_definitions(folder: DataFolder) -> Iterator[None]:
+    use_own_definitions(folder.definitions)
+    try:
+        yield
+    finally:
+        loader._own_folders.remove(folder.definitions)
+        load_definitions.cache_clear()

@@ -12,7 +12,11 @@ class CoreConfig(AppConfig):
     verbose_name = _("Facho")
 
     def ready(self) -> None:
-        """Register the checks, which may be imported only once the settings are loaded."""
-        from facho.core.checks import register_checks
+        """Register the checks and the operator's own definitions; both want the settings loaded."""
+        from django.conf import settings
 
+        from facho.core.checks import register_checks
+        from facho.polling.vendors.loader import use_own_definitions
+
+        use_own_definitions(settings.DATA_FOLDER.definitions)
         register_checks()

@@ -13,6 +13,8 @@ from django.utils.translation import gettext as _
 
 from facho.core.data_folder import DataFolder
 from facho.core.env import SETTINGS, Mode
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.schema import DefinitionError
 
 TAG = "facho"
 
@@ -24,7 +26,7 @@ def startup_errors() -> list[CheckMessage]:
 
 def register_checks() -> None:
     """Make the checks part of `manage.py check`, of `facho doctor` and of every start."""
-    for check in (check_environment, check_distributed_mode, check_secrets, check_secrecy):
+    for check in (check_environment, check_distributed_mode, check_secrets, check_definitions, check_secrecy):
         register(check, TAG)
 
 
@@ -52,6 +54,22 @@ def check_secrets(**_options: Any) -> list[CheckMessage]:
         text = _("There is no valid encryption key in %(path)s.")
         messages.append(_no_key("facho.E005", text, folder.encryption_keys))
     return messages
+
+
+def check_definitions(**_options: Any) -> list[CheckMessage]:
+    """E006: a vendor definition of the operator's own that cannot be used, by file and key."""
+    try:
+        load_definitions()
+    except DefinitionError as error:
+        return [
+            Error(
+                _("A vendor definition cannot be used: %(error)s") % {"error": error},
+                hint=_("Correct or remove the file in %(folder)s; docs/vendors.md tells what a definition holds.")
+                % {"folder": settings.DATA_FOLDER.definitions},
+                id="facho.E006",
+            )
+        ]
+    return []
 
 
 def check_secrecy(**_options: Any) -> list[CheckMessage]:

@@ -37,6 +37,11 @@ class DataFolder:
         return self.path / "engine.lock"
 
     @property
+    def definitions(self) -> Path:
+        """Vendor definitions of the operator's own; the folder need not exist."""
+        return self.path / "definitions"
+
+    @property
     def demo_mark(self) -> Path:
         """Present when the folder belongs to the demo, so that it never touches real data."""
         return self.path / "demo"

@@ -6,6 +6,7 @@ A value that cannot be read is kept as a problem, so that a system check can nam
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -97,6 +98,10 @@ def _suspended_return(value: str) -> str:
     return value
 
 
+def _optional_address(value: str) -> str:
+    return str(ip_address(value)) if value else ""
+
+
 def _bind(value: str) -> str:
     host, _separator, port = value.rpartition(":")
     if not host or not 0 <= int(port) <= 65_535:
@@ -122,6 +127,7 @@ SETTINGS = (
     Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
     Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
     Setting("FACHO_PACKET_TIMEOUT_SECONDS", _positive_seconds, "20", _("seconds, above 0 and below a day")),
+    Setting("FACHO_SOURCE_ADDRESS", _optional_address, "", _("an address of this machine")),
     Setting("FACHO_YIELD_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
     Setting("FACHO_SUSPENDED_RETURN", _suspended_return, "probe", _("probe or person")),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),

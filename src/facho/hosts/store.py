@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_address
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db.models import F
 
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
@@ -59,8 +61,17 @@ def load_target(request: CollectRequest, *, definition_in_flight: int) -> tuple[
         credential=_credential(olt),
         version=_WIRE_VERSIONS[SnmpVersion(olt.snmp_version)],
         port=request.port,
+        source_address=_source_address(request.address),
     )
     return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
+
+
+def _source_address(address: str) -> str | None:
+    """Return the address that questions leave from, where it is of the device's family."""
+    source: str = settings.FACHO_SOURCE_ADDRESS
+    if not source or ip_address(source).version != ip_address(address).version:
+        return None
+    return source
 
 
 def _credential(olt: Olt) -> Credential:

@@ -167,7 +167,12 @@ class WorkflowNode(models.Model):
         verbose_name = _("node")
         verbose_name_plural = _("nodes")
         ordering = ["workflow", "id"]
-        indexes = [models.Index(fields=["next_run_at"], name="node_next_run_at")]
+        indexes = [
+            models.Index(fields=["next_run_at"], name="node_next_run_at"),
+            models.Index(
+                fields=["run_requested_at"], condition=Q(run_requested_at__isnull=False), name="node_run_requested"
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["workflow", "job"], name="one_node_per_job_and_olt"),
             models.CheckConstraint(condition=Q(interval_seconds__gte=1), name="node_interval_is_positive"),

@@ -10,6 +10,7 @@ from facho.core.cli.failure import CliError
 from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
 from facho.core.cli.output import cell
 from facho.core.cli.product import database_command
+from facho.polling.snmp.target import AuthProtocol, PrivProtocol
 
 if TYPE_CHECKING:
     from facho.hosts.olt_entry import OltEntry
@@ -25,8 +26,8 @@ def register(olts: Subparsers) -> None:
     command.add_argument("--version", choices=("1", "2c", "3"), default="2c", help=_("SNMP version (default: 2c)"))
     command.add_argument("--community-stdin", action="store_true", help=_("read the community from standard input"))
     command.add_argument("--v3-user", default="", help=_("SNMPv3 user"))
-    command.add_argument("--auth-protocol", choices=("MD5", "SHA"), default="", type=str.upper)
-    command.add_argument("--priv-protocol", choices=("DES", "AES"), default="", type=str.upper)
+    command.add_argument("--auth-protocol", choices=tuple(map(str, AuthProtocol)), default="", type=str.upper)
+    command.add_argument("--priv-protocol", choices=tuple(map(str, PrivProtocol)), default="", type=str.upper)
     command.add_argument(
         "--keys-stdin",
         action="store_true",

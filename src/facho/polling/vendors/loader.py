@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import MappingProxyType
 
 from facho.polling.domain.task_type import QueryType
@@ -19,10 +21,27 @@ from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 _MAX_INTERVAL_SECONDS = 7 * 86_400
 
 
+# Folders of the operator's own: a definition there is added, or takes the place of ours of the same key.
+_own_folders: list[Path] = []
+
+
+def use_own_definitions(folder: Path) -> None:
+    """Read the operator's definitions too, from now on; a folder that does not exist holds none."""
+    if folder not in _own_folders:
+        _own_folders.append(folder)
+        load_definitions.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def load_definitions() -> Mapping[str, Definition]:
     """Return all definitions by key; reads the files once in the life of a process."""
-    folder = files("facho.polling.vendors") / "definitions"
+    found = _read_folder(files("facho.polling.vendors") / "definitions")
+    for folder in _own_folders:
+        found |= _read_folder(folder) if folder.is_dir() else {}
+    return MappingProxyType(found)
+
+
+def _read_folder(folder: Traversable) -> dict[str, Definition]:
     found: dict[str, Definition] = {}
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if not file.name.endswith(".yaml"):
@@ -31,7 +50,7 @@ def load_definitions() -> Mapping[str, Definition]:
         if file.name != f"{loaded.key}.yaml":
             raise DefinitionError(file.name, "key", f"{loaded.key!r} does not match the name of the file")
         found[loaded.key] = loaded
-    return MappingProxyType(found)
+    return found
 
 
 def definition(key: str) -> Definition:

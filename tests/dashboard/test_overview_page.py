@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from api.rows import make_execution, make_leader, make_node, make_olt, make_onu, make_pollers
 from facho.hosts.models import Brand, OltModel
+from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
 pytestmark = pytest.mark.django_db
@@ -156,6 +157,41 @@ def test_lines_that_the_queue_leaves_empty_show_the_runs_to_come(viewer: Client)
     assert "Serial numbers" not in page
 
 
+def test_a_pause_of_everything_is_said_with_its_end_and_its_note(viewer: Client) -> None:
+    make_olt("North")
+    pause(None, minutes=30, note="core upgrade", now=timezone.now())
+
+    page = text(viewer)
+
+    assert "Everything is paused." in page
+    assert "in 29 min" in page
+    assert "core upgrade" in page
+
+
+def test_a_paused_olt_shows_the_end_of_the_pause_instead_of_its_next_run(viewer: Client) -> None:
+    olt = make_olt("North")
+    make_node(olt, name="Power", next_run_at=timezone.now() + timedelta(seconds=630))
+    make_node(make_olt("South"), next_run_at=timezone.now() + timedelta(seconds=90))
+    pause(olt, minutes=30, note="", now=timezone.now())
+
+    page = text(viewer)
+
+    assert "pause ends" in page
+    assert "in 10 min" not in page
+    assert "Power" not in page
+    assert "Everything is paused." not in page
+
+
+def test_a_retry_is_among_the_next_to_run(viewer: Client) -> None:
+    node = make_node(make_olt("North"), name="Power")
+    resume_at = timezone.now() + timedelta(seconds=90)
+    make_execution(node, ExecutionState.WAITING, resume_at=resume_at, failure_kind="timeout")
+
+    page = text(viewer)
+
+    assert page.index("Power") < page.index(">retry<")
+
+
 @pytest.mark.parametrize("path", ["/", "/live/"])
 def test_the_number_of_queries_does_not_grow(
     path: str, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
@@ -169,7 +205,7 @@ def test_the_number_of_queries_does_not_grow(
         ran = make_execution(master, ExecutionState.SUCCESS, poller_id=number)
         make_execution(make_node(master=master), poller_id=number, master_execution=ran, chain_position=1)
 
-    with django_assert_max_num_queries(19):
+    with django_assert_max_num_queries(22):
         text(viewer, path)
 
 

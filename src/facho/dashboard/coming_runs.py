@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
-from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.due import startable_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,8 @@ def load_coming_runs(now: datetime, *, count: int) -> list[ComingRun]:
     if count < 1:
         return []
     rows = (
-        WorkflowNode.objects.filter(
-            enabled=True, suspended_at__isnull=True, next_run_at__gt=now, workflow__olt__enabled=True
-        )
+        startable_nodes(now)
+        .filter(next_run_at__gt=now)
         .annotate(chained=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
         .order_by("next_run_at", "id")
         .values_list("workflow__olt__name", "job__name", "chained", "next_run_at")

@@ -7,6 +7,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from facho.dashboard.onu_counts import OnuCounts
+from facho.dashboard.paused import Paused
 from facho.dashboard.words import FAILURES
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
@@ -14,6 +15,8 @@ from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.snmp_jobs.models import WorkflowNode
 
 OLTS_PER_PAGE = 50
+
+RunTimes = tuple[datetime | None, datetime | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class OltRow:
     last_run_at: datetime | None
     next_run_at: datetime | None
     last_answer_at: datetime | None
+    paused_until: datetime | None
     error: str
     error_detail: str
 
@@ -67,10 +71,13 @@ def load_olt_page(number: str) -> Page[Olt]:
     return Paginator(_ranked_olts(), OLTS_PER_PAGE).get_page(number)
 
 
-def load_olt_rows(page: Page[Olt], onu_counts: dict[int, OnuCounts]) -> list[OltRow]:
+def load_olt_rows(page: Page[Olt], onu_counts: dict[int, OnuCounts], paused: Paused) -> list[OltRow]:
     """Add to the OLTs of a page when they ran and run; one query."""
     times = _load_run_times([olt.id for olt in page])
-    return [_row(olt, onu_counts.get(olt.id, OnuCounts()), *times.get(olt.id, (None, None))) for olt in page]
+    return [
+        _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused.until(olt.id))
+        for olt in page
+    ]
 
 
 def _ranked_olts() -> QuerySet[Olt]:
@@ -89,7 +96,7 @@ def _ranked_olts() -> QuerySet[Olt]:
     )
 
 
-def _load_run_times(olt_ids: list[int]) -> dict[int, tuple[datetime | None, datetime | None]]:
+def _load_run_times(olt_ids: list[int]) -> dict[int, RunTimes]:
     """Return, by OLT, the end of the latest run and the start of the next."""
     runs_again = Q(enabled=True, suspended_at__isnull=True)
     rows = (
@@ -101,7 +108,8 @@ def _load_run_times(olt_ids: list[int]) -> dict[int, tuple[datetime | None, date
     return {olt_id: (last, following) for olt_id, last, following in rows}
 
 
-def _row(olt: Olt, onus: OnuCounts, last_run_at: datetime | None, next_run_at: datetime | None) -> OltRow:
+def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | None) -> OltRow:
+    last_run_at, next_run_at = times
     return OltRow(
         id=olt.id,
         name=olt.name,
@@ -113,6 +121,7 @@ def _row(olt: Olt, onus: OnuCounts, last_run_at: datetime | None, next_run_at: d
         last_run_at=last_run_at,
         next_run_at=next_run_at if olt.enabled else None,
         last_answer_at=olt.last_answer_at,
+        paused_until=paused_until if olt.enabled else None,
         error=_error_words(olt),
         error_detail=olt.last_error,
     )

@@ -19,6 +19,7 @@ from facho.dashboard.olt_rows import load_olt_counts, load_olt_page, load_olt_ro
 from facho.dashboard.onu_counts import add_up, load_onu_counts, segments
 from facho.dashboard.onu_filter import OnuFilter
 from facho.dashboard.onu_rows import listed_onus, load_latest_changes, rows_of
+from facho.dashboard.paused import load_paused
 from facho.zabbix_pollers.read_model import load_overview
 
 ONUS_PER_PAGE = 50
@@ -81,6 +82,9 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
     total = add_up(onu_counts.values())
     page = load_olt_page(request.GET.get("page", ""))
     polling = load_overview(now, queue_count=QUEUE_LINES)
+    paused = load_paused(now)
+    lines_left = QUEUE_LINES - len(polling.queue.next_nodes)
+    retries = polling.queue.retries[: max(lines_left, 0)]
     return {
         "here": "overview",
         "now": now,
@@ -88,9 +92,11 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
         "onus": total,
         "onu_segments": list(segments(total)),
         "polling": polling,
-        "coming": load_coming_runs(now, count=QUEUE_LINES - len(polling.queue.next_nodes)),
+        "retries": retries,
+        "coming": load_coming_runs(now, count=lines_left - len(retries)),
         "page": page,
-        "olt_rows": load_olt_rows(page, onu_counts),
+        "olt_rows": load_olt_rows(page, onu_counts, paused),
+        "paused": paused,
         "changes": load_latest_changes(CHANGE_LINES),
     }
 

@@ -22,6 +22,7 @@ FAILURES: dict[str, Promise] = {
 WAITS: dict[str, Promise] = {
     WaitReason.OLT_BUSY: _("its OLT is busy"),
     WaitReason.NO_POLLER: _("no poller is free"),
+    WaitReason.OLT_UNREACHABLE: _("its OLT does not answer"),
 }
 
 LIGHTS: dict[str, Promise] = {

@@ -7,7 +7,7 @@ import pytest
 
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, OnuData, OnuReading
-from facho.onus.store import Reading, load_places, save_inventory, save_readings
+from facho.onus.store import Reading, is_storable, load_places, save_inventory, save_readings
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
 
@@ -176,3 +176,19 @@ def test_readings_of_unknown_places_are_left_out() -> None:
     olt = make_olt()
 
     assert save_readings(olt.id, [reading(HERE, run_state="online")], now=NOW) == 0
+
+
+def test_a_place_that_no_chassis_has_is_not_storable() -> None:
+    """A hostile index must not end the run on a database that checks its numbers."""
+    assert is_storable(HERE)
+    assert not is_storable(Place(0, 40_000, 0, 1))
+    assert not is_storable(Place(0, 1, 0, 4_294_967_295))
+
+
+def test_a_distance_beyond_the_column_is_left_out() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1"})
+
+    save_readings(olt.id, [reading(HERE, distance=4_000_000_000), reading(HERE, distance=-1)], now=NOW)
+
+    assert OnuReading.objects.get().distance_m is None

@@ -12,6 +12,10 @@ from facho.polling.vendors.index import Place
 MISSES_UNTIL_ABSENT = 2
 BATCH = 500
 
+# What the columns hold; a device may send any 32 bits as an index.
+MAX_NUMBER, MAX_ONU_ID, MAX_DISTANCE_M = 32_767, 2_147_483_647, 2_147_483_647
+MAX_SERIAL_LENGTH = 32
+
 
 PortPlace = tuple[int, int, int]
 T = TypeVar("T")
@@ -31,6 +35,11 @@ def load_places(olt_id: int) -> list[Place]:
     onus = Onu.objects.filter(olt_id=olt_id, is_present=True)
     fields = ("pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id")
     return [Place(*row) for row in onus.order_by(*fields).values_list(*fields)]
+
+
+def is_storable(place: Place) -> bool:
+    """Tell whether a place that a device named fits our columns; no chassis has numbers beyond them."""
+    return max(place.frame, place.slot, place.port) <= MAX_NUMBER and place.onu <= MAX_ONU_ID
 
 
 def save_inventory(olt_id: int, serials: Mapping[Place, str], *, is_complete: bool, now: datetime) -> dict[str, int]:
@@ -162,7 +171,8 @@ def _apply_reading(row: OnuReading, reading: Reading, now: datetime) -> bool:
         row.run_state, row.state_since = RunState(str(state)), now
     if (cause := values.get("onu.last_down_cause")) is not None:
         row.last_down_cause = str(cause)[:20]
-    if isinstance(distance := values.get("onu.distance"), int | float):
+    distance = values.get("onu.distance")
+    if isinstance(distance, int | float) and 0 <= distance <= MAX_DISTANCE_M:
         row.distance_m = int(distance)
     if "onu.rx_power" in values:
         power = values["onu.rx_power"]

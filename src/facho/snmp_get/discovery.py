@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from facho.onus.store import save_inventory
+from facho.onus.store import MAX_SERIAL_LENGTH, is_storable, save_inventory
 from facho.polling.domain.collection import Collected
 from facho.polling.vendors.index import Place
 from facho.snmp_get.reading import Reader
@@ -18,8 +18,8 @@ async def discover(reader: Reader, keys: Sequence[str]) -> Collected:
     serials: dict[Place, str] = {}
     for suffix, tag, value in walk.rows[0]:
         place = column.index.decode(suffix)
-        if place is not None:
-            serials[place] = str(column.decode(tag, value).value or "")
+        if place is not None and is_storable(place):
+            serials[place] = str(column.decode(tag, value).value or "")[:MAX_SERIAL_LENGTH]
 
     def save(now: datetime) -> None:
         save_inventory(reader.olt_id, serials, is_complete=walk.complete, now=now)

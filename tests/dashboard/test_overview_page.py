@@ -205,7 +205,7 @@ def test_the_number_of_queries_does_not_grow(
         ran = make_execution(master, ExecutionState.SUCCESS, poller_id=number)
         make_execution(make_node(master=master), poller_id=number, master_execution=ran, chain_position=1)
 
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(23):
         text(viewer, path)
 
 

@@ -133,7 +133,8 @@ def test_one_bad_node_keeps_the_others_from_running(facho: Command) -> None:
     assert (done.status, done.out) == (1, "")
     assert done.err.splitlines() == [
         f"facho: Node {disabled.id} or its OLT is disabled: enable it first.",
-        f"facho: Node {suspended.id} is suspended (failures): it runs again once its OLT answers.",
+        f"facho: Node {suspended.id} is suspended (failures): it runs again once its OLT answers, or"
+        " `facho node resume` it.",
         "facho: There is no node 999999; `facho node list` shows them.",
     ]
     assert asked_for() == set()

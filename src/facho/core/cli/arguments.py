@@ -15,6 +15,7 @@ else:
 
 MAX_WHOLE_NUMBER = 1_000_000
 MAX_PORT = 65_535
+MAX_ROW_NUMBER = 2**63 - 1
 
 
 def add_group(subparsers: Subparsers, name: str, summary: str) -> Subparsers:
@@ -38,6 +39,11 @@ def add_json_flag(parser: ArgumentParser) -> None:
 def whole_number(text: str) -> int:
     """Read a number from 1; wrong use otherwise."""
     return _number_up_to(MAX_WHOLE_NUMBER, text)
+
+
+def row_number(text: str) -> int:
+    """Read the number of a row of a table that grows; wrong use otherwise."""
+    return _number_up_to(MAX_ROW_NUMBER, text)
 
 
 def port_number(text: str) -> int:

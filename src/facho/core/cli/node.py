@@ -1,4 +1,4 @@
-"""`facho node …`: what is polled when, and run it now."""
+"""`facho node …`: what is polled when, run it now, why it waits."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -7,9 +7,10 @@ from datetime import datetime
 from gettext import gettext as _
 from typing import TYPE_CHECKING
 
+from facho.core.cli import node_operations
 from facho.core.cli.arguments import Subparsers, add_command, add_group, add_json_flag, whole_number
 from facho.core.cli.failure import CliError
-from facho.core.cli.output import print_rows
+from facho.core.cli.output import cell, print_rows
 from facho.core.cli.product import database_command
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def register(subparsers: Subparsers) -> None:
     command.add_argument("nodes", metavar=_("NODE"), nargs="*", type=whole_number, help=_("number of the node"))
     command.add_argument("--olt", metavar=_("NAME"), help=_("all nodes of this OLT"))
     command.add_argument("--all", action="store_true", dest="every", help=_("all nodes of all OLTs"))
+    node_operations.register(nodes)
 
 
 @database_command
@@ -145,7 +147,18 @@ def _request_run(node_id: int, now: datetime) -> str:
             % {"node": node_id, "master": error.master_id}
         ) from error
     _refuse_stopped(node)
-    return _("node %(id)s (%(name)s) runs as soon as its OLT is free") % {"id": node.id, "name": node}
+    paused_until = _paused_until(node, now)
+    words = {"id": node.id, "name": node, "until": cell(paused_until)}
+    if paused_until:
+        return _("node %(id)s (%(name)s) runs when the pause is over, at %(until)s") % words
+    return _("node %(id)s (%(name)s) runs as soon as its OLT is free") % words
+
+
+def _paused_until(node: "WorkflowNode", now: datetime) -> datetime | None:
+    from facho.hosts.pauses import load_pause
+
+    pause = load_pause(node.workflow.olt_id, now)
+    return pause.ends_at if pause else None
 
 
 def _refuse_stopped(node: "WorkflowNode") -> None:
@@ -154,6 +167,6 @@ def _refuse_stopped(node: "WorkflowNode") -> None:
         raise CliError(_("Node %s or its OLT is disabled: enable it first.") % node.id)
     if node.suspended_at:
         raise CliError(
-            _("Node %(id)s is suspended (%(reason)s): it runs again once its OLT answers.")
+            _("Node %(id)s is suspended (%(reason)s): it runs again once its OLT answers, or `facho node resume` it.")
             % {"id": node.id, "reason": node.suspend_reason}
         )

@@ -19,6 +19,7 @@ from facho.api.tokens import create_token
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
+from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 
@@ -64,6 +65,7 @@ def populate() -> None:
     ExecutionPlan.objects.create(olt=olt, **hour)
     CoordinatorLog.objects.create(olt=olt, event_type="TASK_ADDED", message="added", details={"a": 1})
     create_token(make_user())
+    pause(olt, minutes=30, note="works", now=NOW)
 
 
 def raw_community() -> str:

@@ -5,9 +5,12 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from facho.executions.models import Execution, ExecutionAttempt
+from facho.executions.store import request_cancel
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, pretty_json, without_secrets
 
 
@@ -47,6 +50,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
     list_filter = ["status", "origin", "failure_kind", OltFilter]
     search_fields = ["olt__name", "task_type"]
     inlines = [AttemptInline]
+    actions = ["cancel"]
     exclude = ["lease_counter", "cursor", "result"]
     readonly_fields = ["summary"]
 
@@ -67,3 +71,11 @@ class ExecutionAdmin(ReadOnlyAdmin):
     def summary(self, execution: Execution) -> str:
         """Lay the result out."""
         return pretty_json(execution.result)
+
+    @admin.action(description=_("Cancel"))
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Execution]) -> None:
+        """Let the runs that were chosen end before their next packet; those that are over stay as they are."""
+        now = timezone.now()
+        asked = sum(request_cancel(execution.id, now=now) for execution in queryset)
+        told = ngettext("%(n)s execution ends.", "%(n)s executions end.", asked) % {"n": asked}
+        self.message_user(request, told)

@@ -1,4 +1,4 @@
-"""Admin pages of OLTs, their brands and models."""
+"""Admin pages of OLTs, their brands and models, and of pauses."""
 
 from typing import Any
 
@@ -7,11 +7,16 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
+from facho.hosts.admin_pages import OltFilter, without_secrets
 from facho.hosts.inventory import stored_olts
-from facho.hosts.models import Brand, Olt, OltModel
+from facho.hosts.models import Brand, Olt, OltModel, Pause
 from facho.hosts.olt_form import OltForm, new_secret
+from facho.hosts.pause_form import PauseForm
+from facho.hosts.pauses import end_pause
 
 
 @admin.register(Brand)
@@ -29,6 +34,39 @@ class OltModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = ["brand"]
     list_select_related = ["brand"]
     search_fields = ["name", "brand__name"]
+
+
+@admin.register(Pause)
+class PauseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Times without polling, past ones included: they excuse the slots that went by."""
+
+    form = PauseForm
+    list_display = ["place", "starts_at", "ends_at", "note"]
+    list_filter = [OltFilter]
+    search_fields = ["olt__name", "note"]
+    list_per_page = 50
+    show_full_result_count = False
+    actions = ["end_now"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Pause]:
+        """Load the OLT of each pause along, without its secrets."""
+        return super().get_queryset(request).select_related("olt").defer(*without_secrets())
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """End a pause instead: a deleted one would turn excused slots into missed ones."""
+        return False
+
+    @admin.display(description=_("OLT"), ordering="olt__name")
+    def place(self, pause: Pause) -> str:
+        """Name what is paused."""
+        return pause.olt.name if pause.olt else str(_("everything"))
+
+    @admin.action(description=_("End now"))
+    def end_now(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
+        """End the pauses that were chosen; those that are over stay as they are."""
+        now = timezone.now()
+        ended = sum(end_pause(pause_id, now=now) for pause_id in queryset.values_list("id", flat=True))
+        self.message_user(request, ngettext("%(n)s pause ended.", "%(n)s pauses ended.", ended) % {"n": ended})
 
 
 class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
-from facho.snmp_jobs.job_form import OidFormSet
+from facho.snmp_jobs.job_form import JobForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.node_form import NodeForm
 from facho.snmp_jobs.ready_made import schedule_first_run
-from facho.snmp_jobs.store import request_run
+from facho.snmp_jobs.store import put_job_on_grid, request_run, return_to_schedule
 
 
 class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
@@ -28,13 +28,20 @@ class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in it
 
 @admin.register(SnmpJob)
 class SnmpJobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Jobs: what to read, and how often it is suggested."""
+    """Jobs: what to read, how often it is suggested, and in which hours it may run."""
 
+    form = JobForm
     list_display = ["name", "slug", "vendor", "query_type", "interval_seconds", "priority", "master_job"]
     list_filter = ["vendor", "query_type"]
     list_select_related = ["master_job"]
     search_fields = ["name", "slug"]
     inlines = [OidInline]
+
+    def save_model(self, request: HttpRequest, obj: SnmpJob, form: Any, change: bool) -> None:
+        """Write the job, and let its nodes go on at a slot within its new hours."""
+        super().save_model(request, obj, form, change)
+        if change and {"hours_from", "hours_to", "cadence"} & set(form.changed_data):
+            put_job_on_grid(obj, timezone.now())
 
 
 @admin.register(Workflow)
@@ -82,7 +89,7 @@ class WorkflowNodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     search_fields = ["job__name", "job__slug", "workflow__olt__name"]
     list_per_page = 50
     show_full_result_count = False
-    actions = ["run_now"]
+    actions = ["run_now", "resume"]
     readonly_fields = [
         "master_node",
         "next_run_at",
@@ -130,3 +137,11 @@ class WorkflowNodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         self.message_user(request, asked)
         if len(masters) < len(queryset):
             self.message_user(request, _("Nodes of a chain run with their master."), messages.WARNING)
+
+    @admin.action(description=gettext_lazy("Return to the schedule"))
+    def resume(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
+        """End the suspension of the nodes that were chosen."""
+        chosen = WorkflowNode.objects.filter(id__in=[node.id for node in queryset])
+        resumed = return_to_schedule(chosen, now=timezone.now())
+        told = ngettext("%(n)s node was resumed.", "%(n)s nodes were resumed.", resumed) % {"n": resumed}
+        self.message_user(request, told)

@@ -127,6 +127,15 @@ def put_all_on_grid(now: datetime) -> int:
     return len(nodes)
 
 
+def put_job_on_grid(job: SnmpJob, now: datetime) -> None:
+    """After a change of a job's hours, let its masters go on at the next slot at which they may run."""
+    nodes = list(WorkflowNode.objects.filter(job=job, is_chain_node=False, next_run_at__isnull=False))
+    for node in nodes:
+        node.job = job
+        put_on_grid(node, now)
+    WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
+
+
 def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
     """Ask for a run as soon as the OLT is free; the wish is a column, so a restart does not lose it."""
     node = WorkflowNode.objects.select_related("job", "workflow__olt").defer(*_SECRETS).filter(id=node_id).first()

@@ -1,0 +1,157 @@
+"""What operators do in the admin: pauses, hours of jobs, suspended nodes, runs that shall end."""
+
+from datetime import time, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.messages import get_messages
+from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from api.rows import make_execution, make_node, make_olt, make_user
+from facho.api.roles import Role
+from facho.hosts.models import Pause
+from facho.hosts.pauses import pause
+from facho.polling.domain.execution_state import ExecutionState
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+
+pytestmark = pytest.mark.django_db
+
+JOB = {
+    "name": "Light",
+    "slug": "light",
+    "query_type": "get",
+    "interval_seconds": "1800",
+    "cadence": "fixed_rate",
+    "priority": "50",
+    "max_attempts": "3",
+    "retry_delay_seconds": "120",
+    "chain_condition": "always",
+    "oids-TOTAL_FORMS": "0",
+    "oids-INITIAL_FORMS": "0",
+}
+
+
+@pytest.fixture
+def administrator() -> Client:
+    client = Client(headers={"accept-language": "en"})
+    client.force_login(make_user(Role.ADMIN))
+    return client
+
+
+def address(model: type[Model], page: str, *arguments: object) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
+
+
+def act(client: Client, action: str, *rows: Model) -> str:
+    """Choose rows of a list and an action; returns what the page said."""
+    chosen = {"action": action, "_selected_action": [row.pk for row in rows]}
+    answer = client.post(address(type(rows[0]), "changelist"), chosen)
+    return " ".join(str(message) for message in get_messages(answer.wsgi_request))
+
+
+def save_job(client: Client, job: SnmpJob | None = None, **changes: str) -> Any:
+    place = address(SnmpJob, "change", job.pk) if job else address(SnmpJob, "add")
+    return client.post(place, JOB | changes)
+
+
+def save_pause(client: Client, **inputs: str) -> Any:
+    now = timezone.now()
+    times = {"starts_at_0": f"{now:%Y-%m-%d}", "starts_at_1": "12:00", "ends_at_0": f"{now:%Y-%m-%d}"}
+    return client.post(address(Pause, "add"), times | {"ends_at_1": "14:00", "note": "works"} | inputs)
+
+
+def test_a_pause_of_an_olt_or_of_everything_is_planned(administrator: Client) -> None:
+    olt = make_olt()
+
+    save_pause(administrator, olt=str(olt.id))
+    save_pause(administrator, olt="")
+
+    assert set(Pause.objects.values_list("olt_id", flat=True)) == {olt.id, None}
+    assert b"everything" in administrator.get(address(Pause, "changelist")).content
+
+
+def test_a_pause_that_ends_before_it_begins_is_refused(administrator: Client) -> None:
+    answer = save_pause(administrator, ends_at_1="12:00")
+
+    assert b"The end has to come after the start." in answer.content
+    assert not Pause.objects.exists()
+
+
+def test_pauses_are_ended_and_never_deleted(administrator: Client) -> None:
+    now = timezone.now()
+    holds = pause(None, minutes=30, note="", now=now - timedelta(minutes=1))
+    over = pause(None, minutes=30, note="", now=now - timedelta(hours=2))
+
+    assert act(administrator, "end_now", holds, over) == "1 pause ended."
+    assert administrator.post(address(Pause, "delete", holds.pk)).status_code == 403
+    holds.refresh_from_db()
+    assert holds.ends_at <= timezone.now()
+
+
+def test_a_job_gets_hours_and_its_nodes_a_slot_within_them(administrator: Client) -> None:
+    now = timezone.now()
+    job = SnmpJob.objects.create(name="Light", slug="light", query_type="get", interval_seconds=1800)
+    node = make_node(interval_seconds=1800, next_run_at=now + timedelta(minutes=5))
+    WorkflowNode.objects.filter(pk=node.pk).update(job=job)
+    opens = (now + timedelta(hours=3)).replace(minute=0, second=0, microsecond=0)
+    closes = opens + timedelta(hours=1)
+
+    answer = save_job(administrator, job, hours_from=f"{opens:%H:%M}", hours_to=f"{closes:%H:%M}")
+
+    assert answer.status_code == 302
+    node.refresh_from_db()
+    assert node.next_run_at is not None
+    assert opens <= node.next_run_at < closes
+
+
+def test_a_job_without_hours_runs_always(administrator: Client) -> None:
+    assert save_job(administrator, hours_from="", hours_to="").status_code == 302
+    assert SnmpJob.objects.get().hours_from is None
+
+
+@pytest.mark.parametrize("hours", [{"hours_from": "01:00"}, {"hours_to": "05:00"}])
+def test_hours_come_in_pairs(administrator: Client, hours: dict[str, str]) -> None:
+    answer = save_job(administrator, **hours)
+
+    assert b"Give both hours, or none." in answer.content
+    assert not SnmpJob.objects.exists()
+
+
+def test_hours_that_nothing_would_keep_are_refused(administrator: Client) -> None:
+    master = make_node().job
+    hours = {"hours_from": "01:00", "hours_to": "05:00"}
+
+    chained = save_job(administrator, master_job=str(master.pk), **hours)
+    drifting = save_job(administrator, cadence="fixed_delay", **hours)
+
+    assert b"give the hours there" in chained.content
+    assert b"Hours need runs on the grid" in drifting.content
+
+
+def test_hours_may_go_past_midnight(administrator: Client) -> None:
+    save_job(administrator, hours_from="22:00", hours_to="05:00")
+
+    assert SnmpJob.objects.get().hours_from == time(22)
+
+
+def test_suspended_nodes_return_to_their_schedule(administrator: Client) -> None:
+    """D8."""
+    past = timezone.now() - timedelta(minutes=9)
+    suspended = make_node(suspended_at=past, suspend_reason="timeout", next_run_at=past)
+
+    said = act(administrator, "resume", suspended, make_node())
+
+    assert said == "1 node was resumed."
+    suspended.refresh_from_db()
+    assert suspended.suspended_at is None
+
+
+def test_runs_are_asked_to_end(administrator: Client) -> None:
+    runs, over = make_execution(make_node()), make_execution(make_node(), ExecutionState.SUCCESS)
+
+    assert act(administrator, "cancel", runs, over) == "1 execution ends."
+    runs.refresh_from_db()
+    assert runs.cancel_requested_at is not None

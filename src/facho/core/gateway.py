@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, close_old_connections, connection, connections
+from django.db import Error, close_old_connections, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
@@ -48,10 +48,13 @@ class ThreadGateway:
 
 def _call(work: Callable[[], T]) -> T:
     close_old_connections()
+    connection.ensure_connection()
+    session = connection.connection
     try:
         return work()
-    except (OperationalError, InterfaceError):
-        if connection.is_usable():
+    except Error:
+        # A transaction that lost its connection has a new one when it is left, so whether it is usable tells nothing.
+        if connection.connection is session and connection.is_usable():
             raise
         connection.close()
         return work()

@@ -1,0 +1,259 @@
+"""Answers a question by hand: one gentle operation, decoded where the vendor definition knows how.
+
+What a device sent is hostile: it is shown as printable text of bounded length, or as hexadecimal digits.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from ipaddress import IPv4Address
+
+from facho.hosts.secrets import UndecryptableSecret
+from facho.hosts.store import load_target
+from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.gateway import DatabaseGateway
+from facho.polling.snmp.batch import BatchOptions, get_batched
+from facho.polling.snmp.ber import Tag, Value, VarBind
+from facho.polling.snmp.errors import BudgetSpent, SnmpError, WalkLoop
+from facho.polling.snmp.network import Network
+from facho.polling.snmp.oid import Oid, format_oid
+from facho.polling.snmp.session import Session
+from facho.polling.snmp.target import CHEAP, Patience
+from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.values import Typed
+from facho.polling.vendors.vocabulary import Scope
+from facho.snmp_get.question import Question, Subject, Way, column_at
+
+MAX_TEXT = 255
+# For an OLT whose vendor nobody knows: small enough for the weakest.
+UNKNOWN_ROWS_PER_PAGE = 10
+UNKNOWN_VARBINDS = 10
+
+_EXCEPTIONS = {Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW, Tag.NULL}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadValue:
+    """One value: `raw` as it came, `value` as the definition reads it, `note` why there is none."""
+
+    oid: str
+    column: str
+    place: str
+    type: str
+    raw: str
+    value: int | float | str | None
+    unit: str
+    note: str
+
+
+class Cut(StrEnum):
+    """Which bound of the question ended the answer, though the device would have gone on."""
+
+    ROWS = "rows"
+    TIME = "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the device said, all of it unless `cut` or `failure` says why not."""
+
+    values: tuple[ReadValue, ...] = ()
+    cut: Cut | None = None
+    failure: Failure | None = None
+
+
+NOT_ASKED = Answer(failure=Failure(FailureKind.CANCELLED, "the run was withdrawn before it began"))
+
+
+@dataclass(slots=True)
+class InteractiveCollector:
+    """A collector whose answer is kept in `answer`, for the person who asked; nothing of it is stored."""
+
+    network: Network
+    database: DatabaseGateway
+    max_timeout_seconds: float
+    question: Question
+    answer: Answer = NOT_ASKED
+    has_begun: bool = False
+
+    async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
+        """Ask the question; what came before a failure is part of the answer."""
+        self.has_begun = True
+        try:
+            return await self._ask(request, control)
+        except SnmpError as error:
+            failure = Failure(error.kind, str(error))
+        except UndecryptableSecret as error:
+            failure = Failure(FailureKind.AUTH, str(error))
+        self.answer = Answer(failure=failure)
+        return Collected(failure=failure)
+
+    async def _ask(self, request: CollectRequest, control: RunControl) -> Collected:
+        definition = load_definitions().get(request.vendor)
+        in_flight = definition.polling.in_flight if definition else 1
+        target, limits = await self.database.run(load_target, request, definition_in_flight=in_flight)
+        deadline = asyncio.get_running_loop().time() + self.question.max_seconds
+        session = self.network.open(target, control, limits)
+        try:
+            reading = _Reading(session, definition, self.question, deadline, self._patience(definition))
+            self.answer = await (reading.get() if self.question.way is Way.GET else reading.walk())
+        finally:
+            await session.close()
+        was_heard = session.traffic.bytes_received > 0
+        counts = {"values": len(self.answer.values), "packets": session.traffic.packets}
+        return Collected(counts, self.answer.failure, was_heard=was_heard)
+
+    def _patience(self, definition: Definition | None) -> Patience:
+        if definition is None:
+            return Patience(min(CHEAP.timeout_s, self.max_timeout_seconds), CHEAP.tries)
+        cost = definition.polling.classes[self.question.cost]
+        return Patience(min(cost.timeout_seconds, self.max_timeout_seconds), cost.tries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    session: Session
+    definition: Definition | None
+    question: Question
+    deadline: float
+    patience: Patience
+
+    @property
+    def width(self) -> int:
+        """How many columns or values go into one packet."""
+        return self.definition.polling.max_varbinds if self.definition else UNKNOWN_VARBINDS
+
+    async def get(self) -> Answer:
+        """Ask for every OID; one that cannot be read does not hide the others."""
+        subjects = self.question.subjects
+        options = BatchOptions(max_varbinds=self.width, patience=self.patience, deadline=self.deadline)
+        batch = await get_batched(self.session, [[subject.oid] for subject in subjects], options)
+        values = [
+            read_value(answer[0], subject.column) if answer else _refused(subject, batch.failures.get(number))
+            for number, (subject, answer) in enumerate(zip(subjects, batch.answers, strict=True))
+            if answer or number in batch.failures
+        ]
+        return self._answer(values, batch.failure)
+
+    async def walk(self) -> Answer:
+        """Walk as many columns side by side as the family takes, up to the rows that a person wants to see."""
+        values: list[ReadValue] = []
+        error: SnmpError | None = None
+        cut: Cut | None = None
+        subjects = self.question.subjects
+        for start in range(0, len(subjects), self.width):
+            together = subjects[start : start + self.width]
+            walk = await walk_columns(self.session, [subject.oid for subject in together], self._options())
+            values += self._read(together, walk)
+            if _is_over_long(walk, self.question.max_rows):
+                cut = Cut.ROWS
+            elif walk.failure:
+                error = walk.failure
+                break
+        return self._answer(values, error, cut)
+
+    def _answer(self, values: Sequence[ReadValue], error: SnmpError | None, cut: Cut | None = None) -> Answer:
+        """A bound that a person set is no failure of a device that answers."""
+        if isinstance(error, BudgetSpent) and self.session.traffic.bytes_received:
+            return Answer(tuple(values), Cut.TIME)
+        return Answer(tuple(values), cut, None if error is None else Failure(error.kind, str(error)))
+
+    def _options(self) -> WalkOptions:
+        page = self.definition.polling.max_repetitions if self.definition else UNKNOWN_ROWS_PER_PAGE
+        rows = self.question.max_rows
+        return WalkOptions(min(page, rows), patience=self.patience, deadline=self.deadline, max_rows=rows)
+
+    def _read(self, subjects: Sequence[Subject], walk: WalkResult) -> Iterator[ReadValue]:
+        """Read what all columns had a chance to tell: the column that was cut may be a page ahead."""
+        ends = [cursor.after for cursor in walk.cursors if not cursor.is_done]
+        for subject, rows in zip(subjects, walk.rows, strict=True):
+            shown = [row for row in rows if not ends or row[0] <= min(ends)][: self.question.max_rows]
+            for suffix, tag, value in shown:
+                oid = subject.oid + suffix
+                yield read_value((oid, tag, value), subject.column or column_at(oid, self.definition))
+
+
+def read_value(varbind: VarBind, column: Column | None) -> ReadValue:
+    """Decode a varbind with its column, and show it as it came."""
+    oid, tag, raw = varbind
+    value, note = None, tag_name(tag) if tag in _EXCEPTIONS else ""
+    if column is not None and not note:
+        decoded = column.decode(tag, raw)
+        value, note = _shown(decoded.value), decoded.reason or ""
+    return ReadValue(
+        oid=format_oid(oid),
+        column=column.key if column else "",
+        place=_place(column.index, oid[len(column.oid) :]) if column else "",
+        type=tag_name(tag),
+        raw="" if tag in _EXCEPTIONS else raw_text(tag, raw),
+        value=value,
+        unit=column.unit.value if column and column.unit and value is not None else "",
+        note=note,
+    )
+
+
+def raw_text(tag: int, raw: Value) -> str:
+    """Write a value as it came, in printable letters only."""
+    if isinstance(raw, tuple):
+        return format_oid(raw)
+    if not isinstance(raw, bytes):
+        return str(raw)
+    if tag == Tag.IP_ADDRESS and len(raw) == 4:
+        return str(IPv4Address(raw))
+    return _cut(_text(raw))
+
+
+def tag_name(tag: int) -> str:
+    """Name the type of a value as it was on the wire."""
+    return Tag(tag).name.lower() if tag in set(map(int, Tag)) else f"0x{tag:02x}"
+
+
+def _text(raw: bytes) -> str:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return f"0x{raw.hex()}"
+    return text if text.isprintable() else f"0x{raw.hex()}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
+
+
+def _shown(value: Typed | None) -> int | float | str | None:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return "".join(letter if letter.isprintable() else " " for letter in str(value))
+    return value
+
+
+def _place(index: Index, suffix: Oid) -> str:
+    """Write where a row belongs as the pages do; its index where the formula does not know it."""
+    place = index.decode(suffix)
+    if place is None or index.scope is Scope.SCALAR:
+        return ""
+    return "/".join(map(str, _fields(index, place)))
+
+
+def _fields(index: Index, place: Place) -> Iterable[int]:
+    if index.scope in (Scope.ONU, Scope.PON):
+        return place if index.scope is Scope.ONU else place[:3]
+    return [value for name, value in zip(Place._fields, place, strict=True) if name in index.fields]
+
+
+def _is_over_long(walk: WalkResult, max_rows: int) -> bool:
+    """Tell whether a walk ended only because it had more rows than were wanted."""
+    return isinstance(walk.failure, WalkLoop) and any(len(rows) > max_rows for rows in walk.rows)
+
+
+def _refused(subject: Subject, error: SnmpError | None) -> ReadValue:
+    key = subject.column.key if subject.column else ""
+    return ReadValue(format_oid(subject.oid), key, "", "", "", None, "", error.kind.value if error else "")

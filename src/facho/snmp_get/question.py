@@ -14,6 +14,7 @@ from facho.polling.vendors.vocabulary import Cost, Scope
 
 # A person reads this; a pass over the whole device is a job's.
 MAX_ROWS = 10_000
+MAX_SECONDS = 300
 # One PON port: what each of these costs, the OLT has to ask an ONU for.
 LIVE_ROWS = 64
 MAX_SUBJECTS = 64

@@ -91,7 +91,7 @@ def _find(name: str) -> "Olt":
 
 def _question(olt: "Olt", way: "Way", arguments: Namespace) -> "Question":
     from facho.polling.vendors.loader import load_definitions
-    from facho.snmp_get.collector import BUDGET_SECONDS
+    from facho.snmp_get.device import BUDGET_SECONDS
     from facho.snmp_get.question import MAX_ROWS, BadQuestion, Bounds, plan_question
 
     bounds = Bounds(min(arguments.rows, MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS))

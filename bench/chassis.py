@@ -32,6 +32,7 @@ from facho.simulator.shape import Chassis
 from facho.simulator.virtual_loop import VirtualTimeLoop
 from facho.snmp_get import collector
 from facho.snmp_get.collector import OltCollector
+from facho.snmp_get.device import Devices
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -144,7 +145,7 @@ async def measure_pass(steps: Steps, *, seed: int, time_scale: float = 1.0) -> P
         with patch.object(collector, "load_definitions", return_value=_hastened(simulated.definition, time_scale)):
             for query_type, keys in steps:
                 request = CollectRequest(olt.id, olt.address, olt.port, olt.vendor, query_type, keys)
-                seconds += await _run(OltCollector(network, _DirectGateway(), UNLIMITED_SECONDS), request)
+                seconds += await _run(OltCollector(Devices(network, _DirectGateway(), UNLIMITED_SECONDS)), request)
         counted = simulated.counters
         rows, wrong = _check(olt, simulated)
         return Pass(

@@ -22,6 +22,7 @@ from facho.simulator.faults import Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.snmp_get.collector import OltCollector
+from facho.snmp_get.device import Devices
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,7 +64,7 @@ class Bench:
             self.olt.id, self.olt.address, self.olt.port, self.olt.vendor, query_type, tuple(columns)
         )
         collected = await self.collector.collect(request, permit or Always())
-        await self.collector.database.run(collected.save, NOW)
+        await self.collector.devices.database.run(collected.save, NOW)
         return collected
 
     async def discover(self) -> None:
@@ -83,7 +84,7 @@ def on_bench(
         async with Simulation.start(config) as simulation, Network() as network:
             [simulated] = simulation.olts
             olt = await database.run(make_olt, port=simulated.port, vendor=simulated.vendor)
-            await scene(Bench(simulated, OltCollector(network, database, timeout), olt))
+            await scene(Bench(simulated, OltCollector(Devices(network, database, timeout)), olt))
         await database.close()
 
     asyncio.run(run())
@@ -220,7 +221,9 @@ def test_impossible_values_are_rejected_and_counted() -> None:
 
 def test_a_wrong_community_is_silence() -> None:
     async def scene(bench: Bench) -> None:
-        await bench.collector.database.run(Olt.objects.filter(id=bench.olt.id).update, community=Secret("wrong"))
+        await bench.collector.devices.database.run(
+            Olt.objects.filter(id=bench.olt.id).update, community=Secret("wrong")
+        )
         collected = await bench.collect(QueryType.WALK, ["onu.run_state"])
         assert collected.failure is not None
         assert collected.failure.kind is FailureKind.TIMEOUT

@@ -26,6 +26,7 @@ from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
+from facho.snmp_get.device import Devices
 from facho.snmp_get.recording import LIVE_COLUMNS, LIVE_ONUS, NOT_STARTED, Recording, RecordingCollector, Step
 from factories import NOW, make_olt
 
@@ -57,7 +58,7 @@ class Bench:
         """Record and store, as a run does."""
         request = CollectRequest(self.olt.id, self.olt.address, self.olt.port, self.olt.vendor, QueryType.GET, ())
         collected = await self.recorder.collect(request, permit or Permit())
-        await self.recorder.database.run(collected.save, NOW)
+        await self.recorder.devices.database.run(collected.save, NOW)
         return collected
 
     @property
@@ -82,7 +83,7 @@ def on_bench(
         async with Simulation.start(config) as simulation, Network() as network:
             [simulated] = simulation.olts
             olt = await database.run(make_olt, port=simulated.port, vendor=simulated.vendor)
-            recorder = RecordingCollector(network, database, timeout, steps.append, with_live=with_live)
+            recorder = RecordingCollector(Devices(network, database, timeout), steps.append, with_live=with_live)
             await scene(Bench(simulated, olt, recorder, steps))
         await database.close()
 

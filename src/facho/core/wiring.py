@@ -22,6 +22,7 @@ from facho.hosts.store import save_answer
 from facho.polling.domain.collection import Collector
 from facho.polling.snmp.network import Network
 from facho.snmp_get.collector import OltCollector
+from facho.snmp_get.device import Devices
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from facho.snmp_get.recording import Progress, Recording, RecordingCollector
 from facho.zabbix_pollers import store as pollers
@@ -47,6 +48,11 @@ class Parts:
     database: ThreadGateway
     clock: SystemClock
     owner: str
+
+    @property
+    def devices(self) -> Devices:
+        """The way to every OLT, with the installation's patience."""
+        return Devices(self.network, self.database, settings.FACHO_PACKET_TIMEOUT_SECONDS)
 
     def runner(self, collector: Collector) -> NodeRunner:
         """Build a runner whose finishing transaction moves schedule, poller and health."""
@@ -81,7 +87,7 @@ async def open_parts(role: str) -> AsyncIterator[Parts]:
 
 def build_engine(parts: Parts) -> Engine:
     """Join scheduler, pollers, executor and collector."""
-    collector = OltCollector(parts.network, parts.database, settings.FACHO_PACKET_TIMEOUT_SECONDS)
+    collector = OltCollector(parts.devices)
     executor = InProcessExecutor(parts.runner(collector), lambda: scheduler.on_task_completed())
     manager = PollerManager(
         start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor, owner=parts.owner
@@ -106,8 +112,7 @@ async def probe(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeRepor
 
 async def record(parts: Parts, olt_id: int, *, progress: Progress, with_live: bool, wait_seconds: float) -> Recording:
     """Read everything that an OLT's definition names; OltBusy when it stays busy."""
-    timeout = settings.FACHO_PACKET_TIMEOUT_SECONDS
-    collector = RecordingCollector(parts.network, parts.database, timeout, progress, with_live=with_live)
+    collector = RecordingCollector(parts.devices, progress, with_live=with_live)
     wish = ClaimRequest(olt_id=olt_id, task_type="record", origin=Origin.MANUAL)
     await run_interactive(parts, wish, collector, wait_seconds=wait_seconds)
     return collector.recording

@@ -3,23 +3,17 @@
 Columns that the OLT has to ask each ONU for are read of a few ONUs only: enough to show how they are told.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
-from facho.hosts.learned import load_learned_sizes
-from facho.hosts.secrets import UndecryptableSecret
-from facho.hosts.store import load_target
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
 from facho.polling.snmp.errors import SnmpError
-from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYSTEM
 from facho.polling.snmp.target import CHEAP, Patience
 from facho.polling.snmp.walk import WalkOptions, walk_columns
@@ -30,7 +24,7 @@ from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recording import write_recording
 from facho.polling.vendors.vocabulary import Cost, RunState, Scope
-from facho.snmp_get.collector import BUDGET_SECONDS
+from facho.snmp_get.device import EXPECTED, Devices, failure_of
 from facho.snmp_get.onu_batches import RUN_STATE
 from facho.snmp_get.reading import Reader
 
@@ -81,9 +75,7 @@ NOT_STARTED = Recording(failure=Failure(FailureKind.CANCELLED, "the run was with
 class RecordingCollector:
     """A collector whose answer is kept in `recording`, for the person who asked; nothing of it is stored."""
 
-    network: Network
-    database: DatabaseGateway
-    max_timeout_seconds: float
+    devices: Devices
     progress: Progress
     with_live: bool = True
     recording: Recording = NOT_STARTED
@@ -92,42 +84,19 @@ class RecordingCollector:
         """Read everything that the definition names; a part that breaks ends the recording."""
         definition = load_definitions().get(request.vendor)
         if definition is None:
-            return self._failed(FailureKind.MISSING, f"no vendor definition {request.vendor!r}")
+            return self._failed(Failure(FailureKind.MISSING, f"no vendor definition {request.vendor!r}"))
         try:
-            return await self._read(request, definition, control)
-        except SnmpError as error:
-            return self._failed(error.kind, str(error))
-        except UndecryptableSecret as error:
-            return self._failed(FailureKind.AUTH, str(error))
-
-    async def _read(self, request: CollectRequest, definition: Definition, control: RunControl) -> Collected:
-        target, limits = await self.database.run(
-            load_target, request, definition_in_flight=definition.polling.in_flight
-        )
-        learned = await self.database.run(load_learned_sizes, request.olt_id)
-        deadline = asyncio.get_running_loop().time() + BUDGET_SECONDS
-        session = self.network.open(target, control, limits)
-        try:
-            reader = Reader(
-                request.olt_id,
-                session,
-                definition,
-                self.database,
-                control,
-                deadline=deadline,
-                max_timeout_seconds=self.max_timeout_seconds,
-                sizes=learned,
-            )
-            tour = _Tour(reader, with_live=self.with_live)
-            error = await tour.run(self.progress)
-        finally:
-            await session.close()
+            async with self.devices.open(request, definition, control) as reader:
+                tour = _Tour(reader, with_live=self.with_live)
+                error = await tour.run(self.progress)
+        except EXPECTED as unable:
+            return self._failed(failure_of(unable))
         collected = reader.collected({"values": len(tour.rows)}, error, lambda now: None)
         self.recording = Recording(definition, tuple(tour.rows.values()), collected.failure)
         return collected
 
-    def _failed(self, kind: FailureKind, message: str) -> Collected:
-        self.recording = Recording(failure=Failure(kind, message))
+    def _failed(self, failure: Failure) -> Collected:
+        self.recording = Recording(failure=failure)
         return Collected(failure=self.recording.failure)
 
 

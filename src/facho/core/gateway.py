@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from django.conf import settings
 from django.db import Error, close_old_connections, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -48,8 +49,7 @@ class ThreadGateway:
 
 def _call(work: Callable[[], T]) -> T:
     close_old_connections()
-    connection.ensure_connection()
-    session = connection.connection
+    session = _connect()
     try:
         return work()
     except Error:
@@ -57,4 +57,22 @@ def _call(work: Callable[[], T]) -> T:
         if connection.connection is session and connection.is_usable():
             raise
         connection.close()
-        return work()
+    _connect()
+    return work()
+
+
+def _connect() -> object:
+    """Return this thread's session, which does not outlive a lease in the middle of a transaction.
+
+    A process that is stopped there would keep its rows locked, and its OLT closed, until it goes on.
+    """
+    connection.close_if_health_check_failed()
+    if connection.connection is None:
+        connection.ensure_connection()
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                milliseconds = max(int(settings.FACHO_LEASE_SECONDS * 1000), 1)
+                cursor.execute(
+                    "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{milliseconds}ms"]
+                )
+    return connection.connection

@@ -12,7 +12,7 @@ from django.db import reset_queries
 from facho.core import gateway
 from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
-from facho.executions.models import Execution
+from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.waiting import Unfinished
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
@@ -247,7 +247,7 @@ async def statuses_after(world: World, *pauses: float) -> list[str]:
 
 def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -> None:
     """S2-06: after the lease and one packet time-out, not before."""
-    make_node(interval_seconds=3_600)
+    make_node(interval_seconds=60)
 
     async def scene(world: World) -> None:
         await world.scheduler.tick()
@@ -257,6 +257,23 @@ def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -
     play(scene)
 
     assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+def test_a_run_whose_process_died_is_a_failed_try_like_any_other() -> None:
+    """D2: it goes on after the retry delay as the same execution, and holds nothing meanwhile."""
+    make_node(interval_seconds=3_600)
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.scheduler.database.run(_take_all)
+        assert await statuses_after(world, 1, 65, 119, 1) == ["RUNNING", "WAITING", "WAITING", "PENDING"]
+
+    play(scene)
+
+    execution = Execution.objects.get()
+    assert (execution.attempt, execution.slot_at) == (2, NOW)
+    assert WorkflowNode.objects.get().consecutive_failures == 1
+    assert ExecutionAttempt.objects.get().status == ExecutionState.FAILED
 
 
 def test_an_execution_that_nobody_takes_is_handed_out_again_and_then_given_up() -> None:

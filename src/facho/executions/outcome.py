@@ -1,7 +1,7 @@
 """Judges how a try ended: the state of its execution, whether it is tried again, whether its node is suspended."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from facho.executions.run import Run
@@ -34,7 +34,9 @@ class Ending:
     @property
     def allows_chain(self) -> bool:
         """Tell whether the next member of the chain may be asked."""
-        return self.is_final and (self.failure is None or self.failure.kind not in STOPS_THE_CHAIN)
+        if not self.is_final or self.state is ExecutionState.INTERRUPTED:
+            return False
+        return self.failure is None or self.failure.kind not in STOPS_THE_CHAIN
 
 
 def judge(run: Run, collected: Collected, now: datetime) -> Ending:
@@ -56,6 +58,16 @@ def judge(run: Run, collected: Collected, now: datetime) -> Ending:
         failures_in_a_row=after.failures_in_a_row,
         suspends=after.suspends,
     )
+
+
+def judge_death(run: Run, reason: str, now: datetime) -> Ending:
+    """Decide what follows when the process of a try died: a failed try like any other, but the last ends interrupted.
+
+    A slice of a long read goes on where that slice began.
+    """
+    died = Collected(failure=Failure(FailureKind.INTERNAL, reason), cursor=run.request.cursor)
+    ending = judge(run, died, now)
+    return replace(ending, state=ExecutionState.INTERRUPTED) if ending.is_final else ending
 
 
 def _after_failure(run: Run, failure: Failure, now: datetime) -> AfterFailure:

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
-from django.db import DatabaseError, transaction
+from django.db import Error, transaction
 
 from facho.executions import store
 from facho.executions.chain import open_next
@@ -25,6 +26,8 @@ from facho.polling.snmp.errors import OwnershipLost
 from facho.snmp_jobs.due import is_another_due
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Three chances to renew before the lease is over.
 RENEWALS_PER_LEASE = 3
@@ -79,9 +82,9 @@ class NodeRunner:
 
     async def _run_member(self, run: Run, began_at: float) -> tuple[Run | None, float]:
         async with self._holding(run, began_at) as claim:
-            collected = await self._collect(run, claim)
+            collected = await self._guarded(run, self._collect(run, claim))
         began_at = self.clock.monotonic()
-        finished = await self.database.run(self._finish, run, collected)
+        finished = await self._store(run, collected)
         if finished is None:
             logger.warning("node.result_refused olt=%s execution=%s", run.olt_id, run.execution_id)
             return None, began_at
@@ -89,12 +92,24 @@ class NodeRunner:
         return finished.following, began_at
 
     async def _collect(self, run: Run, claim: Claim) -> Collected:
+        claim.check()
+        return await self.collector.collect(run.request, claim)
+
+    async def _store(self, run: Run, collected: Collected) -> Finished | None:
+        """Finish with the rows, or, when they cannot be stored, without them: that is a failed try."""
+        finished = await self._guarded(run, self.database.run(self._finish, run, collected))
+        if isinstance(finished, Collected):
+            without_rows = replace(finished, was_heard=collected.was_heard)
+            return await self.database.run(self._finish, run, without_rows)
+        return finished
+
+    async def _guarded(self, run: Run, work: Awaitable[T]) -> T | Collected:
+        """Return what the work returns, or the failure that the run has instead."""
         try:
-            claim.check()
-            return await self.collector.collect(run.request, claim)
+            return await work
         except OwnershipLost as error:
             return Collected(failure=Failure(FailureKind.CANCELLED, str(error)))
-        except Exception as error:  # the runner boundary: a defect in a collector must not keep an OLT
+        except Exception as error:  # the runner boundary: a defect in a collector or a store must not keep an OLT
             logger.exception("node.crashed olt=%s execution=%s", run.olt_id, run.execution_id)
             return Collected(failure=Failure(FailureKind.INTERNAL, type(error).__name__))
 
@@ -117,8 +132,10 @@ class NodeRunner:
         finally:
             del self._claims[run.execution_id]
             renewals.cancel()
-            with suppress(asyncio.CancelledError):
-                await renewals
+            [ended] = await asyncio.gather(renewals, return_exceptions=True)
+            if isinstance(ended, Exception):
+                # What was collected while the lease held is not lost with it.
+                logger.error("lease.renewal_failed execution=%s", run.execution_id, exc_info=ended)
 
     async def _renew_until_lost(self, claim: Claim) -> None:
         while not claim.lost_because:
@@ -126,7 +143,7 @@ class NodeRunner:
             began_at = self.clock.monotonic()
             try:
                 renewal = await self.database.run(store.renew, claim.execution_id, claim.token)
-            except DatabaseError:
+            except Error:
                 # Not lost yet: the lease itself runs out if the database stays away.
                 logger.warning("lease.not_renewed execution=%s", claim.execution_id, exc_info=True)
                 continue
@@ -141,6 +158,7 @@ class NodeRunner:
     @transaction.atomic
     def _finish(self, run: Run, collected: Collected) -> Finished | None:
         now = self.clock.now()
+        store.hold_token(run.olt_id)
         ending = judge(run, collected, now)
         if not store.close(run, ending, summary=collected.summary, now=now):
             return None

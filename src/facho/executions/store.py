@@ -6,9 +6,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from django.db import connection, models, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
-from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, Origin
+from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, OltToken, Origin
 from facho.executions.outcome import Ending
 from facho.executions.run import Run, open_attempt, run_of
 from facho.hosts.store import OLT_SECRETS, Device, load_devices
@@ -59,11 +59,16 @@ class Active:
     wants_to_stop: bool
 
 
-def claim(requests: Sequence[ClaimRequest], *, owner: str, now: datetime) -> list[Claimed]:
-    """Insert one PENDING execution per wish and return those that won; the constraints decide."""
+def claim(
+    requests: Sequence[ClaimRequest], *, owner: str, now: datetime, tokens: Mapping[int, int] | None = None
+) -> list[Claimed]:
+    """Insert one PENDING execution per wish and return those that won; the constraints decide.
+
+    `tokens` are given by who took them before, to look at the OLTs while nobody else claims them.
+    """
     devices = _devices(requests)
     requests = [request for request in requests if request.olt_id in devices]
-    tokens = next_tokens(devices)
+    tokens = next_tokens(devices) if tokens is None else tokens
     rows = [
         Execution(
             olt_id=request.olt_id,
@@ -82,14 +87,17 @@ def claim(requests: Sequence[ClaimRequest], *, owner: str, now: datetime) -> lis
         for request in requests
     ]
     Execution.objects.bulk_create(rows, ignore_conflicts=True)
-    won = Execution.objects.filter(olt_id__in=tokens, status=ExecutionState.PENDING)
+    won = Execution.objects.filter(olt_id__in=devices, status=ExecutionState.PENDING)
     ids = {(olt_id, token): pk for pk, olt_id, token in won.values_list("id", "olt_id", "token")}
     keyed = [(request, (request.olt_id, tokens[request.olt_id])) for request in requests]
     return [Claimed(request, ids[key], key[1]) for request, key in keyed if key in ids]
 
 
 def next_tokens(olt_ids: Iterable[int]) -> dict[int, int]:
-    """Raise the fencing token of each OLT and return the new ones; one statement, rows locked in order."""
+    """Raise the fencing token of each OLT and return the new ones; one statement, rows locked in order.
+
+    Whoever claims or hands over an OLT takes its token before anything else: the order keeps them from deadlocks.
+    """
     ordered = sorted(set(olt_ids))
     if not ordered:
         return {}
@@ -152,9 +160,25 @@ def close(run: Run, ending: Ending, *, summary: Mapping[str, int | str], now: da
     return bool(closed)
 
 
+def hold_token(olt_id: int) -> None:
+    """Keep others from claiming the OLT until the end of the transaction."""
+    list(OltToken.objects.select_for_update().filter(olt_id=olt_id))
+
+
+def still_as_seen(runs: Iterable[Active]) -> models.QuerySet[Execution]:
+    """Select, and hold, those that nobody took, renewed or ended since they were seen; inside a transaction only.
+
+    A row that someone is writing right now is not waited for: its owner lives, or is found dead again in the next tick.
+    """
+    seen = Q(id__in=[])
+    for run in runs:
+        seen |= Q(id=run.execution_id, token=run.token, lease_counter=run.lease_counter)
+    return _active().filter(seen).select_for_update(skip_locked=True, of=("self",))
+
+
 @transaction.atomic
 def interrupt(execution_ids: Iterable[int], *, reason: str, now: datetime) -> int:
-    """End executions whose holder is gone, so that their OLTs are free again."""
+    """End executions that nobody carries on, so that their OLTs are free again."""
     outcome = _interrupted(reason, FailureKind.INTERNAL, now)
     mine = Execution.objects.filter(id__in=list(execution_ids), status__in=ACTIVE)
     ids = list(mine.values_list("id", flat=True))
@@ -194,9 +218,10 @@ def load_busy_olts() -> set[int]:
     return set(_active().values_list("olt_id", flat=True))
 
 
-def load_active_of_owner(prefix: str) -> list[int]:
-    """Return the active executions whose owner begins with `prefix`."""
-    return list(_active().filter(owner__startswith=prefix).values_list("id", flat=True))
+def load_active_of_owner(prefix: str) -> list[Active]:
+    """Load the active executions whose owner begins with `prefix`."""
+    rows = _active().filter(owner__startswith=prefix).select_related("olt").defer(*OLT_SECRETS)
+    return [active_of(execution) for execution in rows]
 
 
 def _devices(requests: Sequence[ClaimRequest]) -> dict[int, Device]:

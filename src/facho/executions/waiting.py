@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from facho.executions.models import ERROR_LENGTH, Execution, Origin
-from facho.executions.store import Active, Claimed, ClaimRequest, active_of, next_tokens
+from facho.executions.store import Active, Claimed, ClaimRequest, active_of
 from facho.hosts.pauses import is_paused
 from facho.hosts.store import load_devices
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
@@ -87,15 +87,18 @@ def load_unfinished(now: datetime) -> Unfinished:
     return Unfinished(tuple(active), tuple(waiting))
 
 
-def resume(execution_id: int, *, poller_id: int, owner: str, now: datetime) -> Claimed | None:
-    """Claim the OLT again for an execution that waited; None when the OLT or the poller is taken.
+def resume(execution_id: int, *, token: int, poller_id: int, owner: str, now: datetime) -> Claimed | None:
+    """Claim the OLT again for an execution that waited; None when it is over, or the OLT or the poller is taken.
 
     A failed try goes on as the next attempt; a slice that gave way goes on as the same one.
     """
-    execution = Execution.objects.filter(id=execution_id, status=ExecutionState.WAITING).first()
+    execution = (
+        Execution.objects.filter(~is_paused("olt_id", now), id=execution_id, status=ExecutionState.WAITING)
+        .filter(olt__enabled=True, node__enabled=True, node__suspended_at__isnull=True)
+        .first()
+    )
     if execution is None:
         return None
-    token = next_tokens([execution.olt_id])[execution.olt_id]
     device = load_devices([execution.olt_id]).get(execution.olt_id)
     try:
         with transaction.atomic():

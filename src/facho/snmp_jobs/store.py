@@ -12,6 +12,7 @@ from facho.polling.domain.retry import SILENCE
 from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
 from facho.polling.domain.task_type import QueryType, task_type
 from facho.polling.domain.window import Window
+from facho.snmp_jobs.due import due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
 
 # A person's wish must not fail because a key is lost.
@@ -48,9 +49,10 @@ class Schedule:
 def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
     """Work out, in one query, which slot each node would serve if it started now; the OLT's address comes along.
 
-    A node that another process has started meanwhile, and that nobody asks for, is left out.
+    A node that another process has started meanwhile, and that nobody asks for, is left out, and so is one that was
+    disabled, suspended or paused meanwhile.
     """
-    nodes = WorkflowNode.objects.filter(id__in=node_ids).select_related("job", "workflow__olt").defer(*_SECRETS)
+    nodes = due_nodes(now).filter(id__in=node_ids).select_related("job", "workflow__olt").defer(*_SECRETS)
     return [schedule for node in nodes if (schedule := _schedule(node, now))]
 
 

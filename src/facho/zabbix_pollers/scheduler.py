@@ -5,8 +5,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
-from facho.executions.store import Active
+from facho.executions.store import Active, load_active
 from facho.executions.waiting import load_unfinished
 from facho.polling.domain.clock import Clock
 from facho.polling.domain.execution_state import ExecutionState
@@ -15,6 +16,7 @@ from facho.polling.domain.lease import LeaseWatch
 from facho.snmp_jobs.store import put_all_on_grid
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
+from facho.zabbix_pollers.recovery import end_dead_tries, release_as_seen
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +37,28 @@ class Leases:
 
     lease_seconds: float
     packet_timeout_seconds: float
+
+    @property
+    def patience_seconds(self) -> float:
+        """After how long without a renewal a run is dead."""
+        return self.lease_seconds + self.packet_timeout_seconds
+
+    @property
+    def send_again_seconds(self) -> float:
+        """After how long a claim that nobody took is handed out again; a claim is closed no longer than a lease."""
+        return min(SEND_AGAIN_SECONDS, self.lease_seconds / 2)
+
+    @property
+    def give_up_seconds(self) -> float:
+        """After how long a claim that nobody took is given up."""
+        return min(GIVE_UP_SECONDS, self.lease_seconds * 1.5)
+
+
+class Release(Protocol):
+    """Ends executions as far as they are still as they were seen."""
+
+    def __call__(self, runs: Sequence[Active], *, reason: str, now: datetime) -> int:
+        """Return how many were ended."""
 
 
 @dataclass(slots=True)
@@ -70,6 +94,8 @@ class ZabbixScheduler:
     async def tick(self) -> int:
         """Do one bounded round of work if this process leads; returns how many nodes started."""
         if not await self._leads():
+            # Who only begins to watch when the leader is dead would keep its OLTs closed for a second lease.
+            self._watch(await self.database.run(load_active))
             return 0
         await self._look_at_clock()
         unfinished = await self.database.run(load_unfinished, self.clock.now())
@@ -120,21 +146,22 @@ class ZabbixScheduler:
 
     async def _look_after(self, active: Sequence[Active]) -> None:
         """Free what died, stop what shall stop, hand out again what nobody took."""
-        now = self.clock.monotonic()
-        self._claim_watch.observe({run.execution_id: run.lease_counter for run in active}, monotonic=now)
+        self._watch(active)
         pending = [run for run in active if run.status is ExecutionState.PENDING]
         running = [run for run in active if run.status is ExecutionState.RUNNING]
-        await self._release(self._still_for(running, self._lease_patience), "its owner stopped renewing")
-        await self._release(self._still_for(pending, GIVE_UP_SECONDS), "no worker took it")
-        await self._release([run for run in pending if run.wants_to_stop], "cancelled")
-        self._send_again(self._still_for(pending, SEND_AGAIN_SECONDS))
+        dead = self._still_for(running, self.leases.patience_seconds)
+        await self._release(end_dead_tries, dead, "its owner stopped renewing")
+        given_up = self._still_for(pending, self.leases.give_up_seconds)
+        await self._release(release_as_seen, given_up, "no worker took it")
+        await self._release(release_as_seen, [run for run in pending if run.wants_to_stop], "cancelled")
+        self._send_again(self._still_for(pending, self.leases.send_again_seconds))
         for run in running:
             if run.wants_to_stop:
                 self.pollers.cancel(run.execution_id)
 
-    @property
-    def _lease_patience(self) -> float:
-        return self.leases.lease_seconds + self.leases.packet_timeout_seconds
+    def _watch(self, active: Sequence[Active]) -> None:
+        counters = {run.execution_id: run.lease_counter for run in active}
+        self._claim_watch.observe(counters, monotonic=self.clock.monotonic())
 
     def _still_for(self, runs: Sequence[Active], seconds: float) -> list[Active]:
         """Return those whose counter nobody raised for so long."""
@@ -142,11 +169,14 @@ class ZabbixScheduler:
         dead = set(self._claim_watch.dead(ids, after_seconds=seconds, monotonic=self.clock.monotonic()))
         return [run for run in runs if run.execution_id in dead]
 
-    async def _release(self, runs: Sequence[Active], reason: str) -> None:
-        if runs:
-            ids = [run.execution_id for run in runs]
-            logger.warning("executions.released ids=%s reason=%s", ids, reason)
-            await self.database.run(store.release_orphans, ids, reason=reason, now=self.clock.now())
+    async def _release(self, release: Release, runs: Sequence[Active], reason: str) -> None:
+        if not runs:
+            return
+        ids = [run.execution_id for run in runs]
+        logger.warning("executions.released ids=%s reason=%s", ids, reason)
+        if await self.database.run(release, runs, reason=reason, now=self.clock.now()):
+            # What was planned with took these OLTs for busy: plan again at once.
+            self._wake.set()
 
     def _send_again(self, runs: Sequence[Active]) -> None:
         self._sent_again &= {run.execution_id for run in runs}

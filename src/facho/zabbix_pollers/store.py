@@ -1,7 +1,7 @@
 """Reads and writes pollers, claims for them, and the leader's lease."""
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -44,31 +44,36 @@ def load_free_pollers(count: int) -> list[int]:
 @transaction.atomic
 def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing."""
+    # First of all the tokens: what is read under them, no other claim changes, however old the plan is.
+    tokens = executions.next_tokens(assignment.node.olt_id for assignment in assignments)
     fresh = [assignment for assignment in assignments if assignment.node.execution_id is None]
-    resumed = [_resume(a, owner, now) for a in assignments if a.node.execution_id is not None]
-    claimed = _claim_fresh(fresh, owner=owner, now=now) + [claim for claim in resumed if claim]
+    waited = [assignment for assignment in assignments if assignment.node.execution_id is not None]
+    resumed = [_resume(a, tokens[a.node.olt_id], owner, now) for a in waited]
+    claimed = _claim_fresh(fresh, tokens, owner=owner, now=now) + [claim for claim in resumed if claim]
     _occupy(claimed, delayed=_delayed_nodes(assignments, now), now=now)
     return claimed
 
 
-def _claim_fresh(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
+def _claim_fresh(
+    assignments: Sequence[Assignment], tokens: Mapping[int, int], *, owner: str, now: datetime
+) -> list[Claimed]:
     schedules = {s.node.id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
     starting = [a for a in assignments if a.node.node_id in schedules and schedules[a.node.node_id].is_run]
     requests = [_request(a, schedules[a.node.node_id]) for a in starting]
-    claimed = executions.claim(requests, owner=owner, now=now)
+    claimed = executions.claim(requests, owner=owner, now=now, tokens=tokens)
     refused = {r.node_id for r in requests} - {claim.request.node_id for claim in claimed}
     if again := _coming_again([r for r in requests if r.node_id in refused], now):
-        claimed += executions.claim(again, owner=owner, now=now)
+        claimed += executions.claim(again, owner=owner, now=now, tokens=tokens)
     started = {claim.request.node_id for claim in claimed}
     snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started or not s.is_run])
     return claimed
 
 
-def _resume(assignment: Assignment, owner: str, now: datetime) -> Claimed | None:
+def _resume(assignment: Assignment, token: int, owner: str, now: datetime) -> Claimed | None:
     node = assignment.node
     if node.execution_id is None:
         return None
-    claimed = resume(node.execution_id, poller_id=assignment.poller_id, owner=owner, now=now)
+    claimed = resume(node.execution_id, token=token, poller_id=assignment.poller_id, owner=owner, now=now)
     if claimed and node.is_run_now:
         snmp_jobs.grant_wish(node.node_id)
     return claimed
@@ -122,7 +127,7 @@ def after_probe(olt_id: int, *, answered: bool, now: datetime) -> int:
 
 @transaction.atomic
 def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime) -> int:
-    """Interrupt executions whose holder is gone, and free every poller that points at nothing active."""
+    """Interrupt executions that nobody carries on, and free every poller that points at nothing active."""
     ended = executions.interrupt(execution_ids, reason=reason, now=now)
     active = Execution.objects.filter(status__in=ACTIVE).values("id")
     for poller in Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active):
@@ -211,7 +216,7 @@ def _delayed_nodes(assignments: Sequence[Assignment], now: datetime) -> set[int]
 
 def _free(poller: Poller, now: datetime) -> None:
     busy_seconds = max((now - poller.busy_since).total_seconds(), 0.0) if poller.busy_since else 0.0
-    Poller.objects.filter(pk=poller.pk).update(
+    Poller.objects.filter(pk=poller.pk, current_execution_id=poller.current_execution_id).update(
         status=PollerStatus.FREE,
         current_node_id=None,
         current_execution_id=None,

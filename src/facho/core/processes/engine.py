@@ -4,15 +4,17 @@ import asyncio
 import fcntl
 import logging
 import signal
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from facho.core.cli.product import set_up_django
 from facho.core.processes.parent import exit_with_parent
 
 if TYPE_CHECKING:
-    from facho.core.wiring import Parts
+    from facho.core.wiring import Engine, Parts
 
 logger = logging.getLogger("facho.engine")
 
@@ -39,27 +41,57 @@ def engine_lock() -> Iterator[None]:
 async def run_engine(stop: asyncio.Event) -> None:
     """Poll until told to stop; then let what runs finish, and leave no claim behind."""
     from facho.core.housekeeping import housekeeping_loop
-    from facho.core.wiring import ENGINE, build_engine, open_parts
+    from facho.core.wiring import build_engine, open_parts
 
-    async with open_parts(ENGINE) as parts:
+    role = _role()
+    async with open_parts(role) as parts:
         engine = build_engine(parts)
-        await _release_all(parts, "the engine was started again")
+        await _take_over(parts, engine, role)
         keeping = asyncio.create_task(housekeeping_loop(parts, stop))
         await engine.scheduler.scheduler_loop(stop)
         await engine.executor.drain(timeout_seconds=DRAIN_SECONDS)
         await keeping
-        await _release_all(parts, "the engine was stopped")
+        await _let_go(parts)
 
 
-async def _release_all(parts: "Parts", reason: str) -> None:
-    """End what an engine left: the lock proves that none of them lives any more."""
+def _role() -> str:
+    """Name the engines of this data folder on this machine: the lock proves nothing about any other."""
+    from django.conf import settings
+
     from facho.core.wiring import ENGINE
-    from facho.executions.store import load_active_of_owner
-    from facho.zabbix_pollers.store import release_leadership, release_orphans
 
-    left = await parts.database.run(load_active_of_owner, f"{ENGINE}/")
-    await parts.database.run(release_orphans, left, reason=reason, now=parts.clock.now())
-    await parts.database.run(release_leadership, f"{ENGINE}/")
+    folder = settings.DATA_FOLDER.path.stat()
+    mark = sha256(f"{socket.gethostname()}/{folder.st_dev}/{folder.st_ino}".encode()).hexdigest()
+    return f"{ENGINE}-{mark[:8]}"
+
+
+async def _take_over(parts: "Parts", engine: "Engine", role: str) -> None:
+    """Carry on after a former engine: the lock proves that it is dead, so nobody has to wait for its leases."""
+    from facho.executions.store import load_active_of_owner
+    from facho.polling.domain.execution_state import ExecutionState
+    from facho.zabbix_pollers.recovery import end_dead_tries
+    from facho.zabbix_pollers.store import release_leadership
+
+    left = await parts.database.run(load_active_of_owner, f"{role}/")
+    begun = [run for run in left if run.status is ExecutionState.RUNNING]
+    reason = "the engine was started again"
+    await parts.database.run(end_dead_tries, begun, reason=reason, now=parts.clock.now())
+    await parts.database.run(release_leadership, f"{role}/")
+    for run in left:
+        # Claimed, and no packet sent: it can still have its run.
+        if run.status is ExecutionState.PENDING:
+            engine.executor.start(run.execution_id, run.token)
+
+
+async def _let_go(parts: "Parts") -> None:
+    """End what is still in hand after the time to finish, and leave the lead to others."""
+    from facho.executions.store import load_active_of_owner
+    from facho.zabbix_pollers.recovery import release_as_seen
+    from facho.zabbix_pollers.store import release_leadership
+
+    left = await parts.database.run(load_active_of_owner, parts.owner)
+    await parts.database.run(release_as_seen, left, reason="the engine was stopped", now=parts.clock.now())
+    await parts.database.run(release_leadership, parts.owner)
 
 
 async def _until_signal() -> None:

@@ -17,6 +17,7 @@ from facho.polling.snmp.ber import (
     decode_message,
     encode_message,
     encode_message_raw,
+    encode_questions,
     encode_varbind,
     peek_request_id,
 )
@@ -74,6 +75,11 @@ def test_rows_encoded_ahead_make_the_same_message() -> None:
     rows: list[VarBind] = [((1, 3, 6, 1, 9, n), Tag.GAUGE32, n * 1000) for n in range(300)]
 
     assert answer_with(b"".join(map(encode_varbind, rows))) == answer(*rows)
+
+
+@given(st.lists(oids, max_size=5))
+def test_a_question_is_a_varbind_without_a_value(asked: list[tuple[int, ...]]) -> None:
+    assert encode_questions(asked) == b"".join(encode_varbind((oid, Tag.NULL, None)) for oid in asked)
 
 
 def test_the_community_is_not_in_the_repr() -> None:

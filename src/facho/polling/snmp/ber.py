@@ -38,6 +38,7 @@ __all__ = [
     "decode_pdu",
     "encode_message",
     "encode_message_raw",
+    "encode_questions",
     "encode_varbind",
     "encode_varbinds",
     "peek_request_id",
@@ -47,6 +48,9 @@ VarBind = tuple[Oid, int, Value]
 
 _MAX_COMMUNITY_BYTES = 255
 _SEQUENCE = 0x30
+_NULL = bytes((Tag.NULL, 0))
+# OIDs whose varbind, without a value, has a length of one byte.
+_LONGEST_SHORT_QUESTION = 0x7F - 4
 # The last bytes of an OID, usually its index; heads (column, port) and tails both repeat from row to row.
 _TAIL_BYTES = 6
 _CACHE_ENTRIES = 8_192
@@ -109,6 +113,19 @@ def encode_message_raw(  # noqa: PLR0913 - the fields of the wire format, in its
 def encode_varbinds(varbinds: Iterable[VarBind]) -> bytes:
     """Encode varbinds one after the other, without their enclosing sequence."""
     return b"".join(map(encode_varbind, varbinds))
+
+
+def encode_questions(oids: Iterable[Oid]) -> bytes:
+    """Encode OIDs without values, as requests carry them; ValueError for what is no OID."""
+    return b"".join(map(_encode_question, oids))
+
+
+def _encode_question(oid: Oid) -> bytes:
+    content = encode_oid(oid)
+    size = len(content)
+    if size > _LONGEST_SHORT_QUESTION:
+        return encode_varbind((oid, Tag.NULL, None))
+    return bytes((_SEQUENCE, size + 4, Tag.OBJECT_IDENTIFIER, size)) + content + _NULL
 
 
 def encode_varbind(varbind: VarBind) -> bytes:
@@ -193,29 +210,27 @@ def _decode_varbinds(data: bytes, pos: int, end: int) -> list[VarBind]:
     append, heads, tails, from_bytes = rows.append, _HEADS, _TAILS, int.from_bytes
     while pos < end:
         # One test admits what nearly every varbind is: short lengths that all fit. The rest takes the long way.
-        stop = pos + 2 + data[pos + 1]
-        tag_at = pos + 4 + data[pos + 3]
+        oid_at = pos + 4
+        size = data[pos + 1]
+        stop = pos + 2 + size
+        tag_at = oid_at + data[pos + 3]
         start = tag_at + 2
         if not (
             data[pos] == 0x30
             and data[pos + 2] == 0x06
             and start <= stop <= end
-            and stop - pos < 0x82
+            and size < 0x80
             and start + data[tag_at + 1] == stop
         ):
             row, pos = _decode_long_varbind(data, pos, end)
             append(row)
             continue
-        raw = data[pos + 4 : tag_at]
-        cut = len(raw) - _TAIL_BYTES
-        if cut > 0:
-            while cut and raw[cut - 1] > 0x7F:
-                cut -= 1
-        else:
-            cut = 0
-        head = heads.get(raw[:cut])
-        tail = tails.get(raw[cut:])
-        oid = _decode_oid(raw, cut) if head is None or tail is None else head + tail
+        cut = tag_at - _TAIL_BYTES
+        while cut > oid_at and data[cut - 1] > 0x7F:
+            cut -= 1
+        head = heads.get(data[oid_at:cut])
+        tail = tails.get(data[cut:tag_at])
+        oid = _decode_oid(data[oid_at:tag_at], cut - oid_at) if head is None or tail is None else head + tail
         tag = data[tag_at]
         value: Value
         if tag == 0x02 and 0 < stop - start < 5:

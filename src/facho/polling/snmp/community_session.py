@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from facho.polling.domain.collection import SendPermit
-from facho.polling.snmp.ber import Oid, PduKind, Tag, VarBind, encode_message_raw, encode_varbinds
+from facho.polling.snmp.ber import Oid, PduKind, Tag, VarBind, encode_message_raw, encode_questions
 from facho.polling.snmp.courier import Courier
 from facho.polling.snmp.error_status import checked_varbinds
 from facho.polling.snmp.errors import MissingObject, UnexpectedAnswer
@@ -78,9 +78,9 @@ class CommunitySession:
         return checked_varbinds(message.pdu, oids, self.target.address)
 
     def _encode(self, kind: PduKind, request_id: int, oids: Sequence[Oid], repetitions: int) -> bytes:
-        varbinds = encode_varbinds((oid, Tag.NULL, None) for oid in oids)
+        questions = encode_questions(oids)
         secret = self._community.secret
-        return encode_message_raw(self.target.version, secret, kind, request_id, 0, repetitions, varbinds)
+        return encode_message_raw(self.target.version, secret, kind, request_id, 0, repetitions, questions)
 
 
 def _blamed(oids: Sequence[Oid], error: MissingObject) -> Oid:

@@ -6,6 +6,7 @@ A walk that broke returns its rows with `complete` false, the failure, and a cur
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from facho.polling.snmp.ber import Oid, Tag, Value, VarBind
 from facho.polling.snmp.errors import (
@@ -115,31 +116,47 @@ class _Column:
     suffixes: dict[Oid, Oid]
     last: Oid = ()
     is_done: bool = False
-    rows: list[Row] = field(default_factory=list)
+    # Tuples of tuples of plain values are what the garbage collector looks at once and never again; a list with as
+    # many rows would be gone through each time, and that was a seventh of the cost of a large walk.
+    pages: list[tuple[Row, ...]] = field(default_factory=list)
+    row_count: int = 0
+
+    @property
+    def rows(self) -> list[Row]:
+        return list(chain.from_iterable(self.pages))
 
     def take(self, varbinds: Sequence[VarBind]) -> None:
         """Add the rows that belong to this column, up to its end or to the first that cannot be true."""
-        prefix, size, last, append = self.prefix, len(self.prefix), self.last, self.rows.append
+        page: list[Row] = []
+        try:
+            self._read(varbinds, page)
+        finally:
+            if page:
+                self.last = page[-1][0]
+                self.pages.append(tuple(page))
+                self.row_count += len(page)
+        if self.row_count > self.max_rows:
+            raise WalkLoop(f"more than {self.max_rows} rows under {format_oid(self.prefix)}")
+
+    def _read(self, varbinds: Sequence[VarBind], page: list[Row]) -> None:
+        prefix, size, last, append = self.prefix, len(self.prefix), self.last, page.append
         share = self.suffixes.setdefault
         for oid, tag, value in varbinds:
             if oid[:size] != prefix or tag >= _FIRST_CONTEXT_TAG:
-                self._end_at(oid, tag)
+                self._end_at(oid, tag, last)
                 return
             suffix = oid[size:]
             if suffix <= last:
                 raise WalkLoop(f"{format_oid(oid)} does not come after {format_oid(prefix + last)}")
             last = share(suffix, suffix)
             append((last, tag, value))
-            self.last = last
-        if len(self.rows) > self.max_rows:
-            raise WalkLoop(f"more than {self.max_rows} rows under {format_oid(prefix)}")
 
-    def _end_at(self, oid: Oid, tag: int) -> None:
+    def _end_at(self, oid: Oid, tag: int, last: Oid) -> None:
         if tag >= _FIRST_CONTEXT_TAG:
             if tag != Tag.END_OF_MIB_VIEW:
                 raise UnexpectedAnswer(f"no end and no row, but an exception at {format_oid(oid)}")
-        elif oid <= self.prefix + self.last:
-            raise WalkLoop(f"{format_oid(oid)} does not come after {format_oid(self.prefix + self.last)}")
+        elif oid <= self.prefix + last:
+            raise WalkLoop(f"{format_oid(oid)} does not come after {format_oid(self.prefix + last)}")
         self.is_done = True
 
 
@@ -157,7 +174,7 @@ class _Walk:
         self._is_v1 = session.target.version is SnmpVersion.V1
         self.size = PageSize(1 if self._is_v1 else options.max_repetitions, options.learned_repetitions)
         self._session = session
-        self._patience = options.patience
+        self._patience = self._page_patience = options.patience
         self._deadline = options.deadline
         # Sent for the page at hand without any answer, and answers to it that were of no use.
         self._unanswered = 0
@@ -178,15 +195,22 @@ class _Walk:
 
     async def _ask(self, active: list[_Column]) -> list[VarBind]:
         oids = [column.prefix + column.last for column in active]
-        patience = replace(self._patience, tries=self._tries())
-        self._unanswered += patience.tries
-        varbinds = await self._session.next_page(oids, self.size.rows, patience=patience, deadline=self._deadline)
+        tries = self._tries()
+        self._unanswered += tries
+        varbinds = await self._session.next_page(
+            oids, self.size.rows, patience=self._patience_for(tries), deadline=self._deadline
+        )
         self._unanswered = 0
         self._empty_pages = 0 if varbinds else self._empty_pages + 1
         # Some agents answer overload with an empty page instead of an error: ask once more before less.
         if self._empty_pages > 1:
             raise MalformedMessage(f"{self._session.target.address} answers with empty pages")
         return varbinds
+
+    def _patience_for(self, tries: int) -> Patience:
+        if self._page_patience.tries != tries:
+            self._page_patience = replace(self._patience, tries=tries)
+        return self._page_patience
 
     def _tries(self) -> int:
         """The first silence may be a lost packet: the same bytes go twice, before size is suspected."""

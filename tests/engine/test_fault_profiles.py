@@ -68,7 +68,6 @@ PROFILES: dict[str, Profile] = {
     "loses all above 484 bytes": Profile(Faults(lost_above=484), longest=484),
     "is slow": Profile(Faults(latency_seconds=1.0)),
     "is slower than the time-out": Profile(Faults(latency_seconds=7.0)),
-    "is slower with each live row": Profile(Faults(latency_seconds=0.2, live_row_seconds=0.1)),
     "pauses for a while": Profile(Faults(silent_after=20, silent_seconds=12.0)),
     "crashes above one in flight": Profile(Faults(crash_above=1, latency_seconds=0.1)),
     "loses 5 %, tooBig above 1400 bytes": Profile(Faults(loss=0.05, too_big_above=1_400), longest=1_400, wasted=0.05),

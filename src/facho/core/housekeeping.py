@@ -39,7 +39,7 @@ async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
 
 async def recognise_new_olts(parts: Parts) -> None:
     """Probe the OLTs that nobody has identified yet; one that is busy or silent has its next turn later."""
-    for olt_id in await parts.database.run(load_unidentified):
+    for olt_id in await parts.database.run(load_unidentified, parts.clock.now()):
         try:
             await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
         except OltBusy:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from facho.core.wiring import COMMAND_LINE, Parts, open_parts, probe
 from facho.hosts.models import Olt
+from facho.hosts.pauses import is_paused
 from facho.snmp_get.identity import ProbeReport
 from facho.snmp_jobs.models import Workflow
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
@@ -25,9 +26,10 @@ async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> Pr
     return report
 
 
-def load_unidentified() -> list[int]:
-    """Return the enabled OLTs that never said who they are, also where the operator named the vendor."""
-    return list(Olt.objects.filter(enabled=True, sys_object_id="").values_list("id", flat=True))
+def load_unidentified(now: datetime) -> list[int]:
+    """Return the enabled OLTs that never said who they are and are not paused, also where the vendor was named."""
+    unidentified = Olt.objects.filter(~is_paused("id", now), enabled=True, sys_object_id="")
+    return list(unidentified.values_list("id", flat=True))
 
 
 async def _probe_olt(olt_id: int) -> ProbeReport:

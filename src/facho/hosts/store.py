@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db.models import F
 
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
+from facho.hosts.pauses import is_paused
 from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.retry import SILENCE
@@ -118,8 +119,9 @@ def schedule_probe(olt_id: int, now: datetime) -> None:
 
 
 def load_due_probes(now: datetime) -> list[int]:
-    """Return the enabled OLTs whose time for a probe has come."""
-    return list(Olt.objects.filter(enabled=True, next_probe_at__lte=now).values_list("id", flat=True))
+    """Return the enabled OLTs whose time for a probe has come and that are not paused."""
+    due = Olt.objects.filter(~is_paused("id", now), enabled=True, next_probe_at__lte=now)
+    return list(due.values_list("id", flat=True))
 
 
 def end_probes(olt_id: int) -> None:

@@ -68,6 +68,17 @@ def test_an_onu_replaced_at_its_place_leaves_at_once() -> None:
     assert Onu.objects.get(serial="HWTC1").absent_since == NOW
 
 
+def test_a_complete_walk_over_a_replaced_onu_keeps_the_newcomer_and_the_place() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"})
+
+    for _ in range(3):
+        walk(olt, {HERE: "HWTC9", THERE: "HWTC2"})
+
+    assert present(olt) == {HERE: "HWTC9", THERE: "HWTC2"}
+    assert not Onu.objects.get(serial="HWTC1").is_present
+
+
 def test_two_onus_with_one_serial_are_both_kept() -> None:
     olt = make_olt()
 

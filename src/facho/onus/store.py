@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
+from facho.onus.bulk import update_rows
 from facho.onus.models import Onu, OnuData, OnuReading, PonPort, RunState
 from facho.polling.vendors.index import Place
 
@@ -15,6 +16,7 @@ BATCH = 500
 # What the columns hold; a device may send any 32 bits as an index.
 MAX_NUMBER, MAX_ONU_ID, MAX_DISTANCE_M = 32_767, 2_147_483_647, 2_147_483_647
 MAX_SERIAL_LENGTH = 32
+MAX_POWER_DBM = 300.0
 
 
 PortPlace = tuple[int, int, int]
@@ -59,9 +61,9 @@ def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime) ->
     onus = {onu_place(onu): onu for onu in _load_onus(olt_id) if onu.is_present}
     pairs = [(onus[reading.place], reading) for reading in readings if reading.place in onus]
     described = [onu for onu, reading in pairs if _apply_description(onu, reading)]
-    Onu.objects.bulk_update(described, ["description"], batch_size=BATCH)
+    update_rows(described, ["description"])
     changed = [onu.reading for onu, reading in pairs if _apply_reading(onu.reading, reading, now)]
-    OnuReading.objects.bulk_update(changed, _READING_FIELDS, batch_size=BATCH)
+    update_rows(changed, _READING_FIELDS)
     _save_raw(pairs, now)
     return len({onu.id for onu in described} | {reading.onu_id for reading in changed})
 
@@ -110,10 +112,11 @@ def _unambiguous(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 def _vacate(known: Sequence[Onu], serials: Mapping[Place, str], moves: Mapping[Place, Onu], now: datetime) -> None:
     """Free the places that others take: of ONUs that move, and of those that were replaced by another."""
     stays = {onu.id for place, onu in moves.items() if onu_place(onu) == place and onu.is_present}
-    leaving = [
-        o for o in known if o.is_present and o.id not in stays and (o in moves.values() or onu_place(o) in serials)
-    ]
-    Onu.objects.filter(id__in=[onu.id for onu in leaving]).update(is_present=False, absent_since=now)
+    found = {onu.id for onu in moves.values()}
+    leaving = [o for o in known if o.is_present and o.id not in stays and (o.id in found or onu_place(o) in serials)]
+    for onu in leaving:
+        onu.is_present, onu.absent_since = False, now
+    update_rows(leaving, ["is_present", "absent_since"])
 
 
 def _place(moves: Mapping[Place, Onu], ports: Mapping[PortPlace, PonPort]) -> None:
@@ -124,7 +127,7 @@ def _place(moves: Mapping[Place, Onu], ports: Mapping[PortPlace, PonPort]) -> No
         onu.pon_port, onu.onu_id = ports[place[:3]], place.onu
         onu.is_present, onu.absent_since, onu.misses = True, None, 0
         moved.append(onu)
-    Onu.objects.bulk_update(moved, ["pon_port", "onu_id", "is_present", "absent_since", "misses"], batch_size=BATCH)
+    update_rows(moved, ["pon_port", "onu_id", "is_present", "absent_since", "misses"])
 
 
 def _add(
@@ -149,7 +152,7 @@ def _count_misses(known: Sequence[Onu], moves: Mapping[Place, Onu], now: datetim
         onu.misses += 1
         if onu.misses >= MISSES_UNTIL_ABSENT:
             onu.is_present, onu.absent_since = False, now
-    Onu.objects.bulk_update(missing, ["misses", "is_present", "absent_since"], batch_size=BATCH)
+    update_rows(missing, ["misses", "is_present", "absent_since"])
     return sum(not onu.is_present for onu in missing)
 
 
@@ -175,10 +178,16 @@ def _apply_reading(row: OnuReading, reading: Reading, now: datetime) -> bool:
     if isinstance(distance, int | float) and 0 <= distance <= MAX_DISTANCE_M:
         row.distance_m = int(distance)
     if "onu.rx_power" in values:
-        power = values["onu.rx_power"]
-        row.rx_power_cdbm = round(power * 100) if isinstance(power, int | float) else None
+        row.rx_power_cdbm = _hundredths(values["onu.rx_power"])
         row.power_at = now
     return before != (row.run_state, row.last_down_cause, row.distance_m, row.rx_power_cdbm)
+
+
+def _hundredths(power_dbm: object) -> int | None:
+    """Return a power as its column holds it; what no light can have is no power."""
+    if not isinstance(power_dbm, int | float) or abs(power_dbm) > MAX_POWER_DBM:
+        return None
+    return round(power_dbm * 100)
 
 
 def _save_raw(pairs: Sequence[tuple[Onu, Reading]], now: datetime) -> None:

@@ -73,6 +73,11 @@ def waiting(*, is_retry: bool, due_at: datetime, **changes: object) -> Facts:
         (due(None), Situation.QUEUED),
         (facts(run_requested_at=NOW, window=AT_NIGHT), Situation.QUEUED),
         (facts(next_run_at=None), Situation.NOT_SCHEDULED),
+        (facts(next_run_at=None, window=AT_NIGHT), Situation.NOT_SCHEDULED),
+        # A slot within the hours that got no turn in them is still served; what goes on later waits for them.
+        (facts(next_run_at=NOW - MINUTE, window=AT_NIGHT), Situation.QUEUED),
+        (waiting(is_retry=False, due_at=NOW - MINUTE, window=AT_NIGHT), Situation.OUTSIDE_HOURS),
+        (waiting(is_retry=True, due_at=NOW + MINUTE, window=AT_NIGHT), Situation.OUTSIDE_HOURS),
         (facts(holder=ANOTHER), Situation.NOT_DUE),
         (facts(holder=replace(ANOTHER, node_id=7, master_node_id=7)), Situation.RUNNING),
         # What runs although it was stopped meanwhile still runs, until its next packet.
@@ -111,6 +116,12 @@ def test_a_node_outside_its_hours_tells_when_they_begin_and_when_it_runs() -> No
     told = explain(facts(window=AT_NIGHT, next_run_at=first_slot), NOW)
 
     assert (told.until, told.runs_at) == (NOW + timedelta(hours=13), first_slot)
+
+
+def test_a_read_that_gave_way_goes_on_when_its_hours_begin() -> None:
+    told = explain(waiting(is_retry=False, due_at=NOW - MINUTE, window=AT_NIGHT), NOW)
+
+    assert told.until == told.runs_at == NOW + timedelta(hours=13)
 
 
 def test_a_queued_node_tells_its_place_and_who_holds_its_olt() -> None:

@@ -206,11 +206,15 @@ def _queued(facts: Facts, now: datetime) -> Explanation | None:
 
 
 def _outside_hours(facts: Facts, now: datetime) -> Explanation | None:
-    node = facts.node
-    if node.window is None or node.next_run_at is None or node.window.contains(now):
+    """A slot that has come runs however late it gets its turn; what goes on later waits for the hours again."""
+    node, waiting = facts.node, _going_on(facts, now)
+    if node.window is None or node.window.contains(now) or node.run_requested_at:
         return None
-    outside = _explanation(facts, Situation.OUTSIDE_HOURS)
-    return replace(outside, until=node.window.next_opening(now), runs_at=node.next_run_at)
+    opens_at = node.window.next_opening(now)
+    runs_at = max(opens_at, waiting.due_at) if waiting else node.next_run_at
+    if runs_at is None or runs_at <= now:
+        return None
+    return replace(_explanation(facts, Situation.OUTSIDE_HOURS), until=opens_at, runs_at=runs_at)
 
 
 def _not_due(facts: Facts, now: datetime) -> Explanation | None:
@@ -224,8 +228,8 @@ _RULES: tuple[Rule, ...] = (
     _stopped,
     _suspended,
     _paused,
+    _outside_hours,
     _between_tries,
     _queued,
-    _outside_hours,
     _not_due,
 )

@@ -147,12 +147,12 @@ def _load_chains(master_ids: Sequence[int]) -> dict[int | None, list[ChainNode]]
 def _load_seconds(execution_ids: Iterable[int | None]) -> dict[int | None, float]:
     """Sum the time of each master's run and of the chain that followed it."""
     wanted = [execution_id for execution_id in execution_ids if execution_id is not None]
-    seconds: dict[int | None, float] = defaultdict(float)
+    milliseconds: dict[int | None, int] = defaultdict(int)
     if wanted:
         runs = Execution.objects.filter(Q(id__in=wanted) | Q(master_execution_id__in=wanted)).order_by()
         for run_id, master_id, duration_ms in runs.values_list("id", "master_execution_id", "duration_ms"):
-            seconds[master_id or run_id] += duration_ms / 1000
-    return seconds
+            milliseconds[master_id or run_id] += duration_ms
+    return {execution_id: total / 1000 for execution_id, total in milliseconds.items()}
 
 
 def _retries(waiting: Sequence[DueNode], described: Mapping[int, _Described]) -> tuple[Retry, ...]:

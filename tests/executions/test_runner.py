@@ -129,6 +129,40 @@ def test_a_chain_is_not_asked_of_an_olt_that_is_silent() -> None:
     assert len(collector.asked) == 1
 
 
+def test_on_success_asks_about_the_master_and_not_about_the_member_before() -> None:
+    """D14: what may not run is recorded."""
+    master = make_node()
+    chain_to(master, priority=10)
+    chain_to(master, priority=20, on_success=True)
+
+    run_node(master, Scripted([lambda permit: GARBAGE, lambda permit: Collected(was_heard=True)]))
+
+    assert states() == [ExecutionState.FAILED, ExecutionState.SUCCESS, ExecutionState.SKIPPED]
+    assert list(Execution.objects.order_by("id").values_list("chain_position", flat=True)) == [0, 1, 2]
+
+
+def test_a_failed_member_keeps_no_other_from_running() -> None:
+    master = make_node()
+    chain_to(master, priority=10)
+    chain_to(master, priority=20, on_success=True)
+    good = Collected(was_heard=True)
+
+    run_node(master, Scripted([lambda permit: good, lambda permit: GARBAGE, lambda permit: good]))
+
+    assert states() == [ExecutionState.SUCCESS, ExecutionState.FAILED, ExecutionState.SUCCESS]
+
+
+def test_an_error_that_the_olt_sent_is_no_silence() -> None:
+    """The chain is asked all the same: the OLT answers."""
+    refused = Collected(failure=Failure(FailureKind.REFUSED, "genErr"), was_heard=True)
+    master = make_node()
+    chain_to(master)
+
+    run_node(master, Scripted([lambda permit: refused, lambda permit: Collected(was_heard=True)]))
+
+    assert states() == [ExecutionState.FAILED, ExecutionState.SUCCESS]
+
+
 def test_a_run_whose_claim_was_taken_sends_nothing_more_and_stores_nothing() -> None:
     """The permit ends before the next packet, and the late result is refused."""
 

@@ -11,7 +11,7 @@ from facho.core.gateway import ThreadGateway
 from facho.executions.executor import InProcessExecutor
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.runner import Finished, NodeRunner, Times
-from facho.executions.waiting import end_forsaken
+from facho.executions.waiting import cancel, end_forsaken
 from facho.hosts.models import Olt
 from facho.hosts.pauses import end_pauses, pause
 from facho.hosts.store import load_due_probes, save_answer
@@ -207,7 +207,7 @@ def test_a_silent_olt_costs_three_tries_and_then_only_probes() -> None:
 
     assert world.minutes_asked == [0, 2, 4]
     nodes = WorkflowNode.objects.all()
-    assert {node.suspend_reason for node in nodes} == {"timeout"}
+    assert {node.suspend_reason for node in nodes} == {"unreachable"}
     assert all(node.enabled for node in nodes)
     olt.refresh_from_db()
     assert olt.enabled
@@ -304,6 +304,39 @@ def test_a_long_read_gives_way_and_goes_on_at_its_port() -> None:
     assert [at for _, at in world.devices.asked] == [NOW, *[NOW + timedelta(seconds=70)] * 2]
     assert pass_.duration_ms == 70_000
     assert ExecutionAttempt.objects.filter(execution=pass_).count() == 1
+
+
+def test_giving_way_forgets_no_failure() -> None:
+    """D8: three failed tries suspend the node, however many slices lie between them."""
+    node = make_node(interval_seconds=7_200)
+    gave_way = Collected(was_heard=True, cursor={"frame": 0, "slot": 1, "port": 3})
+
+    async def scene(world: World) -> None:
+        await world.tick()
+        await world.pass_time(600)
+
+    play(scene, in_turn(GARBAGE, gave_way, GARBAGE, gave_way, GARBAGE))
+
+    node.refresh_from_db()
+    assert node.suspend_reason == "malformed"
+    assert Execution.objects.get().attempt == 3
+
+
+def test_cancelling_a_waiting_run_ends_its_attempt_and_skips_its_chain() -> None:
+    master = make_node(interval_seconds=600)
+    chain_to(master)
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        await world.executor.drain(timeout_seconds=60)
+        run = await world.database.run(Execution.objects.get)
+        assert await world.database.run(cancel, run.id, now=world.clock.now())
+        assert not await world.database.run(cancel, run.id, now=world.clock.now())
+
+    play(scene, in_turn(Collected(was_heard=True, cursor={"frame": 0, "slot": 1, "port": 3})))
+
+    assert list(Execution.objects.order_by("id").values_list("status", flat=True)) == ["INTERRUPTED", "SKIPPED"]
+    assert not ExecutionAttempt.objects.filter(finished_at__isnull=True).exists()
 
 
 def test_a_run_wished_for_goes_on_at_once_although_it_waits() -> None:

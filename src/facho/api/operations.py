@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from facho.api.problems import Conflict
 from facho.api.serializers import ExecutionDetailSerializer, NodeSerializer
 from facho.executions.models import Execution
-from facho.executions.store import request_cancel
+from facho.executions.waiting import cancel
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import return_to_schedule
 from facho.zabbix_pollers.explain_read_model import load_explanation
@@ -55,6 +55,6 @@ class ExecutionOperations(_ExecutionViews):
     def cancel(self, request: Request, pk: str) -> Response:
         """End a run before its next packet, or at once if it waits; the rest of its chain is skipped."""
         execution = self.get_object()
-        if not request_cancel(execution.id, now=timezone.now()):
+        if not cancel(execution.id, now=timezone.now()):
             raise Conflict(_("This execution is over."))
         return Response(ExecutionDetailSerializer(self.get_object()).data, status=status.HTTP_202_ACCEPTED)

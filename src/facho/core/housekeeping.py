@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from django.conf import settings
 
@@ -20,6 +20,7 @@ RECOGNITION_SECONDS = 30.0
 # Nobody waits for it, but an OLT that is polled all the time has to be asked between two runs.
 CLAIM_SECONDS = 10.0
 PROBE_LOOK_SECONDS = 5.0
+PROBES_AT_ONCE = 10
 FORSAKEN_SECONDS = 5.0
 STATISTICS_SECONDS = 60.0
 CLEANUP_SECONDS = 600.0
@@ -39,23 +40,39 @@ async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
 
 async def recognise_new_olts(parts: Parts) -> None:
     """Probe the OLTs that nobody has identified yet; one that is busy or silent has its next turn later."""
-    for olt_id in await parts.database.run(load_unidentified, parts.clock.now()):
-        try:
-            await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
-        except OltBusy:
-            continue
+
+    async def recognise(olt_id: int) -> None:
+        await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
+
+    await _for_each(recognise, await parts.database.run(load_unidentified, parts.clock.now()))
 
 
 async def probe_suspended_olts(parts: Parts) -> None:
     """Ask OLTs with suspended nodes whether they are back; an answer returns all their nodes to the schedule."""
     if settings.FACHO_SUSPENDED_RETURN != "probe":
         return
-    for olt_id in await parts.database.run(load_due_probes, parts.clock.now()):
-        try:
-            report = await probe(parts, olt_id, wait_seconds=0)
-        except OltBusy:
-            continue
+
+    async def look(olt_id: int) -> None:
+        report = await probe(parts, olt_id, wait_seconds=0)
         await parts.database.run(after_probe, olt_id, answered=report.answered, now=parts.clock.now())
+
+    await _for_each(look, await parts.database.run(load_due_probes, parts.clock.now()))
+
+
+async def _for_each(ask: Callable[[int], Awaitable[None]], olt_ids: Sequence[int]) -> None:
+    """Ask OLTs beside each other, so that the silent ones delay nobody; a failure concerns its own OLT only."""
+    places = asyncio.Semaphore(PROBES_AT_ONCE)
+
+    async def guarded(olt_id: int) -> None:
+        async with places:
+            try:
+                await ask(olt_id)
+            except OltBusy:
+                return
+            except Exception:  # a loop guard: one OLT's trouble is not the others'
+                logger.exception("housekeeping.probe_failed olt=%s", olt_id)
+
+    await asyncio.gather(*(guarded(olt_id) for olt_id in olt_ids))
 
 
 async def end_forsaken_runs(parts: Parts) -> None:

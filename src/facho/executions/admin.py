@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.executions.store import request_cancel
+from facho.executions.waiting import cancel
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, pretty_json, without_secrets
 
 
@@ -76,6 +76,6 @@ class ExecutionAdmin(ReadOnlyAdmin):
     def cancel(self, request: HttpRequest, queryset: QuerySet[Execution]) -> None:
         """Let the runs that were chosen end before their next packet; those that are over stay as they are."""
         now = timezone.now()
-        asked = sum(request_cancel(execution.id, now=now) for execution in queryset)
+        asked = sum(cancel(execution.id, now=now) for execution in queryset)
         told = ngettext("%(n)s execution ends.", "%(n)s executions end.", asked) % {"n": asked}
         self.message_user(request, told)

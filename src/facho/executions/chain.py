@@ -17,17 +17,16 @@ from facho.snmp_jobs.models import ChainCondition, WorkflowNode
 def open_next(run: Run, ending: Ending, *, owner: str, now: datetime) -> Run | None:
     """Start the chain member after `run` under the same poller; call it right after `close`, in its transaction.
 
-    When the OLT may not be asked any more, the members that are left are recorded as skipped.
+    Members that may not run, because the OLT is silent or the master failed, are recorded as skipped.
     """
     if not ending.is_final:
         return None
-    members = _members_after(run, master_succeeded=ending.failure is None)
-    if not ending.allows_chain:
-        _skip(run, members, ending, now)
+    members = _members_after(run)
+    number = _first_allowed(run, ending, members)
+    skip(run, members[:number], ending, now)
+    if number == len(members):
         return None
-    if not members:
-        return None
-    execution = _chain_execution(run, members[0], position=1)
+    execution = _chain_execution(run, members[number], position=number + 1)
     execution.status = ExecutionState.RUNNING
     execution.token = next_tokens([run.olt_id])[run.olt_id]
     execution.owner, execution.lease_counter = owner, 1
@@ -37,15 +36,33 @@ def open_next(run: Run, ending: Ending, *, owner: str, now: datetime) -> Run | N
     return run_of(Execution.objects.select_related("olt", "node__job").defer(*OLT_SECRETS).get(id=execution.id))
 
 
-def _members_after(run: Run, *, master_succeeded: bool) -> list[WorkflowNode]:
+def skip_chain(run: Run, ending: Ending, now: datetime) -> None:
+    """Record every member after `run` as skipped."""
+    skip(run, _members_after(run), ending, now)
+
+
+def _first_allowed(run: Run, ending: Ending, members: Sequence[WorkflowNode]) -> int:
+    """Return the position of the first member that may run; their number when none may."""
+    if not ending.allows_chain:
+        return len(members)
+    always = (number for number, node in enumerate(members) if node.job.chain_condition == ChainCondition.ALWAYS)
+    first_always = next(always, len(members))
+    return 0 if first_always and _master_succeeded(run, ending) else first_always
+
+
+def _master_succeeded(run: Run, ending: Ending) -> bool:
+    if run.master_execution_id is None:
+        return ending.failure is None
+    return Execution.objects.filter(id=run.master_execution_id, status=ExecutionState.SUCCESS).exists()
+
+
+def _members_after(run: Run) -> list[WorkflowNode]:
     """Return the enabled members after `run`, in the order (priority, id)."""
     if run.node_id is None:
         return []
     is_master = run.master_execution_id is None
     members = WorkflowNode.objects.filter(enabled=True, suspended_at__isnull=True).select_related("job")
     members = members.filter(master_node_id=run.node_id) if is_master else _after(members, run.node_id)
-    if not master_succeeded:
-        members = members.exclude(job__chain_condition=ChainCondition.ON_SUCCESS)
     return list(members.order_by("priority", "id"))
 
 
@@ -72,7 +89,8 @@ def _chain_execution(run: Run, node: WorkflowNode, *, position: int) -> Executio
     )
 
 
-def _skip(run: Run, members: Sequence[WorkflowNode], ending: Ending, now: datetime) -> None:
+def skip(run: Run, members: Sequence[WorkflowNode], ending: Ending, now: datetime) -> None:
+    """Record members that get no run in this slot."""
     rows = [_chain_execution(run, node, position=number) for number, node in enumerate(members, start=1)]
     for row in rows:
         row.status, row.token, row.duration_ms = ExecutionState.SKIPPED, run.token, 0

@@ -12,7 +12,7 @@ from facho.polling.domain.retry import SILENCE, AfterFailure, RetryPolicy, decid
 from facho.snmp_jobs.models import WorkflowNode
 
 # After these the OLT would not answer the rest of the chain either, or may not be asked.
-STOPS_THE_CHAIN = SILENCE | {FailureKind.AUTH, FailureKind.CANCELLED}
+STOPS_THE_CHAIN = frozenset({FailureKind.AUTH, FailureKind.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Ending:
     cursor: Mapping[str, int] | None = None
     failures_in_a_row: int = 0
     suspends: bool = False
+    # The OLT did not answer a single packet; an error that it sent is an answer.
+    is_silence: bool = False
 
     @property
     def is_final(self) -> bool:
@@ -34,7 +36,7 @@ class Ending:
     @property
     def allows_chain(self) -> bool:
         """Tell whether the next member of the chain may be asked."""
-        if not self.is_final or self.state is ExecutionState.INTERRUPTED:
+        if not self.is_final or self.state is ExecutionState.INTERRUPTED or self.is_silence:
             return False
         return self.failure is None or self.failure.kind not in STOPS_THE_CHAIN
 
@@ -57,6 +59,7 @@ def judge(run: Run, collected: Collected, now: datetime) -> Ending:
         cursor=collected.cursor,
         failures_in_a_row=after.failures_in_a_row,
         suspends=after.suspends,
+        is_silence=collected.failure.kind in SILENCE and not collected.was_heard,
     )
 
 

@@ -17,6 +17,7 @@ from facho.executions.claim import Claim
 from facho.executions.outcome import Ending, judge
 from facho.executions.run import Run
 from facho.executions.store import Renewal
+from facho.executions.waiting import is_another_waiting
 from facho.polling.domain.clock import Clock
 from facho.polling.domain.collection import Collected, Collector, Failure
 from facho.polling.domain.failure import FailureKind
@@ -153,7 +154,10 @@ class NodeRunner:
                 claim.lose("cancelled" if renewal is Renewal.CANCELLED else "another owner holds the claim")
 
     async def _is_another_due(self, run: Run) -> bool:
-        return await self.database.run(is_another_due, run.olt_id, except_node_id=run.node_id, now=self.clock.now())
+        for is_wanted in (is_another_due, is_another_waiting):
+            if await self.database.run(is_wanted, run.olt_id, except_node_id=run.node_id, now=self.clock.now()):
+                return True
+        return False
 
     @transaction.atomic
     def _finish(self, run: Run, collected: Collected) -> Finished | None:

@@ -15,6 +15,9 @@ from facho.hosts.store import OLT_SECRETS, Device, load_devices
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
 
+# A day: a clock that was set forward during a run must not overflow the column.
+MAX_DURATION_MS = 86_400_000
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
@@ -52,6 +55,7 @@ class Active:
 
     execution_id: int
     olt_id: int
+    node_id: int | None
     poller_id: int | None
     token: int
     status: ExecutionState
@@ -143,7 +147,7 @@ def close(run: Run, ending: Ending, *, summary: Mapping[str, int | str], now: da
         "failure_kind": ending.failure.kind if ending.failure else "",
         "error": ending.failure.message[:ERROR_LENGTH] if ending.failure else "",
     }
-    duration_ms = max(int((now - run.started_at).total_seconds() * 1000), 0)
+    duration_ms = min(max(int((now - run.started_at).total_seconds() * 1000), 0), MAX_DURATION_MS)
     closed = _mine(run).update(
         **outcome,
         finished_at=now if ending.is_final else None,
@@ -188,10 +192,7 @@ def interrupt(execution_ids: Iterable[int], *, reason: str, now: datetime) -> in
 
 
 def request_cancel(execution_id: int, *, now: datetime) -> bool:
-    """Ask an execution to end: at once if it waits, before its next packet if it runs; False if it is over."""
-    waiting = Execution.objects.filter(id=execution_id, status=ExecutionState.WAITING)
-    if waiting.update(**_interrupted("cancelled", FailureKind.CANCELLED, now)):
-        return True
+    """Ask an execution that holds its OLT to end before its next packet; False if it holds none."""
     return bool(_active().filter(id=execution_id).update(cancel_requested_at=now))
 
 
@@ -205,6 +206,7 @@ def active_of(execution: Execution) -> Active:
     return Active(
         execution.id,
         execution.olt_id,
+        execution.node_id,
         execution.poller_id,
         execution.token,
         ExecutionState(execution.status),

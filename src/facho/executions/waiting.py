@@ -6,13 +6,19 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
-from facho.executions.models import ERROR_LENGTH, Execution, Origin
-from facho.executions.store import Active, Claimed, ClaimRequest, active_of
+from facho.executions.chain import skip_chain
+from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, Origin
+from facho.executions.outcome import Ending
+from facho.executions.run import Run, run_of
+from facho.executions.store import Active, Claimed, ClaimRequest, active_of, request_cancel
 from facho.hosts.pauses import is_paused
-from facho.hosts.store import load_devices
+from facho.hosts.store import OLT_SECRETS, load_devices
+from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
+from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.task_type import RANK, QueryType
+from facho.snmp_jobs.store import window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ _LOOKED_AT = (
     "node__suspended_at",
     "node__job_id",
     "node__job__query_type",
+    "node__job__hours_from",
+    "node__job__hours_to",
 )
 
 
@@ -82,7 +90,7 @@ def load_unfinished(now: datetime) -> Unfinished:
     for row in rows:
         if row.status in ACTIVE:
             active.append(active_of(row))
-        elif not row.is_paused and (run := _waiting(row)):
+        elif not row.is_paused and (run := _waiting(row, now)):
             waiting.append(run)
     return Unfinished(tuple(active), tuple(waiting))
 
@@ -122,10 +130,25 @@ def resume(execution_id: int, *, token: int, poller_id: int, owner: str, now: da
     return Claimed(request, execution_id, token) if claimed else None
 
 
-def end_waiting(executions: QuerySet[Execution], state: ExecutionState, *, reason: str, now: datetime) -> int:
-    """End executions that wait to go on and no longer should."""
-    waiting = executions.filter(status=ExecutionState.WAITING)
-    return waiting.update(status=state, finished_at=now, resume_at=None, error=reason[:ERROR_LENGTH])
+@transaction.atomic
+def end_waiting(executions: QuerySet[Execution], ending: Ending, *, now: datetime) -> int:
+    """End executions that wait to go on and no longer should: with their attempts, and with their chains skipped."""
+    rows = executions.filter(status=ExecutionState.WAITING).select_related("olt", "node__job").defer(*OLT_SECRETS)
+    return sum(_end(run_of(row), ending, now) for row in rows)
+
+
+def _end(run: Run, ending: Ending, now: datetime) -> int:
+    error = ending.failure.message[:ERROR_LENGTH] if ending.failure else ""
+    waiting = Execution.objects.filter(id=run.execution_id, status=ExecutionState.WAITING)
+    changes = {"status": ending.state, "finished_at": now, "error": error}
+    if ending.failure and ending.state is ExecutionState.INTERRUPTED:
+        changes["failure_kind"] = ending.failure.kind
+    ended = waiting.update(**changes, resume_at=None)
+    if ended:
+        attempts = ExecutionAttempt.objects.filter(execution_id=run.execution_id, finished_at__isnull=True)
+        attempts.update(**changes)
+        skip_chain(run, ending, now)
+    return ended
 
 
 def end_forsaken(*, now: datetime) -> int:
@@ -133,12 +156,32 @@ def end_forsaken(*, now: datetime) -> int:
     forsaken = Execution.objects.filter(finished_at__isnull=True).filter(
         Q(node__isnull=True) | Q(node__enabled=False) | Q(node__suspended_at__isnull=False) | Q(olt__enabled=False)
     )
-    return end_waiting(forsaken, ExecutionState.INTERRUPTED, reason="its node or its OLT no longer runs", now=now)
+    failure = Failure(FailureKind.CANCELLED, "its node or its OLT no longer runs")
+    return end_waiting(forsaken, Ending(ExecutionState.INTERRUPTED, failure), now=now)
 
 
-def _waiting(execution: Execution) -> Waiting | None:
+def cancel(execution_id: int, *, now: datetime) -> bool:
+    """Ask an execution to end: at once if it waits, before its next packet if it runs; False if it is over."""
+    waiting = Execution.objects.filter(id=execution_id)
+    cancelled = Ending(ExecutionState.INTERRUPTED, Failure(FailureKind.CANCELLED, "cancelled"))
+    if end_waiting(waiting, cancelled, now=now) or request_cancel(execution_id, now=now):
+        return True
+    # It may have gone from running to waiting between the two.
+    return bool(end_waiting(waiting, cancelled, now=now))
+
+
+def is_another_waiting(olt_id: int, *, except_node_id: int | None, now: datetime) -> bool:
+    """Tell whether a run of another node of the OLT could go on right now."""
+    waiting = Execution.objects.filter(olt_id=olt_id, status=ExecutionState.WAITING, resume_at__lte=now)
+    return (waiting.exclude(node_id=except_node_id) if except_node_id else waiting).exists()
+
+
+def _waiting(execution: Execution, now: datetime) -> Waiting | None:
     node, resume_at = execution.node, execution.resume_at
     if node is None or resume_at is None or not (node.enabled and execution.olt.enabled) or node.suspended_at:
+        return None
+    window = window_of(node.job)
+    if window is not None and not window.contains(now) and node.run_requested_at is None:
         return None
     due = DueNode(
         node_id=node.id,

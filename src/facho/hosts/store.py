@@ -14,7 +14,7 @@ from facho.hosts.pauses import is_paused
 from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.retry import SILENCE
-from facho.polling.domain.suspension import next_probe_at
+from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS, next_probe_at
 from facho.polling.snmp.errors import AccessDenied
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import AuthProtocol, Community, Credential, PrivProtocol, Target, UserCredential
@@ -114,7 +114,8 @@ def schedule_probe(olt_id: int, now: datetime) -> None:
     olt = Olt.objects.only("probes_done").filter(id=olt_id).first()
     if olt is not None:
         Olt.objects.filter(id=olt_id).update(
-            next_probe_at=next_probe_at(olt.probes_done, now=now), probes_done=F("probes_done") + 1
+            next_probe_at=next_probe_at(olt.probes_done, now=now),
+            probes_done=min(olt.probes_done + 1, len(PROBE_PAUSES_SECONDS)),
         )
 
 

@@ -13,9 +13,9 @@ def update_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
     meta, quote = rows[0]._meta, connection.ops.quote_name
     known = {field.name: field for field in meta.concrete_fields}
     columns = [known[name] for name in fields]
-    assignments = ", ".join(f"{quote(field.column)} = %s" for field in columns)
+    assignments = ", ".join(f"{quote(str(field.column))} = %s" for field in columns)
     key = next(field for field in meta.concrete_fields if field.primary_key)
-    statement = f"UPDATE {quote(meta.db_table)} SET {assignments} WHERE {quote(key.column)} = %s"  # noqa: S608 our own names
+    statement = f"UPDATE {quote(meta.db_table)} SET {assignments} WHERE {quote(str(key.column))} = %s"  # noqa: S608 our own names
     with connection.cursor() as cursor:
         cursor.executemany(statement, [[_value(row, field) for field in (*columns, key)] for row in rows])
 

@@ -38,13 +38,15 @@ async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str
         unreadable += len(batch.failures)
         failure = batch.failure
         if failure:
+            stopped_at = batch_places[0].pon
             break
 
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
     counts = {"onus": len(places), "unreadable": unreadable, **gathered.rejects}
-    return reader.collected(counts, failure, save, cursor=_cursor(stopped_at))
+    # The next slice or try goes on at the port where this one stopped.
+    return reader.collected(counts, failure, save, cursor=_cursor(stopped_at) or (cursor if failure else None))
 
 
 def _from(places: Sequence[Place], cursor: Mapping[str, int] | None) -> Sequence[Place]:

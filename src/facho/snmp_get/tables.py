@@ -10,16 +10,16 @@ from facho.snmp_get.reading import Gathered, Reader, gather_walk
 
 async def walk_tables(reader: Reader, keys: Sequence[str]) -> Collected:
     """Walk as many columns at once as the family takes; the rows of a broken walk are kept, each of them is true."""
-    gathered = Gathered()
+    gathered, failure = Gathered(), None
     width = reader.definition.polling.max_varbinds
     for start in range(0, len(keys), width):
         together = keys[start : start + width]
         walk = await reader.walk(together)
         gather_walk(reader.definition, together, walk, gathered)
-        if walk.failure:
+        if failure := walk.failure:
             break
 
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    return reader.collected({"onus": len(gathered.values), **gathered.rejects}, walk.failure, save)
+    return reader.collected({"onus": len(gathered.values), **gathered.rejects}, failure, save)

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db.models import F, QuerySet
 
-from facho.polling.domain.retry import SILENCE
 from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
+from facho.polling.domain.suspension import UNREACHABLE
 from facho.polling.domain.task_type import QueryType, task_type
 from facho.polling.domain.window import Window
 from facho.snmp_jobs.due import due_nodes
@@ -100,7 +100,7 @@ def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
     """
     suspended = list(nodes.filter(suspended_at__isnull=False).select_related("job"))
     for node in suspended:
-        is_silence = node.suspend_reason in SILENCE
+        is_silence = node.suspend_reason == UNREACHABLE
         node.consecutive_failures = 0 if is_silence else max(node.job.max_attempts - 1, 0)
         node.suspended_at, node.suspend_reason = None, ""
         put_on_grid(node, now)

@@ -7,8 +7,11 @@ from datetime import datetime
 from facho.executions import store as executions
 from facho.executions.executor import Executor
 from facho.executions.models import Execution
+from facho.executions.outcome import Ending
 from facho.executions.waiting import Unfinished, Waiting, end_waiting
+from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.node_queue import NodeQueue
 from facho.polling.domain.planning import Assignment, DueNode, plan_tick
@@ -105,6 +108,5 @@ def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> list[DueNode]
 def _give_up(superseded: Sequence[Waiting], now: datetime) -> None:
     if superseded:
         ids = [run.node.execution_id for run in superseded if run.node.execution_id]
-        end_waiting(
-            Execution.objects.filter(id__in=ids), ExecutionState.FAILED, reason="its next slot came first", now=now
-        )
+        superseded_by_slot = Ending(ExecutionState.FAILED, Failure(FailureKind.TIMEOUT, "its next slot came first"))
+        end_waiting(Execution.objects.filter(id__in=ids), superseded_by_slot, now=now)

@@ -8,10 +8,11 @@ from django.db import transaction
 from facho.executions import store as executions
 from facho.executions.chain import open_next
 from facho.executions.models import Execution
-from facho.executions.outcome import judge_death
+from facho.executions.outcome import Ending, judge_death
 from facho.executions.run import run_of
 from facho.executions.runner import Finished
 from facho.executions.store import Active
+from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.store import release_orphans, release_poller, save_node_ended
 
 
@@ -25,6 +26,24 @@ def end_dead_tries(runs: Sequence[Active], *, reason: str, now: datetime) -> int
     for execution in dead:
         _end_dead(execution, reason, now)
     return len(dead)
+
+
+@transaction.atomic
+def hand_back(runs: Sequence[Active], *, now: datetime) -> int:
+    """Let masters that a planned stop broke off wait for their turn, as a long read that gave way does.
+
+    A chain member does not wait alone: it ends, and runs again with its master.
+    """
+    seen = list(executions.still_as_seen(runs))
+    for execution in seen:
+        if execution.master_execution_id is None:
+            run = run_of(execution)
+            ending = Ending(ExecutionState.WAITING, resume_at=now, cursor=run.request.cursor)
+            executions.close(run, ending, summary={}, now=now)
+            release_poller(Finished(run, ending, was_heard=False, following=None), now)
+        else:
+            _end_dead(execution, "the engine was stopped", now)
+    return len(seen)
 
 
 @transaction.atomic

@@ -181,6 +181,7 @@ class ZabbixScheduler:
     def _send_again(self, runs: Sequence[Active]) -> None:
         self._sent_again &= {run.execution_id for run in runs}
         for run in runs:
-            if run.execution_id not in self._sent_again:
+            # What has no node was claimed by a command, which alone knows what to ask.
+            if run.node_id is not None and run.execution_id not in self._sent_again:
                 self._sent_again.add(run.execution_id)
                 self.pollers.send_again(run.execution_id, run.token)

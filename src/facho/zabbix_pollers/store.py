@@ -17,7 +17,7 @@ from facho.hosts.store import Device, end_probes, schedule_probe
 from facho.polling.domain.execution_state import ACTIVE
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import Assignment
-from facho.polling.domain.retry import SILENCE
+from facho.polling.domain.suspension import UNREACHABLE
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import Schedule
@@ -86,7 +86,7 @@ def release_poller(finished: Finished, now: datetime) -> None:
         pollers.update(current_execution_id=finished.following.execution_id, current_node_id=finished.following.node_id)
         return
     for poller in pollers:
-        _free(poller, now)
+        _free(poller, now, tasks=int(finished.ending.is_final))
 
 
 def save_node_ended(finished: Finished, now: datetime) -> None:
@@ -95,7 +95,9 @@ def save_node_ended(finished: Finished, now: datetime) -> None:
     if node_id is None:
         return
     if not ending.is_final:
-        snmp_jobs.save_failures(node_id, ending.failures_in_a_row)
+        # A slice that gave way says nothing about failures.
+        if ending.failure:
+            snmp_jobs.save_failures(node_id, ending.failures_in_a_row)
         return
     snmp_jobs.save_ended(node_id, failures_in_a_row=ending.failures_in_a_row, now=now)
     if ending.suspends and ending.failure:
@@ -104,10 +106,11 @@ def save_node_ended(finished: Finished, now: datetime) -> None:
 
 def _suspend(finished: Finished, kind: FailureKind, now: datetime) -> None:
     """Suspend the node; when the OLT is silent, all its nodes, which would only find out the same."""
-    nodes = WorkflowNode.objects.filter(executions=finished.run.execution_id)
-    if kind in SILENCE and not finished.was_heard:
+    nodes, reason = WorkflowNode.objects.filter(executions=finished.run.execution_id), str(kind)
+    if finished.ending.is_silence:
         nodes = WorkflowNode.objects.filter(workflow__olt_id=finished.run.olt_id, enabled=True, is_chain_node=False)
-    snmp_jobs.suspend(nodes, reason=kind, now=now)
+        reason = UNREACHABLE
+    snmp_jobs.suspend(nodes, reason=reason, now=now)
     schedule_probe(finished.run.olt_id, now)
     logger.warning("node.suspended olt=%s node=%s reason=%s", finished.run.olt_id, finished.run.node_id, kind)
 
@@ -115,6 +118,7 @@ def _suspend(finished: Finished, kind: FailureKind, now: datetime) -> None:
 @transaction.atomic
 def after_probe(olt_id: int, *, answered: bool, now: datetime) -> int:
     """Return an OLT's suspended nodes to the schedule when it answered, or plan the next probe."""
+    executions.hold_token(olt_id)
     suspended = WorkflowNode.objects.filter(workflow__olt_id=olt_id, suspended_at__isnull=False)
     if not answered and suspended.exists():
         schedule_probe(olt_id, now)
@@ -131,7 +135,7 @@ def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime)
     ended = executions.interrupt(execution_ids, reason=reason, now=now)
     active = Execution.objects.filter(status__in=ACTIVE).values("id")
     for poller in Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active):
-        _free(poller, now)
+        _free(poller, now, tasks=0)
     return ended
 
 
@@ -214,7 +218,8 @@ def _delayed_nodes(assignments: Sequence[Assignment], now: datetime) -> set[int]
     return {assignment.node.node_id for assignment in assignments if assignment.node.is_delayed(now)}
 
 
-def _free(poller: Poller, now: datetime) -> None:
+def _free(poller: Poller, now: datetime, *, tasks: int) -> None:
+    """Free a poller; `tasks` is 1 when a composite is done, 0 when it only let go."""
     busy_seconds = max((now - poller.busy_since).total_seconds(), 0.0) if poller.busy_since else 0.0
     Poller.objects.filter(pk=poller.pk, current_execution_id=poller.current_execution_id).update(
         status=PollerStatus.FREE,
@@ -223,5 +228,5 @@ def _free(poller: Poller, now: datetime) -> None:
         busy_since=None,
         busy_time=F("busy_time") + busy_seconds,
         total_time=(now - poller.created_at).total_seconds(),
-        tasks_completed=F("tasks_completed") + 1,
+        tasks_completed=F("tasks_completed") + tasks,
     )

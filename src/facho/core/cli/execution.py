@@ -51,12 +51,12 @@ def cancel(arguments: Namespace) -> int:
     from django.utils import timezone
 
     from facho.executions.models import Execution
-    from facho.executions.store import request_cancel
+    from facho.executions.waiting import cancel
 
     number = arguments.execution
     if not Execution.objects.filter(id=number).exists():
         raise CliError(_("There is no execution %s; `facho execution list` shows what runs.") % number)
-    if not request_cancel(number, now=timezone.now()):
+    if not cancel(number, now=timezone.now()):
         raise CliError(_("Execution %s is over already.") % number)
     print(_("execution %s ends before its next packet") % number)
     return 0

@@ -2,6 +2,9 @@
 
 from datetime import datetime, timedelta
 
+# The reason of a suspension that concerns the OLT and not one node: it did not answer at all.
+UNREACHABLE = "unreachable"
+
 # Minutes after the suspension and between probes; the last one repeats for ever (decision D8).
 PROBE_PAUSES_SECONDS = (60, 120, 240, 300)
 

@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
-    "max_connections": "60",
+    "max_connections": "120",
     "shared_buffers": "64MB",
     "fsync": "off",
     "full_page_writes": "off",

@@ -1,0 +1,181 @@
+"""Simulated OLTs that note every datagram: when it came, to whom, and from which process. What counts, counts here."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from facho.polling.snmp.ber import peek_request_id
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.endpoint import Address, Endpoint, Receiver
+from facho.simulator.server import SimulatedOlt, Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A datagram at a device; `at` is wall time, which all processes of a machine share. Answers have no `pid`."""
+
+    at: float
+    port: int
+    pid: int | None
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """When which process held an OLT, by what the database says; `until` is None while it still does."""
+
+    execution_id: int
+    port: int
+    pid: int
+    since: float
+    until: float | None
+
+    def covers(self, packet: Packet) -> bool:
+        """Tell whether the packet was sent under this claim."""
+        is_its = (self.port, self.pid) == (packet.port, packet.pid)
+        return is_its and self.since <= packet.at and (self.until is None or packet.at <= self.until)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What the devices saw against what the database allowed, each as a sentence."""
+
+    strays: list[str] = field(default_factory=list)
+    overlaps: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Devices:
+    """The simulated OLTs and their log."""
+
+    olts: list[SimulatedOlt] = field(default_factory=list)
+    packets: list[Packet] = field(default_factory=list)
+    _pids: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def max_in_flight(self) -> int:
+        """The largest number of different requests that one device ever had at once."""
+        return max(olt.counters.max_in_flight for olt in self.olts)
+
+    def note(self, port: int, datagrams: Sequence[tuple[bytes, Address]]) -> None:
+        """Add what a device received."""
+        at = time.time()
+        for data, address in datagrams:
+            self.packets.append(Packet(at, port, self._pid_of(int(str(address[1]))), peek_request_id(data) or 0))
+
+    def note_answer(self, port: int, data: bytes) -> None:
+        """Add what a device answered."""
+        self.packets.append(Packet(time.time(), port, None, peek_request_id(data) or 0))
+
+    def count_by_process(self) -> dict[int, int]:
+        """Count what each process sent."""
+        return dict(Counter(packet.pid for packet in self.packets if packet.pid is not None))
+
+    def _pid_of(self, source_port: int) -> int:
+        if source_port not in self._pids:
+            self._pids[source_port] = process_with_udp_port(source_port)
+        return self._pids[source_port]
+
+
+@contextmanager
+def simulated(*configs: SimulatorConfig) -> Iterator[Devices]:
+    """Play OLTs on a thread of their own; fork before, not inside."""
+    devices, ready, done = Devices(), threading.Event(), threading.Event()
+    _record_into(devices)
+
+    async def play() -> None:
+        async with asyncio.TaskGroup() as group:
+            gates = [group.create_task(_serve(config, devices, done)) for config in configs]
+            while len(devices.olts) < sum(config.olts for config in configs):
+                await asyncio.wait(gates, timeout=0.01)
+            ready.set()
+
+    thread = threading.Thread(target=lambda: asyncio.run(play()), name="devices", daemon=True)
+    thread.start()
+    if not ready.wait(30):
+        raise TimeoutError("the simulator did not start")
+    try:
+        yield devices
+    finally:
+        done.set()
+        thread.join(30)
+
+
+async def _serve(config: SimulatorConfig, devices: Devices, done: threading.Event) -> None:
+    async with Simulation.start(config) as simulation:
+        devices.olts += simulation.olts
+        await asyncio.to_thread(done.wait)
+
+
+def _record_into(devices: Devices) -> None:
+    listen, send = Endpoint.listen, Endpoint.send
+
+    def listen_and_note(endpoint: Endpoint, receiver: Receiver) -> None:
+        def receive(datagrams: list[tuple[bytes, Address]]) -> None:
+            devices.note(endpoint.port, datagrams)
+            receiver(datagrams)
+
+        listen(endpoint, receive)
+
+    def send_and_note(endpoint: Endpoint, data: bytes, address: Address) -> bool:
+        devices.note_answer(endpoint.port, data)
+        return send(endpoint, data, address)
+
+    Endpoint.listen = listen_and_note  # type: ignore[method-assign]
+    Endpoint.send = send_and_note  # type: ignore[method-assign]
+
+
+def process_with_udp_port(port: int) -> int:
+    """Return who has this UDP port; 0 when it is gone already."""
+    rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
+    inodes = {f"socket:[{row[9]}]" for row in rows if int(row[1].partition(":")[2], 16) == port}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(str(fd.readlink()) in inodes for fd in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:
+            continue
+    return 0
+
+
+def judge(packets: Sequence[Packet], held: Sequence[Held], *, answer_within: float) -> Verdict:
+    """Find datagrams that nobody had a right to send, and operations that met on a device."""
+    verdict = Verdict(overlaps=_claims_at_once(held))
+    for port in {packet.port for packet in packets}:
+        here = sorted((packet for packet in packets if packet.port == port), key=lambda packet: packet.at)
+        _judge_device(here, [h for h in held if h.port == port], answer_within, verdict)
+    return verdict
+
+
+def _judge_device(packets: Sequence[Packet], held: Sequence[Held], answer_within: float, verdict: Verdict) -> None:
+    """Follow one device: whose turn it is, whose turn is over, and which questions it still works on."""
+    turns: list[int] = []
+    unanswered: dict[int, tuple[int, float]] = {}
+    for packet in packets:
+        if packet.pid is None:
+            unanswered.pop(packet.request_id, None)
+            continue
+        owner = next((h.execution_id for h in held if h.covers(packet)), None)
+        if owner is None:
+            verdict.strays.append(f"{packet} outside of every claim of its process")
+            continue
+        if owner not in turns:
+            turns.append(owner)
+        if owner != turns[-1]:
+            verdict.overlaps.append(f"{packet} of execution {owner} after execution {turns[-1]} had begun")
+        for other, at in unanswered.values():
+            if other != owner and packet.at - at < answer_within:
+                verdict.overlaps.append(f"{packet} while the device works for execution {other}")
+        unanswered[packet.request_id] = (owner, packet.at)
+
+
+def _claims_at_once(held: Sequence[Held]) -> list[str]:
+    """Find claims on one device that were held at the same time."""
+    ordered = sorted(held, key=lambda h: (h.port, h.since))
+    return [f"{a} and {b}" for a, b in pairwise(ordered) if a.port == b.port and (a.until is None or b.since < a.until)]

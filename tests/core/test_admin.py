@@ -17,7 +17,7 @@ from api.rows import NOW, make_execution, make_node, make_olt, make_onu, make_po
 from facho.api.roles import Role
 from facho.api.tokens import create_token
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.executions.models import ExecutionAttempt
+from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
@@ -261,3 +261,18 @@ def test_plans_have_the_specifications_name(administrator: Client) -> None:
     page = administrator.get("/admin/", headers={"accept-language": "es"}).content.decode()
 
     assert "Planes de Ejecución" in page
+
+
+def test_an_olt_that_is_being_polled_cannot_be_deleted(administrator: Client) -> None:
+    """Its claim would vanish with it, and another row for the same device could be polled beside it."""
+    node = make_node()
+    execution = make_execution(node)
+    url = reverse("admin:hosts_olt_delete", args=[node.workflow.olt_id])
+
+    assert "is being polled" in administrator.get(url).content.decode()
+    assert administrator.post(url, {"post": "yes"}).status_code == 200
+    assert Olt.objects.exists()
+
+    Execution.objects.filter(id=execution.id).update(status="SUCCESS", finished_at=timezone.now())
+    assert administrator.post(url, {"post": "yes"}).status_code == 302
+    assert not Olt.objects.exists()

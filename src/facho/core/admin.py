@@ -1,9 +1,13 @@
 """Names the admin, and joins its page of OLTs with the jobs that a new OLT gets."""
 
+from typing import Any
+
 from django.contrib import admin
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from facho.executions.store import load_busy_olts
 from facho.hosts.admin import OltAdmin
 from facho.hosts.models import Olt
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
@@ -21,3 +25,14 @@ class OltAdminWithJobs(OltAdmin):
         """Give an OLT of a known vendor its jobs; one to be recognised gets them from the engine."""
         if olt.vendor and (is_new or has_other_vendor):
             apply_ready_made_jobs(olt, now=timezone.now())
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Protect an OLT that is being asked: its claim would vanish with it, and the packets would go on.
+
+        What belongs to an OLT goes with it, though nobody may delete a single execution or ONU.
+        """
+        deleted, counts, _missing_permissions, protected = super().get_deleted_objects(objs, request)
+        busy = load_busy_olts()
+        sentence = _("%(olt)s is being polled: disable it, and delete it when its run has ended.")
+        asked = [str(sentence % {"olt": olt}) for olt in objs if olt.id in busy]
+        return deleted, counts, set(), [*protected, *asked]

@@ -10,7 +10,7 @@ from facho.core.recognition import load_unidentified, recognise_olt
 from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.retention import delete_expired
 from facho.executions.waiting import end_forsaken
-from facho.hosts.store import load_due_probes
+from facho.hosts.store import load_due_probes, schedule_probe
 from facho.zabbix_pollers.statistics import save_poller_stats
 from facho.zabbix_pollers.store import after_probe
 
@@ -42,7 +42,9 @@ async def recognise_new_olts(parts: Parts) -> None:
     """Probe the OLTs that nobody has identified yet; one that is busy or silent has its next turn later."""
 
     async def recognise(olt_id: int) -> None:
-        await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
+        report = await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
+        if not report.answered:
+            await parts.database.run(schedule_probe, olt_id, parts.clock.now())
 
     await _for_each(recognise, await parts.database.run(load_unidentified, parts.clock.now()))
 

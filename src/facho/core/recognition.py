@@ -27,8 +27,11 @@ async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> Pr
 
 
 def load_unidentified(now: datetime) -> list[int]:
-    """Return the enabled OLTs that never said who they are and are not paused, also where the vendor was named."""
-    unidentified = Olt.objects.filter(~is_paused("id", now), enabled=True, sys_object_id="")
+    """Return the enabled OLTs that never said who they are and are not paused, also where the vendor was named.
+
+    One that did not answer is asked less and less, like any other that is silent.
+    """
+    unidentified = Olt.objects.filter(~is_paused("id", now), enabled=True, sys_object_id="", next_probe_at=None)
     return list(unidentified.values_list("id", flat=True))
 
 

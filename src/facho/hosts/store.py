@@ -132,7 +132,7 @@ def end_probes(olt_id: int) -> None:
 
 def save_identity(olt_id: int, identity: Identity) -> None:
     """Record what the OLT is; a vendor that the operator chose stays."""
-    olt = Olt.objects.get(id=olt_id)
+    olt = Olt.objects.only("vendor", "sys_name", "sys_descr", "sys_object_id", "model_id").get(id=olt_id)
     olt.sys_name, olt.sys_descr = identity.sys_name[:255], identity.sys_descr[:255]
     olt.sys_object_id = identity.sys_object_id[:255]
     olt.vendor = olt.vendor or identity.vendor

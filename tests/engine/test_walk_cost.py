@@ -1,7 +1,6 @@
 """A walk costs no more than the fastest library known, and the simulator less than what it is to measure."""
 
 import pytest
-
 from bench.walk_cost import DECODED, FACHO, GUFO, KEYS, measure_walks
 
 # A small fleet on a machine that does other things: `make bench` holds it to the figures themselves.

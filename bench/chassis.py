@@ -11,6 +11,8 @@ from statistics import median
 from typing import ParamSpec, TypeVar
 from unittest.mock import patch
 
+from django.db import connection
+
 from bench.report import Section, Target
 from bench.truth import EPOCH, true_rows
 from facho.hosts.models import Olt
@@ -148,6 +150,8 @@ async def measure_pass(steps: Steps, *, seed: int, time_scale: float = 1.0) -> P
                 seconds += await _run(OltCollector(Devices(network, _DirectGateway(), UNLIMITED_SECONDS)), request)
         counted = simulated.counters
         rows, wrong = _check(olt, simulated)
+        # A running loop has a connection of its own, which nobody else would close.
+        connection.close()
         return Pass(
             seconds=seconds / time_scale,
             busy_seconds=counted.busy_seconds / time_scale,

@@ -65,16 +65,14 @@ async def _for_each(ask: Callable[[int], Awaitable[None]], olt_ids: Sequence[int
     """Ask OLTs beside each other, so that the silent ones delay nobody; a failure concerns its own OLT only."""
     places = asyncio.Semaphore(PROBES_AT_ONCE)
 
-    async def guarded(olt_id: int) -> None:
+    async def in_turn(olt_id: int) -> None:
         async with places:
-            try:
-                await ask(olt_id)
-            except OltBusy:
-                return
-            except Exception:  # a loop guard: one OLT's trouble is not the others'
-                logger.exception("housekeeping.probe_failed olt=%s", olt_id)
+            await ask(olt_id)
 
-    await asyncio.gather(*(guarded(olt_id) for olt_id in olt_ids))
+    results = await asyncio.gather(*map(in_turn, olt_ids), return_exceptions=True)
+    for olt_id, result in zip(olt_ids, results, strict=True):
+        if result is not None and not isinstance(result, OltBusy):
+            logger.error("housekeeping.probe_failed olt=%s", olt_id, exc_info=result)
 
 
 async def end_forsaken_runs(parts: Parts) -> None:

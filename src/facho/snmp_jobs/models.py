@@ -75,13 +75,26 @@ class SnmpJob(models.Model):
         ordering = ["vendor", "slug"]
         constraints = [
             models.UniqueConstraint(fields=["vendor", "slug"], name="one_job_slug_per_vendor"),
-            models.CheckConstraint(condition=Q(interval_seconds__gte=1), name="job_interval_is_positive"),
-            models.CheckConstraint(condition=Q(priority__lte=MAX_PRIORITY), name="job_priority_up_to_100"),
-            models.CheckConstraint(condition=Q(max_attempts__gte=1), name="job_tries_at_least_once"),
+            models.CheckConstraint(
+                condition=Q(interval_seconds__gte=1),
+                name="job_interval_is_positive",
+                violation_error_message=_("The interval is at least one second."),
+            ),
+            models.CheckConstraint(
+                condition=Q(priority__lte=MAX_PRIORITY),
+                name="job_priority_up_to_100",
+                violation_error_message=_("The priority is from 0 to 100."),
+            ),
+            models.CheckConstraint(
+                condition=Q(max_attempts__gte=1),
+                name="job_tries_at_least_once",
+                violation_error_message=_("A run has at least one attempt."),
+            ),
             models.CheckConstraint(
                 condition=Q(hours_from__isnull=True, hours_to__isnull=True)
                 | Q(hours_from__isnull=False, hours_to__isnull=False),
                 name="job_hours_come_in_pairs",
+                violation_error_message=_("Give both hours, or none."),
             ),
             models.CheckConstraint(condition=Q(query_type__in=QueryTypes.values), name="job_query_type_is_known"),
         ]
@@ -114,6 +127,7 @@ class SnmpJobOid(models.Model):
             models.CheckConstraint(
                 condition=(Q(column_key="") & ~Q(oid="")) | (~Q(column_key="") & Q(oid="")),
                 name="job_oid_is_a_column_or_an_oid",
+                violation_error_message=_("Give a column of the definition or an OID, and only one of them."),
             ),
             models.UniqueConstraint(fields=["job", "column_key", "oid"], name="job_reads_an_oid_once"),
         ]
@@ -175,8 +189,16 @@ class WorkflowNode(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["workflow", "job"], name="one_node_per_job_and_olt"),
-            models.CheckConstraint(condition=Q(interval_seconds__gte=1), name="node_interval_is_positive"),
-            models.CheckConstraint(condition=Q(priority__lte=MAX_PRIORITY), name="node_priority_up_to_100"),
+            models.CheckConstraint(
+                condition=Q(interval_seconds__gte=1),
+                name="node_interval_is_positive",
+                violation_error_message=_("The interval is at least one second."),
+            ),
+            models.CheckConstraint(
+                condition=Q(priority__lte=MAX_PRIORITY),
+                name="node_priority_up_to_100",
+                violation_error_message=_("The priority is from 0 to 100."),
+            ),
             models.CheckConstraint(
                 condition=Q(is_chain_node=False, master_node__isnull=True)
                 | Q(is_chain_node=True, master_node__isnull=False),

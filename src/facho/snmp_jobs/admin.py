@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
-from facho.snmp_jobs.job_form import JobForm, OidFormSet
+from facho.snmp_jobs.job_form import JobForm, OidForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.node_form import NodeForm
 from facho.snmp_jobs.ready_made import schedule_first_run
@@ -21,6 +21,7 @@ class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in it
     """What a job reads."""
 
     model = SnmpJobOid
+    form = OidForm
     formset = OidFormSet
     fields = ["position", "column_key", "oid", "name", "unit"]
     extra = 1

@@ -4,21 +4,35 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from facho.polling.snmp.oid import parse_oid
+from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid
 from facho.snmp_jobs.safety import check_job
 
 if TYPE_CHECKING:
     _JobModelForm = forms.ModelForm[SnmpJob]
+    _OidModelForm = forms.ModelForm[SnmpJobOid]
     _OidFormSet = forms.BaseInlineFormSet[SnmpJobOid, SnmpJob, forms.ModelForm[SnmpJobOid]]
 else:
     # Django's forms and formsets take type parameters in their stubs only.
-    _JobModelForm, _OidFormSet = forms.ModelForm, forms.BaseInlineFormSet
+    _JobModelForm, _OidModelForm, _OidFormSet = forms.ModelForm, forms.ModelForm, forms.BaseInlineFormSet
+
+
+def vendor_choices() -> list[tuple[str, str]]:
+    """Offer every vendor definition, and none."""
+    return [("", _("every OLT")), *((key, each.title) for key, each in load_definitions().items())]
 
 
 class JobForm(_JobModelForm):
     """What an operator decides about a job; its hours come in pairs, and only where they can hold."""
+
+    vendor = forms.ChoiceField(
+        label=capfirst(gettext_lazy("vendor definition")), choices=vendor_choices, required=False
+    )
 
     class Meta:
         model = SnmpJob
@@ -46,6 +60,26 @@ def _hours_problem(values: Mapping[str, Any]) -> str:
     return ""
 
 
+class OidForm(_OidModelForm):
+    """One thing that a job reads."""
+
+    class Meta:
+        model = SnmpJobOid
+        fields = "__all__"
+
+    def clean_oid(self) -> str:
+        """Refuse what no device could be asked for."""
+        text: str = self.cleaned_data["oid"]
+        try:
+            if text:
+                parse_oid(text)
+        except ValueError as error:
+            raise forms.ValidationError(
+                _("An OID is numbers joined by dots, as in 1.3.6.1.2.1.1.3.0."), code="no_oid"
+            ) from error
+        return text
+
+
 class OidFormSet(_OidFormSet):
     """The OIDs of a job; cleaned after the job's own form, so the job is as it will be saved."""
 
@@ -54,7 +88,22 @@ class OidFormSet(_OidFormSet):
         super().clean()
         # A row that goes away may be wrong, and the others are checked all the same.
         staying = [form for form in self.forms if not form.cleaned_data.get("DELETE")]
+        for form in staying:
+            self._check_column(form)
         if any(form.errors for form in staying):
             return
         reads = [form.cleaned_data.get("column_key") or form.cleaned_data.get("oid") for form in staying]
         check_job(self.instance, [read for read in reads if read])
+
+    def _check_column(self, form: _OidModelForm) -> None:
+        """Refuse a column that the job's vendor does not have; without a vendor, that no vendor has."""
+        key, vendor = form.cleaned_data.get("column_key"), self.instance.vendor
+        known = load_definitions()
+        families = [known[vendor]] if vendor in known else known.values()
+        if key and not any(family.has_column(key) for family in families):
+            text = (
+                _("The vendor definition has no column %(column)s.")
+                if vendor
+                else _("No vendor has a column %(column)s.")
+            )
+            form.add_error("column_key", forms.ValidationError(text, code="no_column", params={"column": key}))

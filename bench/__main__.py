@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import exporter, report, walk_cost
+from bench import exporter, report, scheduling, walk_cost
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -36,6 +36,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
     yield walk_cost.describe(
         walk_cost.measure_walks(names, olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     )
+    yield scheduling.measure_section()
     with private_database():
         # Its models can be imported only now.
         from bench import chassis

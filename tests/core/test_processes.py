@@ -126,6 +126,48 @@ def test_a_killed_engine_comes_back_and_goes_on(environ: dict[str, str]) -> None
         wait_until(lambda: demo.get("/api/v1/executions/")["count"] > before + 4, "more executions")
 
 
+def test_a_killed_simulator_comes_back_where_its_olts_are_known(environ: dict[str, str]) -> None:
+    with small_demo(environ) as demo:
+        demo.read_until("token")
+        wait_until(lambda: demo.get("/api/v1/onus/")["count"] == 16, "16 ONUs")
+        ports = {olt["port"] for olt in demo.get("/api/v1/olts/")["results"]}
+        simulator = next(p for p in demo.children() if "processes.simulator" in Path(f"/proc/{p}/cmdline").read_text())
+
+        os.kill(simulator, signal.SIGKILL)
+
+        wait_until(lambda: set(listening_udp_ports()) >= ports, "the same ports")
+
+
+def listening_udp_ports() -> Iterator[int]:
+    for line in Path("/proc/net/udp").read_text().splitlines()[1:]:
+        yield int(line.split()[1].rpartition(":")[2], 16)
+
+
+def test_a_second_start_of_the_demo_leaves_a_visitors_own_olt(environ: dict[str, str]) -> None:
+    with small_demo(environ) as demo:
+        demo.read_until("token")
+    subprocess.run(
+        [*FACHO, "olt", "add", "mine", "127.0.0.1", "--port", "9", "--no-jobs", "--community-stdin"],
+        env=environ,
+        check=True,
+        capture_output=True,
+        input="public\n",
+        text=True,
+    )
+
+    with small_demo(environ) as demo:
+        demo.read_until("token")
+        assert "mine" in {olt["name"] for olt in demo.get("/api/v1/olts/")["results"]}
+
+
+@pytest.mark.parametrize("bind", ["127.0.0.1:80000", "8000", "127.0.0.1:x"])
+def test_an_address_that_is_none_is_wrong_use(environ: dict[str, str], bind: str) -> None:
+    ended = subprocess.run([*FACHO, "run", "--bind", bind], env=environ, capture_output=True, text=True, timeout=60)
+
+    assert ended.returncode == 2
+    assert "HOST:PORT" in ended.stderr
+
+
 def test_a_first_run_prints_the_link_for_the_first_administrator(environ: dict[str, str]) -> None:
     with product(environ, "run", "--bind", "127.0.0.1:0") as run:
         link = run.read_until("setup")

@@ -19,6 +19,8 @@ from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs, schedule_first_run
 
 USER = "admin"
+# What the simulator calls its OLTs; a visitor's own are left alone.
+SIMULATED_NAME = r"^olt-[0-9]{3}$"
 # Far more often than a real OLT should be asked, so that a visitor sees life at once.
 INTERVAL_SECONDS = 30
 
@@ -51,13 +53,21 @@ class Access:
 
 @transaction.atomic
 def save_olts(simulated: Sequence[SimulatedOlt], *, now: datetime) -> None:
-    """Have exactly the simulated OLTs, at the ports they got this time, each due at once."""
-    Olt.objects.exclude(name__in=[olt.name for olt in simulated]).delete()
+    """Have exactly the simulated OLTs, at the ports they got this time, each due at once; others stay as they are."""
+    ours = Olt.objects.filter(name__regex=SIMULATED_NAME)
+    ours.exclude(name__in=[olt.name for olt in simulated]).delete()
     # Ports change hands between starts: parked rows cannot collide while they do.
-    Olt.objects.update(address="0.0.0.0", port=F("id"))  # noqa: S104 no socket
+    ours.update(address="0.0.0.0", port=F("id"))  # noqa: S104 no socket
     for line in simulated:
         _save_olt(line, now)
-    WorkflowNode.objects.filter(is_chain_node=False).update(run_requested_at=now)
+    masters = WorkflowNode.objects.filter(is_chain_node=False, workflow__olt__name__in=[o.name for o in simulated])
+    masters.update(run_requested_at=now)
+
+
+def load_first_port() -> int | None:
+    """Return the first port of the simulated OLTs at the last start, so that they can have it again."""
+    ports = Olt.objects.filter(name__regex=SIMULATED_NAME).order_by("port").values_list("port", flat=True)
+    return ports.first()
 
 
 def provide_access(folder: DataFolder) -> Access:

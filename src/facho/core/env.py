@@ -102,7 +102,8 @@ def _optional_address(value: str) -> str:
     return str(ip_address(value)) if value else ""
 
 
-def _bind(value: str) -> str:
+def read_bind(value: str) -> str:
+    """Read HOST:PORT; ValueError for anything else."""
     host, _separator, port = value.rpartition(":")
     if not host or not 0 <= int(port) <= 65_535:
         raise ValueError
@@ -122,7 +123,7 @@ SETTINGS = (
     Setting("REDIS_URL", _text, "", "redis://HOST:PORT/NUMBER"),
     Setting("FACHO_SECRET_KEY_FILE", _optional_path, "", _("a file with one line")),
     Setting("FACHO_ENCRYPTION_KEYS_FILE", _optional_path, "", _("a file with one Fernet key a line")),
-    Setting("FACHO_BIND", _bind, "127.0.0.1:8000", "HOST:PORT"),
+    Setting("FACHO_BIND", read_bind, "127.0.0.1:8000", "HOST:PORT"),
     Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", _("host names, separated by commas")),
     Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
     Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),

@@ -5,6 +5,7 @@ from gettext import gettext as _
 from typing import TYPE_CHECKING
 
 from facho.core.cli.product import Handler
+from facho.core.env import read_bind
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -44,6 +45,14 @@ def whole_number(text: str) -> int:
 def row_number(text: str) -> int:
     """Read the number of a row of a table that grows; wrong use otherwise."""
     return _number_up_to(MAX_ROW_NUMBER, text)
+
+
+def bind_address(text: str) -> str:
+    """Read HOST:PORT, port 0 for any free one; wrong use otherwise."""
+    try:
+        return read_bind(text)
+    except ValueError as error:
+        raise ArgumentTypeError(_("%s is not HOST:PORT") % repr(text)) from error
 
 
 def port_number(text: str) -> int:

@@ -1,6 +1,7 @@
 """`facho demo`: the whole product on simulated OLTs, in a data folder of its own."""
 
 import os
+import secrets
 import time
 import urllib.error
 import urllib.request
@@ -8,9 +9,9 @@ from argparse import Namespace
 from gettext import gettext as _
 from typing import TYPE_CHECKING
 
-from facho.core.cli.arguments import Subparsers, add_command, whole_number
+from facho.core.cli.arguments import Subparsers, add_command, bind_address, whole_number
 from facho.core.cli.failure import CliError
-from facho.core.cli.product import bring_up_to_date, open_product
+from facho.core.cli.product import bring_up_to_date, open_product, tell_warnings
 from facho.core.cli.run import product_children, refuse_second_engine, start, tell_end
 from facho.core.processes import listening, supervisor
 from facho.core.processes.supervisor import Child
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = "facho-demo-data"
 DEFAULT_OLTS, DEFAULT_ONUS = 6, 160
+# Where simulated OLTs listen, one port after the other; a block that is taken is given up for another.
+PORTS = range(20_000, 60_000)
+TRIES = 8
 READY_SECONDS = 60.0
 READY_LOOK_SECONDS = 0.1
 
@@ -29,7 +33,7 @@ def register(subparsers: Subparsers) -> None:
     demo = add_command(subparsers, "demo", _("try the product on simulated OLTs"), run_demo)
     demo.add_argument("--olts", type=whole_number, default=DEFAULT_OLTS, metavar="N", help=_("simulated OLTs"))
     demo.add_argument("--onus", type=whole_number, default=DEFAULT_ONUS, metavar="N", help=_("ONUs on each of them"))
-    demo.add_argument("--bind", metavar="H:P", help=_("address of the web (default: FACHO_BIND)"))
+    demo.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
 
 
 def run_demo(arguments: Namespace) -> int:
@@ -41,13 +45,13 @@ def run_demo(arguments: Namespace) -> int:
     _refuse_real_data()
     bring_up_to_date()
     refuse_second_engine()
+    tell_warnings()
     children = product_children(arguments.bind)
-    simulator = Child("facho.core.processes.simulator", [str(arguments.olts), str(arguments.onus)], reads_stdout=True)
+    simulator = Child("facho.core.processes.simulator", reads_stdout=True)
     children.append(simulator)
     try:
         supervisor.raise_on_signals()
-        simulator.start()
-        access = _seed(simulator, arguments.olts)
+        access = _seed(_start_simulator(simulator, arguments))
         start(children[:2])
         url = listening.url_of(children[0].inherited[0])
         _wait_until_ready(url, children[0])
@@ -70,16 +74,28 @@ def _refuse_real_data() -> None:
         raise CliError(_("%s holds real data: the demo wants a folder of its own, set FACHO_DATA_DIR.") % folder.path)
 
 
-def _seed(simulator: Child, olts: int) -> "Access":
-    """Store the OLTs that the simulator announces, and the demo's login."""
+def _start_simulator(simulator: Child, arguments: Namespace) -> list[str]:
+    """Start the simulated OLTs on ports of their own, which they get again after a crash; return what they announce."""
+    from facho.core.demo_data import load_first_port
+
+    for port in (load_first_port(), *(secrets.choice(PORTS) for _try in range(TRIES))):
+        if port is None:
+            continue
+        simulator.arguments = [str(number) for number in (arguments.olts, arguments.onus, port)]
+        simulator.start()
+        lines = [simulator.stdout.readline() for _number in range(arguments.olts)]
+        if all(lines):
+            return lines
+    raise CliError(_("The simulated OLTs could not be started."))
+
+
+def _seed(lines: list[str]) -> "Access":
+    """Store the OLTs that the simulator announced, and the demo's login."""
     from django.conf import settings
     from django.utils import timezone
 
     from facho.core.demo_data import SimulatedOlt, provide_access, save_olts
 
-    lines = [simulator.stdout.readline() for _number in range(olts)]
-    if not all(lines):
-        raise CliError(_("The simulated OLTs could not be started."))
     access = provide_access(settings.DATA_FOLDER)
     save_olts([SimulatedOlt.parse(line) for line in lines], now=timezone.now())
     return access

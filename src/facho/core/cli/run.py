@@ -5,9 +5,9 @@ import sys
 from argparse import Namespace
 from gettext import gettext as _
 
-from facho.core.cli.arguments import Subparsers, add_command, whole_number
+from facho.core.cli.arguments import Subparsers, add_command, bind_address, whole_number
 from facho.core.cli.failure import CliError
-from facho.core.cli.product import bring_up_to_date, open_product
+from facho.core.cli.product import bring_up_to_date, open_product, tell_warnings
 from facho.core.processes import listening, supervisor
 from facho.core.processes.supervisor import Child
 
@@ -15,7 +15,7 @@ from facho.core.processes.supervisor import Child
 def register(subparsers: Subparsers) -> None:
     """Add `run`."""
     run = add_command(subparsers, "run", _("run the product: web, scheduler and pollers"), run_product)
-    run.add_argument("--bind", metavar="H:P", help=_("address of the web (default: FACHO_BIND)"))
+    run.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
     run.add_argument("--pollers", type=whole_number, metavar="N", help=_("pollers (default: FACHO_POLLERS)"))
 
 
@@ -27,6 +27,7 @@ def run_product(arguments: Namespace) -> int:
     _refuse_distributed()
     bring_up_to_date()
     refuse_second_engine()
+    tell_warnings()
     children = product_children(arguments.bind)
     try:
         supervisor.raise_on_signals()

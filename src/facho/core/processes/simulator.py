@@ -13,12 +13,11 @@ LIVE_ROW_SECONDS = 0.03
 
 
 def main() -> int:
-    """Run as a child of `facho demo`; the arguments are the numbers of OLTs and of ONUs on each."""
+    """Run as a child of `facho demo`; the arguments are the numbers of OLTs, of ONUs on each, and the first port."""
     exit_with_parent()
-    olts, onus = map(int, sys.argv[1:])
-    config = SimulatorConfig(
-        olts=olts, onus=onus, latency_ms=LATENCY_MS, faults=Faults(live_row_seconds=LIVE_ROW_SECONDS)
-    )
+    olts, onus, port = map(int, sys.argv[1:])
+    faults = Faults(live_row_seconds=LIVE_ROW_SECONDS)
+    config = SimulatorConfig(olts=olts, onus=onus, port=port, latency_ms=LATENCY_MS, faults=faults)
     return run_simulator(config, tells_counters=False)
 
 

@@ -24,6 +24,11 @@ def startup_errors() -> list[CheckMessage]:
     return [message for message in run_checks(tags=[TAG]) if message.is_serious()]
 
 
+def startup_warnings() -> list[CheckMessage]:
+    """List what hinders no start, but is hardly what the operator meant."""
+    return [message for message in run_checks(tags=[TAG]) if not message.is_serious()]
+
+
 def register_checks() -> None:
     """Make the checks part of `manage.py check`, of `facho doctor` and of every start."""
     for check in (check_environment, check_distributed_mode, check_secrets, check_definitions, check_secrecy):

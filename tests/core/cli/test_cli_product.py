@@ -1,6 +1,7 @@
 """What stands between a command and its database: each obstacle is one sentence, and nothing is lost."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -160,3 +161,14 @@ def test_a_secret_written_with_a_lost_key_keeps_nobody_from_asking_for_a_run(fac
 
     assert (done.status, done.err) == (0, "")
     assert "centro" in facho("olt", "list").out
+
+
+@pytest.mark.parametrize("command", ["run", "demo"])
+def test_a_setting_that_does_not_exist_is_told_at_the_start(product_environ: dict[str, str], command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = run_process({**product_environ, "FACHO_POLLRS": "3"}, command, "--bind", address)
+
+    told, end = done.err.splitlines()
+    assert told == "facho: There is no setting FACHO_POLLRS. Did you mean FACHO_POLLERS?"
+    assert "Cannot listen" in end

@@ -1,14 +1,19 @@
 """Opens the product for a command: data folder, settings, Django, database. Every obstacle becomes one sentence."""
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Callable
 from functools import wraps
 from gettext import gettext as _
+from typing import TYPE_CHECKING
 
 from facho.core.cli.failure import CliError
 from facho.core.data_folder import DataFolder, DataFolderError, prepare
 from facho.core.env import Environment, read_environment
+
+if TYPE_CHECKING:
+    from django.core.checks import CheckMessage
 
 MIGRATE = "django-admin migrate --settings facho.core.settings"
 
@@ -48,6 +53,14 @@ def open_product() -> None:
         ) from error
     set_up_django()
     _refuse_startup_errors()
+
+
+def tell_warnings() -> None:
+    """Say on standard error what is odd about the settings; for a product that starts, once."""
+    from facho.core.checks import startup_warnings
+
+    for warning in startup_warnings():
+        print(f"facho: {_sentence(warning)}", file=sys.stderr)
 
 
 def checked_environment() -> Environment:
@@ -118,4 +131,8 @@ def _refuse_startup_errors() -> None:
 
     errors = startup_errors()
     if errors:
-        raise CliError(*(f"{error.msg} {error.hint or ''}".strip() for error in errors))
+        raise CliError(*map(_sentence, errors))
+
+
+def _sentence(message: "CheckMessage") -> str:
+    return f"{message.msg} {message.hint or ''}".strip()

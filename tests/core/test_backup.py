@@ -6,12 +6,14 @@ import os
 import random
 import sqlite3
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from stranger import closed_to_us
 
 from facho.core.backup import DATABASE, ENCRYPTION_KEYS, MANIFEST, SECRET_KEY, BackupError, publish, write_backup
 from facho.core.data_folder import DataFolder, prepare
@@ -171,6 +173,15 @@ def test_a_backup_without_all_its_parts_is_not_written(product: DataFolder, tmp_
 def test_a_backup_into_a_folder_that_is_not_there_is_refused(product: DataFolder, tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="no folder"):
         write_backup(tmp_path / "no" / "b", database=database_of(product), folder=product, now=NOW)
+
+
+def test_a_backup_of_another_users_folder_says_who_may_do_it(product: DataFolder) -> None:
+    target = Path(tempfile.gettempdir()) / "facho-backup-of-another-user"
+
+    with closed_to_us(product.path), pytest.raises(BackupError, match="run it as the owner of the folder"):
+        write_backup(target, database=database_of(product), folder=product, now=NOW)
+
+    assert not target.exists()
 
 
 @pytest.mark.parametrize("end", ["", "-wal"])

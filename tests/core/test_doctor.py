@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from pytest_django import Settings
+from stranger import closed_to_us
 
 from facho.core.data_folder import DataFolder, prepare
 from facho.core.doctor import Finding, Verdict, examine
@@ -128,6 +129,14 @@ def test_a_file_in_the_place_of_the_folder_is_an_error(settings: Settings, tmp_p
     found = {finding.name: finding for finding in _without_database()}
 
     assert found["data-folder"].verdict is Verdict.ERROR
+
+
+def test_a_folder_of_another_user_is_one_error(folder: DataFolder) -> None:
+    with closed_to_us(folder.path):
+        found = list(examine(timezone.now()))
+
+    assert [(finding.verdict, finding.name) for finding in found] == [(Verdict.ERROR, "data-folder")]
+    assert "is not accessible for this user: run it as the owner of the folder" in found[0].text
 
 
 def test_a_folder_that_others_may_enter_is_a_warning(folder: DataFolder) -> None:

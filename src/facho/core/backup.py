@@ -59,12 +59,11 @@ class Manifest:
 
 def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datetime) -> None:
     """Write a consistent copy to a file that does not exist yet; on failure there is no file."""
-    if target.exists():
-        raise BackupError(_("%s exists already: choose another name.") % target)
-    if not target.parent.is_dir():
-        raise BackupError(_("There is no folder %s.") % target.parent)
-    if not database.exists():
-        raise BackupError(_("There is no database at %s: nothing to back up.") % database)
+    try:
+        _refuse_places(target, database)
+    except PermissionError as error:
+        text = _("%s is not accessible for this user: run it as the owner of the folder.")
+        raise BackupError(text % Path(error.filename).parent) from error
     try:
         # Beside the target, so that the last step is a change of name; only its owner may enter.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".facho-backup-") as stage:
@@ -73,6 +72,15 @@ def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datet
         raise BackupError(_("The database could not be copied: %s.") % error) from error
     except OSError as error:
         raise failure_of(error) from error
+
+
+def _refuse_places(target: Path, database: Path) -> None:
+    if target.exists():
+        raise BackupError(_("%s exists already: choose another name.") % target)
+    if not target.parent.is_dir():
+        raise BackupError(_("There is no folder %s.") % target.parent)
+    if not database.exists():
+        raise BackupError(_("There is no database at %s: nothing to back up.") % database)
 
 
 def failure_of(error: OSError) -> BackupError:

@@ -56,6 +56,10 @@ class Finding:
 def examine(now: datetime) -> Iterator[Finding]:
     """Look at everything; creates and changes nothing."""
     folder: DataFolder = settings.DATA_FOLDER
+    if _is_closed(folder.path):
+        text = _("%s is not accessible for this user: run it as the owner of the folder.")
+        yield _error("data-folder", text % folder.path)
+        return
     yield from _settings()
     yield _data_folder(folder.path)
     yield _disk(folder.path)
@@ -92,6 +96,14 @@ def _settings() -> Iterator[Finding]:
 def _of_check(message: CheckMessage) -> Finding:
     verdict = Verdict.ERROR if message.is_serious() else Verdict.WARNING
     return Finding(verdict, "settings", f"{message.msg} {message.hint or ''}".strip())
+
+
+def _is_closed(path: Path) -> bool:
+    """Tell whether this user may not even look: nothing could be said about what lies inside."""
+    try:
+        return path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
+    except PermissionError:
+        return True
 
 
 def _data_folder(path: Path) -> Finding:

@@ -13,6 +13,7 @@ from api.rows import make_execution, make_leader, make_node, make_olt, make_onu,
 from facho.hosts.models import Brand, OltModel
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.vendors.loader import load_definitions
 
 pytestmark = pytest.mark.django_db
 
@@ -90,7 +91,19 @@ def test_an_olt_in_trouble_comes_first_with_its_error_in_words(viewer: Client) -
 
     assert page.index("Zulu") < page.index("Alpha")
     assert "It does not answer. Is it on" in page
+    assert "A wrong community looks the same." in page
     assert 'title="no answer after 3 tries"' in page
+
+
+def test_an_olt_of_unknown_model_shows_its_family(viewer: Client) -> None:
+    make_olt("North", vendor="vsol_gpon_v1600g")
+    make_olt("South", vendor="removed_since")
+
+    page = text(viewer)
+
+    assert load_definitions()["vsol_gpon_v1600g"].title in page
+    assert "vsol_gpon_v1600g" not in page
+    assert "removed_since" in page
 
 
 def test_an_olt_shows_model_onus_and_runs(viewer: Client) -> None:

@@ -12,6 +12,7 @@ from facho.dashboard.words import FAILURES
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import WorkflowNode
 
 OLTS_PER_PAGE = 50
@@ -114,7 +115,7 @@ def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | No
         id=olt.id,
         name=olt.name,
         address=olt.address,
-        kind=str(olt.model) if olt.model else olt.vendor,
+        kind=str(olt.model) if olt.model else _family(olt.vendor),
         state=olt.reachability if olt.enabled else "disabled",
         state_words=olt.get_reachability_display(),
         onus=onus,
@@ -125,6 +126,12 @@ def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | No
         error=_error_words(olt),
         error_detail=olt.last_error,
     )
+
+
+def _family(vendor: str) -> str:
+    """Name the devices that a definition is for; its key says it worse, but outlives a definition that was removed."""
+    definition = load_definitions().get(vendor)
+    return definition.title if definition else vendor
 
 
 def _error_words(olt: Olt) -> str:

@@ -8,7 +8,10 @@ from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import WaitReason
 
 FAILURES: dict[str, Promise] = {
-    FailureKind.TIMEOUT: _("It does not answer. Is it on, is the address right, does a filter stand between?"),
+    FailureKind.TIMEOUT: _(
+        "It does not answer. Is it on, is the address right, does a filter stand between?"
+        " A wrong community looks the same."
+    ),
     FailureKind.REFUSED: _("Nothing listens for SNMP at this address and port."),
     FailureKind.AUTH: _("It refuses our credentials: check community or SNMPv3 user and keys."),
     FailureKind.TOO_BIG: _("It cannot answer requests even of the smallest size."),

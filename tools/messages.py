@@ -19,6 +19,7 @@ CATALOGUE = ROOT / "src/facho/core/locale/es/LC_MESSAGES/django.po"
 KEYWORDS = {
     **DEFAULT_KEYWORDS,
     "gettext_lazy": None,
+    "gettext_noop": None,
     "ngettext_lazy": (1, 2),
     "pgettext_lazy": ((1, "c"), 2),
     "npgettext_lazy": ((1, "c"), 2, 3),

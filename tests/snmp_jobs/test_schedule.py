@@ -6,12 +6,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from pytest_django import Settings
 
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs import store
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobHost, WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.snmp_jobs.ready_made import JOB_NAMES, apply_ready_made_jobs
 from factories import NOW, chain_to, make_job, make_node, make_olt
 
 pytestmark = pytest.mark.django_db
@@ -216,3 +217,17 @@ def test_applying_jobs_twice_adds_nothing() -> None:
     apply_ready_made_jobs(olt, now=NOW)
 
     assert apply_ready_made_jobs(olt, now=NOW) == 0
+
+
+def test_ready_made_jobs_are_named_in_the_installations_language(settings: Settings) -> None:
+    settings.LANGUAGE_CODE = "es"
+
+    apply_ready_made_jobs(make_olt(), now=NOW)
+
+    assert SnmpJob.objects.get(slug="descubrimiento").name == "Descubrir ONU"
+
+
+def test_every_ready_made_name_can_be_translated() -> None:
+    names = {job.name for definition in load_definitions().values() for job in definition.jobs}
+
+    assert names <= set(JOB_NAMES)

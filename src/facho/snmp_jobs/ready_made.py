@@ -2,7 +2,10 @@
 
 from datetime import datetime
 
+from django.conf import settings
 from django.db import transaction
+from django.utils import translation
+from django.utils.translation import gettext, gettext_noop
 
 from facho.hosts.models import Brand, Olt
 from facho.polling.domain.slots import first_offset
@@ -38,6 +41,23 @@ def schedule_first_run(node: WorkflowNode, now: datetime) -> None:
     node.save(update_fields=["offset_seconds", "next_run_at"])
 
 
+def job_name(job: Job) -> str:
+    """Put a ready-made job's name into the installation's language; it is a name from then on, and may be changed."""
+    with translation.override(settings.LANGUAGE_CODE):
+        return gettext(job.name)
+
+
+# What the definitions call their jobs, so that the names find their way into the catalogues.
+JOB_NAMES = (
+    gettext_noop("Discover ONUs"),
+    gettext_noop("Read descriptions"),
+    gettext_noop("Read states"),
+    gettext_noop("Read optical power"),
+    gettext_noop("Read the system group"),
+    gettext_noop("Read interfaces"),
+)
+
+
 def _job_row(definition: Definition, job: Job) -> SnmpJob:
     brand, _ = Brand.objects.get_or_create(name=definition.brand)
     master = SnmpJob.objects.filter(vendor=definition.key, slug=job.chain_of).first() if job.chain_of else None
@@ -45,7 +65,7 @@ def _job_row(definition: Definition, job: Job) -> SnmpJob:
         vendor=definition.key,
         slug=job.slug,
         defaults={
-            "name": job.name,
+            "name": job_name(job),
             "brand": brand,
             "query_type": job.query_type.value,
             "interval_seconds": job.interval_seconds,

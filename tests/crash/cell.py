@@ -41,7 +41,6 @@ VICTIM_BUSY_SECONDS = 1.0
 LOCKED_SECONDS = 1.6
 BEYOND_LEASE_SECONDS = 1.0
 PATIENCE_SECONDS = 40
-LOG_LINES = 60
 
 
 class Watch:
@@ -179,7 +178,7 @@ def _is_served(slot_at: datetime) -> bool:
 def _findings(devices: Devices, slot_at: datetime, engines: tuple[EngineProcess, ...]) -> dict[str, Any]:
     roles = {str(engine.pid): engine.role for engine in engines}
     rows = list(Execution.objects.order_by("id"))
-    verdict = judge(devices.packets, [_held(row) for row in rows if row.started_at], answer_within=PACKET_SECONDS)
+    verdict = judge(devices.packets, held_by(rows), answer_within=PACKET_SECONDS)
     states = load_states()
     return {
         "executions": [
@@ -200,14 +199,23 @@ def _findings(devices: Devices, slot_at: datetime, engines: tuple[EngineProcess,
         "stored_by_nobody": _stored_by_nobody(rows),
         "interval": INTERVAL_SECONDS,
         "next_slot": _next_slot(slot_at),
-        "logs": {engine.role: _tail(engine.log) for engine in engines},
+        "logs": {engine.role: engine.problems() for engine in engines},
     }
 
 
-def _held(row: Execution) -> Held:
-    assert row.started_at is not None
-    until = row.finished_at.timestamp() if row.finished_at else None
-    return Held(row.id, row.port, pid_of(row), row.started_at.timestamp(), until)
+def held_by(rows: Sequence[Execution]) -> list[Held]:
+    """Return when which process held which device."""
+    return [
+        Held(
+            row.id,
+            row.port,
+            pid_of(row),
+            since=row.started_at.timestamp(),
+            until=row.finished_at.timestamp() if row.finished_at else None,
+        )
+        for row in rows
+        if row.started_at
+    ]
 
 
 def pid_of(row: Execution) -> int:
@@ -224,10 +232,6 @@ def _next_slot(slot_at: datetime) -> float | None:
     """Return when the master runs next, in intervals after its first slot."""
     next_run_at = WorkflowNode.objects.get(is_chain_node=False).next_run_at
     return next_run_at and (next_run_at - slot_at).total_seconds() / INTERVAL_SECONDS
-
-
-def _tail(log: Path) -> list[str]:
-    return log.read_text().splitlines()[-LOG_LINES:]
 
 
 def _require(is_true: object, what: str) -> None:

@@ -13,6 +13,7 @@ from crash.theatre import end_with_parent
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.05
+LOG_LINES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,11 @@ class EngineProcess:
     def is_gone(self) -> bool:
         """Tell whether it has ended."""
         return self.state == "Z"
+
+    def problems(self) -> list[str]:
+        """Return the end of its log, without what goes as it should."""
+        lines = [line for line in self.log.read_text().splitlines() if " INFO " not in line]
+        return lines[-LOG_LINES:]
 
     def stop(self) -> None:
         """End it as a supervisor would: a polite wish, then force."""

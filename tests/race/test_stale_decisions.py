@@ -1,0 +1,146 @@
+"""Between a look at the database and the act that follows, others act: what was decided holds only if it still fits."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from facho.executions import store as executions
+from facho.executions.models import Execution
+from facho.executions.store import Renewal
+from facho.executions.waiting import load_unfinished
+from facho.hosts.models import Olt
+from facho.hosts.pauses import pause
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.planning import Assignment
+from facho.snmp_jobs.due import load_due_nodes
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import request_run
+from facho.zabbix_pollers.recovery import end_dead_tries, release_as_seen
+from facho.zabbix_pollers.store import claim_assignments, save_poller_count
+from factories import NOW, make_node
+
+pytestmark = pytest.mark.django_db
+
+LATER = NOW + timedelta(seconds=5)
+
+
+def plan() -> list[Assignment]:
+    """Decide what to start, as a scheduler does that is about to be overtaken."""
+    return [Assignment(node, poller_id) for poller_id, node in enumerate(load_due_nodes(NOW))]
+
+
+def start(assignments: list[Assignment]) -> int:
+    save_poller_count(3)
+    return len(claim_assignments(assignments, owner="engine/test", now=NOW))
+
+
+def take_only() -> Execution:
+    execution = Execution.objects.get()
+    assert executions.take(execution.id, execution.token, owner="engine/test", now=NOW)
+    return execution
+
+
+def test_an_owner_that_renews_after_the_look_keeps_its_claim() -> None:
+    """Otherwise it would go on sending beside its successor."""
+    make_node()
+    start(plan())
+    run = take_only()
+    seen_as_dead = executions.load_active()
+    assert executions.renew(run.id, run.token) is Renewal.RENEWED
+
+    assert end_dead_tries(seen_as_dead, reason="its owner stopped renewing", now=LATER) == 0
+
+    assert Execution.objects.get().status == ExecutionState.RUNNING
+
+
+def test_an_owner_that_was_ended_first_learns_it_at_its_next_renewal() -> None:
+    make_node()
+    start(plan())
+    run = take_only()
+
+    assert end_dead_tries(executions.load_active(), reason="its owner stopped renewing", now=LATER) == 1
+
+    assert executions.renew(run.id, run.token) is Renewal.LOST
+
+
+def test_a_claim_that_is_taken_after_the_look_is_neither_given_up_nor_cancelled() -> None:
+    """Its runner may be sending already: it is asked to stop, not ended."""
+    make_node()
+    start(plan())
+    seen_as_pending = executions.load_active()
+    take_only()
+
+    assert release_as_seen(seen_as_pending, reason="no worker took it", now=LATER) == 0
+
+    assert Execution.objects.get().status == ExecutionState.RUNNING
+
+
+def test_a_plan_older_than_the_whole_run_of_another_scheduler_starts_nothing() -> None:
+    """At most one start per slot, however late a scheduler acts."""
+    make_node()
+    late = plan()
+    start(plan())
+    end_dead_tries([take_and_load()], reason="its owner stopped renewing", now=LATER)
+
+    assert start(late) == 0
+
+    assert Execution.objects.count() == 1
+
+
+def test_a_wish_that_another_scheduler_has_granted_is_not_granted_twice() -> None:
+    node = make_node(next_run_at=NOW + timedelta(hours=1))
+    request_run(node.id, now=NOW)
+    late = plan()
+    start(plan())
+    end_dead_tries([take_and_load()], reason="its owner stopped renewing", now=LATER)
+
+    assert start(late) == 0
+
+
+def take_and_load() -> executions.Active:
+    take_only()
+    [active] = executions.load_active()
+    return active
+
+
+def disable_node() -> None:
+    WorkflowNode.objects.update(enabled=False)
+
+
+def suspend_node() -> None:
+    WorkflowNode.objects.update(suspended_at=NOW, suspend_reason="timeout")
+
+
+def disable_olt() -> None:
+    Olt.objects.update(enabled=False)
+
+
+def pause_everything() -> None:
+    pause(None, minutes=10, note="", now=NOW)
+
+
+CHANGES = [disable_node, suspend_node, disable_olt, pause_everything]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_may_no_longer_run_does_not_start_although_it_was_planned(change: Callable[[], None]) -> None:
+    make_node()
+    planned = plan()
+    change()
+
+    assert start(planned) == 0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_may_no_longer_run_does_not_go_on_although_it_was_planned(change: Callable[[], None]) -> None:
+    """The same for an execution that waited."""
+    make_node(interval_seconds=3_600)
+    start(plan())
+    end_dead_tries([take_and_load()], reason="its owner stopped renewing", now=NOW)
+    [waiting] = load_unfinished(NOW + timedelta(minutes=2)).waiting
+    change()
+
+    assert start([Assignment(waiting.node, 0)]) == 0
+
+    assert Execution.objects.get().status == ExecutionState.WAITING

@@ -8,18 +8,19 @@ from django.db import connections
 
 from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
-from facho.executions import store
-from facho.executions.models import Execution, Origin
+from facho.executions.models import Execution
 from facho.executions.runner import NodeRunner, Times
-from facho.executions.store import ClaimRequest
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
-from facho.zabbix_pollers.store import save_node_ended
+from facho.polling.domain.planning import Assignment, DueNode
+from facho.snmp_jobs.due import load_due_nodes
+from facho.zabbix_pollers.store import claim_assignments, release_poller, save_node_ended, save_poller_count
 from factories import NOW, chain_to, make_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 MEMBERS = 60
 RIVALS = 3
+PAUSE_SECONDS = 0.002
 
 
 class Instant:
@@ -31,20 +32,20 @@ class Instant:
 
 
 class Rival(threading.Thread):
-    """Wants the OLT again and again, as a probe does that waits for its turn."""
+    """A scheduler that does not know that the OLT is busy, and starts another node of it again and again."""
 
-    def __init__(self, olt_id: int, done: threading.Event) -> None:
+    def __init__(self, node: DueNode, done: threading.Event) -> None:
         super().__init__(daemon=True)
         self.won = 0
         self.error: Exception | None = None
-        self._olt_id = olt_id
+        self._assignment = Assignment(node, poller_id=1)
         self._done = done
 
     def run(self) -> None:
-        wish = ClaimRequest(self._olt_id, "probe", Origin.PROBE)
         try:
-            while not self._done.is_set():
-                self.won += len(store.claim([wish], owner="cli/rival", now=NOW))
+            # SQLite's one lock is not fair: who asks without a pause would have it all the time.
+            while not self._done.wait(PAUSE_SECONDS):
+                self.won += len(claim_assignments([self._assignment], owner="engine/rival", now=NOW))
         except Exception as error:  # noqa: BLE001 the thread's own; the test tells it
             self.error = error
         finally:
@@ -55,7 +56,7 @@ def run_chain(execution_id: int, token: int) -> None:
     async def run() -> None:
         database = ThreadGateway()
         times = Times(lease_seconds=60, yield_after_seconds=60)
-        runner = NodeRunner(Instant(), database, SystemClock(), "engine/test", times, (save_node_ended,))
+        runner = NodeRunner(Instant(), database, SystemClock(), "engine/test", times, (save_node_ended, release_poller))
         await runner.run(execution_id, token)
         await database.close()
 
@@ -67,10 +68,12 @@ def test_a_chain_keeps_its_olt_to_the_end_however_many_want_it() -> None:
     master = make_node()
     for _ in range(MEMBERS):
         chain_to(master)
-    olt_id, done = master.workflow.olt_id, threading.Event()
-    wish = ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, node_id=master.id, poller_id=0, slot_at=NOW)
-    [claimed] = store.claim([wish], owner="engine/test", now=NOW)
-    rivals = [Rival(olt_id, done) for _ in range(RIVALS)]
+    make_node(master.workflow.olt)
+    ours, theirs = sorted(load_due_nodes(NOW), key=lambda node: node.node_id)
+    save_poller_count(2)
+    [claimed] = claim_assignments([Assignment(ours, 0)], owner="engine/test", now=NOW)
+    done = threading.Event()
+    rivals = [Rival(theirs, done) for _ in range(RIVALS)]
     for rival in rivals:
         rival.start()
 

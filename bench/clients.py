@@ -6,7 +6,7 @@ definitions are paid before.
 
 import asyncio
 import json
-import resource
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from gufo.snmp.aio import SnmpSession
 
+from bench.processes import peak_mb
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.target import Community, Target
@@ -117,7 +118,7 @@ async def measure(name: str, task: Task) -> Cost:
     wall, cpu = time.perf_counter(), time.process_time()
     rows = await CLIENTS[name](task)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    return Cost(rows, cpu, wall, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return Cost(rows, cpu, wall, peak_mb(os.getpid()))
 
 
 if __name__ == "__main__":

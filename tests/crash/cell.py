@@ -21,7 +21,7 @@ from crash.ambush import Ambush, Fault, Point, Verdict, lay
 from crash.databases import load_states
 from crash.devices import Devices, Held, judge, simulated
 from crash.engine_process import EngineProcess, fork_engine, wait_until
-from facho.executions.models import Execution
+from facho.executions.models import Execution, ExecutionAttempt
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.task_type import QueryType
@@ -204,17 +204,17 @@ def _findings(devices: Devices, slot_at: datetime, engines: tuple[EngineProcess,
 
 
 def held_by(rows: Sequence[Execution]) -> list[Held]:
-    """Return when which process held which device."""
+    """Return when which process held which device; each try is a turn of its own."""
+    known = {row.id: row for row in rows}
     return [
         Held(
-            row.id,
-            row.port,
-            pid_of(row),
-            since=row.started_at.timestamp(),
-            until=row.finished_at.timestamp() if row.finished_at else None,
+            turn=f"{attempt.execution_id}.{attempt.number}",
+            port=known[attempt.execution_id].port,
+            pid=pid_of(known[attempt.execution_id]),
+            since=attempt.started_at.timestamp(),
+            until=attempt.finished_at.timestamp() if attempt.finished_at else None,
         )
-        for row in rows
-        if row.started_at
+        for attempt in ExecutionAttempt.objects.filter(execution__in=known)
     ]
 
 

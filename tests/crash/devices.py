@@ -30,7 +30,7 @@ class Packet:
 class Held:
     """When which process held an OLT, by what the database says; `until` is None while it still does."""
 
-    execution_id: int
+    turn: str
     port: int
     pid: int
     since: float
@@ -155,23 +155,23 @@ def judge(packets: Sequence[Packet], held: Sequence[Held], *, answer_within: flo
 
 def _judge_device(packets: Sequence[Packet], held: Sequence[Held], answer_within: float, verdict: Verdict) -> None:
     """Follow one device: whose turn it is, whose turn is over, and which questions it still works on."""
-    turns: list[int] = []
-    unanswered: dict[int, tuple[int, float]] = {}
+    turns: list[str] = []
+    unanswered: dict[int, tuple[str, float]] = {}
     for packet in packets:
         if packet.pid is None:
             unanswered.pop(packet.request_id, None)
             continue
-        owner = next((h.execution_id for h in held if h.covers(packet)), None)
+        owner = next((h.turn for h in held if h.covers(packet)), None)
         if owner is None:
             verdict.strays.append(f"{packet} outside of every claim of its process")
             continue
         if owner not in turns:
             turns.append(owner)
         if owner != turns[-1]:
-            verdict.overlaps.append(f"{packet} of execution {owner} after execution {turns[-1]} had begun")
+            verdict.overlaps.append(f"{packet} of {owner} after {turns[-1]} had begun")
         for other, at in unanswered.values():
             if other != owner and packet.at - at < answer_within:
-                verdict.overlaps.append(f"{packet} while the device works for execution {other}")
+                verdict.overlaps.append(f"{packet} while the device works for {other}")
         unanswered[packet.request_id] = (owner, packet.at)
 
 

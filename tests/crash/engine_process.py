@@ -60,8 +60,13 @@ class EngineProcess:
         os.waitpid(self.pid, 0)
 
 
-def fork_engine(role: str, folder: Path, *, equip: Callable[[], None] = lambda: None) -> EngineProcess:
-    """Fork an engine; call it before this process opens connections or threads."""
+def fork_engine(
+    role: str, folder: Path, *, equip: Callable[[], None] = lambda: None, is_whole: bool = False
+) -> EngineProcess:
+    """Fork an engine; call it before this process opens connections or threads.
+
+    A whole one is the product's engine with all its chores, which takes over from others of its data folder.
+    """
     begin, tell = os.pipe()
     log = folder / f"{role}-{os.getpid()}.log"
     pid = os.fork()
@@ -75,15 +80,19 @@ def fork_engine(role: str, folder: Path, *, equip: Callable[[], None] = lambda: 
     os.environ["PGAPPNAME"] = role
     equip()
     if os.read(begin, 1):
-        asyncio.run(_poll())
+        asyncio.run(_poll(is_whole=is_whole))
     os._exit(0)
 
 
-async def _poll() -> None:
+async def _poll(*, is_whole: bool) -> None:
+    from facho.core.processes.engine import run_engine
     from facho.core.wiring import ENGINE, build_engine, open_parts
 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    if is_whole:
+        await run_engine(stop)
+        return
     async with open_parts(ENGINE) as parts:
         engine = build_engine(parts)
         await engine.scheduler.scheduler_loop(stop)

@@ -1,0 +1,175 @@
+"""Every way a run can end, on a real engine: what became of each slot, and what the device saw of it."""
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connections
+
+from crash.cell import held_by
+from crash.databases import load_states
+from crash.devices import Devices, judge, simulated
+from crash.engine_process import EngineProcess, fork_engine, wait_until
+from facho.executions.models import Execution
+from facho.hosts.models import Olt
+from facho.hosts.secrets import Secret
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.task_type import QueryType
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.faults import Faults
+from facho.simulator.life import STILL
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+from factories import make_job, make_node, make_olt
+
+INTERVAL_SECONDS = 5
+SLOTS = 4
+# One more than it takes to suspend a node.
+ENGINES_IN_THE_LOOP = 4
+HEALTHY = {"vendor": "huawei_smartax", "onus": 60, "life": STILL}
+SLOW = {**HEALTHY, "onus": 200, "latency_ms": 150}
+
+Meddle = Callable[[list[EngineProcess], list[WorkflowNode]], None]
+
+
+def play(order: dict[str, Any]) -> dict[str, Any]:
+    """Poll one OLT for some slots while the outcome's trouble lasts."""
+    config, prepare, meddle = OUTCOMES[order["outcome"]]
+    folder = Path(settings.DATA_FOLDER.path)
+    is_loop = order["outcome"] == "crash loop"
+    equip = _die_in_mid_walk if is_loop else _nothing
+    roles = [f"{order['outcome']} {number}" for number in range(ENGINES_IN_THE_LOOP if is_loop else 1)]
+    engines = [fork_engine(role.replace(" ", "-"), folder, equip=equip, is_whole=True) for role in roles]
+    with simulated(config) as devices:
+        try:
+            nodes = _add_nodes(devices)
+            prepare()
+            engines[0].start()
+            slot_at = _make_due()
+            meddle(engines, nodes)
+            end_at = slot_at.timestamp() + SLOTS * INTERVAL_SECONDS - 0.5
+            wait_until(lambda: time.time() > end_at, seconds=SLOTS * INTERVAL_SECONDS + 5)
+        finally:
+            for engine in engines:
+                engine.stop()
+        seen = _findings(devices, slot_at, nodes)
+    connections.close_all()
+    return {**seen, "logs": {engine.role: engine.problems() for engine in engines}}
+
+
+def _nothing(*_: object) -> None:
+    """Leave everything as it is."""
+
+
+def _add_nodes(devices: Devices) -> list[WorkflowNode]:
+    """A discovery, and behind it in the queue of the same OLT a walk."""
+    [simulated_olt] = devices.olts
+    olt = make_olt(port=simulated_olt.port, vendor=simulated_olt.vendor)
+    # Known already, so that nobody asks it who it is in between.
+    Olt.objects.update(sys_object_id="1.3.6.1.4.1.2011.2.248")
+    jobs = [
+        make_job(query_type=QueryType.DISCOVERY, columns=()),
+        make_job(query_type=QueryType.WALK, columns=("onu.run_state",)),
+    ]
+    return [make_node(olt, job, next_run_at=None, interval_seconds=INTERVAL_SECONDS) for job in jobs]
+
+
+def _make_due() -> datetime:
+    slot = math.ceil(time.time() + 1)
+    slot_at = datetime.fromtimestamp(slot, UTC)
+    WorkflowNode.objects.update(next_run_at=slot_at, offset_seconds=slot % INTERVAL_SECONDS)
+    return slot_at
+
+
+def _set_wrong_community() -> None:
+    Olt.objects.update(community=Secret("wrong"))
+
+
+def _retry_soon() -> None:
+    SnmpJob.objects.update(retry_delay_seconds=1)
+
+
+def _keep_only_discovery() -> None:
+    WorkflowNode.objects.exclude(job__query_type=QueryType.DISCOVERY).update(enabled=False)
+
+
+def _is_running(node: WorkflowNode) -> bool:
+    return Execution.objects.filter(node=node, status=ExecutionState.RUNNING).exists()
+
+
+def _disable_queued_node(engines: list[EngineProcess], nodes: list[WorkflowNode]) -> None:
+    discovery, queued = nodes
+    wait_until(lambda: _is_running(discovery))
+    WorkflowNode.objects.filter(id=queued.id).update(enabled=False)
+
+
+def _disable_olt_in_mid_run(engines: list[EngineProcess], nodes: list[WorkflowNode]) -> None:
+    wait_until(lambda: _is_running(nodes[0]))
+    Olt.objects.update(enabled=False)
+
+
+def _restart_at_once(engines: list[EngineProcess], nodes: list[WorkflowNode]) -> None:
+    for engine, following in pairwise(engines):
+        wait_until(partial(_has_ended, engine), seconds=SLOTS * INTERVAL_SECONDS)
+        following.start()
+
+
+def _has_ended(engine: EngineProcess) -> bool:
+    return engine.is_gone
+
+
+def _die_in_mid_walk() -> None:
+    """Kill this engine at the third packet of every run."""
+    from facho.executions.claim import Claim
+
+    check, calls = Claim.check, [0]
+
+    def check_or_die(claim: Claim) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        check(claim)
+
+    Claim.check = check_or_die  # type: ignore[method-assign]
+
+
+OUTCOMES: dict[str, tuple[SimulatorConfig, Callable[[], None], Meddle]] = {
+    "success": (SimulatorConfig(**HEALTHY), _nothing, _nothing),
+    "dead olt": (SimulatorConfig(**HEALTHY, faults=Faults(is_silent=True)), _nothing, _nothing),
+    "dead olt, retried": (SimulatorConfig(**HEALTHY, faults=Faults(is_silent=True)), _retry_soon, _nothing),
+    "wrong community": (SimulatorConfig(**HEALTHY), _set_wrong_community, _nothing),
+    "no onus": (SimulatorConfig(**{**HEALTHY, "onus": 0}), _nothing, _nothing),
+    "node disabled while queued": (SimulatorConfig(**SLOW), _nothing, _disable_queued_node),
+    "olt disabled in mid-run": (SimulatorConfig(**SLOW), _nothing, _disable_olt_in_mid_run),
+    "crash loop": (SimulatorConfig(**HEALTHY), _keep_only_discovery, _restart_at_once),
+}
+
+
+def _findings(devices: Devices, slot_at: datetime, nodes: list[WorkflowNode]) -> dict[str, Any]:
+    rows = list(Execution.objects.order_by("id"))
+    states = load_states()
+    verdict = judge(devices.packets, held_by(rows), answer_within=settings.FACHO_PACKET_TIMEOUT_SECONDS)
+    return {
+        "runs": [
+            {
+                "node": next((number for number, node in enumerate(nodes) if node.id == row.node_id), None),
+                "slot": row.slot_at and (row.slot_at - slot_at).total_seconds() / INTERVAL_SECONDS,
+                "states": states[row.id],
+                "attempt": row.attempt,
+                "failure": row.failure_kind,
+                "seconds": row.finished_at and row.started_at and (row.finished_at - row.started_at).total_seconds(),
+            }
+            for row in rows
+        ],
+        "suspended": list(WorkflowNode.objects.order_by("id").values_list("suspend_reason", flat=True)),
+        "max_in_flight": devices.max_in_flight,
+        "overlaps": verdict.overlaps,
+        "strays": verdict.strays,
+    }

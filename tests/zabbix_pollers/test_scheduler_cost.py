@@ -18,7 +18,7 @@ from factories import NOW, make_job, make_node, make_olt
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-OLTS, NODES = 10, 8
+OLTS, NODES = 4, 12
 P99_SECONDS = 0.5
 IDLE_SHARE = 0.2
 IDLE_SECONDS = 4.0

@@ -11,28 +11,16 @@ from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, O
 from facho.executions.outcome import Ending
 from facho.executions.run import Run, run_of
 from facho.executions.store import Active, Claimed, ClaimRequest, active_of, request_cancel
+from facho.hosts.models import Reachability
 from facho.hosts.pauses import is_paused
 from facho.hosts.store import OLT_SECRETS, load_devices
+from facho.polling.domain.candidates import Waiting, ready_at
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.task_type import RANK, QueryType
 from facho.snmp_jobs.store import window_of
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """An execution that let go of its OLT and competes for it again from its `due_at` on."""
-
-    node: DueNode
-    is_retry: bool
-    next_slot_at: datetime | None
-
-    def is_superseded(self, now: datetime) -> bool:
-        """Tell whether the node's next slot has come: it runs instead of the retry."""
-        return self.is_retry and self.next_slot_at is not None and self.next_slot_at <= now
-
 
 # A tick looks at these every second; a row of an execution, its node and its OLT has eighty columns.
 _LOOKED_AT = (
@@ -46,14 +34,17 @@ _LOOKED_AT = (
     "resume_at",
     "failure_kind",
     "olt__enabled",
+    "olt__reachability",
     "node__enabled",
     "node__interval_seconds",
     "node__priority",
     "node__next_run_at",
     "node__run_requested_at",
     "node__suspended_at",
+    "node__consecutive_failures",
     "node__job_id",
     "node__job__query_type",
+    "node__job__retry_delay_seconds",
     "node__job__hours_from",
     "node__job__hours_to",
 )
@@ -186,12 +177,15 @@ def _waiting(execution: Execution, now: datetime) -> Waiting | None:
     due = DueNode(
         node_id=node.id,
         olt_id=execution.olt_id,
-        due_at=node.run_requested_at or resume_at,
+        due_at=node.run_requested_at
+        or ready_at(resume_at, longest_pause_seconds=node.job.retry_delay_seconds, now=now),
         interval_seconds=node.interval_seconds,
         priority=node.priority,
         # A slice that gave way lets everyone else go first; a retry is as urgent as its node.
         rank=RANK[QueryType(node.job.query_type)] if execution.failure_kind else 0,
         is_run_now=node.run_requested_at is not None,
         execution_id=execution.id,
+        failures=node.consecutive_failures,
+        is_olt_silent=execution.olt.reachability == Reachability.DOWN,
     )
     return Waiting(due, is_retry=bool(execution.failure_kind), next_slot_at=node.next_run_at)

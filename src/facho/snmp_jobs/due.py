@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from facho.hosts.models import Reachability
 from facho.hosts.pauses import is_paused
+from facho.polling.domain.candidates import SCOUT_ASKS_WITHIN
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.task_type import RANK, QueryType
 from facho.snmp_jobs.models import WorkflowNode
@@ -29,10 +30,20 @@ def startable_nodes(now: datetime) -> QuerySet[WorkflowNode]:
 
 
 def load_due_nodes(now: datetime) -> list[DueNode]:
-    """Load what is due as plain values, in one query."""
+    """Load what is due as plain values, in one query.
+
+    With them come the failed nodes of silent OLTs that ask soon: the others wait for one of them.
+    """
+    asks_soon = Q(
+        workflow__olt__reachability=Reachability.DOWN,
+        consecutive_failures__gt=0,
+        next_run_at__lte=now + SCOUT_ASKS_WITHIN,
+    )
+    is_due = Q(next_run_at__lte=now) | Q(run_requested_at__isnull=False)
     rows = (
-        due_nodes(now)
-        .annotate(due_at=Coalesce("run_requested_at", "next_run_at"), waits_for_scout=_waits_for_scout())
+        startable_nodes(now)
+        .filter(is_due | asks_soon)
+        .annotate(due_at=Coalesce("run_requested_at", "next_run_at"))
         .values_list(
             "id",
             "workflow__olt_id",
@@ -41,7 +52,8 @@ def load_due_nodes(now: datetime) -> list[DueNode]:
             "interval_seconds",
             "priority",
             "job__query_type",
-            "waits_for_scout",
+            "consecutive_failures",
+            "workflow__olt__reachability",
         )
     )
     return [
@@ -53,9 +65,10 @@ def load_due_nodes(now: datetime) -> list[DueNode]:
             priority=priority,
             rank=RANK[QueryType(query_type)],
             is_run_now=requested_at is not None,
-            waits_for_scout=waits,
+            failures=failures,
+            is_olt_silent=reachability == Reachability.DOWN,
         )
-        for node_id, olt_id, due_at, requested_at, interval, priority, query_type, waits in rows
+        for node_id, olt_id, due_at, requested_at, interval, priority, query_type, failures, reachability in rows
     ]
 
 
@@ -63,23 +76,3 @@ def is_another_due(olt_id: int, *, except_node_id: int | None, now: datetime) ->
     """Tell whether another node of the OLT could use it right now."""
     others = due_nodes(now).filter(workflow__olt_id=olt_id)
     return (others.exclude(id=except_node_id) if except_node_id else others).exists()
-
-
-def _waits_for_scout() -> Case:
-    """While an OLT is silent, one node that already failed asks again; the others keep their attempts."""
-    scouts = WorkflowNode.objects.filter(
-        workflow_id=OuterRef("workflow_id"),
-        enabled=True,
-        is_chain_node=False,
-        suspended_at__isnull=True,
-        consecutive_failures__gt=0,
-    )
-    return Case(
-        When(
-            Q(workflow__olt__reachability=Reachability.DOWN)
-            & Q(consecutive_failures=0, run_requested_at__isnull=True)
-            & Exists(scouts.exclude(id=OuterRef("id"))),
-            then=Value(True),
-        ),
-        default=Value(False),
-    )

@@ -8,7 +8,8 @@ from facho.executions import store as executions
 from facho.executions.executor import Executor
 from facho.executions.models import Execution
 from facho.executions.outcome import Ending
-from facho.executions.waiting import Unfinished, Waiting, end_waiting
+from facho.executions.waiting import Unfinished, end_waiting
+from facho.polling.domain.candidates import Waiting, choose_candidates
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
@@ -96,13 +97,11 @@ class PollerManager:
         return plan.start
 
 
-def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> list[DueNode]:
-    """Load due nodes beside waiting runs; a node whose run waits is in it once, as that run."""
-    superseded = [run for run in waiting if run.is_superseded(now)]
-    _give_up(superseded, now)
-    going_on = {run.node.node_id: run.node for run in waiting if not run.is_superseded(now)}
-    resumable = [node for node in going_on.values() if node.due_at <= now]
-    return [node for node in load_due_nodes(now) if node.node_id not in going_on] + resumable
+def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> Sequence[DueNode]:
+    """Load due nodes beside waiting runs, and end the runs whose next slot has come."""
+    candidates = choose_candidates(load_due_nodes(now), waiting, now)
+    _give_up(candidates.superseded, now)
+    return candidates.ready
 
 
 def _give_up(superseded: Sequence[Waiting], now: datetime) -> None:

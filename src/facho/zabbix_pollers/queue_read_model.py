@@ -10,6 +10,7 @@ from django.db.models import OuterRef, Q, Subquery
 
 from facho.executions.models import Execution
 from facho.executions.waiting import load_unfinished
+from facho.polling.domain.candidates import choose_candidates
 from facho.polling.domain.lateness import lateness_histogram
 from facho.polling.domain.node_queue import NodeQueue
 from facho.polling.domain.planning import DueNode, WaitReason, order_between_olts, plan_tick
@@ -83,14 +84,13 @@ def load_candidates(now: datetime) -> Candidates:
     """Load everyone who waits, and why, as a tick at this moment would find them; four queries."""
     active = list(active_executions().values_list("olt_id", "node_id", "poller_id"))
     running = {node_id for _, node_id, _ in active}
-    going_on = {run.node.node_id: run.node for run in load_unfinished(now).waiting if not run.is_superseded(now)}
-    fresh = [node for node in load_due_nodes(now) if node.node_id not in running and node.node_id not in going_on]
-    due = order_between_olts([*fresh, *(node for node in going_on.values() if node.due_at <= now)], now)
+    idle = [node for node in load_due_nodes(now) if node.node_id not in running]
+    chosen = choose_candidates(idle, load_unfinished(now).waiting, now)
+    due = order_between_olts(chosen.ready, now)
     taken = {poller_id for *_, poller_id in active if poller_id is not None}
     free = Poller.objects.exclude(poller_id__in=taken).order_by("poller_id").values_list("poller_id", flat=True)
     plan = plan_tick(due, free_pollers=list(free), busy_olts={olt_id for olt_id, *_ in active}, now=now)
-    later = sorted((node for node in going_on.values() if node.due_at > now), key=lambda node: node.due_at)
-    return Candidates(tuple(due), {node.node_id: reason for node, reason in plan.waiting}, tuple(later))
+    return Candidates(tuple(due), {node.node_id: reason for node, reason in plan.waiting}, chosen.later)
 
 
 def load_composite_nodes(due: Sequence[DueNode], now: datetime) -> tuple[CompositeNode, ...]:

@@ -20,6 +20,8 @@ class DueNode:
     is_run_now: bool = False
     # The waiting execution that goes on, after a failed try or after it gave way; None for a new run.
     execution_id: int | None = None
+    failures: int = 0
+    is_olt_silent: bool = False
     # Its OLT is silent, and another node is already trying again whether it answers.
     waits_for_scout: bool = False
 

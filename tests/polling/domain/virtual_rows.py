@@ -1,0 +1,79 @@
+"""What the rows of the virtual network hold."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from virtual_workload import START, NodeSpec, OltSpec
+
+from facho.polling.domain.execution_state import ExecutionState, may_follow
+from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.schedule import Grid
+
+
+@dataclass(slots=True, eq=False)
+class Slice:
+    """A stretch of time in which a run held its OLT and a poller."""
+
+    node: "VirtualNode"
+    poller_id: int
+    began: datetime
+    wall: datetime
+    slot_at: datetime | None
+    is_fresh: bool
+    was_silent: bool
+    ended: datetime | None = None
+    is_last: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """An execution."""
+
+    node: "VirtualNode"
+    slot_at: datetime | None
+    state: ExecutionState = ExecutionState.PENDING
+    ports_done: int = 0
+    slices: int = 0
+    resume_at: datetime = START
+    failure: FailureKind | None = None
+    slice: Slice | None = None
+
+    def go_to(self, state: ExecutionState) -> None:
+        assert may_follow(self.state, state), (self.state, state)
+        self.state = state
+
+
+@dataclass(slots=True, eq=False)
+class VirtualNode:
+    """What the row of a node holds."""
+
+    node_id: int
+    olt: "VirtualOlt"
+    spec: NodeSpec
+    grid: Grid
+    next_run_at: datetime
+    first_run_at: datetime
+    run_requested_at: datetime | None = None
+    slots_skipped: int = 0
+    slot_runs: int = 0
+    failures: int = 0
+    suspended: FailureKind | None = None
+    # The execution that is not over, running or waiting.
+    run: Run | None = None
+    served: set[datetime] = field(default_factory=set)
+    slices: list[Slice] = field(default_factory=list)
+
+    def is_due(self, now: datetime) -> bool:
+        return self.suspended is None and (self.next_run_at <= now or self.run_requested_at is not None)
+
+
+@dataclass(slots=True, eq=False)
+class VirtualOlt:
+    """What the row of an OLT holds, and who holds the OLT."""
+
+    olt_id: int
+    spec: OltSpec
+    nodes: list[VirtualNode] = field(default_factory=list)
+    is_down: bool = False
+    probes_done: int = 0
+    next_probe_at: datetime | None = None

@@ -1,6 +1,7 @@
 """Who keeps every slot and who at least never starves, over random OLTs in virtual time; and the real workload."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from math import log
@@ -123,6 +124,7 @@ def growth(rival: NodeSpec, node: NodeSpec) -> float:
 STATE = NodeSpec(300, 5, query_type=QueryType.GET)
 DISCOVERY = NodeSpec(900, 10, query_type=QueryType.DISCOVERY)
 OPTICS = NodeSpec(3_600, 491, query_type=QueryType.GET, ports=16)
+REAL_WORKLOAD = (STATE, DISCOVERY, OPTICS)
 
 
 def hours_of(starts: list[Slice]) -> Counter[datetime]:
@@ -171,3 +173,19 @@ def test_the_real_workload_keeps_its_slots_wherever_they_lie(offsets: tuple[int,
 
     assert [node.slots_skipped for node in network.nodes] == [0, 0, 0]
     assert [node.slot_runs for node in network.nodes] == [288, 96, 24] or min(offsets) == 0
+
+
+def test_a_day_of_fifty_olts_skips_no_slot() -> None:
+    """The real workload everywhere, on twenty pollers: a month of it is the same and takes a minute or two."""
+    olts = tuple(
+        OltSpec(tuple(replace(node, offset_seconds=37 * number % node.interval_seconds) for node in REAL_WORKLOAD))
+        for number in range(50)
+    )
+
+    network = VirtualNetwork(Workload(olts, pollers=20, hours=24)).play()
+
+    assert sum(node.slots_skipped for node in network.nodes) == 0
+    assert {
+        hour: runs for node in network.nodes[::3] for hour, runs in hours_of(starts_of(node)).items() if runs > 12
+    } == {}
+    assert sum(node.slot_runs for node in network.nodes) >= 50 * 23 * (12 + 4 + 1)

@@ -25,4 +25,3 @@ def test_a_storm_of_schedulers_loses_no_run_doubles_none_and_asks_each_olt_one_t
     assert (seen["slots"], seen["next_slots"]) == (["0:00:00"], ["1:00:00"]), seen
     assert (seen["overlaps"], seen["strays"], seen["max_in_flight"]) == ([], [], 1), seen
     assert len(seen["runs_by_process"]) > 1, f"only one scheduler did anything: {seen}"
-    print(f"{OLTS * MASTERS} runs in {seen['took_seconds']:.1f} s, by process {seen['runs_by_process']}")  # noqa: T201

@@ -70,7 +70,6 @@ def test_tries_within_a_slot_are_one_start(theatre: Theatre) -> None:
 
 
 def test_a_node_that_is_disabled_in_the_queue_never_starts(theatre: Theatre) -> None:
-    """S1-24."""
     seen = theatre.findings(outcome="node disabled while queued")
 
     assert starts(seen, WALK) == [], seen
@@ -78,7 +77,7 @@ def test_a_node_that_is_disabled_in_the_queue_never_starts(theatre: Theatre) -> 
 
 
 def test_an_olt_that_is_disabled_in_mid_run_is_left_alone_within_a_tick(theatre: Theatre) -> None:
-    """D15, S1-26: the run ends before its next packet, and nothing follows."""
+    """D15: the run ends before its next packet, and nothing follows."""
     seen = theatre.findings(outcome="olt disabled in mid-run")
 
     [run] = seen["runs"]

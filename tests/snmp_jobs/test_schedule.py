@@ -158,6 +158,29 @@ def test_a_night_job_that_is_late_in_the_morning_moves_on_without_a_run() -> Non
     assert schedule.next_run_at == opens + timedelta(days=1)
 
 
+def test_a_clock_set_back_while_nobody_looked_stalls_no_node() -> None:
+    stalled = make_node(next_run_at=NOW + timedelta(hours=1), interval_seconds=300)
+    ordinary = make_node(next_run_at=NOW + timedelta(seconds=300), interval_seconds=300)
+
+    assert store.pull_back_to_grid(NOW) == 1
+
+    for node in (stalled, ordinary):
+        node.refresh_from_db()
+        assert node.next_run_at == NOW + timedelta(seconds=300)
+
+
+def test_a_job_that_waits_for_its_hours_is_not_pulled_back() -> None:
+    job = make_job()
+    SnmpJob.objects.filter(id=job.id).update(hours_from=time(1), hours_to=time(5))
+    opens = NOW.replace(hour=1, tzinfo=ZoneInfo(settings.TIME_ZONE)).astimezone(UTC)
+    node = make_node(job=job, interval_seconds=3_600, next_run_at=opens)
+
+    store.pull_back_to_grid(opens - timedelta(hours=6))
+
+    node.refresh_from_db()
+    assert node.next_run_at == opens
+
+
 def test_a_chain_node_is_not_run_by_hand() -> None:
     master = make_node()
 

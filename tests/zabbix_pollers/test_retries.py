@@ -175,6 +175,59 @@ def test_a_slot_before_the_retry_runs_instead_and_carries_the_count() -> None:
     assert WorkflowNode.objects.get().consecutive_failures == 2
 
 
+def test_a_slot_that_comes_during_a_failing_try_is_skipped_and_the_retry_keeps_its_pause() -> None:
+    """D2, D21: neither the slot nor the retry was left when each was left to the other."""
+    node = make_node(interval_seconds=300)
+
+    async def scene(world: World) -> None:
+        async def answer(request: CollectRequest, control: RunControl) -> Collected:
+            world.clock.wall += timedelta(seconds=310)
+            world.clock.ticks += 310
+            return GARBAGE
+
+        world.devices.answer = answer
+        await world.scheduler.tick()
+        await world.executor.drain(timeout_seconds=60)
+
+    play(scene, well)
+
+    execution = Execution.objects.get()
+    assert (execution.status, execution.resume_at) == ("WAITING", NOW + timedelta(seconds=430))
+    node.refresh_from_db()
+    assert (node.next_run_at, node.slots_skipped) == (NOW + timedelta(seconds=600), 1)
+
+
+def test_the_slots_that_went_by_during_the_chain_are_passed_too() -> None:
+    """S0-19, S0-28: a run ends with the last member of its chain."""
+    master = make_node(interval_seconds=300)
+    chain_to(master)
+
+    async def scene(world: World) -> None:
+        async def answer(request: CollectRequest, control: RunControl) -> Collected:
+            world.clock.wall += timedelta(seconds=200)
+            world.clock.ticks += 200
+            return GOOD
+
+        world.devices.answer = answer
+        await world.scheduler.tick()
+        await world.executor.drain(timeout_seconds=60)
+
+    play(scene, well)
+
+    master.refresh_from_db()
+    assert master.last_run_at == NOW + timedelta(seconds=400)
+    assert (master.next_run_at, master.slots_skipped) == (NOW + timedelta(seconds=600), 1)
+
+
+def test_a_probe_planned_before_the_clock_was_set_back_is_due() -> None:
+    """D8: never more than five minutes."""
+    olt = make_olt()
+    Olt.objects.filter(id=olt.id).update(next_probe_at=NOW + timedelta(hours=1))
+
+    assert load_due_probes(NOW) == [olt.id]
+    assert load_due_probes(NOW + timedelta(minutes=56)) == []
+
+
 def test_the_chain_starts_after_the_masters_last_try() -> None:
     """S2-07."""
     master = make_node(interval_seconds=600)

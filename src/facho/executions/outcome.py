@@ -10,6 +10,7 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.retry import SILENCE, AfterFailure, RetryPolicy, decide_after_failure
 from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import next_slot_after_try
 
 # After these the OLT would not answer the rest of the chain either, or may not be asked.
 STOPS_THE_CHAIN = frozenset({FailureKind.AUTH, FailureKind.CANCELLED})
@@ -81,7 +82,7 @@ def _after_failure(run: Run, failure: Failure, now: datetime) -> AfterFailure:
         # Not tried again alone: its next chance is the next run of its master.
         after = _decide(node, failure, next_slot_at=now, now=now)
         return AfterFailure(after.failures_in_a_row, suspends=after.suspends)
-    return _decide(node, failure, next_slot_at=node.next_run_at, now=now)
+    return _decide(node, failure, next_slot_at=next_slot_after_try(node, now), now=now)
 
 
 def _decide(node: WorkflowNode, failure: Failure, *, next_slot_at: datetime | None, now: datetime) -> AfterFailure:

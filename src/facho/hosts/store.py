@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, Q
 
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
 from facho.hosts.pauses import is_paused
@@ -120,8 +120,12 @@ def schedule_probe(olt_id: int, now: datetime) -> None:
 
 
 def load_due_probes(now: datetime) -> list[int]:
-    """Return the enabled OLTs whose time for a probe has come and that are not paused."""
-    due = Olt.objects.filter(~is_paused("id", now), enabled=True, next_probe_at__lte=now)
+    """Return the enabled OLTs whose time for a probe has come and that are not paused.
+
+    A time further ahead than any pause was written before the clock was set back.
+    """
+    is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=now + timedelta(seconds=max(PROBE_PAUSES_SECONDS)))
+    due = Olt.objects.filter(is_due, ~is_paused("id", now), enabled=True)
     return list(due.values_list("id", flat=True))
 
 

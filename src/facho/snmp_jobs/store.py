@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
 from facho.polling.domain.suspension import UNREACHABLE
@@ -68,14 +68,12 @@ def save_claimed(schedules: Sequence[Schedule]) -> None:
 
 def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
     """Record the end of a run, and move past the slots that went by meanwhile: they are never caught up."""
-    node = WorkflowNode.objects.select_related("job").filter(id=node_id).first()
-    if node is None:
-        return
-    values: dict[str, object] = {"last_run_at": now, "consecutive_failures": failures_in_a_row}
-    if node.next_run_at is not None:
-        move = plan_end(grid_of(node), node.next_run_at, now=now)
-        values["next_run_at"], values["slots_skipped"] = move.next_run_at, F("slots_skipped") + move.slots_skipped
-    WorkflowNode.objects.filter(id=node_id).update(**values)
+    _save_moved(node_id, now, last_run_at=now, consecutive_failures=failures_in_a_row)
+
+
+def save_chain_ended(master_id: int, *, now: datetime) -> None:
+    """Record the end of a master's chain, which is the end of its run: slots that went by meanwhile are passed."""
+    _save_moved(master_id, now, last_run_at=now)
 
 
 def grant_wish(node_id: int) -> None:
@@ -83,9 +81,9 @@ def grant_wish(node_id: int) -> None:
     WorkflowNode.objects.filter(id=node_id).update(run_requested_at=None)
 
 
-def save_failures(node_id: int, failures_in_a_row: int) -> None:
-    """Count failed tries of a run that is not over."""
-    WorkflowNode.objects.filter(id=node_id).update(consecutive_failures=failures_in_a_row)
+def save_failures(node_id: int, failures_in_a_row: int, *, now: datetime) -> None:
+    """Count the failed tries of a run that goes on later, and pass the slots that went by during this one."""
+    _save_moved(node_id, now, consecutive_failures=failures_in_a_row)
 
 
 def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> int:
@@ -122,11 +120,20 @@ def put_on_grid(node: WorkflowNode, now: datetime) -> None:
 
 def put_all_on_grid(now: datetime) -> int:
     """After a jump of the wall clock, let every master go on from its next slot: no burst and no stall."""
-    nodes = list(WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False).select_related("job"))
-    for node in nodes:
-        put_on_grid(node, now)
-    WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
-    return len(nodes)
+    return _put_on_grid(WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False), now)
+
+
+def pull_back_to_grid(now: datetime) -> int:
+    """Let masters go on from their next slot that wait for longer than their interval.
+
+    Nobody looked when the clock was set back; a job that waits for its hours stays where it is.
+    """
+    masters = WorkflowNode.objects.filter(is_chain_node=False)
+    intervals = set(masters.values_list("interval_seconds", flat=True).distinct().order_by())
+    is_ahead = Q(pk__in=[])
+    for seconds in intervals:
+        is_ahead |= Q(interval_seconds=seconds, next_run_at__gt=now + timedelta(seconds=seconds))
+    return _put_on_grid(masters.filter(is_ahead), now)
 
 
 def put_job_on_grid(job: SnmpJob, now: datetime) -> None:
@@ -147,6 +154,29 @@ def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
         raise IsChainNode(node.master_node_id)
     WorkflowNode.objects.filter(id=node_id).update(run_requested_at=now)
     return node
+
+
+def next_slot_after_try(node: WorkflowNode, now: datetime) -> datetime | None:
+    """Return the slot that follows a try which ends now; None for a node without a time of its own."""
+    return plan_end(grid_of(node), node.next_run_at, now=now).next_run_at if node.next_run_at else None
+
+
+def _put_on_grid(masters: QuerySet[WorkflowNode], now: datetime) -> int:
+    nodes = list(masters.select_related("job"))
+    for node in nodes:
+        put_on_grid(node, now)
+    WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
+    return len(nodes)
+
+
+def _save_moved(node_id: int, now: datetime, **values: object) -> None:
+    node = WorkflowNode.objects.select_related("job").filter(id=node_id).first()
+    if node is None:
+        return
+    if node.next_run_at is not None:
+        move = plan_end(grid_of(node), node.next_run_at, now=now)
+        values["next_run_at"], values["slots_skipped"] = move.next_run_at, F("slots_skipped") + move.slots_skipped
+    WorkflowNode.objects.filter(id=node_id).update(**values)
 
 
 def _schedule(node: WorkflowNode, now: datetime) -> Schedule | None:

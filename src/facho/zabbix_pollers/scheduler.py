@@ -13,7 +13,7 @@ from facho.polling.domain.clock import Clock
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.lease import LeaseWatch
-from facho.snmp_jobs.store import put_all_on_grid
+from facho.snmp_jobs.store import pull_back_to_grid, put_all_on_grid
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.recovery import end_dead_tries, release_as_seen
@@ -96,6 +96,7 @@ class ZabbixScheduler:
         if not await self._leads():
             # Who only begins to watch when the leader is dead would keep its OLTs closed for a second lease.
             self._watch(await self.database.run(load_active))
+            self._clocks = None
             return 0
         await self._look_at_clock()
         unfinished = await self.database.run(load_unfinished, self.clock.now())
@@ -138,6 +139,8 @@ class ZabbixScheduler:
         wall, monotonic = self.clock.now(), self.clock.monotonic()
         before, self._clocks = self._clocks, (wall, monotonic)
         if before is None:
+            # The clock may have been set back while nobody led.
+            await self.database.run(pull_back_to_grid, wall)
             return
         jump = (wall - before[0]).total_seconds() - (monotonic - before[1])
         if abs(jump) > CLOCK_JUMP_SECONDS:

@@ -97,9 +97,12 @@ def save_node_ended(finished: Finished, now: datetime) -> None:
     if not ending.is_final:
         # A slice that gave way says nothing about failures.
         if ending.failure:
-            snmp_jobs.save_failures(node_id, ending.failures_in_a_row)
+            snmp_jobs.save_failures(node_id, ending.failures_in_a_row, now=now)
         return
     snmp_jobs.save_ended(node_id, failures_in_a_row=ending.failures_in_a_row, now=now)
+    if finished.run.master_execution_id is not None and finished.following is None:
+        master = Execution.objects.filter(id=finished.run.master_execution_id).values_list("node_id", flat=True)
+        snmp_jobs.save_chain_ended(master[0] or 0, now=now)
     if ending.suspends and ending.failure:
         _suspend(finished, ending.failure.kind, now)
 

@@ -20,6 +20,7 @@ from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.task_type import RANK, QueryType
+from facho.polling.domain.window import is_outside_hours
 from facho.snmp_jobs.store import window_of
 
 # A tick looks at these every second; a row of an execution, its node and its OLT has eighty columns.
@@ -171,9 +172,6 @@ def _waiting(execution: Execution, now: datetime) -> Waiting | None:
     node, resume_at = execution.node, execution.resume_at
     if node is None or resume_at is None or not (node.enabled and execution.olt.enabled) or node.suspended_at:
         return None
-    window = window_of(node.job)
-    if window is not None and not window.contains(now) and node.run_requested_at is None:
-        return None
     due = DueNode(
         node_id=node.id,
         olt_id=execution.olt_id,
@@ -188,4 +186,5 @@ def _waiting(execution: Execution, now: datetime) -> Waiting | None:
         failures=node.consecutive_failures,
         is_olt_silent=execution.olt.reachability == Reachability.DOWN,
     )
-    return Waiting(due, is_retry=bool(execution.failure_kind), next_slot_at=node.next_run_at)
+    is_held = not due.is_run_now and is_outside_hours(window_of(node.job), node.next_run_at, now)
+    return Waiting(due, bool(execution.failure_kind), node.next_run_at, is_held)

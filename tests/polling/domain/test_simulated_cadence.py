@@ -70,20 +70,21 @@ def test_on_an_olt_that_cannot_keep_up_nothing_starves(olt: OltSpec, seed: int) 
 
 brisk_nodes = st.builds(
     NodeSpec,
-    interval_seconds=st.sampled_from((60, 120, 300)),
-    seconds=st.integers(5, 60).map(float),
-    offset_seconds=st.integers(0, 299),
+    interval_seconds=st.sampled_from((300, 420)),
+    seconds=st.integers(20, 100).map(float),
+    offset_seconds=st.integers(0, 419),
     query_type=st.sampled_from(QueryType),
     priority=st.integers(0, 100),
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(st.lists(olts(brisk_nodes), min_size=2, max_size=4).map(tuple), st.integers(1, 2))
 def test_with_too_few_pollers_nothing_starves_either(olts: tuple[OltSpec, ...], pollers: int) -> None:
     """S0-22: between OLTs the longest wait goes first, so each OLT has its turn."""
     network = VirtualNetwork(Workload(olts, pollers, hours=12)).play()
 
+    event(f"skips slots: {any(node.slots_skipped for node in network.nodes)}")
     everyone = [spec for olt in olts for spec in olt.nodes]
     turn = sum(longest_slice(spec) for spec in everyone)
     for node in network.nodes:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, time, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from hypothesis import given, settings
@@ -20,12 +21,10 @@ from virtual_strategies import (
     spans,
     steady_nodes,
 )
-from virtual_workload import START, NodeSpec, OltSpec, Workload
+from virtual_workload import START, OltSpec, Workload
 
 from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
 from facho.polling.domain.window import Window
-
-SECOND = timedelta(seconds=1)
 
 
 def at(seconds: float) -> datetime:
@@ -105,8 +104,10 @@ def test_a_jump_of_the_clock_stalls_no_node_for_longer_than_its_interval(workloa
     network = VirtualNetwork(workload).play()
 
     for node in network.nodes:
-        worst = node.spec.interval_seconds + demand(node.olt.spec, node.spec)
-        assert [s for s in node.slices if at(second) <= s.began <= at(second + worst)]
+        worst = timedelta(seconds=node.spec.interval_seconds + demand(node.olt.spec, node.spec))
+        since = [s for s in node.slices if s.began >= at(second)]
+        assert since[0].began <= at(second) + worst
+        assert [one for one, other in pairwise(since) if one.ended is None or other.began - one.ended > worst] == []
 
 
 night_nodes = st.builds(
@@ -121,9 +122,9 @@ night_nodes = st.builds(
 )
 
 
-def _meets(node: NodeSpec, window: Window) -> bool:
-    slots = range(node.offset_seconds, 2 * 86_400, node.interval_seconds)
-    return any(window.contains(at(second)) for second in slots)
+def meets_its_hours(node: VirtualNode) -> bool:
+    """Tell whether a slot of the node ever falls into its hours; otherwise it runs all the same, rather than never."""
+    return node.spec.window is not None and node.spec.window.contains(node.first_run_at)
 
 
 @settings(max_examples=60)
@@ -133,10 +134,22 @@ def test_no_run_starts_outside_of_its_hours_unless_a_person_asked(workload: Work
 
     for start in network.trace or []:
         window = start.node.spec.window
-        # A grid that never meets its hours runs all the same, rather than never.
-        if start.is_fresh and start.slot_at and window and _meets(start.node.spec, window):
+        if start.is_fresh and start.slot_at and window and meets_its_hours(start.node):
             assert window.contains(start.wall)
             assert window.contains(start.slot_at)
+
+
+@settings(max_examples=60)
+@given(anything(nodes=night_nodes, jumps=no_jumps))
+def test_slots_outside_of_the_hours_are_neither_run_nor_skipped(workload: Workload) -> None:
+    network = VirtualNetwork(replace(workload, hours=30)).play()
+
+    for node in filter(meets_its_hours, network.nodes):
+        interval = timedelta(seconds=node.spec.interval_seconds)
+        count = (node.next_run_at - node.first_run_at) // interval
+        slots = [node.first_run_at + number * interval for number in range(count)]
+        owed = [slot for slot in slots if node.spec.window and node.spec.window.contains(slot)]
+        assert len(owed) == node.slot_runs + node.slots_skipped
 
 
 @settings(max_examples=60)

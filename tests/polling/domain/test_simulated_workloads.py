@@ -111,18 +111,21 @@ def test_every_node_is_in_exactly_one_place_at_every_moment(workload: Workload) 
     network = VirtualNetwork(workload)
 
     for _ in network.steps():
-        queued = Counter(node.node_id for node, _ in network.queue) if network.is_up else Counter()
+        queued = Counter(node.node_id for node, _ in network.queue)
         for node in network.nodes:
-            places = where(network, node, queued)
+            places = where(network, node)
             assert len(places) == 1, (node.node_id, places, network.now)
+            assert queued[node.node_id] == (network.is_up and places[0] in ("due", "ready")), (node.node_id, places)
 
 
-def where(network: VirtualNetwork, node: VirtualNode, queued: Counter[int]) -> list[str]:
-    """Name every place that a node is in; a run that waits may stand in the queue, as itself."""
-    is_running = [run for run in network.busy.values() if run and run.node is node]
-    is_waiting = node.run is not None and node.run.state is ExecutionState.WAITING
-    is_idle = not is_running and not is_waiting and not node.suspended and not node.is_due(network.now)
-    is_asleep = not network.is_up and node.is_due(network.now) and not is_waiting and not node.suspended
-    places = ["running"] * len(is_running) + ["suspended"] * bool(node.suspended) + ["idle"] * is_idle
-    places += ["asleep"] * is_asleep
-    return places + (["waiting"] if is_waiting else ["queued"] * queued[node.node_id])
+def where(network: VirtualNetwork, node: VirtualNode) -> list[str]:
+    """Name every place that a node is in, told by its row and its executions; the due and the ready form the queue."""
+    places = ["running" for run in network.busy.values() if run and run.node is node]
+    if node.suspended:
+        places.append("suspended")
+    if node.run and node.run.state is ExecutionState.WAITING:
+        is_ready = node.run_requested_at is not None or network.ready_at(node.run) <= network.now
+        places.append("ready" if is_ready else "waiting")
+    if not places:
+        places.append("due" if node.is_due(network.now) else "idle")
+    return places

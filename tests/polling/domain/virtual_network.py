@@ -21,6 +21,7 @@ from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_
 from facho.polling.domain.retry import SILENCE, RetryPolicy, decide_after_failure
 from facho.polling.domain.schedule import Move, plan_end, plan_rejoin, plan_start
 from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS, next_probe_at
+from facho.polling.domain.window import is_outside_hours
 from facho.polling.domain.yielding import should_yield
 
 # How long a run takes to find out that nobody answers, how long a probe holds its OLT, and how soon it tries again.
@@ -113,16 +114,16 @@ class VirtualNetwork:
 
     def _crash(self) -> None:
         self.is_up = False
-        for run in [run for run in self.busy.values() if run]:
-            run.go_to(ExecutionState.INTERRUPTED)
-            self._let_go(run)
-            run.node.run = None
-        self.busy.clear()
 
     def _restart(self) -> None:
+        """Begin as an engine does: end what the dead one ran as failed tries, and look at every row."""
         self.is_up = True
+        for run in [run for run in self.busy.values() if run]:
+            run.ports_done = run.ports_before
+            self._finish(run, failure=FailureKind.INTERNAL, was_heard=False, last=ExecutionState.INTERRUPTED)
+        self.busy.clear()
         for node in self.nodes:
-            if node.next_run_at > node.grid.next_after(self.now):
+            if node.next_run_at > self.now + node.grid.interval:
                 self._move(node, plan_rejoin(node.grid, node.next_run_at, now=self.now))
             self._awake[node.node_id] = node
             self._wake_at(node, node.next_run_at)
@@ -143,7 +144,7 @@ class VirtualNetwork:
                 self._move(node, plan_rejoin(node.grid, node.next_run_at, now=self.now))
             self._wake_at(node, node.next_run_at)
             if node.run:
-                self._wake_at(node, self._ready_at(node.run))
+                self._wake_at(node, self.ready_at(node.run))
         for olt in self.olts:
             if olt.next_probe_at:
                 self._after(0, partial(self._probe, olt))
@@ -198,7 +199,7 @@ class VirtualNetwork:
         due = DueNode(
             node_id=node.node_id,
             olt_id=node.olt.olt_id,
-            due_at=node.run_requested_at or self._ready_at(run),
+            due_at=node.run_requested_at or self.ready_at(run),
             interval_seconds=node.spec.interval_seconds,
             priority=node.spec.priority,
             rank=node.spec.rank if run.failure else 0,
@@ -207,9 +208,11 @@ class VirtualNetwork:
             failures=node.failures,
             is_olt_silent=node.olt.is_down,
         )
-        return Waiting(due, is_retry=run.failure is not None, next_slot_at=node.next_run_at)
+        is_held = not due.is_run_now and is_outside_hours(node.spec.window, node.next_run_at, self.now)
+        return Waiting(due, run.failure is not None, node.next_run_at, is_held)
 
-    def _ready_at(self, run: Run) -> datetime:
+    def ready_at(self, run: Run) -> datetime:
+        """Return when a run that waits may go on."""
         pause = POLICY.delay_seconds if run.failure else 0
         return ready_at(run.resume_at, longest_pause_seconds=pause, now=self.now)
 
@@ -257,7 +260,7 @@ class VirtualNetwork:
             self.trace.append(run.slice)
             node.slices.append(run.slice)
         run.slices += 1
-        run.failure = None
+        run.ports_before, run.failure = run.ports_done, None
         seconds = spec.seconds * (1 - spec.varies * self.luck.random() if spec.varies else 1) / spec.ports
         if is_silent:
             failure: FailureKind | None = FailureKind.TIMEOUT
@@ -270,7 +273,7 @@ class VirtualNetwork:
         self._after(seconds, partial(self._if_held, run, run.slices, after))
 
     def _if_held(self, run: Run, slices: int, action: Callable[[Run], None]) -> None:
-        if run.state is ExecutionState.RUNNING and run.slices == slices:
+        if self.is_up and run.state is ExecutionState.RUNNING and run.slices == slices:
             action(run)
 
     def _look_up(self, run: Run, *, seconds: float) -> None:
@@ -280,15 +283,26 @@ class VirtualNetwork:
             self._finish(run, failure=None, was_heard=True)
             return
         assert run.slice is not None
-        others = [node for node in run.node.olt.nodes if node is not run.node]
         running = (self.real - run.slice.began).total_seconds()
-        if should_yield(running_seconds=running, another_is_due=any(node.is_due(self.now) for node in others)):
-            self._wait(run, self.now, failures=0)
+        if should_yield(running_seconds=running, another_is_due=self._is_another_due(run.node)):
+            self._wait(run, self.now, failures=run.node.failures)
             run.node.olt.is_down = False
             return
         self._after(seconds, partial(self._if_held, run, run.slices, partial(self._look_up, seconds=seconds)))
 
-    def _finish(self, run: Run, *, failure: FailureKind | None, was_heard: bool) -> None:
+    def _is_another_due(self, node: VirtualNode) -> bool:
+        """Tell whether another node of the OLT is due, or its run could go on."""
+        others = [other for other in node.olt.nodes if other is not node]
+        return any(other.is_due(self.now) or (other.run and other.run.resume_at <= self.now) for other in others)
+
+    def _finish(
+        self,
+        run: Run,
+        *,
+        failure: FailureKind | None,
+        was_heard: bool,
+        last: ExecutionState = ExecutionState.FAILED,
+    ) -> None:
         node = run.node
         if was_heard:
             node.olt.is_down = False
@@ -307,7 +321,7 @@ class VirtualNetwork:
             self._move(node, move)
             self._wait(run, after.resume_at, failures=after.failures_in_a_row)
             return
-        self._close(run, ExecutionState.FAILED, failures=after.failures_in_a_row)
+        self._close(run, last, failures=after.failures_in_a_row)
         if after.suspends:
             self._suspend(node, failure, is_silence=failure in SILENCE and not was_heard)
 

@@ -33,6 +33,8 @@ class Run:
     slot_at: datetime | None
     state: ExecutionState = ExecutionState.PENDING
     ports_done: int = 0
+    # Where the present slice began: a dead one is repeated from there.
+    ports_before: int = 0
     slices: int = 0
     resume_at: datetime = START
     failure: FailureKind | None = None

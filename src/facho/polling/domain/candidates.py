@@ -18,6 +18,8 @@ class Waiting:
     node: DueNode
     is_retry: bool
     next_slot_at: datetime | None
+    # Its hours are over: it goes on when they begin again, and no other run of its node starts meanwhile.
+    is_held: bool = False
 
     def is_superseded(self, now: datetime) -> bool:
         """Tell whether the node's next slot has come: it runs instead of the retry."""
@@ -44,8 +46,9 @@ def choose_candidates(due: Iterable[DueNode], waiting: Iterable[Waiting], now: d
     Among `due` stand the failed nodes of `silent_olts` also when they are not due yet, as scouts of the others.
     """
     runs = list(waiting)
-    going_on = {run.node.node_id: run.node for run in runs if not run.is_superseded(now)}
-    known = [node for node in due if node.node_id not in going_on] + list(going_on.values())
+    going_on = {run.node.node_id: run for run in runs if not run.is_superseded(now)}
+    known = [node for node in due if node.node_id not in going_on]
+    known += [run.node for run in going_on.values() if not run.is_held]
     ready = [node for node in known if node.due_at <= now or node.is_run_now]
     later = [node for node in known if node.due_at > now and node.execution_id and not node.is_run_now]
     return Candidates(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from facho.polling.domain.slots import count_slots, slot_at_or_before
-from facho.polling.domain.window import Window, next_slot_in
+from facho.polling.domain.window import Window, is_outside_hours, next_slot_in
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -50,13 +50,9 @@ class Grid:
         return self._count_in_hours(self.window, due_at, now)
 
     def may_serve(self, due_at: datetime, now: datetime) -> bool:
-        """Tell whether a node that is late may still start: not in the morning what was due at night.
-
-        A due time outside of the hours means that the grid never meets them: such a node runs all the same.
-        """
-        if self.window is None or not self.window.contains(due_at):
-            return True
-        return self.window.contains(now) and self.window.contains(self.latest(due_at, now))
+        """Tell whether a node that is late may still start: not in the morning what was due at night."""
+        latest = self.latest(due_at, now)
+        return not any(is_outside_hours(self.window, due_at, moment) for moment in (now, latest))
 
     def _count_in_hours(self, window: Window, due_at: datetime, now: datetime) -> int:
         slot, count = self.next_after(due_at - _INSTANT), 0

@@ -34,6 +34,16 @@ class Window:
         return opening.astimezone(UTC)
 
 
+def is_outside_hours(window: Window | None, next_run_at: datetime | None, now: datetime) -> bool:
+    """Tell whether a node has to wait for its hours; one that is due outside of them has a grid that never meets them.
+
+    Such a node runs all the same, rather than never.
+    """
+    if window is None or window.contains(now):
+        return False
+    return next_run_at is None or window.contains(next_run_at)
+
+
 def next_slot_in(window: Window | None, moment: datetime, *, interval_seconds: int, offset_seconds: int) -> datetime:
     """Return the first slot after the moment at which the job may start.
 

@@ -16,7 +16,7 @@ from facho.hosts.models import Brand
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
-from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from factories import NOW, chain_to, make_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +48,8 @@ class Patient:
 
 
 def run_node(node: WorkflowNode, collector: Scripted | Patient, *, lease_seconds: float = 60) -> None:
+    # One try, so that a failed run is over.
+    SnmpJob.objects.update(max_attempts=1)
     [claimed] = store.claim(
         [ClaimRequest(node.workflow.olt_id, "get_x", Origin.SCHEDULE, node_id=node.id, poller_id=0, slot_at=NOW)],
         owner="engine/test",

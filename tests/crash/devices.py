@@ -5,7 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -78,7 +78,7 @@ class Devices:
         return dict(Counter(packet.pid for packet in self.packets if packet.pid is not None))
 
     def _pid_of(self, source_port: int) -> int:
-        if source_port not in self._pids:
+        if not self._pids.get(source_port):
             self._pids[source_port] = process_with_udp_port(source_port)
         return self._pids[source_port]
 
@@ -136,12 +136,20 @@ def process_with_udp_port(port: int) -> int:
     rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
     inodes = {f"socket:[{row[9]}]" for row in rows if int(row[1].partition(":")[2], 16) == port}
     for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if any(str(fd.readlink()) in inodes for fd in (process / "fd").iterdir()):
-                return int(process.name)
-        except OSError:
-            continue
+        if inodes & set(_open_files(process)):
+            return int(process.name)
     return 0
+
+
+def _open_files(process: Path) -> Iterator[str]:
+    """Name what a process has open; a file that it closes meanwhile hides none of the others."""
+    try:
+        descriptors = list((process / "fd").iterdir())
+    except OSError:
+        return
+    for descriptor in descriptors:
+        with suppress(OSError):
+            yield str(descriptor.readlink())
 
 
 def judge(packets: Sequence[Packet], held: Sequence[Held], *, answer_within: float) -> Verdict:

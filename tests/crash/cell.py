@@ -185,6 +185,7 @@ def _findings(devices: Devices, slot_at: datetime, engines: tuple[EngineProcess,
             {
                 "slot": (row.slot_at - slot_at).total_seconds() if row.slot_at else None,
                 "position": row.chain_position,
+                "ended": row.finished_at and (row.finished_at - slot_at).total_seconds(),
                 "states": states[row.id],
                 "error": row.error,
                 "by": roles.get(str(pid_of(row))),

@@ -81,11 +81,13 @@ def has_one_end_each(seen: Seen) -> bool:
 
 
 def is_on_the_grid(seen: Seen) -> bool:
-    """One start for a slot, at a slot, the first one after the fault being the next."""
+    """One start for a slot, at a slot; after the run that was hit the next slot that had not gone by."""
     starts = Counter(run["slot"] for run in seen["executions"] if run["position"] == 0)
-    intervals = sorted(slot / seen["interval"] for slot in starts)
-    on_grid = all(number == int(number) for number in [*intervals, seen["next_slot"]])
-    return set(starts.values()) == {1} and on_grid and intervals[:2] == [0, 1]
+    slots = sorted(slot / seen["interval"] for slot in starts)
+    on_grid = all(slot == int(slot) for slot in [*slots, seen["next_slot"]])
+    ended = max(run["ended"] for run in seen["executions"] if run["slot"] == 0)
+    first_after = ended // seen["interval"] + 1
+    return set(starts.values()) == {1} and on_grid and slots[:2] == [0, first_after]
 
 
 def allowed_strays(point: Point, fault: Fault) -> int:

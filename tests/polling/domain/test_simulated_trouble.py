@@ -31,7 +31,7 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(olts(sickly_nodes, silent=True), st.integers(0, 2**16))
 def test_a_dead_olt_costs_the_attempts_of_one_node(olt: OltSpec, seed: int) -> None:
     """D8, S3-16: however many nodes it has; one finds out for all, and the others burn none."""
@@ -42,7 +42,7 @@ def test_a_dead_olt_costs_the_attempts_of_one_node(olt: OltSpec, seed: int) -> N
         assert len(in_vain) <= POLICY.max_attempts
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(feasible_olts, spans(longest=3_000), st.integers(0, 2**16))
 def test_only_the_node_that_met_the_silence_asks_again(olt: OltSpec, silent: tuple, seed: int) -> None:
     """D8: on an OLT whose nodes were all well, the others do not even start."""
@@ -53,7 +53,7 @@ def test_only_the_node_that_met_the_silence_asks_again(olt: OltSpec, silent: tup
         assert len({s.node.node_id for s in in_vain}) <= 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(feasible_olts, st.integers(1, 5_000), st.integers(60, 5_000))
 def test_an_olt_that_is_back_is_polled_again_after_a_probe(olt: OltSpec, begin: int, length: int) -> None:
     """D8: never more than five minutes to the probe, then each node at its next slot."""
@@ -67,7 +67,7 @@ def test_an_olt_that_is_back_is_polled_again_after_a_probe(olt: OltSpec, begin: 
         assert first.began - back <= timedelta(seconds=worst)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(feasible(), olts(sickly_nodes, silent=True))
 def test_a_sick_olt_costs_a_healthy_one_no_slot(workload: Workload, sick: OltSpec) -> None:
     mixed = replace(workload, olts=(*workload.olts, sick), pollers=workload.pollers + 1)
@@ -80,7 +80,7 @@ def test_a_sick_olt_costs_a_healthy_one_no_slot(workload: Workload, sick: OltSpe
 hour_jumps = st.tuples(st.integers(3_700, HOURS * 3_600 - 4_000), st.sampled_from((3_600, -3_600))).map(lambda j: (j,))
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(feasible(jumps=hour_jumps))
 def test_a_jump_of_the_clock_makes_no_burst(workload: Workload) -> None:
     """D7: in the second after it, at most as many start as there are pollers, and only whose slot it is."""
@@ -96,7 +96,7 @@ def test_a_jump_of_the_clock_makes_no_burst(workload: Workload) -> None:
         assert since_slot <= 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(feasible(jumps=hour_jumps))
 def test_a_jump_of_the_clock_stalls_no_node_for_longer_than_its_interval(workload: Workload) -> None:
     """D7: forward or back, the next slot of each node is at most one interval away, and it runs."""
@@ -127,7 +127,7 @@ def meets_its_hours(node: VirtualNode) -> bool:
     return node.spec.window is not None and node.spec.window.contains(node.first_run_at)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(anything(nodes=night_nodes, jumps=no_jumps))
 def test_no_run_starts_outside_of_its_hours_unless_a_person_asked(workload: Workload) -> None:
     network = VirtualNetwork(replace(workload, hours=30)).play()
@@ -139,7 +139,7 @@ def test_no_run_starts_outside_of_its_hours_unless_a_person_asked(workload: Work
             assert window.contains(start.slot_at)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(anything(nodes=night_nodes, jumps=no_jumps))
 def test_slots_outside_of_the_hours_are_neither_run_nor_skipped(workload: Workload) -> None:
     network = VirtualNetwork(replace(workload, hours=30)).play()
@@ -152,7 +152,7 @@ def test_slots_outside_of_the_hours_are_neither_run_nor_skipped(workload: Worklo
         assert len(owed) == node.slot_runs + node.slots_skipped
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(feasible(), st.lists(st.tuples(st.integers(1, 7_000), st.integers(0, 11)), min_size=1, max_size=3))
 def test_a_run_asked_for_comes_next_and_moves_no_slot(workload: Workload, wishes: list[tuple[int, int]]) -> None:
     """S0-35: it waits for what runs and for other wishes, nothing else; the grid stays."""

@@ -175,7 +175,9 @@ def test_the_real_workload_keeps_its_slots_wherever_they_lie(offsets: tuple[int,
     network = VirtualNetwork(Workload((OltSpec(tuple(nodes)),), pollers=1, hours=24)).play()
 
     assert [node.slots_skipped for node in network.nodes] == [0, 0, 0]
-    assert [node.slot_runs for node in network.nodes] == [288, 96, 24] or min(offsets) == 0
+    # The last slot of the day may still wait for its turn when the day ends.
+    for node, slots in zip(network.nodes, (288, 96, 24), strict=True):
+        assert slots - 1 <= node.slot_runs <= slots
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -5,6 +5,7 @@ from datetime import datetime, time, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_network import POLICY, VirtualNetwork
@@ -21,7 +22,7 @@ from virtual_strategies import (
     spans,
     steady_nodes,
 )
-from virtual_workload import START, OltSpec, Workload
+from virtual_workload import START, NodeSpec, OltSpec, Workload
 
 from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
 from facho.polling.domain.window import Window
@@ -108,6 +109,20 @@ def test_a_jump_of_the_clock_stalls_no_node_for_longer_than_its_interval(workloa
         since = [s for s in node.slices if s.began >= at(second)]
         assert since[0].began <= at(second) + worst
         assert [one for one, other in pairwise(since) if one.ended is None or other.began - one.ended > worst] == []
+
+
+@pytest.mark.parametrize("jump", [3_600, -3_600])
+def test_a_long_read_that_gave_way_goes_on_although_the_clock_jumps(jump: int) -> None:
+    olt = OltSpec((NodeSpec(300, 5), NodeSpec(1_800, 491, ports=16)))
+    calm = VirtualNetwork(Workload((olt,), pollers=1, hours=3)).play()
+    gave_way = next(s.ended for s in calm.nodes[1].slices if s.ended and not s.is_last and s.ended > at(3_700))
+    second = int((gave_way - START).total_seconds()) + 1
+
+    network = VirtualNetwork(Workload((olt,), pollers=1, hours=3, jumps=((second, jump),))).play()
+
+    after = next(s for s in network.nodes[1].slices if s.began >= at(second))
+    assert not after.is_fresh
+    assert after.began - at(second) < timedelta(minutes=1)
 
 
 night_nodes = st.builds(

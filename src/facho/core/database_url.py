@@ -13,6 +13,9 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
 }
 
+# The same few dozen statements come again and again: planning each of them once saves a fifth of a hand-over.
+POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 3}
+
 
 class BadDatabaseUrl(ValueError):
     """The URL has a scheme or shape that we do not support; its text may hold a password and is not repeated."""
@@ -41,7 +44,13 @@ def _entry_of(url: str) -> dict[str, Any]:
 
 
 def _sqlite(path: Path) -> dict[str, Any]:
-    return {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path), "OPTIONS": SQLITE_OPTIONS}
+    # Opening the file for each call would take longer than most calls.
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "CONN_MAX_AGE": None,
+        "OPTIONS": SQLITE_OPTIONS,
+    }
 
 
 def _postgresql(url: str) -> dict[str, Any]:
@@ -56,5 +65,5 @@ def _postgresql(url: str) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 60,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": query,
+        "OPTIONS": POSTGRESQL_OPTIONS | query,
     }

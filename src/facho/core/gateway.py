@@ -7,7 +7,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from django.conf import settings
-from django.db import Error, close_old_connections, connection, connections
+from django.db import Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 P = ParamSpec("P")
@@ -48,7 +48,7 @@ class ThreadGateway:
 
 
 def _call(work: Callable[[], T]) -> T:
-    close_old_connections()
+    # Asking first whether the session still works would cost each call a round trip; the repeat below answers it.
     session = _connect()
     try:
         return work()
@@ -66,7 +66,6 @@ def _connect() -> object:
 
     A process that is stopped there would keep its rows locked, and its OLT closed, until it goes on.
     """
-    connection.close_if_health_check_failed()
     if connection.connection is None:
         connection.ensure_connection()
         if connection.vendor == "postgresql":

@@ -7,9 +7,8 @@ from django.db.models import Q, QuerySet
 
 from facho.executions.models import Execution
 from facho.executions.outcome import Ending
-from facho.executions.run import Run, open_attempt, run_of
+from facho.executions.run import Run, open_attempt, run_of, runs
 from facho.executions.store import next_tokens
-from facho.hosts.store import OLT_SECRETS
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import ChainCondition, WorkflowNode
 
@@ -33,7 +32,7 @@ def open_next(run: Run, ending: Ending, *, owner: str, now: datetime) -> Run | N
     execution.created_at = execution.started_at = now
     execution.save(force_insert=True)
     open_attempt(execution, now)
-    return run_of(Execution.objects.select_related("olt", "node__job").defer(*OLT_SECRETS).get(id=execution.id))
+    return run_of(runs(Execution.objects.all()).get(id=execution.id))
 
 
 def skip_chain(run: Run, ending: Ending, now: datetime) -> None:
@@ -61,7 +60,8 @@ def _members_after(run: Run) -> list[WorkflowNode]:
     if run.node_id is None:
         return []
     is_master = run.master_execution_id is None
-    members = WorkflowNode.objects.filter(enabled=True, suspended_at__isnull=True).select_related("job")
+    members = WorkflowNode.objects.filter(enabled=True, suspended_at__isnull=True)
+    members = members.select_related("job").only("job__slug", "job__query_type", "job__chain_condition")
     members = members.filter(master_node_id=run.node_id) if is_master else _after(members, run.node_id)
     return list(members.order_by("priority", "id"))
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.polling.domain.collection import CollectRequest
 from facho.polling.domain.execution_state import ExecutionState
@@ -26,6 +28,34 @@ class Run:
     master_execution_id: int | None
     chain_position: int
     request: CollectRequest
+
+
+# What a runner needs of an execution, its node and its OLT, of some hundred columns.
+_NEEDED = (
+    "token",
+    "olt_id",
+    "node_id",
+    "poller_id",
+    "slot_at",
+    "task_type",
+    "origin",
+    "attempt",
+    "started_at",
+    "created_at",
+    "master_execution_id",
+    "chain_position",
+    "address",
+    "port",
+    "cursor",
+    "status",
+    "olt__vendor",
+    "node__job__query_type",
+)
+
+
+def runs(executions: QuerySet[Execution]) -> QuerySet[Execution]:
+    """Select executions with what `run_of` copies, and nothing that is secret."""
+    return executions.select_related("olt", "node__job").only(*_NEEDED)
 
 
 def run_of(execution: Execution) -> Run:

@@ -10,7 +10,7 @@ from django.db.models import F, Q
 
 from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, OltToken, Origin
 from facho.executions.outcome import Ending
-from facho.executions.run import Run, open_attempt, run_of
+from facho.executions.run import Run, open_attempt, run_of, runs
 from facho.hosts.store import OLT_SECRETS, Device, load_devices
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
@@ -123,7 +123,7 @@ def take(execution_id: int, token: int, *, owner: str, now: datetime) -> Run | N
     )
     if not taken:
         return None
-    execution = Execution.objects.select_related("olt", "node__job").defer(*OLT_SECRETS).get(id=execution_id)
+    execution = runs(Execution.objects.all()).get(id=execution_id)
     open_attempt(execution, now)
     return run_of(execution)
 

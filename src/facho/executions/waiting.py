@@ -9,11 +9,11 @@ from django.db.models import Q, QuerySet
 from facho.executions.chain import skip_chain
 from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, Origin
 from facho.executions.outcome import Ending
-from facho.executions.run import Run, run_of
+from facho.executions.run import Run, run_of, runs
 from facho.executions.store import Active, Claimed, ClaimRequest, active_of, request_cancel
 from facho.hosts.models import Reachability
 from facho.hosts.pauses import is_paused
-from facho.hosts.store import OLT_SECRETS, load_devices
+from facho.hosts.store import load_devices
 from facho.polling.domain.candidates import Waiting, ready_at
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
@@ -125,7 +125,7 @@ def resume(execution_id: int, *, token: int, poller_id: int, owner: str, now: da
 @transaction.atomic
 def end_waiting(executions: QuerySet[Execution], ending: Ending, *, now: datetime) -> int:
     """End executions that wait to go on and no longer should: with their attempts, and with their chains skipped."""
-    rows = executions.filter(status=ExecutionState.WAITING).select_related("olt", "node__job").defer(*OLT_SECRETS)
+    rows = runs(executions.filter(status=ExecutionState.WAITING))
     return sum(_end(run_of(row), ending, now) for row in rows)
 
 

@@ -15,8 +15,24 @@ from facho.polling.domain.window import Window
 from facho.snmp_jobs.due import due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
 
-# A person's wish must not fail because a key is lost.
-_SECRETS = tuple(f"workflow__olt__{name}" for name in ("community", "v3_auth_key", "v3_priv_key"))
+# What the grid of a node is made of, of its and its job's forty columns.
+_GRID = (
+    "interval_seconds",
+    "offset_seconds",
+    "next_run_at",
+    "slots_skipped",
+    "job__cadence",
+    "job__hours_from",
+    "job__hours_to",
+)
+_STARTING = (
+    *_GRID,
+    "run_requested_at",
+    "job__slug",
+    "job__query_type",
+    "workflow__olt__address",
+    "workflow__olt__port",
+)
 
 
 class UnknownNode(LookupError):
@@ -52,7 +68,7 @@ def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
     A node that another process has started meanwhile, and that nobody asks for, is left out, and so is one that was
     disabled, suspended or paused meanwhile.
     """
-    nodes = due_nodes(now).filter(id__in=node_ids).select_related("job", "workflow__olt").defer(*_SECRETS)
+    nodes = due_nodes(now).filter(id__in=node_ids).select_related("job", "workflow__olt").only(*_STARTING)
     return [schedule for node in nodes if (schedule := _schedule(node, now))]
 
 
@@ -147,7 +163,7 @@ def put_job_on_grid(job: SnmpJob, now: datetime) -> None:
 
 def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
     """Ask for a run as soon as the OLT is free; the wish is a column, so a restart does not lose it."""
-    node = WorkflowNode.objects.select_related("job", "workflow__olt").defer(*_SECRETS).filter(id=node_id).first()
+    node = WorkflowNode.objects.select_related("job", "workflow__olt").only(*_STARTING).filter(id=node_id).first()
     if node is None:
         raise UnknownNode(node_id)
     if node.master_node_id is not None:
@@ -170,7 +186,7 @@ def _put_on_grid(masters: QuerySet[WorkflowNode], now: datetime) -> int:
 
 
 def _save_moved(node_id: int, now: datetime, **values: object) -> None:
-    node = WorkflowNode.objects.select_related("job").filter(id=node_id).first()
+    node = WorkflowNode.objects.select_related("job").only(*_GRID).filter(id=node_id).first()
     if node is None:
         return
     if node.next_run_at is not None:

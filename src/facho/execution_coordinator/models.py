@@ -5,28 +5,30 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
+from facho.polling.domain import quota
+from facho.polling.domain.quota import QuotaState
 
 
 class QuotaStatus(models.TextChoices):
     """Where a quota of an hour stands."""
 
-    IN_PROGRESS = "IN_PROGRESS", _("in progress")
-    COMPLETED = "COMPLETED", _("completed")
-    PARTIAL = "PARTIAL", _("partial")
-    FAILED = "FAILED", _("failed")
-    QUOTA_NOT_MET = "QUOTA_NOT_MET", _("quota not met")
-    INTERRUPTED = "INTERRUPTED", _("interrupted")
-    ADJUSTED = "ADJUSTED", _("adjusted")
-    AT_RISK = "AT_RISK", _("at risk")
+    IN_PROGRESS = QuotaState.IN_PROGRESS.value, _("in progress")
+    COMPLETED = QuotaState.COMPLETED.value, _("completed")
+    PARTIAL = QuotaState.PARTIAL.value, _("partial")
+    FAILED = QuotaState.FAILED.value, _("failed")
+    QUOTA_NOT_MET = QuotaState.QUOTA_NOT_MET.value, _("quota not met")
+    INTERRUPTED = QuotaState.INTERRUPTED.value, _("interrupted")
+    ADJUSTED = QuotaState.ADJUSTED.value, _("adjusted")
+    AT_RISK = QuotaState.AT_RISK.value, _("at risk")
 
 
 class Severity(models.TextChoices):
     """How much of a quota was lost."""
 
-    LOW = "LOW", _("low")
-    MEDIUM = "MEDIUM", _("medium")
-    HIGH = "HIGH", _("high")
-    CRITICAL = "CRITICAL", _("critical")
+    LOW = quota.Severity.LOW.value, _("low")
+    MEDIUM = quota.Severity.MEDIUM.value, _("medium")
+    HIGH = quota.Severity.HIGH.value, _("high")
+    CRITICAL = quota.Severity.CRITICAL.value, _("critical")
 
 
 class PlanStatus(models.TextChoices):
@@ -84,6 +86,8 @@ class QuotaTracker(models.Model):
     total_duration_ms = models.BigIntegerField(_("total duration (ms)"), default=0)
     avg_duration_ms = models.IntegerField(_("average duration (ms)"), default=0)
     status = models.CharField(_("status"), max_length=20, choices=QuotaStatus.choices, default=QuotaStatus.IN_PROGRESS)
+    # Since when the forecast says that the hour will end below its quota; empty while it says nothing of the kind.
+    will_miss_at = models.DateTimeField(_("will miss since"), null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -94,6 +98,7 @@ class QuotaTracker(models.Model):
         ordering = ["-period_start", "olt", "task_type"]
         indexes = [
             models.Index(fields=["olt", "period_start"], name="quota_olt_period"),
+            models.Index(fields=["period_start"], name="quota_period"),
             models.Index(fields=["status"], name="quota_status"),
         ]
         constraints = [
@@ -115,7 +120,7 @@ class QuotaTracker(models.Model):
 
 
 class QuotaViolation(models.Model):
-    """A quota that was not met, with the report of every slot that was due."""
+    """What an OLT failed to get in an hour, with the report of every slot that was due."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="quota_violations", verbose_name=_("OLT"))
     period_start = models.DateTimeField(_("from"))
@@ -135,6 +140,9 @@ class QuotaViolation(models.Model):
             models.Index(fields=["olt", "created_at"], name="violation_olt_created"),
             models.Index(fields=["severity"], name="violation_severity"),
             models.Index(fields=["notified"], name="violation_notified"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["olt", "period_start"], name="one_violation_per_olt_and_hour"),
         ]
 
     def __str__(self) -> str:
@@ -199,3 +207,18 @@ class ExecutionPlan(models.Model):
 
     def __str__(self) -> str:
         return f"{self.olt} · {self.period_start:%Y-%m-%d %H:%M}"
+
+
+class OltState(models.Model):
+    """An OLT and its tasks as the last pass saw them; a difference from now is a change."""
+
+    olt = models.OneToOneField(Olt, on_delete=models.CASCADE, primary_key=True, related_name="+", verbose_name=_("OLT"))
+    state = models.JSONField(default=dict)
+    state_hash = models.CharField(max_length=64)
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "coordinator_olt_states"
+
+    def __str__(self) -> str:
+        return f"{self.olt_id}: {self.state_hash}"

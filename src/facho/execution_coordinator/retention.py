@@ -32,6 +32,8 @@ RETENTIONS = (
     Retention("execution_coordinator.ExecutionPlan", "period_end", 2),
     Retention("execution_coordinator.QuotaTracker", "period_start", 400),
     Retention("execution_coordinator.QuotaViolation", "created_at", 730),
+    # Quotas look back two hours; what they made of it stands in the violations.
+    Retention("snmp_jobs.SkippedSlot", "slot_at", 2),
     Retention("hosts.Pause", "ends_at", 400),
     Retention("admin.LogEntry", "action_time", 730),
     Retention("sessions.Session", "expire_date", 0),
@@ -51,6 +53,7 @@ KEPT = {
     "snmp_jobs.Workflow": "one per OLT",
     "snmp_jobs.WorkflowNode": "one per job and OLT",
     "zabbix_pollers.LeaderLease": "one row, overwritten",
+    "execution_coordinator.OltState": "one row per OLT, overwritten",
     "hosts.LearnedSize": "one row per OLT and set of columns",
     "zabbix_pollers.Poller": "as many as the setting says",
 }

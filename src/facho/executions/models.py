@@ -91,6 +91,8 @@ class Execution(models.Model):
             models.Index(fields=["olt", "-created_at"], name="execution_olt_created"),
             models.Index(fields=["node", "-created_at"], name="execution_node_created"),
             models.Index(fields=["created_at"], name="execution_created"),
+            # Quotas count the runs of an hour's slots.
+            models.Index(fields=["olt", "slot_at"], name="execution_olt_slot"),
             # Finds what ended lately, and what is active among the unfinished: SQLite cannot match bound
             # parameters with the condition of a partial index.
             models.Index(fields=["finished_at"], name="execution_finished"),

@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Brand, Olt
+from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.task_type import QueryType, task_type
 
 MAX_PRIORITY = 100
@@ -227,3 +228,38 @@ class WorkflowNode(models.Model):
 
 # The specification's name for the same row.
 SnmpJobHost = WorkflowNode
+
+
+class SkipReasons(models.TextChoices):
+    """The domain's reasons with their words for people."""
+
+    OLT_BUSY = SkipReason.OLT_BUSY.value, _("the OLT was busy with other work")
+    NO_POLLER = SkipReason.NO_POLLER.value, _("every poller was busy")
+    OWN_RUN = SkipReason.OWN_RUN.value, _("its own run was still going on")
+    OLT_UNREACHABLE = SkipReason.OLT_UNREACHABLE.value, _("the OLT did not answer")
+    SUSPENDED = SkipReason.SUSPENDED.value, _("suspended after failures")
+    PAUSED = SkipReason.PAUSED.value, _("paused for maintenance")
+    OUT_OF_HOURS = SkipReason.OUT_OF_HOURS.value, _("its hours were over")
+    NOT_POLLING = SkipReason.NOT_POLLING.value, _("Facho was not polling")
+    CLOCK = SkipReason.CLOCK.value, _("the clock was set")
+
+
+class SkippedSlot(models.Model):
+    """A slot of a node that went by without a run, and why; whoever moves a node past its slots writes them down."""
+
+    node = models.ForeignKey(
+        WorkflowNode, on_delete=models.CASCADE, related_name="skipped_slots", verbose_name=_("node")
+    )
+    slot_at = models.DateTimeField(_("slot"))
+    reason = models.CharField(_("reason"), max_length=20, choices=SkipReasons.choices)
+
+    class Meta:
+        db_table = "skipped_slots"
+        verbose_name = _("skipped slot")
+        verbose_name_plural = _("skipped slots")
+        ordering = ["-slot_at"]
+        indexes = [models.Index(fields=["slot_at"], name="skipped_slot_at")]
+        constraints = [models.UniqueConstraint(fields=["node", "slot_at"], name="a_slot_is_skipped_once")]
+
+    def __str__(self) -> str:
+        return f"{self.node_id} · {self.slot_at:%Y-%m-%d %H:%M:%S} · {self.reason}"

@@ -1,5 +1,6 @@
 """Moves a node along its grid: which slot a start serves, and how many slots an end or a return passes over."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -49,10 +50,22 @@ class Grid:
             )
         return self._count_in_hours(self.window, due_at, now)
 
+    def slots(self, due_at: datetime, start: datetime, end: datetime) -> Iterator[datetime]:
+        """List the slots of [start, end) that a node has whose next one is at `due_at`, itself included."""
+        slot = due_at if due_at >= start else self._first_from(due_at, start)
+        while slot < end:
+            yield slot
+            slot = self.next_after(slot)
+
     def may_serve(self, due_at: datetime, now: datetime) -> bool:
         """Tell whether a node that is late may still start: not in the morning what was due at night."""
         latest = self.latest(due_at, now)
         return not any(is_outside_hours(self.window, due_at, moment) for moment in (now, latest))
+
+    def _first_from(self, due_at: datetime, start: datetime) -> datetime:
+        if self.is_fixed_delay:
+            return due_at - (due_at - start) // self.interval * self.interval
+        return self.next_after(start - _INSTANT)
 
     def _count_in_hours(self, window: Window, due_at: datetime, now: datetime) -> int:
         slot, count = self.next_after(due_at - _INSTANT), 0

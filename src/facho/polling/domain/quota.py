@@ -1,0 +1,196 @@
+"""Quotas: the slots that an OLT owes in an hour, what became of them, and whether it is or will be enough."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from facho.polling.domain.schedule import Grid
+
+HOUR = timedelta(hours=1)
+# How far the completed share may lag behind the elapsed share of the hour before a quota is at risk.
+RISK_SHARE = 0.2
+
+
+class SkipReason(StrEnum):
+    """Why a slot went by without a run."""
+
+    OLT_BUSY = "olt_busy"
+    NO_POLLER = "no_poller"
+    OWN_RUN = "own_run"
+    OLT_UNREACHABLE = "olt_unreachable"
+    SUSPENDED = "suspended"
+    PAUSED = "paused"
+    OUT_OF_HOURS = "out_of_hours"
+    NOT_POLLING = "not_polling"
+    CLOCK = "clock"
+
+
+class QuotaState(StrEnum):
+    """Where a quota of an hour stands; who takes work away adjusts it, who disables the OLT interrupts it."""
+
+    IN_PROGRESS = "IN_PROGRESS"
+    AT_RISK = "AT_RISK"
+    COMPLETED = "COMPLETED"
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
+    QUOTA_NOT_MET = "QUOTA_NOT_MET"
+    INTERRUPTED = "INTERRUPTED"
+    ADJUSTED = "ADJUSTED"
+
+
+class Severity(StrEnum):
+    """How much of a quota was lost, from a little to nearly all."""
+
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+    CRITICAL = "CRITICAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, its end excluded."""
+
+    start: datetime
+    end: datetime
+
+    def contains(self, moment: datetime) -> bool:
+        """Tell whether the moment lies in it."""
+        return self.start <= moment < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The slots that a node still owes: from its next run on, unless it is disabled and owes nothing."""
+
+    grid: Grid
+    next_run_at: datetime
+    is_suspended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSlots:
+    """Slots of an hour that have no run yet: those that can get none any more, and those that can."""
+
+    lost: tuple[datetime, ...] = ()
+    pending: tuple[datetime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What an OLT owes of one task type in an hour, and what became of it."""
+
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    pending: int = 0
+    total_duration_ms: int = 0
+
+    @property
+    def required(self) -> int:
+        """Every slot that was due or will be."""
+        return self.completed + self.failed + self.skipped + self.pending
+
+    @property
+    def avg_duration_ms(self) -> int:
+        """The mean length of the runs that ended."""
+        ended = self.completed + self.failed
+        return self.total_duration_ms // ended if ended else 0
+
+    @property
+    def share_completed(self) -> float:
+        """The completed part of what is required; nothing owed is all done."""
+        return self.completed / self.required if self.required else 1.0
+
+    @property
+    def best_share(self) -> float:
+        """The part that will be complete if everything pending succeeds."""
+        return (self.completed + self.pending) / self.required if self.required else 1.0
+
+
+def hour_of(moment: datetime) -> Span:
+    """Return the clock hour that the moment lies in."""
+    start = moment.replace(minute=0, second=0, microsecond=0)
+    return Span(start, start + HOUR)
+
+
+def open_slots(promise: Promise, hour: Span, now: datetime, *, paused: Collection[Span] = ()) -> OpenSlots:
+    """List the slots of the hour from the node's next run on; only the latest that has come can still be served.
+
+    A suspended node serves none of them. What lies in a pause is not owed.
+    """
+    slots = [
+        slot
+        for slot in promise.grid.slots(promise.next_run_at, hour.start, hour.end)
+        if not any(span.contains(slot) for span in paused)
+    ]
+    servable = _first_servable(promise, now)
+    lost = tuple(slot for slot in slots if slot < servable)
+    pending = tuple(slot for slot in slots if slot >= servable)
+    # A job that follows the end of its runs owes no more than the next one.
+    return OpenSlots(
+        lost, tuple(slot for slot in pending if slot == servable) if promise.grid.is_fixed_delay else pending
+    )
+
+
+def _first_servable(promise: Promise, now: datetime) -> datetime:
+    if promise.next_run_at > now:
+        return promise.next_run_at
+    if promise.is_suspended:
+        return promise.grid.next_after(now)
+    return promise.grid.latest(promise.next_run_at, now)
+
+
+def is_at_risk(tally: Tally, hour: Span, now: datetime) -> bool:
+    """Tell whether the hour goes by faster than its quota is served, by more than 20 points."""
+    elapsed = min((now - hour.start) / HOUR, 1.0)
+    return tally.pending > 0 and elapsed > tally.share_completed + RISK_SHARE
+
+
+def is_lost(tally: Tally, *, met_share: float) -> bool:
+    """Tell whether the quota is missed whatever the pending runs bring."""
+    return tally.required > 0 and tally.best_share < met_share
+
+
+def judge(tally: Tally, hour: Span, now: datetime, *, met_share: float, patience: timedelta) -> QuotaState:
+    """Tell where a quota stands; an hour is over when nothing of it is pending, at the latest `patience` after it."""
+    if tally.completed >= tally.required:
+        return QuotaState.COMPLETED
+    is_over = now >= hour.end and (not tally.pending or is_lost(tally, met_share=met_share))
+    if not is_over and now < hour.end + patience:
+        return QuotaState.AT_RISK if is_at_risk(tally, hour, now) else QuotaState.IN_PROGRESS
+    if tally.share_completed >= met_share:
+        return QuotaState.PARTIAL
+    return QuotaState.FAILED if tally.failed == tally.required else QuotaState.QUOTA_NOT_MET
+
+
+def severity_of(tally: Tally) -> Severity:
+    """Grade a violation by the share that was lost: 2 of 4 is HIGH."""
+    lost = 1.0 - tally.share_completed
+    if lost > 0.8:
+        return Severity.CRITICAL
+    if lost >= 0.5:
+        return Severity.HIGH
+    return Severity.MEDIUM if lost >= 0.2 else Severity.LOW
+
+
+def forecast_share(
+    tally: Tally, pending: Sequence[datetime], *, silent_since: datetime | None, success_rate: float, now: datetime
+) -> float:
+    """Predict the share that will be complete at the end of the hour.
+
+    An outage of unknown cause is expected to last as long again as it has lasted: what is due in that time is lost.
+    The rest succeeds as often as of late.
+    """
+    if not tally.required:
+        return 1.0
+    back_at = now + (now - silent_since) if silent_since else now
+    hopeful = sum(1 for slot in pending if silent_since is None or slot >= back_at)
+    return (tally.completed + hopeful * success_rate) / tally.required
+
+
+def success_rate(outcomes: Iterable[bool]) -> float:
+    """Return the share of the latest runs that succeeded; without any, the benefit of the doubt."""
+    known = list(outcomes)
+    return sum(known) / len(known) if known else 1.0

@@ -23,7 +23,7 @@ def test_a_postgresql_url_is_taken_apart() -> None:
 
     assert entry["ENGINE"].endswith("postgresql")
     assert (entry["USER"], entry["PASSWORD"], entry["HOST"], entry["PORT"]) == ("me", "p@ss", "db.example", "5433")
-    assert (entry["NAME"], entry["OPTIONS"]["sslmode"]) == ("facho", "require")
+    assert (entry["NAME"], entry["OPTIONS"]) == ("facho", {"sslmode": "require"})
 
 
 @pytest.mark.parametrize(

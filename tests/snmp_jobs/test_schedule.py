@@ -24,7 +24,7 @@ def due_ids() -> list[int]:
 
 def claim(node: WorkflowNode, *, late: timedelta = timedelta(0)) -> store.Schedule:
     [schedule] = store.load_schedules([node.id], NOW + late)
-    store.save_claimed([schedule])
+    store.save_claimed([schedule], {}, now=NOW + late)
     node.refresh_from_db()
     return schedule
 

@@ -66,6 +66,13 @@ def _positive_int(value: str) -> int:
     return number
 
 
+def _percent(value: str) -> int:
+    number = int(value)
+    if not 1 <= number <= 100:
+        raise ValueError
+    return number
+
+
 def _positive_seconds(value: str) -> float:
     number = float(value)
     if not 0 < number < 86_400:
@@ -131,6 +138,7 @@ SETTINGS = (
     Setting("FACHO_SOURCE_ADDRESS", _optional_address, "", _("an address of this machine")),
     Setting("FACHO_YIELD_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
     Setting("FACHO_SUSPENDED_RETURN", _suspended_return, "probe", _("probe or person")),
+    Setting("FACHO_QUOTA_PERCENT", _percent, "80", _("a whole number from 1 to 100")),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

@@ -44,9 +44,11 @@ def _first_allowed(run: Run, ending: Ending, members: Sequence[WorkflowNode]) ->
     """Return the position of the first member that may run; their number when none may."""
     if not ending.allows_chain:
         return len(members)
-    always = (number for number, node in enumerate(members) if node.job.chain_condition == ChainCondition.ALWAYS)
-    first_always = next(always, len(members))
-    return 0 if first_always and _master_succeeded(run, ending) else first_always
+    able = [number for number, node in enumerate(members) if node.suspended_at is None]
+    always = [number for number in able if members[number].job.chain_condition == ChainCondition.ALWAYS]
+    if able[:1] != always[:1] and _master_succeeded(run, ending):
+        return able[0]
+    return next(iter(always), len(members))
 
 
 def _master_succeeded(run: Run, ending: Ending) -> bool:
@@ -56,12 +58,12 @@ def _master_succeeded(run: Run, ending: Ending) -> bool:
 
 
 def _members_after(run: Run) -> list[WorkflowNode]:
-    """Return the enabled members after `run`, in the order (priority, id)."""
+    """Return the enabled members after `run`, in the order (priority, id); a suspended one is passed in its turn."""
     if run.node_id is None:
         return []
     is_master = run.master_execution_id is None
-    members = WorkflowNode.objects.filter(enabled=True, suspended_at__isnull=True)
-    members = members.select_related("job").only("job__slug", "job__query_type", "job__chain_condition")
+    members = WorkflowNode.objects.filter(enabled=True).select_related("job")
+    members = members.only("suspended_at", "job__slug", "job__query_type", "job__chain_condition")
     members = members.filter(master_node_id=run.node_id) if is_master else _after(members, run.node_id)
     return list(members.order_by("priority", "id"))
 

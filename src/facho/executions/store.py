@@ -196,9 +196,10 @@ def request_cancel(execution_id: int, *, now: datetime) -> bool:
     return bool(_active().filter(id=execution_id).update(cancel_requested_at=now))
 
 
-def load_active() -> list[Active]:
-    """Load everything that holds an OLT, in one query."""
-    return [active_of(execution) for execution in _active().select_related("olt").defer(*OLT_SECRETS)]
+def load_active(which: Q | None = None) -> list[Active]:
+    """Load everything that holds an OLT, or which of it, in one query."""
+    rows = _active().filter(which or Q()).select_related("olt").defer(*OLT_SECRETS)
+    return [active_of(execution) for execution in rows]
 
 
 def active_of(execution: Execution) -> Active:
@@ -222,8 +223,7 @@ def load_busy_olts() -> set[int]:
 
 def load_active_of_owner(prefix: str) -> list[Active]:
     """Load the active executions whose owner begins with `prefix`."""
-    rows = _active().filter(owner__startswith=prefix).select_related("olt").defer(*OLT_SECRETS)
-    return [active_of(execution) for execution in rows]
+    return load_active(Q(owner__startswith=prefix))
 
 
 def _devices(requests: Sequence[ClaimRequest]) -> dict[int, Device]:

@@ -1,19 +1,24 @@
 """Moves nodes along their grid: what a claim and an end do to a schedule, suspension and return, a person's wish."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db.models import F, Q, QuerySet
 
+from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
 from facho.polling.domain.suspension import UNREACHABLE
 from facho.polling.domain.task_type import QueryType, task_type
 from facho.polling.domain.window import Window
 from facho.snmp_jobs.due import due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
+from facho.snmp_jobs.skipped import Passage, passed_until_now, save_skipped
+
+ReasonOf = Callable[[WorkflowNode], SkipReason]
 
 # What the grid of a node is made of, of its and its job's forty columns.
 _GRID = (
@@ -72,8 +77,12 @@ def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
     return [schedule for node in nodes if (schedule := _schedule(node, now))]
 
 
-def save_claimed(schedules: Sequence[Schedule]) -> None:
-    """Move the claimed nodes to their next slot and grant their wishes; one statement."""
+def save_claimed(schedules: Sequence[Schedule], waited: Mapping[int, SkipReason], *, now: datetime) -> None:
+    """Move the claimed nodes to their next slot and grant their wishes; one statement.
+
+    Slots before the served one are written down as skipped; `waited` says why, of who waited before our eyes.
+    """
+    save_skipped(chain.from_iterable(_passed_by_start(schedule, waited, now) for schedule in schedules), now)
     for schedule in schedules:
         schedule.node.next_run_at = schedule.next_run_at
         schedule.node.run_requested_at = None
@@ -113,11 +122,11 @@ def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
     A node that answered nonsense gets one try, not three: if it fails again, it is suspended again at once.
     """
     suspended = list(nodes.filter(suspended_at__isnull=False).select_related("job"))
+    _put_on_grid(suspended, now, _reason_of_suspension)
     for node in suspended:
         is_silence = node.suspend_reason == UNREACHABLE
         node.consecutive_failures = 0 if is_silence else max(node.job.max_attempts - 1, 0)
         node.suspended_at, node.suspend_reason = None, ""
-        put_on_grid(node, now)
     WorkflowNode.objects.bulk_update(
         suspended,
         ["consecutive_failures", "suspended_at", "suspend_reason", "next_run_at", "slots_skipped"],
@@ -125,18 +134,18 @@ def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
     return len(suspended)
 
 
-def put_on_grid(node: WorkflowNode, now: datetime) -> None:
-    """Set, without saving, a master's next run to its next slot from now, counting what went by."""
-    if node.is_chain_node or node.next_run_at is None:
-        return
-    move = plan_rejoin(grid_of(node), node.next_run_at, now=now)
-    node.next_run_at = move.next_run_at
-    node.slots_skipped += move.slots_skipped
+def pass_suspended(now: datetime) -> int:
+    """Let suspended masters pass the slots that have come: they stay owed, and the quotas see them skipped at once."""
+    overdue = WorkflowNode.objects.filter(
+        suspended_at__isnull=False, next_run_at__lte=now, enabled=True, workflow__olt__enabled=True
+    )
+    return _save_on_grid(overdue, now, _reason_of_suspension)
 
 
 def put_all_on_grid(now: datetime) -> int:
     """After a jump of the wall clock, let every master go on from its next slot: no burst and no stall."""
-    return _put_on_grid(WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False), now)
+    masters = WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False)
+    return _save_on_grid(masters, now, _the_clock)
 
 
 def pull_back_to_grid(now: datetime) -> int:
@@ -149,16 +158,20 @@ def pull_back_to_grid(now: datetime) -> int:
     is_ahead = Q(pk__in=[])
     for seconds in intervals:
         is_ahead |= Q(interval_seconds=seconds, next_run_at__gt=now + timedelta(seconds=seconds))
-    return _put_on_grid(masters.filter(is_ahead), now)
+    return _save_on_grid(masters.filter(is_ahead), now, _the_clock)
+
+
+def pull_node_back(node_id: int, now: datetime) -> None:
+    """After a change of its interval, let a master go on from its next slot if it would wait for longer than that."""
+    node = WorkflowNode.objects.filter(id=node_id).first()
+    if node is not None and node.next_run_at and node.next_run_at > now + timedelta(seconds=node.interval_seconds):
+        _save_on_grid(WorkflowNode.objects.filter(id=node_id), now, _the_clock)
 
 
 def put_job_on_grid(job: SnmpJob, now: datetime) -> None:
     """After a change of a job's hours, let its masters go on at the next slot at which they may run."""
-    nodes = list(WorkflowNode.objects.filter(job=job, is_chain_node=False, next_run_at__isnull=False))
-    for node in nodes:
-        node.job = job
-        put_on_grid(node, now)
-    WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
+    masters = WorkflowNode.objects.filter(job=job, is_chain_node=False, next_run_at__isnull=False)
+    _save_on_grid(masters, now, _its_hours)
 
 
 def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
@@ -177,12 +190,47 @@ def next_slot_after_try(node: WorkflowNode, now: datetime) -> datetime | None:
     return plan_end(grid_of(node), node.next_run_at, now=now).next_run_at if node.next_run_at else None
 
 
-def _put_on_grid(masters: QuerySet[WorkflowNode], now: datetime) -> int:
+def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: ReasonOf) -> int:
     nodes = list(masters.select_related("job"))
-    for node in nodes:
-        put_on_grid(node, now)
+    _put_on_grid(nodes, now, reason_of)
     WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
     return len(nodes)
+
+
+def _put_on_grid(nodes: Iterable[WorkflowNode], now: datetime, reason_of: ReasonOf) -> None:
+    """Set, without saving, each master's next run to its next slot from now, and write down what went by."""
+    passages: list[Passage] = []
+    for node in nodes:
+        if node.next_run_at is not None:
+            grid = grid_of(node)
+            passages += passed_until_now(node.id, grid, node.next_run_at, now, reason_of(node))
+            move = plan_rejoin(grid, node.next_run_at, now=now)
+            node.next_run_at = move.next_run_at
+            node.slots_skipped += move.slots_skipped
+    save_skipped(passages, now)
+
+
+def _reason_of_suspension(node: WorkflowNode) -> SkipReason:
+    return SkipReason.OLT_UNREACHABLE if node.suspend_reason == UNREACHABLE else SkipReason.SUSPENDED
+
+
+def _the_clock(_node: WorkflowNode) -> SkipReason:
+    return SkipReason.CLOCK
+
+
+def _its_hours(_node: WorkflowNode) -> SkipReason:
+    return SkipReason.OUT_OF_HOURS
+
+
+def _passed_by_start(schedule: Schedule, waited: Mapping[int, SkipReason], now: datetime) -> list[Passage]:
+    """Describe what a start passes over: everything due before the slot that it serves."""
+    node, due_at = schedule.node, schedule.node.next_run_at
+    if due_at is None or due_at > now:
+        return []
+    if schedule.slot_at is None:
+        return passed_until_now(node.id, grid_of(node), due_at, now, SkipReason.OUT_OF_HOURS)
+    reason = waited.get(node.id, SkipReason.NOT_POLLING)
+    return [Passage(node.id, grid_of(node), due_at, schedule.slot_at, reason)]
 
 
 def _save_moved(node_id: int, now: datetime, **values: object) -> None:
@@ -190,7 +238,10 @@ def _save_moved(node_id: int, now: datetime, **values: object) -> None:
     if node is None:
         return
     if node.next_run_at is not None:
-        move = plan_end(grid_of(node), node.next_run_at, now=now)
+        grid = grid_of(node)
+        move = plan_end(grid, node.next_run_at, now=now)
+        if move.slots_skipped:
+            save_skipped(passed_until_now(node_id, grid, node.next_run_at, now, SkipReason.OWN_RUN), now)
         values["next_run_at"], values["slots_skipped"] = move.next_run_at, F("slots_skipped") + move.slots_skipped
     WorkflowNode.objects.filter(id=node_id).update(**values)
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from facho.executions import store as executions
@@ -15,7 +16,7 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import Assignment, DueNode, plan_tick
+from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_tick
 from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.composite_node import CompositeNode
@@ -30,6 +31,7 @@ class PollerManager:
     def __init__(self, *, start_pollers: int, database: DatabaseGateway, executor: Executor, owner: str) -> None:
         self.start_pollers = start_pollers
         self.queue = NodeQueue()
+        self._waited: dict[int, WaitReason] = {}
         self._owner = owner
         self._database = database
         self._executor = executor
@@ -93,8 +95,10 @@ class PollerManager:
             busy_olts=unfinished.busy_olts,
             now=now,
         )
+        starting = [replace(start, waited_because=self._waited.get(start.node.node_id)) for start in plan.start]
         self.queue = NodeQueue(node for node, _ in plan.waiting)
-        return plan.start
+        self._waited = {node.node_id: reason for node, reason in plan.waiting}
+        return starting
 
 
 def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> Sequence[DueNode]:

@@ -6,13 +6,15 @@ from datetime import datetime
 from django.db import transaction
 
 from facho.executions import store as executions
-from facho.executions.chain import open_next
+from facho.executions.chain import open_next, skip_chain
 from facho.executions.models import Execution
 from facho.executions.outcome import Ending, judge_death
 from facho.executions.run import run_of
 from facho.executions.runner import Finished
 from facho.executions.store import Active
+from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.failure import FailureKind
 from facho.zabbix_pollers.store import release_orphans, release_poller, save_node_ended
 
 
@@ -48,9 +50,13 @@ def hand_back(runs: Sequence[Active], *, now: datetime) -> int:
 
 @transaction.atomic
 def release_as_seen(runs: Sequence[Active], *, reason: str, now: datetime) -> int:
-    """Interrupt executions that nobody has taken or renewed since they were seen."""
-    ids = [execution.id for execution in executions.still_as_seen(runs)]
-    return release_orphans(ids, reason=reason, now=now)
+    """Interrupt executions that nobody has taken or renewed since they were seen; their chains are skipped."""
+    seen = list(executions.still_as_seen(runs))
+    released = release_orphans([execution.id for execution in seen], reason=reason, now=now)
+    interrupted = Ending(ExecutionState.INTERRUPTED, Failure(FailureKind.INTERNAL, reason))
+    for execution in seen:
+        skip_chain(run_of(execution), interrupted, now)
+    return released
 
 
 def _end_dead(execution: Execution, reason: str, now: datetime) -> None:

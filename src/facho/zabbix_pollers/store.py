@@ -17,6 +17,7 @@ from facho.hosts.store import Device, end_probes, schedule_probe
 from facho.polling.domain.execution_state import ACTIVE
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import Assignment
+from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.suspension import UNREACHABLE
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.models import WorkflowNode
@@ -65,7 +66,8 @@ def _claim_fresh(
     if again := _coming_again([r for r in requests if r.node_id in refused], now):
         claimed += executions.claim(again, owner=owner, now=now, tokens=tokens)
     started = {claim.request.node_id for claim in claimed}
-    snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started or not s.is_run])
+    waited = {a.node.node_id: SkipReason(a.waited_because) for a in assignments if a.waited_because}
+    snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started or not s.is_run], waited, now=now)
     return claimed
 
 

@@ -44,10 +44,11 @@ class WaitReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A node and the poller that takes it."""
+    """A node and the poller that takes it; why it did not start when it was looked at before, if it was."""
 
     node: DueNode
     poller_id: int
+    waited_because: WaitReason | None = None
 
 
 @dataclass(frozen=True, slots=True)

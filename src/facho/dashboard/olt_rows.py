@@ -8,7 +8,7 @@ from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subqu
 
 from facho.dashboard.onu_counts import OnuCounts
 from facho.dashboard.paused import Paused
-from facho.dashboard.words import FAILURES
+from facho.executions.failure_words import FAILURES
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS

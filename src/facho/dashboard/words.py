@@ -4,23 +4,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from facho.dashboard.light import Light
-from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import WaitReason
-
-FAILURES: dict[str, Promise] = {
-    FailureKind.TIMEOUT: _(
-        "It does not answer. Is it on, is the address right, does a filter stand between?"
-        " A wrong community looks the same."
-    ),
-    FailureKind.REFUSED: _("Nothing listens for SNMP at this address and port."),
-    FailureKind.AUTH: _("It refuses our credentials: check community or SNMPv3 user and keys."),
-    FailureKind.TOO_BIG: _("It cannot answer requests even of the smallest size."),
-    FailureKind.MALFORMED: _("Its answer was not valid SNMP."),
-    FailureKind.LOOP: _("It sent the same rows again and again; the read was stopped."),
-    FailureKind.MISSING: _("It does not have the table that was asked for."),
-    FailureKind.CANCELLED: _("The read was stopped before its end."),
-    FailureKind.INTERNAL: _("Facho itself failed; the log says why."),
-}
 
 WAITS: dict[str, Promise] = {
     WaitReason.OLT_BUSY: _("its OLT is busy"),

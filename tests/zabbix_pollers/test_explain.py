@@ -41,7 +41,7 @@ NODE = NodeFacts(
 )
 SUSPENDED = {"suspended_at": NOW - MINUTE, "suspend_reason": "timeout", "next_probe_at": NOW + MINUTE}
 PAUSE = PauseFacts(NOW - MINUTE, NOW + 30 * MINUTE, "fibre works")
-ANOTHER = Holder(90, 8, 8, "Optical power", Origin.SCHEDULE, 3, NOW - MINUTE, "engine/x")
+ANOTHER = Holder(90, 8, 8, "Optical power", Origin.SCHEDULE, 3, NOW - MINUTE, "engine/x", "get_power")
 AT_NIGHT = Window(time(1), time(5), ZoneInfo("UTC"))
 
 

@@ -1,6 +1,7 @@
 """What happens now: active executions, how busy they kept each poller, and whether anyone leads."""
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -33,6 +34,7 @@ class Holder:
     poller_id: int | None
     since: datetime
     owner: str
+    task_type: str
 
 
 def active_executions() -> QuerySet[Execution]:
@@ -41,11 +43,17 @@ def active_executions() -> QuerySet[Execution]:
 
 
 def load_holder(olt_id: int) -> Holder | None:
-    """Load who holds the OLT now, in one query; the time counts from the start of the master's present slice."""
-    active = active_executions().filter(olt_id=olt_id).select_related("node__job", "master_execution")
-    execution = active.first()
-    if execution is None:
-        return None
+    """Load who holds the OLT now, in one query."""
+    return load_holders([olt_id]).get(olt_id)
+
+
+def load_holders(olt_ids: Collection[int]) -> dict[int, Holder]:
+    """Load who holds each of these OLTs now, in one query; since the start of the master's present slice."""
+    active = active_executions().filter(olt_id__in=olt_ids).select_related("node__job", "master_execution")
+    return {execution.olt_id: _holder(execution) for execution in active}
+
+
+def _holder(execution: Execution) -> Holder:
     master = execution.master_execution or execution
     return Holder(
         execution_id=execution.id,
@@ -56,6 +64,7 @@ def load_holder(olt_id: int) -> Holder | None:
         poller_id=execution.poller_id,
         since=master.started_at or master.created_at,
         owner=execution.owner,
+        task_type=execution.task_type,
     )
 
 

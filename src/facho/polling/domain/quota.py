@@ -1,6 +1,6 @@
 """Quotas: the slots that an OLT owes in an hour, what became of them, and whether it is or will be enough."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,6 +10,8 @@ from facho.polling.domain.schedule import Grid
 HOUR = timedelta(hours=1)
 # How far the completed share may lag behind the elapsed share of the hour before a quota is at risk.
 RISK_SHARE = 0.2
+# Fewer runs than this tell nothing about those to come.
+MIN_OUTCOMES = 3
 
 
 class SkipReason(StrEnum):
@@ -190,7 +192,6 @@ def forecast_share(
     return (tally.completed + hopeful * success_rate) / tally.required
 
 
-def success_rate(outcomes: Iterable[bool]) -> float:
-    """Return the share of the latest runs that succeeded; without any, the benefit of the doubt."""
-    known = list(outcomes)
-    return sum(known) / len(known) if known else 1.0
+def success_rate(completed: int, tried: int) -> float:
+    """Return the share of what was tried that succeeded; of too few, nothing can be said against the rest."""
+    return completed / tried if tried >= MIN_OUTCOMES else 1.0

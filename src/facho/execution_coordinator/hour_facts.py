@@ -1,0 +1,137 @@
+"""Loads what is written down about the slots of an hour and the one before: executions, skipped slots, pauses."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, QuerySet, Sum
+
+from facho.executions.models import Execution
+from facho.hosts.models import Pause
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.quota import HOUR, SkipReason, Span, hour_of
+from facho.polling.domain.retry import SILENCE
+from facho.polling.domain.task_type import QueryType, task_type
+from facho.snmp_jobs.models import SkippedSlot
+
+# (OLT, task type, start of the hour)
+Key = tuple[int, str, datetime]
+
+# Work that did not fit, as opposed to an OLT that did not answer.
+STRUGGLES = frozenset({SkipReason.OLT_BUSY, SkipReason.NO_POLLER, SkipReason.OWN_RUN})
+
+
+@dataclass(slots=True)
+class Settled:
+    """What became of the slots of one quota that are over."""
+
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    running: int = 0
+    total_duration_ms: int = 0
+    # Of the failed and skipped those that an answering OLT had no time or no good answer for.
+    struggles: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A composite that is not over: the member that runs or waits now, and the slot that it serves."""
+
+    master_node_id: int
+    node_id: int
+    slot_at: datetime
+    place: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HourFacts:
+    """Everything written down about two hours."""
+
+    hours: tuple[Span, Span]
+    settled: dict[Key, Settled]
+    under_way: dict[int, UnderWay]
+    pauses: dict[int | None, list[Span]] = field(default_factory=dict)
+
+    def paused(self, olt_id: int) -> list[Span]:
+        """Return when the OLT was or will be paused, itself or with everything."""
+        return [*self.pauses.get(None, ()), *self.pauses.get(olt_id, ())]
+
+
+def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
+    """Load the hour of `now` and the one before, of these OLTs or of all, in four queries."""
+    hour = hour_of(now)
+    both = Span(hour.start - HOUR, hour.end)
+    hours = (Span(both.start, hour.start), hour)
+    pauses = _load_pauses(both)
+    settled: dict[Key, Settled] = defaultdict(Settled)
+    for span in hours:
+        _add_runs(settled, span, _executions(span, olt_ids))
+    facts = HourFacts(hours, settled, _load_under_way(_executions(both, olt_ids)), pauses)
+    _add_skipped(facts, _skipped(both, olt_ids))
+    return facts
+
+
+def _executions(span: Span, olt_ids: Collection[int] | None) -> QuerySet[Execution]:
+    rows = Execution.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end).order_by()
+    return rows if olt_ids is None else rows.filter(olt_id__in=olt_ids)
+
+
+def _add_runs(settled: dict[Key, Settled], span: Span, executions: QuerySet[Execution]) -> None:
+    groups = executions.values_list("olt_id", "task_type", "status", "failure_kind").annotate(
+        Count("id"), Sum("duration_ms")
+    )
+    for olt_id, kind, status, failure_kind, count, duration_ms in groups:
+        quota = settled[olt_id, kind, span.start]
+        if status == ExecutionState.SUCCESS:
+            quota.completed += count
+            quota.total_duration_ms += duration_ms
+        elif status in (ExecutionState.FAILED, ExecutionState.INTERRUPTED):
+            quota.failed += count
+            quota.total_duration_ms += duration_ms
+            quota.struggles += 0 if failure_kind in SILENCE else count
+        elif status == ExecutionState.SKIPPED:
+            quota.skipped += count
+        else:
+            quota.running += count
+
+
+def _load_under_way(executions: QuerySet[Execution]) -> dict[int, UnderWay]:
+    """Find what is not over, by the node of its master."""
+    rows = executions.filter(finished_at__isnull=True, node__isnull=False).values_list(
+        "node_id", "master_execution__node_id", "slot_at", "node__priority"
+    )
+    return {
+        master or node: UnderWay(master or node, node, slot, (priority, node))
+        for node, master, slot, priority in rows
+        if slot is not None
+    }
+
+
+def _skipped(span: Span, olt_ids: Collection[int] | None) -> Iterable[tuple[int, str, datetime, SkipReason]]:
+    rows = SkippedSlot.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end).order_by()
+    if olt_ids is not None:
+        rows = rows.filter(node__workflow__olt_id__in=olt_ids)
+    columns = rows.values_list(
+        "node__workflow__olt_id", "node__job__query_type", "node__job__slug", "slot_at", "reason"
+    )
+    for olt_id, query_type, slug, slot_at, reason in columns.iterator():
+        yield olt_id, task_type(QueryType(query_type), slug), slot_at, SkipReason(reason)
+
+
+def _add_skipped(facts: HourFacts, rows: Iterable[tuple[int, str, datetime, SkipReason]]) -> None:
+    for olt_id, kind, slot_at, reason in rows:
+        if any(span.contains(slot_at) for span in facts.paused(olt_id)):
+            continue
+        quota = facts.settled[olt_id, kind, hour_of(slot_at).start]
+        quota.skipped += 1
+        quota.struggles += reason in STRUGGLES
+
+
+def _load_pauses(span: Span) -> dict[int | None, list[Span]]:
+    pauses: dict[int | None, list[Span]] = defaultdict(list)
+    rows = Pause.objects.filter(starts_at__lt=span.end, ends_at__gt=span.start)
+    for olt_id, starts_at, ends_at in rows.values_list("olt_id", "starts_at", "ends_at"):
+        pauses[olt_id].append(Span(starts_at, ends_at))
+    return pauses

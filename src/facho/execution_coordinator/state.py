@@ -1,0 +1,133 @@
+"""Reads the whole system as the coordinator looks at it: every OLT, its tasks and when they are due, in two queries."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from facho.hosts.models import Olt, Reachability
+from facho.polling.domain.changes import OltView, Task
+from facho.polling.domain.quota import Promise
+from facho.polling.domain.schedule import Grid
+from facho.polling.domain.task_type import QueryType, task_type
+from facho.polling.domain.window import Window
+from facho.snmp_jobs.models import Cadence, WorkflowNode
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """An enabled node: one job on one OLT."""
+
+    node_id: int
+    olt_id: int
+    master_id: int | None
+    task_type: str
+    grid: Grid
+    next_run_at: datetime | None
+    suspended_at: datetime | None
+    priority: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in its chain."""
+        return self.priority, self.node_id
+
+    @property
+    def as_seen(self) -> Task:
+        """What matters about it; a chain member has no interval but its master's."""
+        return Task(self.node_id, self.task_type, 0 if self.master_id else self.grid.interval_seconds)
+
+    @property
+    def promise(self) -> Promise | None:
+        """What the node still owes; a chain member owes what its master does."""
+        if self.next_run_at is None:
+            return None
+        return Promise(self.grid, self.next_run_at, self.suspended_at is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class OltRow:
+    """An OLT with the tasks that are enabled on it."""
+
+    olt_id: int
+    name: str
+    enabled: bool
+    is_silent: bool
+    last_answer_at: datetime | None
+    tasks: tuple[TaskRow, ...]
+
+    @property
+    def view(self) -> OltView:
+        """What matters about it."""
+        return OltView(self.enabled, self.is_silent, tuple(task.as_seen for task in self.tasks))
+
+
+def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
+    """Load every OLT, or these, with their enabled tasks; a member of a disabled master's chain is none."""
+    olts, nodes = Olt.objects.order_by("id"), WorkflowNode.objects.filter(enabled=True).order_by("id")
+    if olt_ids is not None:
+        olts, nodes = olts.filter(id__in=olt_ids), nodes.filter(workflow__olt_id__in=olt_ids)
+    tasks: dict[int, list[TaskRow]] = {}
+    for task in _load_tasks(nodes):
+        tasks.setdefault(task.olt_id, []).append(task)
+    return {
+        olt_id: OltRow(
+            olt_id, name, enabled, reachability == Reachability.DOWN, last_answer_at, tuple(tasks.get(olt_id, ()))
+        )
+        for olt_id, name, enabled, reachability, last_answer_at in olts.values_list(
+            "id", "name", "enabled", "reachability", "last_answer_at"
+        )
+    }
+
+
+def _load_tasks(nodes: QuerySet[WorkflowNode]) -> list[TaskRow]:
+    zone = ZoneInfo(settings.TIME_ZONE)
+    rows = nodes.exclude(master_node__enabled=False).values_list(
+        "id",
+        "workflow__olt_id",
+        "master_node_id",
+        "job__query_type",
+        "job__slug",
+        "interval_seconds",
+        "offset_seconds",
+        "job__cadence",
+        "job__hours_from",
+        "job__hours_to",
+        "next_run_at",
+        "suspended_at",
+        "priority",
+    )
+    return [
+        TaskRow(
+            node_id,
+            olt_id,
+            master_id,
+            task_type(QueryType(query_type), slug),
+            Grid(
+                interval,
+                offset,
+                None if opens is None or closes is None else Window(opens, closes, zone),
+                is_fixed_delay=cadence == Cadence.FIXED_DELAY,
+            ),
+            next_run_at,
+            suspended_at,
+            priority,
+        )
+        for (
+            node_id,
+            olt_id,
+            master_id,
+            query_type,
+            slug,
+            interval,
+            offset,
+            cadence,
+            opens,
+            closes,
+            next_run_at,
+            suspended_at,
+            priority,
+        ) in rows
+    ]

@@ -1,0 +1,302 @@
+"""Quotas are counted from executions, skipped slots and the slots to come (decision D13)."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from facho.execution_coordinator.models import QuotaTracker
+from facho.execution_coordinator.quotas import Refreshed, close_stale, refresh_quotas
+from facho.execution_coordinator.state import load_olts
+from facho.executions.models import Execution, Origin
+from facho.hosts.models import Olt, Pause, Reachability
+from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState
+from facho.polling.domain.task_type import QueryType
+from facho.snmp_jobs.models import SkippedSlot, WorkflowNode
+from facho.snmp_jobs.store import grid_of
+from factories import NOW, chain_to, make_job, make_node, make_olt
+
+pytestmark = pytest.mark.django_db
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def run(
+    node: WorkflowNode,
+    slot_at: datetime | None,
+    status: ExecutionState = ExecutionState.SUCCESS,
+    *,
+    seconds: int = 5,
+    master: Execution | None = None,
+) -> Execution:
+    started_at = slot_at or NOW
+    return Execution.objects.create(
+        olt=node.workflow.olt,
+        node=node,
+        task_type=node.job.task_type,
+        origin=Origin.SCHEDULE if slot_at else Origin.MANUAL,
+        status=status,
+        slot_at=slot_at,
+        address=node.workflow.olt.address,
+        port=node.workflow.olt.port,
+        token=1,
+        created_at=started_at,
+        started_at=started_at,
+        finished_at=started_at + timedelta(seconds=seconds) if status in TERMINAL else None,
+        duration_ms=seconds * 1000,
+        poller_id=0 if status in ACTIVE else None,
+        master_execution=master,
+        chain_position=1 if master else 0,
+    )
+
+
+def refresh(now: datetime) -> Refreshed:
+    return refresh_quotas(load_olts(), now, is_all=True)
+
+
+def tracker(node: WorkflowNode, hour: datetime = NOW) -> QuotaTracker:
+    return QuotaTracker.objects.get(
+        olt=node.workflow.olt, task_type=node.job.task_type, period_start=hour, period_end=hour + HOUR
+    )
+
+
+def figures(node: WorkflowNode, hour: datetime = NOW) -> tuple[int, int, int, int, int]:
+    row = tracker(node, hour)
+    return row.quota_required, row.quota_completed, row.quota_failed, row.quota_skipped, row.quota_pending
+
+
+@pytest.mark.parametrize(
+    ("interval", "required"), [(300, 12), (900, 4), (3600, 1), (60, 60)], ids=["5m", "15m", "1h", "1m"]
+)
+def test_an_hour_owes_its_slots(interval: int, required: int) -> None:
+    """S1-02, S4-20."""
+    node = make_node(interval_seconds=interval)
+
+    refresh(NOW)
+
+    assert figures(node) == (required, 0, 0, 0, required)
+    assert tracker(node).status == "IN_PROGRESS"
+
+
+def test_an_interval_that_does_not_divide_the_hour_is_counted_not_divided() -> None:
+    node = make_node(interval_seconds=420)
+    WorkflowNode.objects.update(next_run_at=grid_of(node).next_after(NOW - timedelta(microseconds=1)))
+
+    refresh(NOW)
+
+    assert figures(node)[0] in (8, 9)
+
+
+def test_a_slot_every_two_hours_owes_one_or_no_row() -> None:
+    node = make_node(interval_seconds=7200, next_run_at=NOW + HOUR)
+
+    refresh(NOW)
+    assert not QuotaTracker.objects.exists()
+
+    refresh(NOW + HOUR)
+    assert figures(node, NOW + HOUR) == (1, 0, 0, 0, 1)
+
+
+def test_runs_are_counted_by_their_slot_whenever_they_end() -> None:
+    """S4-18: with their durations."""
+    node = make_node(next_run_at=NOW + 65 * MINUTE)
+    for slot in range(10):
+        run(node, NOW + slot * 5 * MINUTE, seconds=4)
+    run(node, NOW + 50 * MINUTE, ExecutionState.FAILED, seconds=16)
+    run(node, NOW + 55 * MINUTE, ExecutionState.INTERRUPTED, seconds=0)
+    run(node, NOW + 60 * MINUTE, ExecutionState.RUNNING)
+
+    refresh(NOW + 61 * MINUTE)
+
+    assert figures(node) == (12, 10, 2, 0, 0)
+    row = tracker(node)
+    assert (row.total_duration_ms, row.avg_duration_ms, row.status) == (56_000, 4_666, "PARTIAL")
+    assert figures(node, NOW + HOUR) == (12, 0, 0, 0, 12)
+
+
+def test_runs_by_hand_owe_and_count_nothing() -> None:
+    node = make_node()
+    run(node, None)
+
+    refresh(NOW)
+
+    assert figures(node) == (12, 0, 0, 0, 12)
+
+
+def test_a_late_node_has_lost_every_slot_but_the_latest() -> None:
+    node = make_node()
+
+    refresh(NOW + 11 * MINUTE)
+
+    assert figures(node) == (12, 0, 0, 2, 10)
+
+
+def test_a_chain_member_owes_the_slots_of_its_master() -> None:
+    master = make_node(next_run_at=NOW + 20 * MINUTE)
+    first, second = chain_to(master, priority=1), chain_to(master, priority=2)
+    for node in (master, first, second):
+        SkippedSlot.objects.create(node=node, slot_at=NOW, reason="olt_busy")
+        SkippedSlot.objects.create(node=node, slot_at=NOW + 5 * MINUTE, reason="olt_busy")
+    done = run(master, NOW + 10 * MINUTE)
+    run(first, NOW + 10 * MINUTE, ExecutionState.SKIPPED, master=done)
+    run(second, NOW + 10 * MINUTE, ExecutionState.SUCCESS, master=done)
+    running = run(master, NOW + 15 * MINUTE)
+    run(first, NOW + 15 * MINUTE, ExecutionState.RUNNING, master=running)
+
+    refresh(NOW + 16 * MINUTE)
+
+    assert figures(master) == (12, 2, 0, 2, 8)
+    assert figures(first) == (12, 0, 0, 3, 9)
+    assert figures(second) == (12, 1, 0, 2, 9)
+
+
+def test_a_chain_member_is_pending_while_its_master_runs() -> None:
+    master = make_node(next_run_at=NOW + 5 * MINUTE)
+    member = chain_to(master)
+    run(master, NOW, ExecutionState.RUNNING)
+
+    refresh(NOW + MINUTE)
+
+    assert figures(member) == figures(master) == (12, 0, 0, 0, 12)
+
+
+def test_paused_slots_are_not_owed() -> None:
+    node = make_node(next_run_at=NOW + 25 * MINUTE)
+    for minute in (0, 5, 10, 15, 20):
+        SkippedSlot.objects.create(node=node, slot_at=NOW + minute * MINUTE, reason="olt_busy")
+    Pause.objects.create(olt=node.workflow.olt, starts_at=NOW + 5 * MINUTE, ends_at=NOW + 15 * MINUTE)
+    Pause.objects.create(starts_at=NOW + 50 * MINUTE, ends_at=NOW + 70 * MINUTE)
+    Pause.objects.create(olt=make_olt(), starts_at=NOW, ends_at=NOW + HOUR)
+
+    refresh(NOW + 21 * MINUTE)
+
+    assert figures(node) == (8, 0, 0, 3, 5)
+
+
+def test_a_silent_olt_keeps_owing_and_is_never_adjusted() -> None:
+    node = make_node()
+    Olt.objects.update(reachability=Reachability.DOWN, last_answer_at=NOW - MINUTE)
+    WorkflowNode.objects.update(suspended_at=NOW, suspend_reason="unreachable")
+
+    refresh(NOW + 30 * MINUTE)
+    assert figures(node) == (12, 0, 0, 7, 5)
+
+    refresh(NOW + 61 * MINUTE)
+    assert (figures(node), tracker(node).status) == ((12, 0, 0, 12, 0), "QUOTA_NOT_MET")
+
+
+def test_two_nodes_of_one_type_share_a_quota() -> None:
+    olt = make_olt()
+    nodes = [make_node(olt, make_job(query_type=QueryType.DISCOVERY)) for _ in range(2)]
+
+    refresh(NOW)
+
+    assert {node.job.task_type for node in nodes} == {"discovery"}
+    assert figures(nodes[0]) == (24, 0, 0, 0, 24)
+
+
+def test_a_removed_task_owes_no_more_than_it_has_done() -> None:
+    node = make_node(next_run_at=NOW + 10 * MINUTE)
+    run(node, NOW)
+    run(node, NOW + 5 * MINUTE, ExecutionState.FAILED)
+    refresh(NOW + 6 * MINUTE)
+    WorkflowNode.objects.update(enabled=False)
+
+    refresh(NOW + 7 * MINUTE)
+
+    assert (figures(node), tracker(node).status) == ((1, 1, 1, 0, 0), "ADJUSTED")
+
+    refresh(NOW + 61 * MINUTE)
+    assert tracker(node).status == "ADJUSTED"
+
+
+def test_a_task_that_comes_back_in_its_hour_owes_again() -> None:
+    node = make_node(next_run_at=NOW + 10 * MINUTE)
+    refresh(NOW + 6 * MINUTE)
+    WorkflowNode.objects.update(enabled=False)
+    refresh(NOW + 7 * MINUTE)
+    WorkflowNode.objects.update(enabled=True)
+
+    refresh(NOW + 8 * MINUTE)
+
+    assert (figures(node), tracker(node).status) == ((10, 0, 0, 0, 10), "IN_PROGRESS")
+
+
+def test_the_quotas_of_a_disabled_olt_are_interrupted() -> None:
+    node = make_node(next_run_at=NOW + 5 * MINUTE)
+    run(node, NOW)
+    refresh(NOW + MINUTE)
+    Olt.objects.update(enabled=False)
+
+    refresh(NOW + 2 * MINUTE)
+
+    assert (figures(node), tracker(node).status) == ((12, 1, 0, 0, 11), "INTERRUPTED")
+
+
+def test_risk_is_flagged_when_the_hour_goes_by_faster_than_the_quota() -> None:
+    node = make_node(next_run_at=NOW + 15 * MINUTE)
+    for minute in (0, 5, 10):
+        SkippedSlot.objects.create(node=node, slot_at=NOW + minute * MINUTE, reason="olt_busy")
+
+    refresh(NOW + 12 * MINUTE)
+    assert tracker(node).status == "IN_PROGRESS"
+
+    refresh(NOW + 13 * MINUTE)
+    assert tracker(node).status == "AT_RISK"
+
+
+def test_the_forecast_is_told_once_and_taken_back() -> None:
+    node = make_node(next_run_at=NOW + 20 * MINUTE)
+    run(node, NOW)
+    Olt.objects.update(reachability=Reachability.DOWN, last_answer_at=NOW)
+
+    told = refresh(NOW + 16 * MINUTE).warned
+    again = refresh(NOW + 17 * MINUTE).warned
+
+    assert [(row.task_type, row.will_miss_at) for row in told] == [(node.job.task_type, NOW + 16 * MINUTE)]
+    assert not again
+
+    Olt.objects.update(reachability=Reachability.UP, last_answer_at=NOW + 18 * MINUTE)
+    refresh(NOW + 18 * MINUTE)
+    assert tracker(node).will_miss_at is None
+
+
+def test_a_violated_hour_stays_violated_when_its_last_run_ends_well() -> None:
+    """Judged at the latest one interval after the hour."""
+    node = make_node(interval_seconds=1800, next_run_at=NOW + 2 * HOUR)
+    run(node, NOW)
+    late = run(node, NOW + 30 * MINUTE, ExecutionState.WAITING)
+    refresh(NOW + 89 * MINUTE)
+    assert tracker(node).status == "AT_RISK"
+
+    refresh(NOW + 90 * MINUTE)
+    Execution.objects.filter(id=late.id).update(status=ExecutionState.SUCCESS, finished_at=NOW + 91 * MINUTE)
+    refresh(NOW + 92 * MINUTE)
+
+    assert (figures(node), tracker(node).status) == ((2, 2, 0, 0, 0), "QUOTA_NOT_MET")
+
+
+def test_hours_that_nobody_came_back_to_are_closed() -> None:
+    node = make_node()
+    run(node, NOW)
+    WorkflowNode.objects.update(next_run_at=NOW + 5 * MINUTE)
+    refresh(NOW + 10 * MINUTE)
+
+    close_stale(NOW + 5 * HOUR)
+
+    assert (figures(node), tracker(node).status) == ((12, 1, 0, 11, 0), "QUOTA_NOT_MET")
+
+
+def test_counting_again_changes_nothing(django_assert_max_num_queries: object) -> None:
+    for _ in range(30):
+        master = make_node()
+        chain_to(master)
+    refresh(NOW)
+    before = list(QuotaTracker.objects.order_by("id").values_list("id", "updated_at"))
+    olts = load_olts()
+
+    with django_assert_max_num_queries(6):  # type: ignore[operator]
+        refresh_quotas(olts, NOW + MINUTE, is_all=True)
+
+    assert list(QuotaTracker.objects.order_by("id").values_list("id", "updated_at")) == before
+    assert len(before) == 60

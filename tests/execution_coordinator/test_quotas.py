@@ -295,7 +295,7 @@ def test_counting_again_changes_nothing(django_assert_max_num_queries: object) -
     before = list(QuotaTracker.objects.order_by("id").values_list("id", "updated_at"))
     olts = load_olts()
 
-    with django_assert_max_num_queries(6):  # type: ignore[operator]
+    with django_assert_max_num_queries(5):  # type: ignore[operator]
         refresh_quotas(olts, NOW + MINUTE, is_all=True)
 
     assert list(QuotaTracker.objects.order_by("id").values_list("id", "updated_at")) == before

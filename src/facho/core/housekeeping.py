@@ -1,4 +1,4 @@
-"""What the engine does beside scheduling: recognises new OLTs and deletes what has outlived its retention."""
+"""What the engine does beside scheduling: coordinates, recognises new OLTs, deletes what outlived its retention."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from django.conf import settings
 
 from facho.core.recognition import load_unidentified, recognise_olt
 from facho.core.wiring import OltBusy, Parts, probe
+from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.retention import delete_expired
 from facho.executions.waiting import end_forsaken
 from facho.hosts.store import load_due_probes, schedule_probe
@@ -16,6 +17,7 @@ from facho.zabbix_pollers.store import after_probe
 
 logger = logging.getLogger(__name__)
 
+COORDINATOR_SECONDS = 5.0
 RECOGNITION_SECONDS = 30.0
 # Nobody waits for it, but an OLT that is polled all the time has to be asked between two runs.
 CLAIM_SECONDS = 10.0
@@ -29,7 +31,13 @@ CLEANUP_BATCH = 1_000
 
 async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
     """Do each chore at its own pace until told to stop."""
+    coordinator = ExecutionCoordinator()
+
+    async def coordinate(parts: Parts) -> None:
+        await parts.database.run(coordinator.run_pass, parts.clock.now())
+
     await asyncio.gather(
+        _repeat(coordinate, parts, stop, COORDINATOR_SECONDS),
         _repeat(recognise_new_olts, parts, stop, RECOGNITION_SECONDS),
         _repeat(probe_suspended_olts, parts, stop, PROBE_LOOK_SECONDS),
         _repeat(end_forsaken_runs, parts, stop, FORSAKEN_SECONDS),

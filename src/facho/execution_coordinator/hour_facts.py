@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import BooleanField, Case, Count, QuerySet, Sum, When
 
 from facho.executions.models import Execution
 from facho.hosts.models import Pause
@@ -65,10 +65,9 @@ def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
     both = Span(hour.start - HOUR, hour.end)
     hours = (Span(both.start, hour.start), hour)
     pauses = _load_pauses(both)
-    settled: dict[Key, Settled] = defaultdict(Settled)
-    for span in hours:
-        _add_runs(settled, span, _executions(span, olt_ids))
-    facts = HourFacts(hours, settled, _load_under_way(_executions(both, olt_ids)), pauses)
+    executions = _executions(both, olt_ids)
+    facts = HourFacts(hours, defaultdict(Settled), _load_under_way(executions), pauses)
+    _add_runs(facts, executions)
     _add_skipped(facts, _skipped(both, olt_ids))
     return facts
 
@@ -78,12 +77,16 @@ def _executions(span: Span, olt_ids: Collection[int] | None) -> QuerySet[Executi
     return rows if olt_ids is None else rows.filter(olt_id__in=olt_ids)
 
 
-def _add_runs(settled: dict[Key, Settled], span: Span, executions: QuerySet[Execution]) -> None:
-    groups = executions.values_list("olt_id", "task_type", "status", "failure_kind").annotate(
-        Count("id"), Sum("duration_ms")
+def _add_runs(facts: HourFacts, executions: QuerySet[Execution]) -> None:
+    before, present = facts.hours
+    is_present = Case(When(slot_at__gte=present.start, then=True), default=False, output_field=BooleanField())
+    groups = (
+        executions.annotate(is_present=is_present)
+        .values_list("is_present", "olt_id", "task_type", "status", "failure_kind")
+        .annotate(Count("id"), Sum("duration_ms"))
     )
-    for olt_id, kind, status, failure_kind, count, duration_ms in groups:
-        quota = settled[olt_id, kind, span.start]
+    for in_present, olt_id, kind, status, failure_kind, count, duration_ms in groups:
+        quota = facts.settled[olt_id, kind, (present if in_present else before).start]
         if status == ExecutionState.SUCCESS:
             quota.completed += count
             quota.total_duration_ms += duration_ms

@@ -143,9 +143,9 @@ def _end(run: Run, ending: Ending, now: datetime) -> int:
     return ended
 
 
-def end_forsaken(*, now: datetime) -> int:
-    """Interrupt runs that wait although their node or their OLT was disabled, suspended or deleted meanwhile."""
-    forsaken = Execution.objects.filter(finished_at__isnull=True).filter(
+def end_forsaken(which: Q | None = None, *, now: datetime) -> int:
+    """Interrupt runs, or which of them, that wait although their node or OLT was disabled, suspended or deleted."""
+    forsaken = Execution.objects.filter(which or Q(), finished_at__isnull=True).filter(
         Q(node__isnull=True) | Q(node__enabled=False) | Q(node__suspended_at__isnull=False) | Q(olt__enabled=False)
     )
     failure = Failure(FailureKind.CANCELLED, "its node or its OLT no longer runs")

@@ -3,13 +3,14 @@
 from datetime import datetime, timedelta
 
 import pytest
+from past_runs import add_run
 
 from facho.execution_coordinator.models import QuotaTracker
 from facho.execution_coordinator.quotas import Refreshed, close_stale, refresh_quotas
 from facho.execution_coordinator.state import load_olts
-from facho.executions.models import Execution, Origin
+from facho.executions.models import Execution
 from facho.hosts.models import Olt, Pause, Reachability
-from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState
+from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
 from facho.snmp_jobs.models import SkippedSlot, WorkflowNode
 from facho.snmp_jobs.store import grid_of
@@ -19,35 +20,6 @@ pytestmark = pytest.mark.django_db
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-
-
-def run(
-    node: WorkflowNode,
-    slot_at: datetime | None,
-    status: ExecutionState = ExecutionState.SUCCESS,
-    *,
-    seconds: int = 5,
-    master: Execution | None = None,
-) -> Execution:
-    started_at = slot_at or NOW
-    return Execution.objects.create(
-        olt=node.workflow.olt,
-        node=node,
-        task_type=node.job.task_type,
-        origin=Origin.SCHEDULE if slot_at else Origin.MANUAL,
-        status=status,
-        slot_at=slot_at,
-        address=node.workflow.olt.address,
-        port=node.workflow.olt.port,
-        token=1,
-        created_at=started_at,
-        started_at=started_at,
-        finished_at=started_at + timedelta(seconds=seconds) if status in TERMINAL else None,
-        duration_ms=seconds * 1000,
-        poller_id=0 if status in ACTIVE else None,
-        master_execution=master,
-        chain_position=1 if master else 0,
-    )
 
 
 def refresh(now: datetime) -> Refreshed:
@@ -101,10 +73,10 @@ def test_runs_are_counted_by_their_slot_whenever_they_end() -> None:
     """S4-18: with their durations."""
     node = make_node(next_run_at=NOW + 65 * MINUTE)
     for slot in range(10):
-        run(node, NOW + slot * 5 * MINUTE, seconds=4)
-    run(node, NOW + 50 * MINUTE, ExecutionState.FAILED, seconds=16)
-    run(node, NOW + 55 * MINUTE, ExecutionState.INTERRUPTED, seconds=0)
-    run(node, NOW + 60 * MINUTE, ExecutionState.RUNNING)
+        add_run(node, NOW + slot * 5 * MINUTE, seconds=4)
+    add_run(node, NOW + 50 * MINUTE, ExecutionState.FAILED, seconds=16)
+    add_run(node, NOW + 55 * MINUTE, ExecutionState.INTERRUPTED, seconds=0)
+    add_run(node, NOW + 60 * MINUTE, ExecutionState.RUNNING)
 
     refresh(NOW + 61 * MINUTE)
 
@@ -116,7 +88,7 @@ def test_runs_are_counted_by_their_slot_whenever_they_end() -> None:
 
 def test_runs_by_hand_owe_and_count_nothing() -> None:
     node = make_node()
-    run(node, None)
+    add_run(node, None)
 
     refresh(NOW)
 
@@ -137,11 +109,11 @@ def test_a_chain_member_owes_the_slots_of_its_master() -> None:
     for node in (master, first, second):
         SkippedSlot.objects.create(node=node, slot_at=NOW, reason="olt_busy")
         SkippedSlot.objects.create(node=node, slot_at=NOW + 5 * MINUTE, reason="olt_busy")
-    done = run(master, NOW + 10 * MINUTE)
-    run(first, NOW + 10 * MINUTE, ExecutionState.SKIPPED, master=done)
-    run(second, NOW + 10 * MINUTE, ExecutionState.SUCCESS, master=done)
-    running = run(master, NOW + 15 * MINUTE)
-    run(first, NOW + 15 * MINUTE, ExecutionState.RUNNING, master=running)
+    done = add_run(master, NOW + 10 * MINUTE)
+    add_run(first, NOW + 10 * MINUTE, ExecutionState.SKIPPED, master=done)
+    add_run(second, NOW + 10 * MINUTE, ExecutionState.SUCCESS, master=done)
+    running = add_run(master, NOW + 15 * MINUTE)
+    add_run(first, NOW + 15 * MINUTE, ExecutionState.RUNNING, master=running)
 
     refresh(NOW + 16 * MINUTE)
 
@@ -153,7 +125,7 @@ def test_a_chain_member_owes_the_slots_of_its_master() -> None:
 def test_a_chain_member_is_pending_while_its_master_runs() -> None:
     master = make_node(next_run_at=NOW + 5 * MINUTE)
     member = chain_to(master)
-    run(master, NOW, ExecutionState.RUNNING)
+    add_run(master, NOW, ExecutionState.RUNNING)
 
     refresh(NOW + MINUTE)
 
@@ -197,8 +169,8 @@ def test_two_nodes_of_one_type_share_a_quota() -> None:
 
 def test_a_removed_task_owes_no_more_than_it_has_done() -> None:
     node = make_node(next_run_at=NOW + 10 * MINUTE)
-    run(node, NOW)
-    run(node, NOW + 5 * MINUTE, ExecutionState.FAILED)
+    add_run(node, NOW)
+    add_run(node, NOW + 5 * MINUTE, ExecutionState.FAILED)
     refresh(NOW + 6 * MINUTE)
     WorkflowNode.objects.update(enabled=False)
 
@@ -224,7 +196,7 @@ def test_a_task_that_comes_back_in_its_hour_owes_again() -> None:
 
 def test_the_quotas_of_a_disabled_olt_are_interrupted() -> None:
     node = make_node(next_run_at=NOW + 5 * MINUTE)
-    run(node, NOW)
+    add_run(node, NOW)
     refresh(NOW + MINUTE)
     Olt.objects.update(enabled=False)
 
@@ -245,27 +217,30 @@ def test_risk_is_flagged_when_the_hour_goes_by_faster_than_the_quota() -> None:
     assert tracker(node).status == "AT_RISK"
 
 
-def test_the_forecast_is_told_once_and_taken_back() -> None:
-    node = make_node(next_run_at=NOW + 20 * MINUTE)
-    run(node, NOW)
-    Olt.objects.update(reachability=Reachability.DOWN, last_answer_at=NOW)
+def test_a_quota_that_will_be_missed_is_told_once() -> None:
+    node = make_node(next_run_at=NOW + 35 * MINUTE)
+    add_run(node, NOW)
+    for minute in range(5, 35, 5):
+        SkippedSlot.objects.create(node=node, slot_at=NOW + minute * MINUTE, reason="olt_unreachable")
 
-    told = refresh(NOW + 16 * MINUTE).warned
-    again = refresh(NOW + 17 * MINUTE).warned
+    told = refresh(NOW + 31 * MINUTE).warned
+    again = refresh(NOW + 32 * MINUTE).warned
 
-    assert [(row.task_type, row.will_miss_at) for row in told] == [(node.job.task_type, NOW + 16 * MINUTE)]
+    assert [(row.task_type, row.will_miss_at) for row in told] == [(node.job.task_type, NOW + 31 * MINUTE)]
     assert not again
 
-    Olt.objects.update(reachability=Reachability.UP, last_answer_at=NOW + 18 * MINUTE)
-    refresh(NOW + 18 * MINUTE)
-    assert tracker(node).will_miss_at is None
+
+def test_a_quota_that_may_still_be_met_is_not_told() -> None:
+    make_node()
+
+    assert not refresh(NOW + MINUTE).warned
 
 
 def test_a_violated_hour_stays_violated_when_its_last_run_ends_well() -> None:
     """Judged at the latest one interval after the hour."""
     node = make_node(interval_seconds=1800, next_run_at=NOW + 2 * HOUR)
-    run(node, NOW)
-    late = run(node, NOW + 30 * MINUTE, ExecutionState.WAITING)
+    add_run(node, NOW)
+    late = add_run(node, NOW + 30 * MINUTE, ExecutionState.WAITING)
     refresh(NOW + 89 * MINUTE)
     assert tracker(node).status == "AT_RISK"
 
@@ -278,7 +253,7 @@ def test_a_violated_hour_stays_violated_when_its_last_run_ends_well() -> None:
 
 def test_hours_that_nobody_came_back_to_are_closed() -> None:
     node = make_node()
-    run(node, NOW)
+    add_run(node, NOW)
     WorkflowNode.objects.update(next_run_at=NOW + 5 * MINUTE)
     refresh(NOW + 10 * MINUTE)
 

@@ -11,7 +11,7 @@ from api.rows import make_execution, make_node, make_olt, make_pollers
 from facho.hosts.models import Pause
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
-from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode
 
 pytestmark = pytest.mark.django_db
 
@@ -218,3 +218,51 @@ def test_pauses_are_narrowed_to_those_that_hold(viewer: APIClient, active: str, 
     rows = viewer.get(f"/api/v1/pauses/?active={active}").json()["results"]
 
     assert [row["note"] for row in rows] == expected
+
+
+def test_a_node_is_disabled_and_slowed_down_from_outside(operator: APIClient) -> None:
+    node = make_node()
+
+    answer = operator.patch(f"/api/v1/nodes/{node.id}/", {"enabled": False, "interval_seconds": 900}, format="json")
+
+    assert (answer.status_code, answer.data["enabled"], answer.data["interval_seconds"]) == (200, False, 900)
+    node.refresh_from_db()
+    assert (node.enabled, node.interval_seconds) == (False, 900)
+
+
+def test_an_olt_is_disabled_from_outside(operator: APIClient) -> None:
+    node = make_node()
+
+    answer = operator.patch(f"/api/v1/olts/{node.workflow.olt_id}/", {"enabled": False, "name": "other"}, format="json")
+
+    assert (answer.status_code, answer.data["enabled"]) == (200, False)
+    assert answer.data["name"] == node.workflow.olt.name
+
+
+@pytest.mark.parametrize(
+    "changes", [{"interval_seconds": 0}, {"interval_seconds": 10**12}, {"priority": 101}, {"enabled": "perhaps"}]
+)
+def test_a_change_that_makes_no_sense_is_refused(operator: APIClient, changes: dict[str, object]) -> None:
+    node = make_node()
+
+    answer = operator.patch(f"/api/v1/nodes/{node.id}/", changes, format="json")
+
+    assert (answer.status_code, [error["field"] for error in answer.data["errors"]]) == (400, list(changes))
+
+
+def test_a_pace_that_would_hurt_the_olt_is_refused(operator: APIClient) -> None:
+    node = make_node(make_olt(vendor="huawei_smartax"), interval_seconds=3600)
+    SnmpJobOid.objects.create(job=node.job, column_key="onu.rx_power")
+
+    answer = operator.patch(f"/api/v1/nodes/{node.id}/", {"interval_seconds": 5}, format="json")
+
+    [error] = answer.data["errors"]
+    assert (answer.status_code, error["field"]) == (400, "interval_seconds")
+    assert "onu.rx_power" in error["detail"]
+
+
+def test_viewers_change_nothing(viewer: APIClient) -> None:
+    node = make_node()
+
+    assert viewer.patch(f"/api/v1/nodes/{node.id}/", {"enabled": False}, format="json").status_code == 403
+    assert viewer.patch(f"/api/v1/olts/{node.workflow.olt_id}/", {"enabled": False}, format="json").status_code == 403

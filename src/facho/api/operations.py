@@ -1,4 +1,4 @@
-"""What a person can ask of a node or an execution: explain it, resume it, cancel it."""
+"""What a person can do to an OLT, a node or an execution: change it, explain it, resume it, cancel it."""
 
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.api.problems import Conflict
-from facho.api.serializers import ExecutionDetailSerializer, NodeSerializer
+from facho.api.serializers import (
+    ExecutionDetailSerializer,
+    NodeChangesSerializer,
+    NodeSerializer,
+    OltChangesSerializer,
+    OltSerializer,
+)
 from facho.executions.models import Execution
 from facho.executions.waiting import cancel
+from facho.hosts.models import Olt
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import return_to_schedule
 from facho.zabbix_pollers.explain_read_model import load_explanation
@@ -22,14 +29,35 @@ from facho.zabbix_pollers.serializers import ExplanationSerializer
 if TYPE_CHECKING:
     from rest_framework.viewsets import GenericViewSet
 
+    _OltViews = GenericViewSet[Olt]
     _NodeViews = GenericViewSet[WorkflowNode]
     _ExecutionViews = GenericViewSet[Execution]
 else:
-    _NodeViews = _ExecutionViews = object  # joined to a view set, whose stubs alone take type parameters
+    _OltViews = _NodeViews = _ExecutionViews = object  # joined to a view set, whose stubs alone take type parameters
+
+
+class OltOperations(_OltViews):
+    """Adds changes to OLTs."""
+
+    @extend_schema(request=OltChangesSerializer, responses=OltSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Enable or disable the OLT; what runs on a disabled one stops before its next packet."""
+        changes = OltChangesSerializer(self.get_object(), data=request.data, partial=True)
+        changes.is_valid(raise_exception=True)
+        Olt.objects.filter(pk=pk).update(**changes.validated_data)
+        return Response(OltSerializer(self.get_object()).data)
 
 
 class NodeOperations(_NodeViews):
-    """Adds `explain` and `resume` to nodes."""
+    """Adds changes, `explain` and `resume` to nodes."""
+
+    @extend_schema(request=NodeChangesSerializer, responses=NodeSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change how often the node runs and whether it does; the schedule follows within seconds."""
+        changes = NodeChangesSerializer(self.get_object(), data=request.data, partial=True)
+        changes.is_valid(raise_exception=True)
+        WorkflowNode.objects.filter(pk=pk).update(**changes.validated_data)
+        return Response(NodeSerializer(self.get_object()).data)
 
     @extend_schema(responses=ExplanationSerializer)
     @action(detail=True)

@@ -1,5 +1,9 @@
 """The shapes in which the API shows OLTs, nodes, executions, pauses, PON ports and ONUs. No secret is in any."""
 
+from copy import copy
+from typing import Any
+
+from django.core.exceptions import ValidationError
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -9,6 +13,10 @@ from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.hosts.pauses import MAX_MINUTES
 from facho.onus.models import Onu, PonPort, RunState
 from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.safety import check_node
+
+# A year: what runs less often needs no schedule.
+MAX_INTERVAL_SECONDS = 366 * 86_400
 
 
 class OltSerializer(serializers.ModelSerializer[Olt]):
@@ -79,6 +87,36 @@ class NodeSerializer(serializers.ModelSerializer[WorkflowNode]):
             "suspended_at",
             "suspend_reason",
         ]
+
+
+class OltChangesSerializer(serializers.ModelSerializer[Olt]):
+    """What can be changed about an OLT from outside."""
+
+    class Meta:
+        model = Olt
+        fields = ["enabled"]
+
+
+class NodeChangesSerializer(serializers.ModelSerializer[WorkflowNode]):
+    """What can be changed about a node from outside."""
+
+    interval_seconds = serializers.IntegerField(min_value=1, max_value=MAX_INTERVAL_SECONDS)
+
+    class Meta:
+        model = WorkflowNode
+        fields = ["enabled", "interval_seconds", "priority"]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse what would hurt the OLT."""
+        node = copy(self.instance)
+        for name, value in attrs.items():
+            setattr(node, name, value)
+        if isinstance(node, WorkflowNode) and node.enabled:
+            try:
+                check_node(node)
+            except ValidationError as error:
+                raise serializers.ValidationError({"interval_seconds": error.messages}) from error
+        return attrs
 
 
 @extend_schema_field({"type": ["object", "null"]})

@@ -8,7 +8,7 @@ from rest_framework import viewsets
 from rest_framework.serializers import BaseSerializer
 
 from facho.api import filters
-from facho.api.operations import ExecutionOperations, NodeOperations
+from facho.api.operations import ExecutionOperations, NodeOperations, OltOperations
 from facho.api.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -48,7 +48,7 @@ def _chain_in_order() -> QuerySet[Execution]:
 _ONLINE = Q(reading__run_state=RunState.ONLINE)
 
 
-class OltViewSet(viewsets.ReadOnlyModelViewSet[Olt]):
+class OltViewSet(OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
     """OLTs: `state` is what the last operation learned; `search` looks at name, host and system name."""
 
     serializer_class = OltSerializer

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
+from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.walk import Row
 from facho.polling.vendors.values import Typed
-from facho.polling.vendors.vocabulary import DownCause
 from facho.simulator.onu import Onu
 from facho.simulator.optics import Optics, read_optics
 from facho.simulator.server import SimulatedOlt

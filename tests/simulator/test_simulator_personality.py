@@ -3,10 +3,11 @@
 import pytest
 from raw_manager import RawManager
 
+from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import recognise
-from facho.polling.vendors.vocabulary import DownCause, Scope
+from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.identity import identity_of
 from facho.simulator.life import STILL

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import pytest
 from world_factory import make_world
 
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.vocabulary import DownCause, PhaseState, RunState
+from facho.polling.vendors.vocabulary import PhaseState
 from facho.simulator.onu import Onu
 from facho.simulator.personality import encode_first
 from facho.simulator.readings import Candidates, Moment, board_reading, plain_reading, port_reading

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 from raw_manager import RawManager
 
+from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_NAME, SYS_UP_TIME
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.vocabulary import DownCause
 from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
 from facho.simulator.endpoint import PortTaken
 from facho.simulator.life import STILL, Life

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 from world_factory import spread
 
+from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.vocabulary import DownCause
 from facho.simulator.customers import CustomerMaker
 from facho.simulator.identity import identity_of
 from facho.simulator.numbering import shape_for

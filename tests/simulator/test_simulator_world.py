@@ -3,7 +3,7 @@
 import pytest
 from world_factory import SHAPE, make_world
 
-from facho.polling.vendors.vocabulary import DownCause
+from facho.polling.domain.onu_state import DownCause
 from facho.simulator.journal import JournalKind
 from facho.simulator.onu import Onu
 from facho.simulator.shape import MAX_ONUS_PER_PORT

@@ -12,11 +12,11 @@ from facho.hosts.secrets import Secret
 from facho.onus.models import Onu, OnuReading
 from facho.polling.domain.collection import Collected, CollectRequest
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.network import Network
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.vocabulary import DownCause
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL

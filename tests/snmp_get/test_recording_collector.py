@@ -11,6 +11,7 @@ from facho.hosts.models import LearnedSize, Olt
 from facho.onus.models import Onu
 from facho.polling.domain.collection import Collected, CollectRequest
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.network import Network
@@ -21,7 +22,7 @@ from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import recognise
 from facho.polling.vendors.recording import read_recording
-from facho.polling.vendors.vocabulary import Cost, DownCause, RunState, Scope
+from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL

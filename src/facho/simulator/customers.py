@@ -3,8 +3,8 @@
 import math
 from random import Random
 
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import DownCause, RunState
 from facho.simulator.onu import Onu
 
 VENDOR_CODES = ("FCHO", "SIMU", "DEMO", "LABX")

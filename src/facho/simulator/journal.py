@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import DownCause
 
 
 class JournalKind(StrEnum):

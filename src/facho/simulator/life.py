@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from facho.polling.vendors.vocabulary import DownCause
+from facho.polling.domain.onu_state import DownCause
 from facho.simulator.onu import Onu
 from facho.simulator.shape import MAX_ONUS_PER_PORT
 from facho.simulator.world import OltWorld, PonPort

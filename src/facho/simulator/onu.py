@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import DownCause, RunState
 
 
 @dataclass(slots=True)

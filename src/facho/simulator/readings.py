@@ -4,20 +4,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.values import Typed
-from facho.polling.vendors.vocabulary import (
-    AdminState,
-    ConfigState,
-    Cost,
-    DownCause,
-    LinkState,
-    MatchState,
-    PhaseState,
-    RunState,
-    Unit,
-)
+from facho.polling.vendors.vocabulary import AdminState, ConfigState, Cost, LinkState, MatchState, PhaseState, Unit
 from facho.simulator.onu import Onu
 from facho.simulator.optics import DRIFT_STEP_SECONDS, Optics, drift_step, read_optics
 from facho.simulator.world import OltWorld, PonPort

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import DownCause, RunState
 from facho.simulator.customers import CustomerMaker
 from facho.simulator.journal import JournalEntry, JournalKind
 from facho.simulator.onu import Onu

@@ -10,10 +10,11 @@ from itertools import groupby
 
 from facho.onus.store import load_places, save_readings
 from facho.polling.domain.collection import Collected
+from facho.polling.domain.onu_state import RunState
 from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
 from facho.polling.snmp.errors import SnmpError
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import Cost, RunState, Scope
+from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.reading import Gathered, Reader, gather_walk, subject_of
 
 RUN_STATE = "onu.run_state"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.onu_state import RunState
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
 from facho.polling.snmp.errors import SnmpError
@@ -23,7 +24,7 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recording import write_recording
-from facho.polling.vendors.vocabulary import Cost, RunState, Scope
+from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.device import EXPECTED, Devices, failure_of
 from facho.snmp_get.onu_batches import RUN_STATE
 from facho.snmp_get.reading import Reader

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.snmp.ber import Tag, Value
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.values import Decoded, Reject, Typed
-from facho.polling.vendors.vocabulary import DownCause, RunState, Unit
+from facho.polling.vendors.vocabulary import Unit
 
 COLUMNS = [
     pytest.param(column, id=f"{found.key}-{column.key}")

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from facho.polling.domain.onu_state import DownCause, RunState
+
 
 class Confidence(StrEnum):
     """How well a fact is supported: vendor MIB or capture, one working driver, or inference."""
@@ -47,14 +49,6 @@ class Unit(StrEnum):
     CENTISECOND = "cs"
 
 
-class RunState(StrEnum):
-    """Whether an ONU carries service."""
-
-    ONLINE = "online"
-    OFFLINE = "offline"
-    UNKNOWN = "unknown"
-
-
 class PhaseState(StrEnum):
     """Where an ONU stands between darkness and service, on brands that tell."""
 
@@ -67,25 +61,6 @@ class PhaseState(StrEnum):
     OFFLINE = "offline"
     DEACTIVATED = "deactivated"
     CONFIG_FAILED = "config_failed"
-
-
-class DownCause(StrEnum):
-    """Why an ONU went away. OTHER is a cause the brand names and we do not tell apart."""
-
-    LOS = "los"
-    LOF = "lof"
-    SIGNAL_FAIL = "signal_fail"
-    LOSS_OF_ACK = "loss_of_ack"
-    LOSS_OF_PLOAM = "loss_of_ploam"
-    LOSS_OF_KEY = "loss_of_key"
-    DYING_GASP = "dying_gasp"
-    POWER_OFF = "power_off"
-    DEACTIVATED = "deactivated"
-    RESET = "reset"
-    AUTH_FAILED = "auth_failed"
-    ROGUE = "rogue"
-    OTHER = "other"
-    UNKNOWN = "unknown"
 
 
 class AdminState(StrEnum):

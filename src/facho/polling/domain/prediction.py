@@ -1,0 +1,241 @@
+"""Predicts the runs of one OLT: which slot each serves, when it starts, and when it holds the OLT.
+
+The rules of the scheduler are played forward. That a poller is free and that runs end well is taken for granted.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from facho.polling.domain.planning import DueNode, order_within_olt
+from facho.polling.domain.quota import Span
+from facho.polling.domain.schedule import Grid, plan_end, plan_start
+from facho.polling.domain.window import is_outside_hours
+from facho.polling.domain.yielding import YIELD_AFTER_SECONDS, should_yield
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A chain member in its turn; a length that is unknown is predicted as none."""
+
+    node_id: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """A master with its chain: when it is due, what goes before it, and how long it takes."""
+
+    node_id: int
+    grid: Grid
+    next_run_at: datetime
+    rank: int
+    priority: int
+    seconds: float | None = None
+    members: tuple[Member, ...] = ()
+    # The PON ports of a long read, between which it may give way; 1 for what runs through.
+    ports: int = 1
+
+    @property
+    def composite_seconds(self) -> float:
+        """The time from its start to the end of its chain, if nothing comes between."""
+        return (self.seconds or 0.0) + sum(member.seconds or 0.0 for member in self.members)
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A run that is not over: it holds the OLT since `held_since`, or waits until `resume_at`.
+
+    `seconds_left` and `ports_done` are those of the moment at which it got the OLT or let go of it.
+    """
+
+    node_id: int
+    slot_at: datetime | None
+    starts_at: datetime
+    seconds_left: float
+    resume_at: datetime
+    held_since: datetime | None = None
+    ports_done: int = 0
+    is_retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedRun:
+    """A run as it is expected, with each stretch of time in which it holds the OLT."""
+
+    master: Master
+    slot_at: datetime
+    starts_at: datetime
+    slices: tuple[Span, ...]
+
+    @property
+    def delay(self) -> timedelta:
+        """How long after its slot it starts."""
+        return self.starts_at - self.slot_at
+
+
+def predict_runs(
+    masters: Iterable[Master],
+    *,
+    now: datetime,
+    until: datetime,
+    going: Collection[Going] = (),
+    paused: Collection[Span] = (),
+    yield_after_seconds: float = YIELD_AFTER_SECONDS,
+) -> list[PredictedRun]:
+    """Predict every run of an OLT from now on whose slot is before `until`, by start; first of all what is going on.
+
+    A slot that is not among them is skipped: a later one of its node has come before the OLT was free.
+    """
+    forward = _Forward(now, until, list(paused), yield_after_seconds)
+    forward.nodes = {master.node_id: _Node(master, master.next_run_at) for master in masters}
+    forward.take_over(going)
+    while forward.step():
+        pass
+    return sorted(forward.predicted(), key=lambda run: (run.starts_at, run.master.node_id))
+
+
+@dataclass(slots=True)
+class _Run:
+    master: Master
+    slot_at: datetime | None
+    starts_at: datetime
+    seconds_left: float
+    resume_at: datetime
+    ports_done: int = 0
+    is_retry: bool = False
+    slices: list[Span] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Node:
+    master: Master
+    next_run_at: datetime
+    waiting: _Run | None = None
+
+    @property
+    def due_at(self) -> datetime:
+        """When it wants the OLT next: with the run that waits, unless a retry's next slot comes first."""
+        if self.waiting is None or self._is_superseded:
+            return self.next_run_at
+        return self.waiting.resume_at
+
+    @property
+    def _is_superseded(self) -> bool:
+        return self.waiting is not None and self.waiting.is_retry and self.next_run_at <= self.waiting.resume_at
+
+    @property
+    def as_due(self) -> DueNode:
+        """Itself as the scheduler compares it; a long read that gave way lets everyone else go first."""
+        has_yielded = self.waiting is not None and not self.waiting.is_retry
+        master = self.master
+        return DueNode(
+            node_id=master.node_id,
+            olt_id=0,
+            due_at=self.due_at,
+            interval_seconds=master.grid.interval_seconds,
+            priority=master.priority,
+            rank=0 if has_yielded else master.rank,
+        )
+
+
+@dataclass(slots=True)
+class _Forward:
+    """One OLT on its way through time; `now` is when it is free again."""
+
+    now: datetime
+    until: datetime
+    paused: list[Span]
+    yield_after_seconds: float
+    nodes: dict[int, _Node] = field(default_factory=dict)
+    runs: list[_Run] = field(default_factory=list)
+
+    def take_over(self, going: Iterable[Going]) -> None:
+        """Begin with the runs that are not over; one of them may hold the OLT."""
+        for one in sorted(going, key=lambda one: one.held_since is not None):
+            node = self.nodes.get(one.node_id)
+            if node is None:
+                self._hold_unknown(one)
+                continue
+            run = _Run(
+                node.master, one.slot_at, one.starts_at, one.seconds_left, one.resume_at, one.ports_done, one.is_retry
+            )
+            self.runs.append(run)
+            if one.held_since is None:
+                node.waiting = run
+            else:
+                self._hold(node, run, since=one.held_since)
+
+    def step(self) -> bool:
+        """Let the most urgent run have the OLT as soon as it is free; False when nothing of the span is left."""
+        if not any(node.waiting or node.next_run_at < self.until for node in self.nodes.values()):
+            return False
+        self.now = max(self.now, min(node.due_at for node in self.nodes.values()))
+        if pause := next((span for span in self.paused if span.contains(self.now)), None):
+            self.now = pause.end
+            return True
+        ready = [node.as_due for node in self.nodes.values() if node.due_at <= self.now]
+        self._start(self.nodes[order_within_olt(ready, self.now)[0].node_id])
+        return True
+
+    def predicted(self) -> Iterable[PredictedRun]:
+        """Yield the runs that serve a slot of the span."""
+        for run in self.runs:
+            if run.slot_at is not None and run.slot_at < self.until and run.slices:
+                yield PredictedRun(run.master, run.slot_at, run.starts_at, tuple(run.slices))
+
+    def _start(self, node: _Node) -> None:
+        run, node.waiting = node.waiting, None
+        if run is not None and not (run.is_retry and node.next_run_at <= self.now):
+            self._hold(node, run, since=self.now)
+            return
+        start = plan_start(node.master.grid, node.next_run_at, is_asked_for=False, now=self.now)
+        node.next_run_at = start.next_run_at if start and start.next_run_at else node.master.grid.next_after(self.now)
+        if start and start.is_run:
+            run = _Run(node.master, start.slot_at, self.now, node.master.composite_seconds, self.now)
+            self.runs.append(run)
+            self._hold(node, run, since=self.now)
+
+    def _hold(self, node: _Node, run: _Run, *, since: datetime) -> None:
+        """Let a run have the OLT until it ends or gives way; since before now when it has it already."""
+        border = self._first_border(node, run, since)
+        ends_at = max(since + timedelta(seconds=run.seconds_left), self.now)
+        self.now = min(ends_at, border[0]) if border else ends_at
+        run.slices.append(Span(since, self.now))
+        if border and border[0] < ends_at:
+            run.seconds_left -= (self.now - since).total_seconds()
+            run.ports_done, run.is_retry = border[1], False
+            run.resume_at = self._within_hours(node)
+            node.waiting = run
+        else:
+            node.next_run_at = plan_end(node.master.grid, node.next_run_at, now=self.now).next_run_at
+
+    def _hold_unknown(self, going: Going) -> None:
+        """Let a run of no master, such as a probe, have the OLT to its end."""
+        if going.held_since is not None:
+            self.now = max(self.now, going.held_since + timedelta(seconds=going.seconds_left))
+
+    def _first_border(self, node: _Node, run: _Run, since: datetime) -> tuple[datetime, int] | None:
+        """Return when a long read gives way, and how many ports it has read by then."""
+        wanted_at = min((other.due_at for other in self.nodes.values() if other is not node), default=None)
+        ports, seconds = node.master.ports, node.master.seconds or 0.0
+        for number in range(run.ports_done + 1, ports if wanted_at and seconds else 0):
+            running_seconds = (number - run.ports_done) * seconds / ports
+            border = since + timedelta(seconds=running_seconds)
+            is_wanted = wanted_at is not None and wanted_at <= border
+            if border >= self.now and self._yields(running_seconds, is_wanted):
+                return border, number
+        return None
+
+    def _yields(self, running_seconds: float, is_wanted: bool) -> bool:
+        return should_yield(
+            running_seconds=running_seconds,
+            another_is_due=is_wanted,
+            yield_after_seconds=self.yield_after_seconds,
+        )
+
+    def _within_hours(self, node: _Node) -> datetime:
+        window = node.master.grid.window
+        if window is None or not is_outside_hours(window, node.next_run_at, self.now):
+            return self.now
+        return window.next_opening(self.now)

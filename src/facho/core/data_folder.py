@@ -42,6 +42,11 @@ class DataFolder:
         return self.path / "definitions"
 
     @property
+    def coordinator_log(self) -> Path:
+        """The file of the coordinator's log; it and its folders come with the first line."""
+        return self.path / "logs" / "coordinator" / "main.log"
+
+    @property
     def demo_mark(self) -> Path:
         """Present when the folder belongs to the demo, so that it never touches real data."""
         return self.path / "demo"

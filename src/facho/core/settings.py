@@ -146,8 +146,35 @@ SPECTACULAR_SETTINGS = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "coordinator": {
+            "format": "{asctime} [{levelname}] {name}: {message}",
+            "datefmt": "%Y-%m-%d %H:%M:%S",
+            "style": "{",
+        },
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "coordinator_table": {"class": "facho.execution_coordinator.log_handlers.LogTable"},
+        "coordinator_file": {
+            "class": "facho.execution_coordinator.log_handlers.LogFile",
+            "formatter": "coordinator",
+            "filename": DATA_FOLDER.coordinator_log,
+            "maxBytes": 10 * 1024 * 1024,
+            "backupCount": 5,
+            "encoding": "utf-8",
+            "delay": True,
+        },
+    },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {"facho": {"level": ENVIRONMENT["FACHO_LOG_LEVEL"]}},
+    "loggers": {
+        "facho": {"level": ENVIRONMENT["FACHO_LOG_LEVEL"]},
+        # The table comes first: it finds the name of the OLT that the file writes.
+        "coordinator": {
+            "handlers": ["coordinator_table", "coordinator_file"],
+            "level": "DEBUG",
+            "propagate": False,
+        },
+    },
 }

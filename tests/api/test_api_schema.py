@@ -9,12 +9,27 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
+from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
 from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
-PATHS = ["olts", "nodes", "executions", "pauses", "pon-ports", "onus", "pollers", "pollers/queue", "pollers/stats"]
-
+PATHS = [
+    "olts",
+    "nodes",
+    "executions",
+    "pauses",
+    "pon-ports",
+    "onus",
+    "pollers",
+    "pollers/queue",
+    "pollers/stats",
+    "quotas",
+    "violations",
+    "plans",
+    "coordinator/logs",
+    "coordinator/state",
+]
 
 HOUR = timedelta(hours=1)
 
@@ -69,6 +84,10 @@ def test_every_answer_is_as_the_document_says(viewer: APIClient, document: dict[
     make_node(next_run_at=timezone.now())
     for place in (olt, None):
         pause(place, minutes=5, note="", now=timezone.now())
+        make_log(place)
+    make_tracker(olt, will_miss_at=timezone.now())
+    make_violation(olt)
+    make_plan(olt)
 
     answer = viewer.get(f"/api/v1/{path}/")
 
@@ -85,6 +104,12 @@ def test_an_explanation_is_as_the_document_says(viewer: APIClient, document: dic
     answer = viewer.get(f"/api/v1/nodes/{node.id}/explain/")
 
     check(document, "/api/v1/nodes/{id}/explain/", answer.json())
+
+
+def test_a_plan_is_as_the_document_says(viewer: APIClient, document: dict[str, Any]) -> None:
+    answer = viewer.get(f"/api/v1/plans/{make_plan().id}/")
+
+    check(document, "/api/v1/plans/{id}/", answer.json())
 
 
 def test_every_operation_says_how_it_fails(document: dict[str, Any]) -> None:

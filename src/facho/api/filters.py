@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 from rest_framework.filters import BaseFilterBackend
@@ -50,13 +53,27 @@ def condition(build: Callable[[], Q], description: str) -> QueryParameter:
 
 
 def olt(path: str = "olt") -> QueryParameter:
-    """Match an OLT by its id or by its exact name."""
+    """Match an OLT by its id or by its exact name; in a list of OLTs there is no path to it."""
+    prefix = f"{path}__" if path else ""
 
     def narrow(text: str) -> Q:
-        by_name = Q(**{f"{path}__name": text})
-        return by_name | Q(**{f"{path}_id": int(text)}) if _is_id(text) else by_name
+        by_name = Q(**{f"{prefix}name": text})
+        return by_name | Q(**{f"{prefix}id": int(text)}) if _is_id(text) else by_name
 
     return QueryParameter(narrow, description="Id or exact name of the OLT.")
+
+
+def moment(lookup: str) -> QueryParameter:
+    """Match a point in time; without an offset it is in the zone of the product."""
+    return QueryParameter(lambda text: Q(**{lookup: _moment(text)}), {"type": "string", "format": "date-time"})
+
+
+def since(lookup: str) -> QueryParameter:
+    """Match what is not older than a point in time, or than so many hours."""
+    return QueryParameter(
+        lambda text: Q(**{f"{lookup}__gte": _hours_ago(text) if _is_id(text) else _moment(text)}),
+        description="A time such as 2030-05-06T12:00:00Z, or a number of hours before now.",
+    )
 
 
 def search(*lookups: str) -> QueryParameter:
@@ -124,3 +141,22 @@ def _whole_number(text: str) -> int:
     if not _is_id(text):
         raise ValueError(_("Write a whole number."))
     return int(text)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        parsed = parse_datetime(text)
+        aware = timezone.make_aware(parsed) if parsed and timezone.is_naive(parsed) else parsed
+        utc = aware.astimezone(UTC) if aware else None
+    except (ValueError, OverflowError):
+        utc = None
+    if utc is None:
+        raise ValueError(_("Write a time such as 2030-05-06T12:00:00Z."))
+    return utc
+
+
+def _hours_ago(text: str) -> datetime:
+    try:
+        return timezone.now() - timedelta(hours=int(text))
+    except OverflowError:
+        raise ValueError(_("That is too long ago.")) from None

@@ -5,7 +5,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
-from facho.api import views
+from facho.api import coordinator, views
 from facho.api.pauses import PauseViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
@@ -16,10 +16,15 @@ router.register("executions", views.ExecutionViewSet, basename="execution")
 router.register("pauses", PauseViewSet, basename="pause")
 router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
 router.register("onus", views.OnuViewSet, basename="onu")
+router.register("quotas", coordinator.QuotaViewSet, basename="quota")
+router.register("violations", coordinator.ViolationViewSet, basename="violation")
+router.register("plans", coordinator.PlanViewSet, basename="plan")
+router.register("coordinator/logs", coordinator.LogViewSet, basename="coordinator-log")
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="api-docs"), name="api"),
     path("", include(router.urls)),
+    path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersView.as_view(), name="pollers"),
     path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),
     path("pollers/stats/", StatsView.as_view(), name="pollers-stats"),

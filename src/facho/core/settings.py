@@ -139,7 +139,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
-    "ENUM_NAME_OVERRIDES": {"ExecutionStatusEnum": "facho.executions.models.ExecutionStates"},
+    "ENUM_NAME_OVERRIDES": {
+        "ExecutionStatusEnum": "facho.executions.models.ExecutionStates",
+        "PlanStatusEnum": "facho.execution_coordinator.models.PlanStatus",
+    },
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "facho.api.schema.add_problems"],
 }
 

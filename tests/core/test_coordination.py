@@ -1,0 +1,214 @@
+"""The specification's scenarios end to end: the real engine with its coordinator against simulated OLTs."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+from typing import TypeVar
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+from django.utils import timezone
+from pytest_django import Settings
+
+from facho.api.roles import Role, give_role
+from facho.core import housekeeping
+from facho.core.processes.engine import run_engine
+from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
+from facho.executions.models import Execution, Origin
+from facho.executions.store import ClaimRequest, claim
+from facho.hosts.models import Olt
+from facho.polling.domain.execution_state import ACTIVE, ExecutionState
+from facho.polling.domain.quota import hour_of
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.life import STILL
+from facho.simulator.server import Simulation
+from facho.snmp_jobs.due import load_due_nodes
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.zabbix_pollers.models import Poller, PollerStatus
+from factories import make_olt
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+# What the specification gives the coordinator to notice, and as long again to act on a loaded machine.
+PATIENCE_SECONDS = 50
+T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def _short_timeouts(settings: Settings) -> None:
+    settings.FACHO_PACKET_TIMEOUT_SECONDS = 0.2
+
+
+async def in_database(call: Callable[[], T]) -> T:
+    def work() -> T:
+        try:
+            return call()
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(work)
+
+
+Until = Callable[[Callable[[], bool]], Awaitable[None]]
+Scene = Callable[[Simulation, Until], Awaitable[None]]
+
+
+def play(config: SimulatorConfig, scene: Scene) -> Simulation:
+    """Run a scene while the engine polls simulated OLTs, each with its vendor's jobs."""
+
+    async def run() -> Simulation:
+        async with Simulation.start(config) as simulation:
+            for simulated in simulation.olts:
+                await in_database(partial(add_olt, simulated.port, simulated.vendor))
+            stop = asyncio.Event()
+            engine = asyncio.create_task(run_engine(stop))
+
+            async def until(is_so: Callable[[], bool]) -> None:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    while not await in_database(is_so):
+                        done, _ = await asyncio.wait([engine], timeout=0.1)
+                        assert not done, "the engine ended by itself"
+
+            try:
+                await scene(simulation, until)
+            finally:
+                stop.set()
+                await engine
+            return simulation
+
+    return asyncio.run(run())
+
+
+def add_olt(port: int, vendor: str) -> None:
+    apply_ready_made_jobs(make_olt(port=port, vendor=vendor), now=timezone.now())
+
+
+def events() -> set[str]:
+    return set(CoordinatorLog.objects.values_list("event_type", flat=True))
+
+
+def by_shell(node: WorkflowNode) -> None:
+    WorkflowNode.objects.filter(id=node.id).update(enabled=False)
+
+
+def by_admin(node: WorkflowNode) -> None:
+    page = f"/admin/snmp_jobs/workflownode/{node.id}/change/"
+    form = {"interval_seconds": node.interval_seconds, "priority": node.priority, "_save": "1"}
+    assert client().post(page, form).status_code == 302
+
+
+def by_api(node: WorkflowNode) -> None:
+    answer = client().patch(f"/api/v1/nodes/{node.id}/", {"enabled": False}, content_type="application/json")
+    assert answer.status_code == 200
+
+
+def client() -> Client:
+    user = User.objects.create_user("person")
+    give_role(user, Role.ADMIN)
+    logged_in = Client()
+    logged_in.force_login(user)
+    return logged_in
+
+
+@pytest.mark.parametrize("disable", [by_shell, by_admin, by_api])
+def test_a_task_that_a_person_disables_is_gone_within_seconds(disable: Callable[[WorkflowNode], None]) -> None:
+    """S1-24: scenario 1, from the shell, the admin and the API alike."""
+    assert housekeeping.COORDINATOR_SECONDS <= 5
+
+    async def scene(_simulation: Simulation, until: Until) -> None:
+        await until(lambda: QuotaTracker.objects.filter(task_type="discovery").exists())
+        await until(claim_for_nobody)
+        await in_database(lambda: disable(discovery()))
+        await until(lambda: QuotaTracker.objects.filter(task_type="discovery", status="ADJUSTED").exists())
+
+    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene)
+
+    node, tracker = discovery(), QuotaTracker.objects.get(task_type="discovery")
+    assert Execution.objects.get(owner="nobody").status == ExecutionState.INTERRUPTED
+    assert (node.next_run_at, tracker.quota_required) == (None, tracker.quota_completed)
+    assert node.id not in {due.node_id for due in load_due_nodes(timezone.now() + timedelta(days=1))}
+    assert "TASK_REMOVED" in events()
+    planned = {run["node_id"] for plan in ExecutionPlan.objects.filter(status="ACTIVE") for run in plan.plan_data}
+    assert planned
+    assert node.id not in planned
+
+
+def discovery() -> WorkflowNode:
+    return WorkflowNode.objects.select_related("job").get(job__query_type="discovery")
+
+
+def claim_for_nobody() -> bool:
+    """Leave a claim of the task that no worker takes, as soon as the OLT is free."""
+    node = discovery()
+    wish = ClaimRequest(node.workflow.olt_id, "discovery", Origin.MANUAL, node.id)
+    return bool(claim([wish], owner="nobody", now=timezone.now()))
+
+
+def test_two_of_four_discoveries_are_a_violation_that_people_see() -> None:
+    """S1-25: scenario 2, for the hour that has just ended."""
+    hour = hour_of(timezone.now()).start - timedelta(hours=1)
+
+    def half_an_hour() -> None:
+        node = discovery()
+        olt = node.workflow.olt
+        WorkflowNode.objects.filter(is_chain_node=True).delete()
+        WorkflowNode.objects.filter(id=node.id).update(
+            interval_seconds=900, offset_seconds=0, next_run_at=hour + timedelta(minutes=30)
+        )
+        for minute in (0, 15):
+            Execution.objects.create(
+                olt=olt,
+                node=node,
+                task_type="discovery",
+                status=ExecutionState.SUCCESS,
+                slot_at=hour + timedelta(minutes=minute),
+                address=olt.address,
+                port=olt.port,
+                token=0,
+                created_at=hour,
+                finished_at=hour + timedelta(minutes=minute + 1),
+            )
+
+    async def scene(_simulation: Simulation, until: Until) -> None:
+        await in_database(half_an_hour)
+        await until(QuotaViolation.objects.filter(period_start=hour).exists)
+
+    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene)
+
+    violation = QuotaViolation.objects.get(period_start=hour)
+    [task] = [task for task in violation.report["tasks"] if task["task_type"] == "discovery"]
+    assert (violation.severity, task["completed"], task["required"]) == ("HIGH", 2, 4)
+    assert CoordinatorLog.objects.filter(event_type="QUOTA_VIOLATION", level="CRITICAL").exists()
+    page = client().get("/admin/execution_coordinator/quotaviolation/").content.decode()
+    assert violation.olt.name in page
+
+
+def test_a_disabled_olt_is_left_alone_within_seconds() -> None:
+    """S1-26: scenario 3; its run stops before the next packet, whatever waits ends."""
+    packets: list[int] = []
+
+    async def scene(simulation: Simulation, until: Until) -> None:
+        await in_database(
+            lambda: WorkflowNode.objects.filter(is_chain_node=False).update(run_requested_at=timezone.now())
+        )
+        await until(lambda: Execution.objects.filter(status=ExecutionState.RUNNING, node__isnull=False).exists())
+        await until(QuotaTracker.objects.exists)
+        await in_database(lambda: Olt.objects.update(enabled=False))
+        await until(lambda: QuotaTracker.objects.filter(status="INTERRUPTED").exists())
+        await until(lambda: not Execution.objects.filter(finished_at__isnull=True).exists())
+        packets.append(simulation.olts[0].counters.requests)
+
+    simulation = play(SimulatorConfig(vendor="huawei_smartax", onus=400, latency_ms=60, life=STILL), scene)
+
+    assert [simulation.olts[0].counters.requests] == packets
+
+    assert Execution.objects.filter(status=ExecutionState.INTERRUPTED).exists()
+    assert not Execution.objects.filter(status__in=ACTIVE).exists()
+    assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+    assert not load_due_nodes(timezone.now() + timedelta(days=1))
+    assert set(QuotaTracker.objects.values_list("status", flat=True)) == {"INTERRUPTED"}
+    assert "OLT_DISABLED" in events()

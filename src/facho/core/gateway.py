@@ -20,10 +20,12 @@ THREADS = {"sqlite": 1, "postgresql": 4}
 class ThreadGateway:
     """Runs store functions in threads that keep their connections."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int | None = None) -> None:
         self._connections: list[BaseDatabaseWrapper] = []
         self._pool = ThreadPoolExecutor(
-            THREADS[connection.vendor], thread_name_prefix="database", initializer=self._remember_connection
+            threads or THREADS[connection.vendor],
+            thread_name_prefix="database",
+            initializer=self._remember_connection,
         )
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

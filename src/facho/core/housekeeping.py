@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from django.conf import settings
 
+from facho.core.gateway import ThreadGateway
 from facho.core.recognition import load_unidentified, recognise_olt
 from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
@@ -31,19 +32,27 @@ CLEANUP_BATCH = 1_000
 
 async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
     """Do each chore at its own pace until told to stop."""
-    coordinator = ExecutionCoordinator()
-
-    async def coordinate(parts: Parts) -> None:
-        await parts.database.run(coordinator.run_pass, parts.clock.now())
-
     await asyncio.gather(
-        _repeat(coordinate, parts, stop, COORDINATOR_SECONDS),
+        _coordinate(parts, stop),
         _repeat(recognise_new_olts, parts, stop, RECOGNITION_SECONDS),
         _repeat(probe_suspended_olts, parts, stop, PROBE_LOOK_SECONDS),
         _repeat(end_forsaken_runs, parts, stop, FORSAKEN_SECONDS),
         _repeat(save_statistics, parts, stop, STATISTICS_SECONDS),
         _repeat(clean_up, parts, stop, CLEANUP_SECONDS),
     )
+
+
+async def _coordinate(parts: Parts, stop: asyncio.Event) -> None:
+    """Let the coordinator look every few seconds, in a thread of its own: no claim waits behind its long look."""
+    coordinator, aside = ExecutionCoordinator(), ThreadGateway(threads=1)
+
+    async def coordinate(parts: Parts) -> None:
+        await aside.run(coordinator.run_pass, parts.clock.now())
+
+    try:
+        await _repeat(coordinate, parts, stop, COORDINATOR_SECONDS)
+    finally:
+        await aside.close()
 
 
 async def recognise_new_olts(parts: Parts) -> None:

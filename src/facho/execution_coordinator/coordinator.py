@@ -66,16 +66,13 @@ class ExecutionCoordinator:
 
     def _handle_all(self, olts: Mapping[int, OltRow], now: datetime) -> list[int]:
         """Handle each OLT that is not as it was; an error in one does not keep the others waiting."""
-        known = {row.olt_id: row for row in OltState.objects.all()}
-        changed = []
-        for olt_id, state in olts.items():
-            before = known.get(olt_id)
-            if before is not None and before.state_hash == self.calculate_state_hash(state):
-                continue
-            changed.append(olt_id)
+        known = dict(OltState.objects.values_list("olt_id", "state_hash"))
+        changed = [olt_id for olt_id, state in olts.items() if known.get(olt_id) != self.calculate_state_hash(state)]
+        for olt_id in changed:
             try:
+                before = OltState.objects.filter(olt_id=olt_id).first()
                 view = from_json(before.state) if before else None
-                self.handle_changes(state, self.detect_changes(view, state), now)
+                self.handle_changes(olts[olt_id], self.detect_changes(view, olts[olt_id]), now)
             except Exception:  # a loop guard: one OLT that cannot be handled must not stop the others
                 logger.exception("coordinator.olt_failed olt=%s", olt_id)
         return changed

@@ -49,9 +49,8 @@ class Change:
 
 def state_hash(view: OltView) -> str:
     """Return the SHA-256 of what matters; the order of the tasks does not."""
-    tasks = sorted((asdict(task) for task in view.tasks), key=lambda task: task["node_id"])
-    canonical = json.dumps(to_json(view) | {"tasks": tasks}, sort_keys=True, separators=(",", ":"))
-    return sha256(canonical.encode()).hexdigest()
+    tasks = sorted((task.node_id, task.task_type, task.interval_seconds) for task in view.tasks)
+    return sha256(json.dumps([view.enabled, view.is_silent, tasks]).encode()).hexdigest()
 
 
 def detect_changes(before: OltView | None, now: OltView) -> list[Change]:

@@ -65,6 +65,14 @@ def test_a_value_that_cannot_be_read_is_named_with_what_it_should_be(settings: S
     assert "a whole number from 1" in str(error.hint)
 
 
+def test_days_of_the_history_last_at_least_as_long_as_its_hours(settings: Settings) -> None:
+    settings.FACHO_HISTORY_HOURLY_DAYS = settings.FACHO_HISTORY_DAILY_DAYS = 400
+    assert ids() == []
+
+    settings.FACHO_HISTORY_DAILY_DAYS = 399
+    assert ids() == ["facho.E007"]
+
+
 def test_distributed_mode_with_all_it_needs_may_start(distributed: Settings) -> None:
     assert ids() == []
 

@@ -31,7 +31,14 @@ def startup_warnings() -> list[CheckMessage]:
 
 def register_checks() -> None:
     """Make the checks part of `manage.py check`, of `facho doctor` and of every start."""
-    for check in (check_environment, check_distributed_mode, check_secrets, check_definitions, check_secrecy):
+    for check in (
+        check_environment,
+        check_distributed_mode,
+        check_secrets,
+        check_definitions,
+        check_secrecy,
+        check_history_ages,
+    ):
         register(check, TAG)
 
 
@@ -88,6 +95,22 @@ def check_secrecy(**_options: Any) -> list[CheckMessage]:
             id="facho.W002",
         )
         for path in exposed
+    ]
+
+
+def check_history_ages(**_options: Any) -> list[CheckMessage]:
+    """E007: each form of the history is made of the one before, so it cannot end earlier."""
+    ages = (settings.FACHO_HISTORY_DAYS, settings.FACHO_HISTORY_HOURLY_DAYS, settings.FACHO_HISTORY_DAILY_DAYS)
+    if list(ages) == sorted(ages):
+        return []
+    return [
+        Error(
+            _("The ages of the history descend: %(ages)s days.") % {"ages": ", ".join(map(str, ages))},
+            hint=_(
+                "Set FACHO_HISTORY_DAYS, FACHO_HISTORY_HOURLY_DAYS and FACHO_HISTORY_DAILY_DAYS so that they ascend."
+            ),
+            id="facho.E007",
+        )
     ]
 
 

@@ -73,6 +73,13 @@ def _percent(value: str) -> int:
     return number
 
 
+def _days(value: str) -> int:
+    number = int(value)
+    if not 1 <= number <= 36_500:
+        raise ValueError
+    return number
+
+
 def _positive_seconds(value: str) -> float:
     number = float(value)
     if not 0 < number < 86_400:
@@ -139,6 +146,9 @@ SETTINGS = (
     Setting("FACHO_YIELD_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
     Setting("FACHO_SUSPENDED_RETURN", _suspended_return, "probe", _("probe or person")),
     Setting("FACHO_QUOTA_PERCENT", _percent, "80", _("a whole number from 1 to 100")),
+    Setting("FACHO_HISTORY_DAYS", _days, "30", _("days, from 1 to 36500")),
+    Setting("FACHO_HISTORY_HOURLY_DAYS", _days, "90", _("days, from 1 to 36500")),
+    Setting("FACHO_HISTORY_DAILY_DAYS", _days, "1826", _("days, from 1 to 36500")),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

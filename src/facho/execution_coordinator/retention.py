@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.db.models import Q, QuerySet
 
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState
@@ -35,6 +36,11 @@ RETENTIONS = (
     # Quotas look back two hours; what they made of it stands in the violations.
     Retention("snmp_jobs.SkippedSlot", "slot_at", 2),
     Retention("hosts.Pause", "ends_at", 400),
+    # Younger history is summed up by `onus.compaction`; whatever form it has, it ends here.
+    Retention("onus.HistoryPoll", "taken_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("onus.HistorySamples", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("onus.HistoryHours", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("onus.HistoryDays", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("admin.LogEntry", "action_time", 730),
     Retention("sessions.Session", "expire_date", 0),
 )

@@ -5,6 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
+from facho.onus import history_models  # noqa: F401 Django looks for models here
 
 
 class RunState(models.TextChoices):

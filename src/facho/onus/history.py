@@ -1,0 +1,219 @@
+"""Writes and reads the history of ONUs. A sample stands in exactly one row: a waiting poll or a block of its age.
+
+`append` belongs into the transaction that stores a poll. Reading takes one statement, so that a compaction at the same
+moment neither hides a sample nor shows it twice. Days and hours are those of UTC.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from django.db.models import F, QuerySet
+from django.db.models.expressions import CombinedExpression
+
+from facho.onus.history_codec import Buffer, UnreadableBlock, decode_grid, decode_poll, encode_poll, is_poll
+from facho.onus.history_grid import (
+    AVERAGE,
+    DAY_SECONDS,
+    HIGHEST,
+    HOUR_SECONDS,
+    LOWEST,
+    Grid,
+    Poll,
+    grids_of_polls,
+    join,
+    summarise,
+    with_gaps,
+)
+from facho.onus.history_metrics import Floats, Ints, Metric, from_steps, to_steps
+from facho.onus.history_models import (
+    HistoryBlock,
+    HistoryDays,
+    HistoryHours,
+    HistoryPoll,
+    HistorySamples,
+    HistoryStay,
+)
+from facho.onus.models import Onu
+
+logger = logging.getLogger(__name__)
+
+# Ports with neighbouring ids share the row of a poll: merging it touches no more than their blocks.
+PORTS_PER_GROUP_BITS = 4
+
+
+class Resolution(IntEnum):
+    """How close together values are read, in seconds; samples come as they were taken."""
+
+    SAMPLES = 0
+    HOURS = HOUR_SECONDS
+    DAYS = DAY_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What a poll read, as columns: entry i of each is about the ONU `onu_ids[i]` at the port `pon_port_ids[i]`.
+
+    An ONU without a value has None. So does one that was asked in vain: its absence from a poll of its port shows too.
+    """
+
+    onu_ids: Sequence[int]
+    pon_port_ids: Sequence[int]
+    values: Mapping[Metric, Sequence[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one ONU at times in seconds of the epoch; NaN is a gap. Of samples all three are the same."""
+
+    at: Ints
+    average: Floats
+    lowest: Floats
+    highest: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class PortSeries:
+    """Values of the ONUs of a PON port, one row an ONU, at times that they share; NaN is a gap."""
+
+    onu_ids: Ints
+    at: Ints
+    average: Floats
+    lowest: Floats
+    highest: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Tier:
+    model: type[HistoryBlock]
+    # No block reaches further back from its end.
+    period: timedelta
+    resolution: Resolution
+
+
+_TIERS = (
+    _Tier(HistorySamples, timedelta(days=1), Resolution.SAMPLES),
+    _Tier(HistoryHours, timedelta(days=1), Resolution.HOURS),
+    _Tier(HistoryDays, timedelta(days=31), Resolution.DAYS),
+)
+
+
+def append(now: datetime, samples: Samples) -> None:
+    """Keep what a poll read; one statement, whatever the number of ONUs."""
+    HistoryPoll.objects.bulk_create(
+        HistoryPoll(port_group=group, taken_at=now, data=encode_poll(poll)) for group, poll in _polls(now, samples)
+    )
+
+
+def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
+    onu_ids = np.asarray(samples.onu_ids, dtype=np.int64)
+    ports = np.asarray(samples.pon_port_ids, dtype=np.int64)
+    values = {metric: to_steps(metric, column) for metric, column in samples.values.items()}
+    groups = ports >> PORTS_PER_GROUP_BITS
+    for group in np.unique(groups):
+        its = groups == group
+        columns = {metric: column[its] for metric, column in values.items()}
+        yield int(group), Poll(int(now.timestamp()), onu_ids[its], ports[its], columns)
+
+
+def read_onu(onu_id: int, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> Series:
+    """Read one ONU from `start` to before `end`, wherever it was plugged in."""
+    question = _Question.of(metric, start, end, resolution)
+    found = _load(question, _ports_of(onu_id, F("pon_port_id")), _ports_of(onu_id, _GROUP), onu_id)
+    has_moved = len({port for port, _ in found}) > 1
+    # A port that it has left goes on without it: that is no gap.
+    grid = question.answer(grid.trimmed() if has_moved else grid for _, grid in found)
+    average, lowest, highest = question.values(grid)
+    return Series(grid.at, average.reshape(-1), lowest.reshape(-1), highest.reshape(-1))
+
+
+def read_port(pon_port_id: int, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> PortSeries:
+    """Read all ONUs that were at a PON port from `start` to before `end`."""
+    question = _Question.of(metric, start, end, resolution)
+    found = _load(question, [pon_port_id], [pon_port_id >> PORTS_PER_GROUP_BITS])
+    grid = question.answer(grid for port, grid in found if port == pon_port_id)
+    return PortSeries(grid.onu_ids, grid.at, *question.values(grid))
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is wanted, in whole steps of its resolution; times are seconds of the epoch."""
+
+    metric: Metric
+    start: int
+    end: int
+    resolution: Resolution
+
+    @classmethod
+    def of(cls, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> "_Question":
+        step = max(resolution, 1)
+        first, last = int(start.timestamp()) // step, -int(-end.timestamp() // step)
+        return cls(metric, first * step, last * step, resolution)
+
+    @property
+    def start_at(self) -> datetime:
+        return datetime.fromtimestamp(self.start, UTC)
+
+    @property
+    def end_at(self) -> datetime:
+        return datetime.fromtimestamp(self.end, UTC)
+
+    def answer(self, grids: Iterable[Grid]) -> Grid:
+        step = self.resolution
+        steps = [summarise(grid, self.metric, step) if step else grid for grid in grids]
+        return with_gaps(join(steps).between(self.start, self.end), step or None) if steps else _NOTHING
+
+    def values(self, grid: Grid) -> list[Floats]:
+        layers = [grid.layers[number if grid.is_summary else 0] for number in (AVERAGE, LOWEST, HIGHEST)]
+        return [from_steps(self.metric, layer, is_summary=grid.is_summary) for layer in layers]
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+_NOTHING = Grid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
+_GROUP = F("pon_port_id").bitrightshift(PORTS_PER_GROUP_BITS)
+_Ids: TypeAlias = Sequence[int] | QuerySet[Any, Any]
+
+
+def _ports_of(onu_id: int, expression: F | CombinedExpression) -> QuerySet[Any, Any]:
+    """Select the ports at which an ONU has history, and the one where it is: its first samples may still wait."""
+    stays = HistoryStay.objects.filter(onu_id=onu_id).values_list(expression)
+    return stays.union(Onu.objects.filter(id=onu_id).order_by().values_list(expression))
+
+
+def _load(question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = None) -> list[tuple[int, Grid]]:
+    """Load grids with the port of each, in one statement; with an ONU only those that hold it."""
+    found, polls = [], []
+    for port, block in _rows(question, ports, groups):
+        try:
+            if is_poll(block):
+                polls.append(decode_poll(block, (question.metric,)))
+            else:
+                found.append((port, decode_grid(block, onu_id)))
+        except UnreadableBlock:
+            logger.exception("history.block_unreadable port=%s metric=%s", port, question.metric)
+    waiting = [(port, grid) for (port, _, _), grid in grids_of_polls(polls).items()]
+    found += [(port, grid if onu_id is None else grid.of_onu(onu_id)) for port, grid in waiting]
+    return [(port, grid) for port, grid in found if len(grid.onu_ids)]
+
+
+def _rows(question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:
+    polls = HistoryPoll.objects.filter(
+        port_group__in=groups, taken_at__gte=question.start_at, taken_at__lt=question.end_at
+    )
+    blocks = [
+        tier.model._default_manager.filter(
+            pon_port_id__in=ports,
+            metric=question.metric,
+            ends_at__gt=question.start_at,
+            ends_at__lt=question.end_at + tier.period,
+        )
+        for tier in _TIERS
+        if tier.resolution <= question.resolution
+    ]
+    return polls.values_list("port_group", "data").union(
+        *(rows.values_list("pon_port_id", "data") for rows in blocks), all=True
+    )

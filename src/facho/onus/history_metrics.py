@@ -1,0 +1,105 @@
+"""What the history keeps of an ONU, and in which whole numbers: hundredths of a dBm, tenths of a degree, metres."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facho.polling.domain.onu_state import RunState
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Beyond whatever a scale allows, so that no value can be mistaken for it.
+MISSING = int(np.iinfo(np.int64).min)
+
+
+class Metric(IntEnum):
+    """A series of an ONU; the numbers are stored and never change their meaning."""
+
+    RX_POWER = 1
+    TX_POWER = 2
+    OLT_RX_POWER = 3
+    TEMPERATURE = 4
+    DISTANCE = 5
+    STATE = 6
+
+
+# State codes are stored as well.
+STATE_CODES: Mapping[str, int] = MappingProxyType(
+    {RunState.UNKNOWN.value: 0, RunState.ONLINE.value: 1, RunState.OFFLINE.value: 2}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How many stored steps make one unit, and between which steps a value has to be."""
+
+    steps_per_unit: int
+    lowest: int
+    highest: int
+
+
+_POWER = Scale(100, -32_767, 32_767)
+
+SCALES: Mapping[Metric, Scale] = MappingProxyType(
+    {
+        Metric.RX_POWER: _POWER,
+        Metric.TX_POWER: _POWER,
+        Metric.OLT_RX_POWER: _POWER,
+        Metric.TEMPERATURE: Scale(10, -32_767, 32_767),
+        Metric.DISTANCE: Scale(1, 0, 2_147_483_647),
+        Metric.STATE: Scale(1, 0, 255),
+    }
+)
+
+# Summed up, a state is the share of samples online: hundredths of a percent. Unknown is neither.
+_SHARE_STEPS = 100
+_SHARES = {STATE_CODES[RunState.ONLINE.value]: 100 * _SHARE_STEPS, STATE_CODES[RunState.OFFLINE.value]: 0}
+
+
+def to_steps(metric: Metric, values: Sequence[float | None]) -> Ints:
+    """Return values as stored; what is no number, or none that the scale holds, is missing."""
+    scale = SCALES[metric]
+    with np.errstate(over="ignore"):
+        steps = np.rint(_floats(values) * scale.steps_per_unit)
+    is_possible = (steps >= scale.lowest) & (steps <= scale.highest)
+    stored = np.full(len(steps), MISSING)
+    stored[is_possible] = steps[is_possible].astype(np.int64)
+    return stored
+
+
+def from_steps(metric: Metric, steps: Ints, *, is_summary: bool) -> Floats:
+    """Return stored values in their unit, missing ones as NaN; summed up, a state is a percentage."""
+    is_share = is_summary and metric is Metric.STATE
+    values = steps / (_SHARE_STEPS if is_share else SCALES[metric].steps_per_unit)
+    values[steps == MISSING] = np.nan
+    return values
+
+
+def summable(metric: Metric, steps: Ints) -> Ints:
+    """Return what minimum, average and maximum are taken of."""
+    if metric is not Metric.STATE:
+        return steps
+    shares = np.full_like(steps, MISSING)
+    for code, share in _SHARES.items():
+        shares[steps == code] = share
+    return shares
+
+
+def _floats(values: Sequence[float | None]) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64).reshape(len(values))
+    except (TypeError, ValueError, OverflowError):
+        # One value that no float holds must not cost the others theirs.
+        return np.array([_float(value) for value in values], dtype=np.float64)
+
+
+def _float(value: object) -> float:
+    try:
+        return float(value) if isinstance(value, int | float) else np.nan
+    except OverflowError:
+        return np.nan

@@ -1,0 +1,67 @@
+"""Blocks of history: waiting polls, samples by the day, and what becomes of them when they are older."""
+
+from django.db import models
+
+
+class HistoryPoll(models.Model):
+    """One poll of a few neighbouring PON ports, until it is merged into their days."""
+
+    port_group = models.BigIntegerField()
+    taken_at = models.DateTimeField()
+    data = models.BinaryField()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["port_group", "taken_at"], name="history_poll_of_group"),
+            models.Index(fields=["taken_at"], name="history_poll_oldest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.port_group} · {self.taken_at}"
+
+
+class HistoryBlock(models.Model):
+    """One metric of all ONUs that were at one PON port in one period. A changed block is a new row.
+
+    So whoever deletes a row by its id knows that nobody has changed it since it was read.
+    """
+
+    pon_port = models.ForeignKey("onus.PonPort", on_delete=models.CASCADE, related_name="+", db_index=False)
+    metric = models.PositiveSmallIntegerField()
+    ends_at = models.DateTimeField()
+    data = models.BinaryField()
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.UniqueConstraint(fields=["pon_port", "metric", "ends_at"], name="one_%(class)s_per_period")
+        ]
+        indexes = [models.Index(fields=["ends_at"], name="%(class)s_oldest")]
+
+    def __str__(self) -> str:
+        return f"{self.pon_port_id} · {self.metric} · {self.ends_at}"
+
+
+class HistorySamples(HistoryBlock):
+    """Every sample of a day."""
+
+
+class HistoryHours(HistoryBlock):
+    """The hours of a day: average, lowest, highest, count."""
+
+
+class HistoryDays(HistoryBlock):
+    """The days of a month: average, lowest, highest, count."""
+
+
+class HistoryStay(models.Model):
+    """Says that blocks of a PON port hold an ONU: what leads from an ONU to its history when it has moved."""
+
+    onu = models.ForeignKey("onus.Onu", on_delete=models.CASCADE, related_name="+", db_index=False)
+    pon_port = models.ForeignKey("onus.PonPort", on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["onu", "pon_port"], name="one_stay_per_onu_and_port")]
+
+    def __str__(self) -> str:
+        return f"{self.onu_id} · {self.pon_port_id}"

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
+from facho.api.metrics import MetricsView
 from facho.core.first_admin import setup
 from facho.core.health import livez, readyz
 from facho.core.login import Login
@@ -17,6 +18,7 @@ urlpatterns = [
     path("setup/<str:token>/", setup, name="setup"),
     path("livez", livez, name="livez"),
     path("readyz", readyz, name="readyz"),
+    path("metrics", MetricsView.as_view(), name="metrics"),
 ]
 
 handler400 = "facho.core.error_pages.bad_request"

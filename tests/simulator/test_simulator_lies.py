@@ -1,10 +1,11 @@
-"""Looping agents never let a walk end, and tell the truth about single values."""
+"""Agents that lie about successors: walks that never end or end too early; single values are told truly."""
 
 from facho.polling.snmp.ber import Oid, Tag, encode_varbind
-from facho.simulator.lies import LoopingView, LoopKind
+from facho.simulator.lies import LoopingView, LoopKind, ShortView
 from facho.simulator.mib import Column, MibView, Rows
 
 TABLE: Oid = (1, 3, 6, 1, 1)
+OTHER: Oid = (1, 3, 6, 1, 2)
 
 
 def make_view(kind: LoopKind, *, rows: int = 3) -> LoopingView:
@@ -53,3 +54,29 @@ def test_values_that_are_asked_for_by_name_are_true() -> None:
         found = make_view(kind).get((*TABLE, 2))
         assert found is not None
         assert found[1] == cell(2)
+
+
+def short(max_rows: int) -> ShortView:
+    first: Rows[int] = Rows(lambda number: (number,), range(1, 6))
+    second: Rows[int] = Rows(lambda number: (number,), range(1, 3))
+    columns = [
+        Column(TABLE, first, lambda number: (Tag.INTEGER, number)),
+        Column(OTHER, second, lambda number: (Tag.INTEGER, number)),
+    ]
+    return ShortView(MibView(columns), max_rows)
+
+
+def test_a_short_table_ends_as_if_there_were_no_more() -> None:
+    other = encode_varbind(((*OTHER, 1), Tag.INTEGER, 1))
+
+    assert short(3).successors(TABLE, 4).cells == [cell(1), cell(2), cell(3), other]
+    assert short(3).successors((*TABLE, 3), 1).cells == [other]
+    assert short(3).successors((*TABLE, 4), 1).cells == [other]
+    assert short(0).successors(TABLE, 9).cells == []
+
+
+def test_a_short_table_has_the_rows_that_are_asked_for_by_name() -> None:
+    found = short(3).get((*TABLE, 5))
+
+    assert found is not None
+    assert found[1] == cell(5)

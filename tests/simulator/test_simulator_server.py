@@ -11,6 +11,8 @@ from facho.polling.snmp.oid import SYS_NAME, SYS_UP_TIME
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
 from facho.simulator.endpoint import PortTaken
+from facho.simulator.faults import Faults
+from facho.simulator.journal import JournalKind
 from facho.simulator.life import STILL, Life
 from facho.simulator.optics import DRIFT_STEP_SECONDS
 from facho.simulator.server import SimulatedOlt, Simulation, choose_definitions
@@ -197,3 +199,24 @@ def test_unknown_and_ambiguous_families_are_refused_with_the_list(name: str) -> 
 def test_what_cannot_be_simulated_is_refused_at_once(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         SimulatorConfig(**wrong)  # type: ignore[arg-type]
+
+
+async def test_silence_and_its_end_are_in_the_journal() -> None:
+    async with Simulation.start(SimulatorConfig(life=STILL)) as simulation:
+        olt = simulation.olts[0]
+
+        for faults in (Faults(is_silent=True), Faults(is_silent=True, loss=0.5), Faults()):
+            olt.faults = faults
+
+        assert [entry.kind for entry in olt.journal] == [JournalKind.OLT_SILENT, JournalKind.OLT_HEARD]
+
+
+async def test_a_short_table_looks_complete_to_a_manager(manager: RawManager) -> None:
+    async with Simulation.start(SimulatorConfig(vendor=HUAWEI, life=STILL)) as simulation:
+        olt = simulation.olts[0]
+        serial = olt.definition.column("onu.serial").oid
+        olt.faults = Faults(max_rows=5)
+
+        answer = await manager.get_bulk(olt, serial, repetitions=20)
+
+        assert sum(oid[: len(serial)] == serial for oid, _, _ in answer.varbinds) == 5

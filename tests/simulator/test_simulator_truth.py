@@ -8,10 +8,12 @@ import pytest
 from world_factory import spread
 
 from facho.polling.domain.onu_state import DownCause
+from facho.polling.domain.outage import OutageCause, OutageScope, probable_cause
 from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.customers import CustomerMaker
 from facho.simulator.identity import identity_of
 from facho.simulator.numbering import shape_for
@@ -169,3 +171,33 @@ def test_nobody_waits_to_be_registered() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
 
     assert olt.told("autofind.serial") == {}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_of_a_garbled_onu_nothing_is_told_that_could_be_true(family: str) -> None:
+    olt = Olt(load_definitions()[family])
+    onu = next(onu for onu in olt.world.onus if onu.is_online)
+    keys = [column.key for column in olt.definition.columns_of(Scope.ONU) if column.shares is None]
+    before = {key: olt.told(key) for key in keys}
+
+    olt.world.garble(onu)
+    assert [olt.told(key)[onu.place] for key in keys] == [None] * len(keys)
+    assert all(olt.told(key) | {onu.place: told[onu.place]} == told for key, told in before.items())
+    olt.world.clear(onu)
+
+    assert {key: olt.told(key) for key in keys} == before
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_tells_a_gasp_from_a_cut(family: str) -> None:
+    """Of the causes of an outage, power and fibre can be told apart on every family."""
+    olt = Olt(load_definitions()[family])
+    cut, dark = [port.place for port in olt.world.ports.values() if port.onus][:2]
+    streets = {onu.street for onu in olt.world.ports[dark].onus.values()}
+
+    by_cut = olt.world.cut(cut)
+    by_dark = [onu for street in streets for onu in olt.world.power_off(dark, street)]
+
+    told = {place: DownCause(cause) for place, cause in olt.told("onu.last_down_cause").items() if cause}
+    assert {probable_cause(OutageScope.PON, [told[onu.place]]) for onu in by_cut} == {OutageCause.FIBRE}
+    assert {probable_cause(OutageScope.PON, [told[onu.place]]) for onu in by_dark} == {OutageCause.POWER}

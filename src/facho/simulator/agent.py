@@ -58,7 +58,7 @@ class Agent:
         """Have these faults from now on, and none of those before."""
         self._injector.current = faults
         self._responder.too_big_above = faults.too_big_above
-        self._responder.mislead(faults.loop)
+        self._responder.mislead(faults.loop, max_rows=faults.max_rows)
         self._left_to_answer = faults.silent_after
         self._silent_until = 0.0
 

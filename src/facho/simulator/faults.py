@@ -30,6 +30,8 @@ class Faults:
     general_error: float = 0.0
     too_big_above: int | None = None
     loop: LoopKind | None = None
+    # Tables end after so many rows, as if there were no more.
+    max_rows: int | None = None
 
     is_silent: bool = False
     # Answers so many requests, then stays silent for a while, once.

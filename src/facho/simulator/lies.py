@@ -1,6 +1,7 @@
-"""Agents that never let a walk end: views of a MIB whose successors repeat, turn back or go on for ever."""
+"""Agents that lie about successors: walks that never end, and walks that end too early and look complete."""
 
 from enum import StrEnum
+from typing import Any
 
 from facho.polling.snmp.ber import Oid
 from facho.simulator.mib import Column, MibView, Run
@@ -38,6 +39,17 @@ class LoopingView(MibView):
         found = self.get(oid)
         cells = [found[1]] if found else super().successors(oid, 1).cells
         return Run(cells * count, [])
+
+
+class ShortView(MibView):
+    """The same cells as another view, in tables that end after some rows; who asks for a row by name gets it."""
+
+    def __init__(self, view: MibView, max_rows: int) -> None:
+        super().__init__(view.columns)
+        self._max_rows = max_rows
+
+    def row_count(self, column: Column[Any]) -> int:
+        return min(super().row_count(column), self._max_rows)
 
 
 def _wrapped(column: Column[object], row: int, count: int) -> Run:

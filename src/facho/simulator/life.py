@@ -20,13 +20,17 @@ class Life:
     cuts: float = 0.25
     moves: float = 0.2
     arrivals: float = 0.5
+    power_cuts: float = 0.1
+    bends: float = 0.2
     failure_seconds: float = 420.0
     cut_seconds: float = 900.0
+    power_cut_seconds: float = 1_800.0
+    bend_seconds: float = 7_200.0
     dying_gasp_share: float = 0.6
 
 
 NATURAL = Life()
-STILL = Life(failures=0.0, cuts=0.0, moves=0.0, arrivals=0.0)
+STILL = Life(failures=0.0, cuts=0.0, moves=0.0, arrivals=0.0, power_cuts=0.0, bends=0.0)
 
 
 class LifeDriver:
@@ -43,6 +47,8 @@ class LifeDriver:
         self._repeat("cuts", self._life.cuts, self._cut_one)
         self._repeat("moves", self._life.moves, self._move_one)
         self._repeat("arrivals", self._life.arrivals, self._add_one)
+        self._repeat("power cuts", self._life.power_cuts, self._darken_one)
+        self._repeat("bends", self._life.bends, self._bend_one)
 
     def _repeat(self, name: str, per_hour: float, act: Callable[[Random], None]) -> None:
         if per_hour <= 0:
@@ -86,6 +92,22 @@ class LifeDriver:
         port = self._pick_port(rng)
         if port is not None and not port.is_cut and len(port.onus) < MAX_ONUS_PER_PORT:
             self._world.add(port.place)
+
+    def _darken_one(self, rng: Random) -> None:
+        onu = self._pick_onu(rng)
+        lasts = rng.expovariate(1 / self._life.power_cut_seconds)
+        if onu is not None:
+            port, street = onu.place.pon, onu.street
+            self._world.power_off(port, street)
+            self._world.schedule(self._world.now + lasts, lambda: self._world.power_on(port, street))
+
+    def _bend_one(self, rng: Random) -> None:
+        onu = self._pick_onu(rng)
+        loss_db, lasts = rng.uniform(3.5, 7.0), rng.expovariate(1 / self._life.bend_seconds)
+        if onu is None or onu.loss_db:
+            return
+        self._world.dim(onu, loss_db)
+        self._world.schedule(self._world.now + lasts, lambda: self._world.dim(onu, 0.0))
 
     def _pick_port(self, rng: Random) -> PonPort | None:
         used = [port for port in self._world.ports.values() if port.onus]

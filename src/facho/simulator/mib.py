@@ -176,12 +176,17 @@ class MibView:
         number, row = start
         while count > 0 and number < len(self.columns):
             column = self.columns[number]
-            cells = column.slice(row, row + count)
+            end = self.row_count(column)
+            cells = column.slice(row, min(row + count, end))
             count -= run.add(number, row, cells)
             row += len(cells)
-            if row >= len(column.rows.indexes):
+            if row >= end:
                 number, row = number + 1, 0
         return run
+
+    def row_count(self, column: Column[Any]) -> int:
+        """Return how many rows a walk of this column meets."""
+        return len(column.rows.indexes)
 
 
 class Run(NamedTuple):

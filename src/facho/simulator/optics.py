@@ -36,7 +36,7 @@ def read_optics(onu: Onu, *, at: float) -> Optics:
     moment = step * DRIFT_STEP_SECONDS
     wave = math.sin(moment / 3600.0 * (0.3 + (onu.salt & 7) / 8.0) + onu.salt)
     rx = max(
-        onu.rx_dbm + WAVE_DB * wave + NOISE_DB * _noise(onu.salt, step) - _faded_db(onu, moment),
+        onu.rx_dbm + WAVE_DB * wave + NOISE_DB * _noise(onu.salt, step) - _faded_db(onu, moment) - onu.loss_db,
         FLOOR_DBM,
     )
     temperature = onu.temperature_c + 4.0 * math.sin(2 * math.pi * moment / DAY_SECONDS) + _noise(onu.salt + 1, step)

@@ -11,6 +11,7 @@ from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TI
 from facho.polling.vendors.column import Column as VendorColumn
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.values import Reject
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.simulator.identity import Identity
 from facho.simulator.mib import Column, ColumnKind, MibView, Rows, Typed
@@ -21,6 +22,7 @@ from facho.simulator.world import OltWorld, PonPort
 Owner = TypeVar("Owner")
 
 SCALAR_INDEX: Oid = (0,)
+IMPOSSIBLE: tuple[Typed, ...] = ((Tag.INTEGER, 2_147_483_646), (Tag.OCTET_STRING, b"\xff\xfe"))
 
 
 class Personality:
@@ -92,7 +94,9 @@ class Personality:
             rows = self._onu_rows[index.name] = Rows(lambda onu: index.encode(onu.place), self._world.onus)
         read = self._reading(column, self._onu_reading(column.key), lambda onu: onu.salt)
         shared = [other for other in self._definition.columns.values() if other.shares == column.key]
-        return Column(column.oid, rows, self._agreeing(column, read, shared), _kind(column))
+        agreeing = self._agreeing(column, read, shared)
+        garbled = impossible_value(column, *shared)
+        return Column(column.oid, rows, lambda onu: garbled if onu.is_garbled else agreeing(onu), _kind(column))
 
     def _onu_reading(self, key: str) -> Callable[[Onu], Candidates] | None:
         # Where a family has no description, operators put it into the name.
@@ -152,6 +156,15 @@ def encode_first(column: VendorColumn, candidates: Candidates) -> Typed | None:
         except ValueError:
             continue
     return None
+
+
+def impossible_value(*columns: VendorColumn) -> Typed:
+    """Return a value that none of the columns of one OID can mean, of their own type where there is one."""
+    return next(typed for typed in IMPOSSIBLE if all(_is_refused(column, typed) for column in columns))
+
+
+def _is_refused(column: VendorColumn, typed: Typed) -> bool:
+    return column.decode(*typed).reason in (Reject.UNKNOWN_ENUM, Reject.OUT_OF_RANGE, Reject.WRONG_TYPE)
 
 
 def _kind(column: VendorColumn) -> ColumnKind:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from facho.polling.snmp.ber import Message, Oid, PduKind, Tag, encode_message_raw, encode_varbind
-from facho.simulator.lies import LoopingView, LoopKind
+from facho.simulator.lies import LoopingView, LoopKind, ShortView
 from facho.simulator.mib import ColumnKind, MibView, Position, Run
 
 V1, V2C = 0, 1
@@ -60,12 +60,14 @@ class Responder:
         self._true_views = {V1: view.without_counter64(), V2C: view}
         self._views = self._true_views
 
-    def mislead(self, loop: LoopKind | None) -> None:
+    def mislead(self, loop: LoopKind | None, *, max_rows: int | None = None) -> None:
         """Lie about successors from now on, or stop to."""
-        if loop is None:
-            self._views = self._true_views
-        else:
-            self._views = {version: LoopingView(view, loop) for version, view in self._true_views.items()}
+        views = self._true_views
+        if max_rows is not None:
+            views = {version: ShortView(view, max_rows) for version, view in views.items()}
+        if loop is not None:
+            views = {version: LoopingView(view, loop) for version, view in views.items()}
+        self._views = views
 
     def respond(self, message: Message) -> Reply | None:
         """Answer a request; None for a PDU that an agent ignores."""

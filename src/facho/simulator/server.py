@@ -43,6 +43,7 @@ class SimulatedOlt:
         self._step = 0
         self._personality = self._take_on(config, number)
         self._injector = FaultInjector(_faults_of(config), seed=config.seed, name=self.name)
+        self._note_silence(self._injector.current)
         responder = Responder(self._personality.view, max_message_bytes=config.max_message_bytes)
         self._agent = Agent(responder, self._injector, community=config.community.encode(), refresh=self.refresh)
         self.endpoint = Endpoint(config.host, config.port + number if config.port else 0)
@@ -75,7 +76,15 @@ class SimulatedOlt:
 
     @faults.setter
     def faults(self, faults: Faults) -> None:
+        self.refresh()
+        self._note_silence(faults)
         self._agent.behave(faults)
+
+    def _note_silence(self, faults: Faults) -> None:
+        if faults.is_silent:
+            self.world.fall_silent()
+        else:
+            self.world.speak()
 
     @property
     def journal(self) -> tuple[JournalEntry, ...]:

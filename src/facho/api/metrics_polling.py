@@ -81,7 +81,7 @@ POLLING_FAMILIES = (
         "facho_poller_busy_ratio",
         "Share of the last 60 seconds in which a run held the poller.",
         ("poller",),
-        _each_poller(lambda poller: poller.busy_percentage / 100),
+        _each_poller(lambda poller: round(poller.busy_percentage / 100, 3)),
     ),
     Family(
         "facho_poller_tasks_completed_total",

@@ -67,16 +67,16 @@ class Runs:
     """Runs that have ended: how many, how long they held their OLT, and what they sent."""
 
     count: int = 0
-    seconds: float = 0.0
-    longest_seconds: float = 0.0
+    total_ms: int = 0
+    longest_ms: int = 0
     packets: int = 0
     retransmissions: int = 0
 
     def __add__(self, other: "Runs") -> "Runs":
         return Runs(
             self.count + other.count,
-            self.seconds + other.seconds,
-            max(self.longest_seconds, other.longest_seconds),
+            self.total_ms + other.total_ms,
+            max(self.longest_ms, other.longest_ms),
             self.packets + other.packets,
             self.retransmissions + other.retransmissions,
         )
@@ -200,7 +200,7 @@ def _load_runs(since: datetime) -> tuple[dict[tuple[str, str], Runs], dict[tuple
     of_types: dict[tuple[str, str], Runs] = defaultdict(Runs)
     of_olts: dict[tuple[int, str], Runs] = defaultdict(Runs)
     for olt_id, kind, status, count, total_ms, longest_ms, packets, retransmissions in rows:
-        runs = Runs(count, total_ms / 1000, longest_ms / 1000, packets or 0, retransmissions or 0)
+        runs = Runs(count, total_ms, longest_ms, packets or 0, retransmissions or 0)
         of_types[kind, status] += runs
         of_olts[olt_id, status] += runs
     return of_types, of_olts

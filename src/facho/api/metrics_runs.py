@@ -59,13 +59,13 @@ RUN_FAMILIES = (
         "facho_execution_duration_last_hour_seconds",
         "Time for which the runs that ended in the last hour held their OLT, summed.",
         ("task_type", "state"),
-        _of_types(lambda runs: runs.seconds),
+        _of_types(lambda runs: runs.total_ms / 1000),
     ),
     Family(
         "facho_execution_duration_max_last_hour_seconds",
         "The longest time for which one of these runs held its OLT.",
         ("task_type", "state"),
-        _of_types(lambda runs: runs.longest_seconds),
+        _of_types(lambda runs: runs.longest_ms / 1000),
     ),
     Family(
         "facho_retries_last_hour",

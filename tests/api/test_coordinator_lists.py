@@ -182,6 +182,17 @@ def test_the_log_is_newest_first_and_names_no_olt_for_what_concerns_all(viewer: 
     assert [(row["event_type"], row["olt"]) for row in rows] == [("EMERGENCY_REPLAN", None), ("TASK_ADDED", "North")]
 
 
+def test_the_log_is_told_in_the_language_of_the_request(viewer: APIClient) -> None:
+    entry = make_log(event_type="TASK_REMOVED", details={}, message="as it was written down")
+
+    told = [
+        viewer.get(f"/api/v1/coordinator/logs/{entry.id}/", headers={"accept-language": language}).json()["message"]
+        for language in ("en", "es")
+    ]
+
+    assert told == ["Task removed", "Tarea eliminada"]
+
+
 def test_hostile_text_stays_text(viewer: APIClient) -> None:
     make_log(make_olt(HOSTILE[:100]), details={"task_type": HOSTILE})
 

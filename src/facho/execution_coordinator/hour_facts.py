@@ -64,12 +64,21 @@ def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
     hour = hour_of(now)
     both = Span(hour.start - HOUR, hour.end)
     hours = (Span(both.start, hour.start), hour)
-    pauses = _load_pauses(both)
+    pauses = load_pauses(both)
     executions = _executions(both, olt_ids)
     facts = HourFacts(hours, defaultdict(Settled), _load_under_way(executions), pauses)
     _add_runs(facts, executions)
     _add_skipped(facts, _skipped(both, olt_ids))
     return facts
+
+
+def load_pauses(span: Span) -> dict[int | None, list[Span]]:
+    """Load when OLTs are paused in a span, in one query; what pauses everything stands under None."""
+    pauses: dict[int | None, list[Span]] = defaultdict(list)
+    rows = Pause.objects.filter(starts_at__lt=span.end, ends_at__gt=span.start)
+    for olt_id, starts_at, ends_at in rows.values_list("olt_id", "starts_at", "ends_at"):
+        pauses[olt_id].append(Span(starts_at, ends_at))
+    return pauses
 
 
 def _executions(span: Span, olt_ids: Collection[int] | None) -> QuerySet[Execution]:
@@ -130,11 +139,3 @@ def _add_skipped(facts: HourFacts, rows: Iterable[tuple[int, str, datetime, Skip
         quota = facts.settled[olt_id, kind, hour_of(slot_at).start]
         quota.skipped += 1
         quota.struggles += reason in STRUGGLES
-
-
-def _load_pauses(span: Span) -> dict[int | None, list[Span]]:
-    pauses: dict[int | None, list[Span]] = defaultdict(list)
-    rows = Pause.objects.filter(starts_at__lt=span.end, ends_at__gt=span.start)
-    for olt_id, starts_at, ends_at in rows.values_list("olt_id", "starts_at", "ends_at"):
-        pauses[olt_id].append(Span(starts_at, ends_at))
-    return pauses

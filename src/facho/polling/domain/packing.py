@@ -92,7 +92,8 @@ def _gain(packed: Sequence[Load], number: int, moved: Load) -> float:
 
 def _places(load: Load, others: Iterable[Load]) -> list[Load]:
     """Return the load at the places worth trying: right before or right after another, not too far back."""
-    back, furthest = set(), min(load.interval_seconds // 2, FURTHEST_SECONDS)
+    back: set[int] = set()
+    furthest = min(load.interval_seconds // 2, FURTHEST_SECONDS)
     for other in others:
         step = gcd(load.interval_seconds, other.interval_seconds)
         if step < load.seconds + other.seconds:

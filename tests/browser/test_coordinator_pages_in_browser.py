@@ -46,7 +46,7 @@ def make_runs(olt: Olt) -> None:
     make_execution(node, ExecutionState.FAILED, at=slots[1], slot_at=slots[1], failure_kind="timeout")
     runs = [
         {"node_id": node.id, "task_type": "discovery", "slot_at": at.isoformat(), "starts_at": at.isoformat()}
-        | {"seconds": 41.6, "members": ["get_descripcion", HOSTILE]}
+        | {"seconds": 41.6, "members": [{"task_type": "get_descripcion"}, {"task_type": HOSTILE}]}
         for at in slots
     ]
     SkippedSlot.objects.create(node=node, slot_at=slots[2], reason="olt_busy")

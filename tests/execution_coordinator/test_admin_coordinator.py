@@ -173,7 +173,7 @@ def test_a_plan_shows_its_runs_and_what_became_of_each(administrator: Client) ->
     SkippedSlot.objects.create(node=node, slot_at=slots[1], reason="no_poller")
     planned = [
         {"node_id": node.id, "task_type": "discovery", "slot_at": at.isoformat(), "starts_at": at.isoformat()}
-        | {"seconds": 42.4, "members": ["get_estado"]}
+        | {"seconds": 42.4, "members": [{"task_type": "get_estado"}]}
         for at in slots
     ]
     plan = make_plan(node.workflow.olt, hour=slots[0], plan_data=planned, total_tasks=4, failed_tasks=1)
@@ -221,7 +221,8 @@ def test_a_plan_that_no_longer_holds_promises_nothing(administrator: Client, sta
 @pytest.mark.parametrize("path", LISTS)
 def test_hostile_text_is_escaped(administrator: Client, path: str) -> None:
     olt = make_olt(HOSTILE)
-    run = {"task_type": HOSTILE, "members": [HOSTILE], "slot_at": HOSTILE, "seconds": HOSTILE, "node_id": HOSTILE}
+    members = [{"task_type": HOSTILE}, HOSTILE]
+    run = {"task_type": HOSTILE, "members": members, "slot_at": HOSTILE, "seconds": HOSTILE, "node_id": HOSTILE}
     made = {
         "quotatracker": make_tracker(olt, task_type=HOSTILE),
         "quotaviolation": make_violation(olt, report=make_report(this_hour(), task_type=HOSTILE)),

@@ -50,14 +50,15 @@ def _planned(run: Mapping[str, object], fates: Mapping[Key, Fate], plan: Executi
         slot_at=slot_at,
         starts_at=read_time(run.get("starts_at")),
         task_type=str(run.get("task_type", "")),
-        members=tuple(_member(member) for member in members) if isinstance(members, list) else (),
+        members=_task_types(members),
         seconds=seconds if isinstance(seconds, int | float) else None,
         fate=known or _without_row(slot_at, plan, now),
     )
 
 
-def _member(member: object) -> str:
-    return str(member.get("task_type", "")) if isinstance(member, Mapping) else str(member)
+def _task_types(members: object) -> tuple[str, ...]:
+    listed = members if isinstance(members, list) else []
+    return tuple(str(member.get("task_type", "")) for member in listed if isinstance(member, Mapping))
 
 
 def _without_row(slot_at: datetime | None, plan: ExecutionPlan, now: datetime) -> Fate:

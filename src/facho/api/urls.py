@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator, views
+from facho.api.feasibility import FeasibilityView
 from facho.api.pauses import PauseViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
@@ -24,6 +25,7 @@ router.register("coordinator/logs", coordinator.LogViewSet, basename="coordinato
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="api-docs"), name="api"),
     path("", include(router.urls)),
+    path("olts/<int:olt_id>/feasibility/", FeasibilityView.as_view(), name="olt-feasibility"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersView.as_view(), name="pollers"),
     path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),

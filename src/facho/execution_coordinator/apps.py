@@ -10,3 +10,10 @@ class ExecutionCoordinatorConfig(AppConfig):
     name = "facho.execution_coordinator"
     label = "execution_coordinator"
     verbose_name = _("Execution coordinator")
+
+    def ready(self) -> None:
+        """Let the pages of jobs and nodes warn of more work than an hour holds."""
+        from facho.execution_coordinator.feasibility import advise
+        from facho.snmp_jobs.advice import register_adviser
+
+        register_adviser(advise)

@@ -1,5 +1,6 @@
 """Admin pages of jobs with their OIDs, of workflows and of nodes."""
 
+from collections.abc import Collection
 from typing import Any
 
 from django.contrib import admin, messages
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
+from facho.snmp_jobs.advice import advise
 from facho.snmp_jobs.job_form import JobForm, OidForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.node_form import NodeForm
@@ -43,6 +45,12 @@ class SnmpJobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         super().save_model(request, obj, form, change)
         if change and {"hours_from", "hours_to", "cadence"} & set(form.changed_data):
             put_job_on_grid(obj, timezone.now())
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Write what the job reads, and warn where it is more than an OLT has time for."""
+        super().save_related(request, form, formsets, change)
+        nodes = WorkflowNode.objects.filter(job=form.instance, enabled=True)
+        _warn(request, set(nodes.order_by().values_list("workflow__olt_id", flat=True)))
 
 
 @admin.register(Workflow)
@@ -127,6 +135,8 @@ class WorkflowNodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         rhythm = {"enabled", "interval_seconds"} & set(form.changed_data)
         if obj.enabled and not obj.is_chain_node and (rhythm or not change):
             schedule_first_run(obj, timezone.now())
+        if obj.enabled:
+            _warn(request, {obj.workflow.olt_id})
 
     @admin.action(description=gettext_lazy("Run now"))
     def run_now(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
@@ -146,3 +156,9 @@ class WorkflowNodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         resumed = return_to_schedule(chosen, now=timezone.now())
         told = ngettext("%(n)s node was resumed.", "%(n)s nodes were resumed.", resumed) % {"n": resumed}
         self.message_user(request, told)
+
+
+def _warn(request: HttpRequest, olt_ids: Collection[int]) -> None:
+    """Tell what follows for OLTs whose work has changed."""
+    for warning in advise(olt_ids):
+        messages.warning(request, warning)

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from past_runs import add_run
+from remembered_runs import remember
 
 from facho.execution_coordinator import plans
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan
@@ -43,13 +44,6 @@ def starts(plan: ExecutionPlan) -> list[tuple[int, float, float]]:
 
 def _seconds(text: str, plan: ExecutionPlan) -> float:
     return (datetime.fromisoformat(text) - plan.period_start).total_seconds()
-
-
-def remember(node: WorkflowNode, *seconds: int, until: datetime = NOW) -> None:
-    """Let a node have had runs of these lengths, one in each slot before."""
-    for number, length in enumerate(seconds, start=1):
-        add_run(node, until - number * timedelta(seconds=node.interval_seconds), seconds=length)
-    WorkflowNode.objects.filter(id=node.id).update(last_run_at=until)
 
 
 def events(kind: str) -> Sequence[dict[str, Any]]:

@@ -17,7 +17,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LONGEST_MODULE = 400
 LONGEST_TEST_MODULE = 500
 # The two loop guards (scheduler, housekeeping) and the runner's boundary; each says why on its line.
-BROAD_EXCEPTS = 3
+BROAD_EXCEPTS = 4
 VAGUE_NAMES = {"utils", "helpers", "common", "misc", "base", "services", "manager"}
 # Homes, registries, and this very checkout; written so that the pattern does not find itself.
 MACHINE = re.compile(

@@ -25,7 +25,7 @@ from facho.hosts.models import Olt
 from factories import make_olt
 
 MEGABYTE = 1024 * 1024
-FAILED = "coordinator_log.failed"
+FAILED = "coordinator.log_failed"
 # Not those of pytest, which listens too.
 PRODUCT: list[Any] = [
     handler for handler in logging.getLogger("coordinator").handlers if isinstance(handler, (LogTable, LogFile))

@@ -38,7 +38,7 @@ class _TellsOnce(logging.Handler):
         """Take note of the error being handled."""
         self._has_failed = True
         if not self._is_told:
-            logger.error("coordinator_log.failed to=%s error=%s", self.name, one_line(sys.exception()))
+            logger.error("coordinator.log_failed to=%s error=%s", self.name, one_line(sys.exception()))
 
 
 class LogTable(_TellsOnce):

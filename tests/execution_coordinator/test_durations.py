@@ -65,7 +65,7 @@ def test_a_live_read_grows_with_the_onus_that_are_online_and_may_give_way_at_eac
 
 
 def test_a_read_of_the_olt_itself_takes_as_long_as_before_however_many_onus_there_are() -> None:
-    node = make_node(job=make_job(columns=("sys.uptime",)))
+    node = make_node(job=make_job(columns=("pon.status",)))
     remember(node, 10, onus=1)
     add_onus(node.workflow.olt, present=8, online=8)
 

@@ -35,6 +35,7 @@ class Need:
 
 NEEDS = (
     Need("initdb", ("postgresql",), pattern="usr/lib/postgresql/*/bin/initdb"),
+    Need("redis-server", ("redis-server",)),
     Need("chromium", ("chromium", "fonts-liberation")),
     Need("snmpbulkwalk", ("snmp",)),
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),

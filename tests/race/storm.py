@@ -61,7 +61,7 @@ def _lead_always() -> None:
     async def leads(_scheduler: ZabbixScheduler) -> bool:
         return True
 
-    ZabbixScheduler._leads = leads  # type: ignore[method-assign]
+    ZabbixScheduler.leads = leads  # type: ignore[method-assign]
 
 
 def _add_olts(devices: Devices) -> None:

@@ -87,6 +87,13 @@ def _positive_seconds(value: str) -> float:
     return number
 
 
+def _period_seconds(value: str) -> float:
+    number = float(value)
+    if not 0 < number <= 31 * 86_400:
+        raise ValueError
+    return number
+
+
 def _names(value: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value.split(",") if name.strip())
 
@@ -149,6 +156,10 @@ SETTINGS = (
     Setting("FACHO_HISTORY_DAYS", _days, "30", _("days, from 1 to 36500")),
     Setting("FACHO_HISTORY_HOURLY_DAYS", _days, "90", _("days, from 1 to 36500")),
     Setting("FACHO_HISTORY_DAILY_DAYS", _days, "1826", _("days, from 1 to 36500")),
+    Setting("FACHO_BEAT_SCHEDULER_SECONDS", _period_seconds, "1", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_BEAT_COORDINATOR_SECONDS", _period_seconds, "5", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_BEAT_QUOTAS_SECONDS", _period_seconds, "3600", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_BEAT_CLEANUP_SECONDS", _period_seconds, "86400", _("seconds, above 0 and up to 31 days")),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

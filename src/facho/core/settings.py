@@ -149,6 +149,61 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "facho.api.schema.add_problems"],
 }
 
+# Messages of the distributed mode. Results are not stored: the row of an execution says what became of it.
+CELERY_BROKER_URL = CELERY_RESULT_BACKEND = REDIS_URL
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "snmp_default"
+CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {
+    "snmp_default": {},
+    "snmp_retry": {},
+    "snmp_highprio": {},
+    "zabbix_scheduler": {},
+}
+CELERY_TASK_ROUTES = {
+    "snmp_jobs.tasks.execute_one": {"queue": "snmp_default"},
+    "snmp_jobs.tasks.execute_one_retry": {"queue": "snmp_retry"},
+    "snmp_get.tasks.get_poller_task": {"queue": "snmp_default"},
+    "zabbix_pollers.tasks.*": {"queue": "zabbix_scheduler"},
+    "execution_coordinator.tasks.*": {"queue": "zabbix_scheduler"},
+}
+# Each entry repeats what the scheduler that leads does by itself. One that nobody took in time is dropped.
+CELERY_BEAT_SCHEDULE = {
+    "zabbix-scheduler": {
+        "task": "zabbix_pollers.tasks.zabbix_scheduler_loop_task",
+        "schedule": ENVIRONMENT["FACHO_BEAT_SCHEDULER_SECONDS"],
+        "options": {"expires": 0.5},
+    },
+    "coordinator-loop": {
+        "task": "execution_coordinator.tasks.coordinator_loop_task",
+        "schedule": ENVIRONMENT["FACHO_BEAT_COORDINATOR_SECONDS"],
+        "options": {"expires": ENVIRONMENT["FACHO_BEAT_COORDINATOR_SECONDS"]},
+    },
+    "check-quota-violations": {
+        "task": "execution_coordinator.tasks.check_quota_violations_task",
+        "schedule": ENVIRONMENT["FACHO_BEAT_QUOTAS_SECONDS"],
+        "options": {"expires": ENVIRONMENT["FACHO_BEAT_QUOTAS_SECONDS"]},
+    },
+    "cleanup-coordinator-logs": {
+        "task": "execution_coordinator.tasks.cleanup_old_coordinator_logs_task",
+        "schedule": ENVIRONMENT["FACHO_BEAT_CLEANUP_SECONDS"],
+        "kwargs": {"days_old": 7},
+        "options": {"expires": ENVIRONMENT["FACHO_BEAT_CLEANUP_SECONDS"]},
+    },
+}
+# A slot is a thread that waits; the work runs on one event loop. So a worker has a slot for every poller.
+CELERY_WORKER_POOL = "threads"
+CELERY_WORKER_CONCURRENCY = FACHO_POLLERS
+# The row recovers what gets lost, not the broker: late acknowledgement would end a worker together with Redis.
+CELERY_TASK_ACKS_LATE = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_DISABLE_PREFETCH = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3.0, "socket_keepalive": True}
+CELERY_TIMEZONE = "UTC"
+# Logging is set up by Django, as in every other process.
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

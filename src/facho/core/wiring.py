@@ -14,7 +14,7 @@ from django.conf import settings
 from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
-from facho.executions.executor import InProcessExecutor
+from facho.executions.executor import Executor, InProcessExecutor
 from facho.executions.models import Origin
 from facho.executions.runner import Finished, NodeRunner, Times
 from facho.executions.store import Claimed, ClaimRequest
@@ -89,17 +89,22 @@ def build_engine(parts: Parts) -> Engine:
     """Join scheduler, pollers, executor and collector."""
     collector = OltCollector(parts.devices)
     executor = InProcessExecutor(parts.runner(collector), lambda: scheduler.on_task_completed())
+    scheduler = build_scheduler(parts, executor)
+    return Engine(scheduler, executor)
+
+
+def build_scheduler(parts: Parts, executor: Executor) -> ZabbixScheduler:
+    """Join scheduler and pollers with whoever carries executions out."""
     manager = PollerManager(
         start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor, owner=parts.owner
     )
-    scheduler = ZabbixScheduler(
+    return ZabbixScheduler(
         pollers=manager,
         database=parts.database,
         clock=parts.clock,
         owner=parts.owner,
         leases=Leases(settings.FACHO_LEASE_SECONDS, settings.FACHO_PACKET_TIMEOUT_SECONDS),
     )
-    return Engine(scheduler, executor)
 
 
 async def probe(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:

@@ -68,7 +68,7 @@ class NodeRunner:
     finishing_steps: Sequence[FinishingStep]
     _claims: dict[int, Claim] = field(default_factory=dict)
 
-    async def run(self, execution_id: int, token: int) -> None:
+    async def run(self, execution_id: int, token: int | None) -> None:
         """Run the master and then each chain member in turn; end early when the claim is lost."""
         began_at = self.clock.monotonic()
         run = await self.database.run(store.take, execution_id, token, owner=self.owner, now=self.clock.now())

@@ -116,9 +116,14 @@ def next_tokens(olt_ids: Iterable[int]) -> dict[int, int]:
 
 
 @transaction.atomic
-def take(execution_id: int, token: int, *, owner: str, now: datetime) -> Run | None:
-    """Go from PENDING to RUNNING, unless another runner was faster or the claim was withdrawn."""
-    taken = Execution.objects.filter(id=execution_id, token=token, status=ExecutionState.PENDING).update(
+def take(execution_id: int, token: int | None, *, owner: str, now: datetime) -> Run | None:
+    """Go from PENDING to RUNNING, unless another runner was faster or the claim was withdrawn.
+
+    Without a token whichever is waiting is taken: a message has none, and a late one does no harm. What has no
+    node was claimed by a command, which alone knows what to ask.
+    """
+    which = Q(node__isnull=False) if token is None else Q(token=token)
+    taken = Execution.objects.filter(which, id=execution_id, status=ExecutionState.PENDING).update(
         status=ExecutionState.RUNNING, owner=owner, started_at=now, lease_counter=F("lease_counter") + 1
     )
     if not taken:

@@ -93,7 +93,7 @@ class ZabbixScheduler:
 
     async def tick(self) -> int:
         """Do one bounded round of work if this process leads; returns how many nodes started."""
-        if not await self._leads():
+        if not await self.leads():
             # Who only begins to watch when the leader is dead would keep its OLTs closed for a second lease.
             self._watch(await self.database.run(load_active))
             self._clocks = None
@@ -111,7 +111,8 @@ class ZabbixScheduler:
             pass
         self._wake.clear()
 
-    async def _leads(self) -> bool:
+    async def leads(self) -> bool:
+        """Keep the lead, or take it when nobody has it or its holder stood still for a lease."""
         began_at = self.clock.monotonic()
         if self._led_at is not None and began_at - self._led_at < self._renewal_pause:
             return True

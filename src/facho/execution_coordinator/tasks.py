@@ -1,0 +1,37 @@
+"""The coordinator's chores as messages; each repeats what the leader does by itself, and starts no node."""
+
+from datetime import timedelta
+
+from celery import Task, shared_task
+from django.utils import timezone
+
+from facho.execution_coordinator.coordinator import ExecutionCoordinator
+from facho.execution_coordinator.models import CoordinatorLog
+from facho.polling.domain.worker import worker_of
+
+DELETED_AT_ONCE = 1_000
+
+
+@shared_task(bind=True, name="execution_coordinator.tasks.coordinator_loop_task")
+def coordinator_loop_task(task: "Task[[], bool]") -> bool:
+    """Look once at changes, quotas and plans, unless another process leads."""
+    return worker_of(task.app).as_leader(ExecutionCoordinator().run_pass)
+
+
+@shared_task(bind=True, name="execution_coordinator.tasks.check_quota_violations_task")
+def check_quota_violations_task(task: "Task[[], bool]") -> bool:
+    """Count all quotas and raise what fell short, unless another process leads.
+
+    A coordinator that has seen nothing yet counts everything in its first pass.
+    """
+    return worker_of(task.app).as_leader(ExecutionCoordinator().run_pass)
+
+
+@shared_task(name="execution_coordinator.tasks.cleanup_old_coordinator_logs_task")
+def cleanup_old_coordinator_logs_task(days_old: int = 7) -> int:
+    """Delete log lines older than so many days, in small batches, and return how many."""
+    expired = CoordinatorLog.objects.filter(timestamp__lt=timezone.now() - timedelta(days=days_old)).order_by()
+    deleted = 0
+    while ids := list(expired.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
+        deleted += CoordinatorLog.objects.filter(pk__in=ids).delete()[0]
+    return deleted

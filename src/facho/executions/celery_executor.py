@@ -1,0 +1,90 @@
+"""Hands claimed executions to workers as messages. A message may get lost; the row is what has to be carried out."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from facho.executions.models import Execution, Origin
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.gateway import DatabaseGateway
+
+logger = logging.getLogger(__name__)
+
+FIRST_TRY, ANOTHER_TRY = "snmp_jobs.tasks.execute_one", "snmp_jobs.tasks.execute_one_retry"
+HIGH_PRIORITY_QUEUE = "snmp_highprio"
+# One repeat: the connection may be one that a restart of the broker left behind.
+RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message to send; without a queue it takes the route of its task."""
+
+    execution_id: int
+    task: str
+    queue: str | None = None
+
+
+class CeleryExecutor:
+    """Sends one message for each execution, off the event loop; a failure is left to the re-send."""
+
+    def __init__(self, app: Celery, database: DatabaseGateway) -> None:
+        self._app = app
+        self._database = database
+        self._wanted: list[int] = []
+        self._sending: asyncio.Task[None] | None = None
+        # One thread: messages leave in the order of their urgency, and a broker that hangs hangs one thread.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="messages")
+
+    def start(self, execution_id: int, token: int) -> None:
+        """Have a message sent; what is asked for at the same time is sent together."""
+        self._wanted.append(execution_id)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send_wanted())
+
+    def cancel(self, execution_id: int, reason: str) -> None:
+        """Leave it to the runner: it sees the wish when it renews its lease."""
+
+    async def close(self) -> None:
+        """Wait for messages under way."""
+        if self._sending is not None:
+            await asyncio.gather(self._sending, return_exceptions=True)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _send_wanted(self) -> None:
+        while self._wanted:
+            ids, self._wanted = self._wanted, []
+            letters = await self._database.run(load_letters, ids)
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._send, letters)
+
+    def _send(self, letters: Sequence[Letter]) -> None:
+        try:
+            with self._app.producer_pool.acquire(block=True) as producer:
+                for letter in letters:
+                    self._app.send_task(
+                        letter.task,
+                        [letter.execution_id],
+                        queue=letter.queue,
+                        producer=producer,
+                        retry=True,
+                        retry_policy=RETRY_POLICY,
+                    )
+        except (OperationalError, OSError) as error:
+            logger.warning("messages.not_sent count=%s error=%s", len(letters), type(error).__name__)
+
+
+def load_letters(execution_ids: Sequence[int]) -> list[Letter]:
+    """Address what still waits for a runner, in the order given: by hand first class, another try apart."""
+    pending = Execution.objects.filter(id__in=execution_ids, status=ExecutionState.PENDING)
+    rows = {row[0]: row for row in pending.values_list("id", "origin", "attempt")}
+    return [_letter(*rows[execution_id]) for execution_id in execution_ids if execution_id in rows]
+
+
+def _letter(execution_id: int, origin: str, attempt: int) -> Letter:
+    task = ANOTHER_TRY if attempt > 1 else FIRST_TRY
+    return Letter(execution_id, task, HIGH_PRIORITY_QUEUE if origin == Origin.MANUAL else None)

@@ -116,7 +116,7 @@ def client() -> Client:
 
 @pytest.mark.parametrize("disable", [by_shell, by_admin, by_api])
 def test_a_task_that_a_person_disables_is_gone_within_seconds(disable: Callable[[WorkflowNode], None]) -> None:
-    """S1-24: scenario 1, from the shell, the admin and the API alike."""
+    """S1-06, S1-24, D19: scenario 1, from the shell, the admin and the API alike."""
     assert housekeeping.COORDINATOR_SECONDS <= 5
 
     async def scene(_simulation: Simulation, until: Until) -> None:

@@ -59,6 +59,19 @@ def test_the_first_pass_knows_every_task(coordinator: ExecutionCoordinator) -> N
     assert saved.state_hash == coordinator.calculate_state_hash(state)
 
 
+def test_the_specifications_methods_do_one_olt_by_hand(coordinator: ExecutionCoordinator) -> None:
+    """S1-14."""
+    node = make_node()
+    [state] = coordinator.get_system_state().values()
+    assert coordinator.calculate_state_hash(state) == coordinator.calculate_state_hash(state)
+
+    changes = coordinator.detect_changes(None, state)
+    coordinator.handle_changes(state, changes, NOW)
+
+    assert events(node.workflow.olt) == ["TASK_ADDED"]
+    assert coordinator.detect_changes(state.view, state) == []
+
+
 def test_nothing_is_told_while_nothing_changes(coordinator: ExecutionCoordinator) -> None:
     """S1-07: not when runs start and end, nor when their times move."""
     node = make_node()
@@ -211,6 +224,7 @@ def test_an_olt_that_falls_silent_and_comes_back_is_told(coordinator: ExecutionC
 
 
 def test_several_changes_at_once_are_all_handled(coordinator: ExecutionCoordinator) -> None:
+    """S1-05: each is logged, with what it was about."""
     olt = make_olt()
     gone, faster = make_node(olt), make_node(olt, interval_seconds=900)
     coordinator.run_pass(NOW)
@@ -226,6 +240,9 @@ def test_several_changes_at_once_are_all_handled(coordinator: ExecutionCoordinat
         "TASK_MODIFIED",
         "TASK_REMOVED",
     ]
+    modified = CoordinatorLog.objects.get(event_type="TASK_MODIFIED")
+    assert modified.details["interval_seconds"] == 300
+    assert modified.details["interval_before_seconds"] == 900
 
 
 def test_an_error_with_one_olt_does_not_stop_the_others(

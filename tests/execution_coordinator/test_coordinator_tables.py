@@ -35,7 +35,7 @@ def keys(table: str, *, unique: bool) -> list[list[str]]:
 
 
 def test_quotas_have_the_columns_indexes_and_key_of_the_specification() -> None:
-    """S4-01"""
+    """S1-08, S4-01."""
     wanted = {
         "id",
         "olt_id",
@@ -64,7 +64,7 @@ def test_quotas_have_the_columns_indexes_and_key_of_the_specification() -> None:
 
 
 def test_violations_have_the_columns_and_indexes_of_the_specification() -> None:
-    """S4-02"""
+    """S1-09, S4-02."""
     wanted = [
         "id",
         "olt_id",

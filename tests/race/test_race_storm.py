@@ -12,7 +12,7 @@ OLTS, MASTERS, SCHEDULERS = 50, 5, 4
 
 
 def test_a_storm_of_schedulers_loses_no_run_doubles_none_and_asks_each_olt_one_thing_at_a_time(tmp_path: Path) -> None:
-    """S0-02, S0-13, S0-25, S1-01, S4-15: counted at the devices."""
+    """S0-02, S0-13, S0-25, S1-01, S4-15, S4-17: counted at the devices."""
     order = {"olts": OLTS, "schedulers": SCHEDULERS}
     settings = {"FACHO_POLLERS": "20", "FACHO_PACKET_TIMEOUT_SECONDS": "3"}
 

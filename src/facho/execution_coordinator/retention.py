@@ -36,6 +36,9 @@ RETENTIONS = (
     # Quotas look back two hours; what they made of it stands in the violations.
     Retention("snmp_jobs.SkippedSlot", "slot_at", 2),
     Retention("hosts.Pause", "ends_at", 400),
+    # Overwritten by every read: what nobody reads any more goes.
+    Retention("hosts.OltData", "updated_at", 30),
+    Retention("hosts.WaitingOnu", "last_seen_at", 30),
     # Younger history is summed up by `onus.compaction`; whatever form it has, it ends here.
     Retention("onus.HistoryPoll", "taken_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("onus.HistorySamples", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),

@@ -1,4 +1,4 @@
-"""OLTs, their brands and models, their credentials and what is known of their health."""
+"""OLTs, their brands and models, their credentials, their health, and what they tell of themselves."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -145,6 +145,67 @@ class LearnedSize(models.Model):
 
     def __str__(self) -> str:
         return f"{self.olt} · {self.subject}: {self.rows}"
+
+
+class OltData(models.Model):
+    """The latest value that an OLT gave for each OID and row which is not about one ONU."""
+
+    olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="data", verbose_name=_("OLT"))
+    oid = models.CharField(_("OID"), max_length=255)
+    index = models.CharField(
+        _("index"), max_length=128, blank=True, help_text=_("Row of a table; empty: a single value.")
+    )
+    name = models.CharField(_("name"), max_length=60, blank=True)
+    place = models.CharField(_("place"), max_length=60, blank=True)
+    value = models.CharField(
+        _("value"), max_length=255, blank=True, help_text=_("In its unit; empty: what came cannot be true.")
+    )
+    unit = models.CharField(_("unit"), max_length=20, blank=True)
+    raw = models.CharField(_("raw value"), max_length=255, blank=True)
+    per_second = models.FloatField(_("per second"), null=True, blank=True, help_text=_("How fast a counter grows."))
+    updated_at = models.DateTimeField(_("read"))
+
+    class Meta:
+        db_table = "olt_data"
+        verbose_name = _("OLT value")
+        verbose_name_plural = _("OLT values")
+        ordering = ["olt", "name", "oid", "id"]
+        constraints = [models.UniqueConstraint(fields=["olt", "oid", "index"], name="one_value_per_olt_oid_and_index")]
+
+    def __str__(self) -> str:
+        return f"{self.olt_id} · {self.name or self.oid} {self.place or self.index}".rstrip()
+
+
+class WaitingOnu(models.Model):
+    """An ONU that an OLT sees on a PON port and has not been told to serve."""
+
+    olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="waiting_onus", verbose_name=_("OLT"))
+    frame = models.PositiveSmallIntegerField(_("frame"))
+    slot = models.PositiveSmallIntegerField(_("slot"))
+    port = models.PositiveSmallIntegerField(_("port"))
+    serial = models.CharField(_("serial"), max_length=32)
+    model = models.CharField(_("model"), max_length=60, blank=True)
+    first_seen_at = models.DateTimeField(_("waits since"))
+    last_seen_at = models.DateTimeField(_("last seen"))
+
+    class Meta:
+        db_table = "waiting_onus"
+        verbose_name = _("waiting ONU")
+        verbose_name_plural = _("waiting ONUs")
+        ordering = ["-first_seen_at", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["olt", "frame", "slot", "port", "serial"], name="one_waiting_onu_per_port_and_serial"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.serial
+
+    @property
+    def pon_port(self) -> str:
+        """The port as the pages write it."""
+        return f"{self.frame}/{self.slot}/{self.port}"
 
 
 class Pause(models.Model):

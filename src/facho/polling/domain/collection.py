@@ -24,6 +24,15 @@ class RunControl(SendPermit, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class FreeOid:
+    """An OID of an operator's own, with the name and unit under which its values are shown."""
+
+    oid: tuple[int, ...]
+    name: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CollectRequest:
     """One node's question to its OLT, at the address that the claim holds."""
 
@@ -35,6 +44,8 @@ class CollectRequest:
     columns: tuple[str, ...]
     # Where an earlier slice of the same run stopped, in the collector's own words.
     cursor: Mapping[str, int] | None = None
+    # What no column of the vendor definition stands for.
+    oids: tuple[FreeOid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

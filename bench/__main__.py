@@ -39,9 +39,10 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
     yield scheduling.measure_section()
     with private_database():
         # Its models can be imported only now.
-        from bench import chassis
+        from bench import chassis, plans
 
         yield chassis.measure_section(rounds=arguments.rounds)
+        yield plans.measure_section()
 
 
 if __name__ == "__main__":

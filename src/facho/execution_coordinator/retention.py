@@ -39,6 +39,9 @@ RETENTIONS = (
     # Overwritten by every read: what nobody reads any more goes.
     Retention("hosts.OltData", "updated_at", 30),
     Retention("hosts.WaitingOnu", "last_seen_at", 30),
+    Retention("onus.OnuEvent", "at", 730),
+    # An outage that goes on has no end to count from.
+    Retention("onus.Outage", "ended_at", 730),
     # Younger history is summed up by `onus.compaction`; whatever form it has, it ends here.
     Retention("onus.HistoryPoll", "taken_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("onus.HistorySamples", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
@@ -54,7 +57,9 @@ KEPT = {
     "auth.User": "as many as people work here",
     "executions.ExecutionAttempt": "deleted with its execution",
     "hosts.Olt": "as many as the network has",
+    "onus.OltMemory": "one row per OLT, overwritten",
     "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",
+    "onus.OnuCustomer": "one row per ONU, as people write it",
     "onus.OnuData": "one row per ONU and OID, overwritten",
     "onus.OnuReading": "one row per ONU, overwritten",
     "onus.PonPort": "as many as the network has",

@@ -1,4 +1,4 @@
-"""PON ports, ONUs, their latest readings, and the raw value behind each reading."""
+"""PON ports, ONUs, their latest readings, the raw value behind each reading, and what is remembered of polls."""
 
 from django.db import models
 from django.db.models import Q
@@ -6,14 +6,13 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
 from facho.onus import history_models  # noqa: F401 Django looks for models here
+from facho.onus.customer_models import OnuCustomer
+from facho.onus.event_models import OnuEvent
+from facho.onus.outage_models import Outage
+from facho.onus.words import AdminStates, DownCauses, RunState
+from facho.polling.domain.onu_events import FLAP_CHANGES
 
-
-class RunState(models.TextChoices):
-    """What the OLT says of an ONU; unknown when nobody could ask."""
-
-    UNKNOWN = "unknown", _("unknown")
-    ONLINE = "online", _("online")
-    OFFLINE = "offline", _("offline")
+__all__ = ["OltMemory", "Onu", "OnuCustomer", "OnuData", "OnuEvent", "OnuReading", "Outage", "PonPort", "RunState"]
 
 
 class PonPort(models.Model):
@@ -36,17 +35,23 @@ class PonPort(models.Model):
 
 
 class Onu(models.Model):
-    """A customer's device, by its serial and by its place. What changes at every poll is in OnuReading."""
+    """A customer's device, by its serial and by its place, as its OLT tells it. What often changes is in OnuReading."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="onus", verbose_name=_("OLT"))
     pon_port = models.ForeignKey(PonPort, on_delete=models.CASCADE, related_name="onus", verbose_name=_("PON port"))
     onu_id = models.PositiveIntegerField(_("ONU id"))
     serial = models.CharField(_("serial"), max_length=32, blank=True)
+    mac = models.CharField(_("hardware address"), max_length=17, blank=True)
     description = models.CharField(_("description"), max_length=255, blank=True)
+    name = models.CharField(_("name"), max_length=255, blank=True)
+    model = models.CharField(_("model"), max_length=60, blank=True)
+    firmware = models.CharField(_("firmware"), max_length=60, blank=True)
+    admin_state = models.CharField(_("admin state"), max_length=8, choices=AdminStates.choices, blank=True)
     is_present = models.BooleanField(_("present"), default=True)
     first_seen_at = models.DateTimeField(_("first seen"))
     absent_since = models.DateTimeField(_("absent since"), null=True, blank=True)
-    misses = models.PositiveSmallIntegerField(default=0)
+    # Walks that showed that it is not where it was; until one finds it, what is read there may be another's.
+    misses = models.PositiveSmallIntegerField(_("misses"), default=0)
 
     class Meta:
         verbose_name = _("ONU")
@@ -79,16 +84,45 @@ class OnuReading(models.Model):
         Onu, on_delete=models.CASCADE, primary_key=True, related_name="reading", verbose_name=_("ONU")
     )
     run_state = models.CharField(_("state"), max_length=8, choices=RunState.choices, default=RunState.UNKNOWN)
-    last_down_cause = models.CharField(_("last down cause"), max_length=20, blank=True)
+    # None for an ONU that was down when it was first looked at: nobody saw it go.
+    state_since = models.DateTimeField(_("state since"), null=True, blank=True)
+    last_down_cause = models.CharField(_("last down cause"), max_length=20, choices=DownCauses.choices, blank=True)
+    # By the clock of the OLT.
+    last_up_at = models.DateTimeField(_("last up"), null=True, blank=True)
+    last_down_at = models.DateTimeField(_("last down"), null=True, blank=True)
     distance_m = models.PositiveIntegerField(_("distance (m)"), null=True, blank=True)
     # Hundredths of a dBm: exact, and what the devices send.
     rx_power_cdbm = models.SmallIntegerField(_("receive power (0.01 dBm)"), null=True, blank=True)
-    state_since = models.DateTimeField(_("state since"), null=True, blank=True)
+    tx_power_cdbm = models.SmallIntegerField(_("transmit power (0.01 dBm)"), null=True, blank=True)
+    olt_rx_power_cdbm = models.SmallIntegerField(_("receive power at the OLT (0.01 dBm)"), null=True, blank=True)
+    temperature_tenths = models.SmallIntegerField(_("temperature (0.1 °C)"), null=True, blank=True)
+    voltage_mv = models.PositiveIntegerField(_("voltage (mV)"), null=True, blank=True)
+    bias_ua = models.PositiveIntegerField(_("laser bias (µA)"), null=True, blank=True)
+    # When the light was read that stands here; later reads found the same.
     power_at = models.DateTimeField(_("power read"), null=True, blank=True)
+
+    # What the rules of `polling.domain` remember of it.
+    power_reference_cdbm = models.SmallIntegerField(null=True, blank=True)
+    power_reference_at = models.DateTimeField(null=True, blank=True)
+    flap_changes = models.PositiveSmallIntegerField(default=0)
+    flap_since = models.DateTimeField(null=True, blank=True)
+    outage = models.ForeignKey(
+        Outage,
+        on_delete=models.SET_NULL,
+        related_name="readings",
+        db_index=False,
+        null=True,
+        blank=True,
+        verbose_name=_("latest outage"),
+    )
 
     class Meta:
         verbose_name = _("ONU reading")
         verbose_name_plural = _("ONU readings")
+        indexes = [
+            # Most were never in an outage.
+            models.Index(fields=["outage"], name="onu_reading_outage", condition=Q(outage__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.onu_id}: {self.run_state}"
@@ -96,7 +130,41 @@ class OnuReading(models.Model):
     @property
     def rx_power_dbm(self) -> float | None:
         """Receive power in dBm."""
-        return None if self.rx_power_cdbm is None else self.rx_power_cdbm / 100
+        return _units(self.rx_power_cdbm, 100)
+
+    @property
+    def tx_power_dbm(self) -> float | None:
+        """Transmit power in dBm."""
+        return _units(self.tx_power_cdbm, 100)
+
+    @property
+    def olt_rx_power_dbm(self) -> float | None:
+        """What arrives of it at the OLT, in dBm."""
+        return _units(self.olt_rx_power_cdbm, 100)
+
+    @property
+    def temperature_celsius(self) -> float | None:
+        """Temperature in degrees Celsius."""
+        return _units(self.temperature_tenths, 10)
+
+    @property
+    def voltage_v(self) -> float | None:
+        """Supply voltage in volts."""
+        return _units(self.voltage_mv, 1000)
+
+    @property
+    def bias_ma(self) -> float | None:
+        """Bias of the laser in milliamperes."""
+        return _units(self.bias_ua, 1000)
+
+    @property
+    def is_flapping(self) -> bool:
+        """Tell whether its changes are too many to be told one by one."""
+        return self.flap_changes > FLAP_CHANGES
+
+
+def _units(steps: int | None, per_unit: int) -> float | None:
+    return None if steps is None else steps / per_unit
 
 
 class OnuData(models.Model):
@@ -116,3 +184,28 @@ class OnuData(models.Model):
 
     def __str__(self) -> str:
         return f"{self.onu_id} · {self.oid}"
+
+
+class OltMemory(models.Model):
+    """What has to be remembered of an OLT from poll to poll, so that a restart goes on where it was."""
+
+    olt = models.OneToOneField(
+        Olt, on_delete=models.CASCADE, primary_key=True, related_name="memory", verbose_name=_("OLT")
+    )
+    # Until it was walked to the end once, whoever is found is not new.
+    walked_at = models.DateTimeField(_("last complete walk"), null=True, blank=True)
+    held_at = models.DateTimeField(
+        _("walk held back"),
+        null=True,
+        blank=True,
+        help_text=_("A walk lost most of the ONUs at once; it is believed when the next one confirms it."),
+    )
+    states_at = models.DateTimeField(_("states read"), null=True, blank=True)
+
+    class Meta:
+        db_table = "olt_memory"
+        verbose_name = _("memory of an OLT")
+        verbose_name_plural = _("memories of OLTs")
+
+    def __str__(self) -> str:
+        return str(self.olt_id)

@@ -1,0 +1,78 @@
+"""What the rules' words of ONUs, events and outages are called when people read them."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from facho.polling.domain import onu_events, onu_state, outage
+from facho.polling.vendors import vocabulary
+
+
+class RunState(models.TextChoices):
+    """What the OLT says of an ONU; unknown when nobody could ask."""
+
+    UNKNOWN = onu_state.RunState.UNKNOWN.value, _("unknown")
+    ONLINE = onu_state.RunState.ONLINE.value, _("online")
+    OFFLINE = onu_state.RunState.OFFLINE.value, _("offline")
+
+
+class AdminStates(models.TextChoices):
+    """What the operator of the OLT set for an ONU."""
+
+    ENABLED = vocabulary.AdminState.ENABLED.value, _("enabled")
+    DISABLED = vocabulary.AdminState.DISABLED.value, _("disabled")
+
+
+class DownCauses(models.TextChoices):
+    """Why an ONU went away."""
+
+    LOS = onu_state.DownCause.LOS.value, _("loss of signal")
+    LOF = onu_state.DownCause.LOF.value, _("loss of frame")
+    SIGNAL_FAIL = onu_state.DownCause.SIGNAL_FAIL.value, _("signal fail")
+    LOSS_OF_ACK = onu_state.DownCause.LOSS_OF_ACK.value, _("loss of acknowledgement")
+    LOSS_OF_PLOAM = onu_state.DownCause.LOSS_OF_PLOAM.value, _("loss of PLOAM")
+    LOSS_OF_KEY = onu_state.DownCause.LOSS_OF_KEY.value, _("loss of key")
+    DYING_GASP = onu_state.DownCause.DYING_GASP.value, _("dying gasp")
+    POWER_OFF = onu_state.DownCause.POWER_OFF.value, _("power off")
+    DEACTIVATED = onu_state.DownCause.DEACTIVATED.value, _("deactivated")
+    RESET = onu_state.DownCause.RESET.value, _("reset")
+    AUTH_FAILED = onu_state.DownCause.AUTH_FAILED.value, _("authentication failed")
+    ROGUE = onu_state.DownCause.ROGUE.value, _("rogue ONU")
+    OTHER = onu_state.DownCause.OTHER.value, _("another cause")
+    UNKNOWN = onu_state.DownCause.UNKNOWN.value, _("unknown cause")
+
+
+class EventKinds(models.TextChoices):
+    """What can happen to an ONU."""
+
+    NEW = onu_events.EventKind.NEW.value, _("new")
+    MOVED = onu_events.EventKind.MOVED.value, _("moved")
+    GONE = onu_events.EventKind.GONE.value, _("gone")
+    RETURNED = onu_events.EventKind.RETURNED.value, _("returned")
+    DUPLICATE_SERIAL = onu_events.EventKind.DUPLICATE_SERIAL.value, _("duplicate serial")
+    CALM = onu_events.EventKind.CALM.value, _("calm again")
+    UP = onu_events.EventKind.UP.value, _("went up")
+    DOWN = onu_events.EventKind.DOWN.value, _("went down")
+    FLAPPING = onu_events.EventKind.FLAPPING.value, _("flapping")
+    POWER_DROP = onu_events.EventKind.POWER_DROP.value, _("light dropped")
+    POWER_RISE = onu_events.EventKind.POWER_RISE.value, _("light rose")
+    DESCRIPTION_CHANGED = onu_events.EventKind.DESCRIPTION_CHANGED.value, _("description changed")
+
+
+class OutageScopes(models.TextChoices):
+    """How much is out."""
+
+    PON = outage.OutageScope.PON.value, _("PON port")
+    CARD = outage.OutageScope.CARD.value, _("card")
+    OLT = outage.OutageScope.OLT.value, _("OLT")
+    NETWORK = outage.OutageScope.NETWORK.value, _("the poller's network")
+
+
+class OutageCauses(models.TextChoices):
+    """What probably happened."""
+
+    POWER = outage.OutageCause.POWER.value, _("no power at the customers")
+    FIBRE = outage.OutageCause.FIBRE.value, _("fibre cut")
+    CARD = outage.OutageCause.CARD.value, _("card failed")
+    OLT = outage.OutageCause.OLT.value, _("OLT does not answer")
+    NETWORK = outage.OutageCause.NETWORK.value, _("the poller lost its network")
+    UNKNOWN = outage.OutageCause.UNKNOWN.value, _("unknown cause")

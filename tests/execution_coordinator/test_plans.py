@@ -148,6 +148,19 @@ def test_the_plans_of_a_disabled_olt_are_aborted() -> None:
     assert set(ExecutionPlan.objects.values_list("status", flat=True)) == {"ABORTED"}
 
 
+def test_an_olt_that_lost_its_last_task_has_no_plan_and_takes_nobodys_place() -> None:
+    node = make_node()
+    keep()
+    WorkflowNode.objects.update(enabled=False)
+
+    rebuild_plans([node.workflow.olt_id], NOW)
+    assert not ExecutionPlan.objects.filter(status="ACTIVE").exists()
+
+    other = make_node()
+    keep()
+    assert plan_of(other.workflow.olt)
+
+
 def test_runs_are_counted_as_they_end_and_the_plan_completes_with_its_hour() -> None:
     """S4-04: also the run that ends when its hour is over."""
     node = make_node(interval_seconds=900)

@@ -23,8 +23,8 @@ from facho.execution_coordinator.workload import composites_of, load_going, mast
 from facho.polling.domain.prediction import PredictedRun, predict_runs
 from facho.polling.domain.quota import Span, hour_of
 
-# What one pass makes at most: at the turn of an hour all OLTs need a plan, and the other work must not wait for them.
-OLTS_PER_PASS = 50
+# What one pass makes at most: at the turn of an hour all OLTs need a plan, and nothing else must wait for them.
+OLTS_PER_PASS = 20
 # Who looks at a plan can wait a minute for its counts: only passes of these seconds of each minute bring them.
 COUNTING_SECONDS = range(30, 40)
 
@@ -45,7 +45,7 @@ def keep_plans(olts: Mapping[int, OltRow], now: datetime) -> None:
     Plans of hours gone by are closed. One statement when there is nothing to do.
     """
     hours = _hours(now)
-    active = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE).order_by()
+    active = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, olt__enabled=True).order_by()
     found = dict(active.values_list("period_start").annotate(Count("id")))
     wanted = [olt_id for olt_id, olt in olts.items() if olt.enabled and olt.tasks]
     if any(start < hours[0].start for start in found):
@@ -58,7 +58,7 @@ def keep_plans(olts: Mapping[int, OltRow], now: datetime) -> None:
 
 @transaction.atomic
 def rebuild_plans(olt_ids: Iterable[int], now: datetime) -> None:
-    """Replace the plans of OLTs that changed. A disabled OLT gets none; who had none gets one in the next pass."""
+    """Replace the plans of OLTs that changed; one without work gets none. Who had none gets one in the next pass."""
     olts = load_olts(list(olt_ids))
     had = set(_active(olts, now).values_list("olt_id", flat=True))
     if not had:
@@ -81,7 +81,6 @@ def _active(olt_ids: Iterable[int], now: datetime) -> QuerySet[ExecutionPlan]:
     return ExecutionPlan.objects.filter(olt_id__in=list(olt_ids), status=PlanStatus.ACTIVE, period_end__gt=now)
 
 
-@transaction.atomic
 def _make_missing(wanted: Collection[int], hours: tuple[Span, Span], now: datetime) -> None:
     starts = {hour.start for hour in hours}
     plans = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, period_start__in=starts).order_by()
@@ -97,12 +96,11 @@ def _make(
     olt_ids: Collection[int], hours: tuple[Span, Span], now: datetime, known: Collection[tuple[int, datetime]] = ()
 ) -> list[_Draft]:
     """Predict and write what is not known yet; where runs would wait for each other, their grids move apart first."""
-    olts, lengths = load_olts(list(olt_ids)), load_lengths(olt_ids)
-    moved = repack_olts([olt_id for olt_id, olt in olts.items() if collides(olt, lengths)], now)
-    if moved:
-        olts |= load_olts(list(moved))
-        # Their slots are no longer where the plan of this hour has them.
-        _active(moved, now).update(status=PlanStatus.SUPERSEDED)
+    lengths = load_lengths(olt_ids)
+    olts = {olt_id: olt for olt_id, olt in load_olts(list(olt_ids)).items() if olt.tasks}
+    colliding = [olt_id for olt_id, olt in olts.items() if collides(olt, lengths)]
+    moved = _move_apart(colliding, now) if colliding else {}
+    olts |= load_olts(list(moved))
     drafts = [
         replace(draft, moved=moved.get(draft.olt.olt_id, 0))
         for draft in _predict(list(olts.values()), lengths, hours, now)
@@ -110,6 +108,14 @@ def _make(
     ]
     ExecutionPlan.objects.bulk_create([_plan(draft) for draft in drafts], ignore_conflicts=True, batch_size=500)
     return drafts
+
+
+@transaction.atomic
+def _move_apart(olt_ids: Collection[int], now: datetime) -> dict[int, int]:
+    """Move grids, and drop the plans that have the slots where they were; returns how many moved, by OLT."""
+    moved = repack_olts(olt_ids, now)
+    _active(moved, now).update(status=PlanStatus.SUPERSEDED)
+    return moved
 
 
 def _predict(

@@ -13,6 +13,9 @@ from facho.polling.domain.schedule import Grid, plan_end, plan_start
 from facho.polling.domain.window import is_outside_hours
 from facho.polling.domain.yielding import YIELD_AFTER_SECONDS, should_yield
 
+# How long after the span a run of one of its slots may start: on an OLT that cannot keep up some never would.
+MAX_DELAY = timedelta(hours=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -85,7 +88,8 @@ def predict_runs(
 ) -> list[PredictedRun]:
     """Predict every run of an OLT from now on whose slot is before `until`, by start; first of all what is going on.
 
-    A slot that is not among them is skipped: a later one of its node has come before the OLT was free.
+    A slot that is not among them is skipped: a later one of its node has come before the OLT was free. Slices are
+    predicted up to `until`.
     """
     forward = _Forward(now, until, list(paused), yield_after_seconds)
     forward.nodes = {master.node_id: _Node(master, master.next_run_at) for master in masters}
@@ -168,13 +172,17 @@ class _Forward:
 
     def step(self) -> bool:
         """Let the most urgent run have the OLT as soon as it is free; False when nothing of the span is left."""
-        if not any(node.waiting or node.next_run_at < self.until for node in self.nodes.values()):
+        nodes = self.nodes.values()
+        is_over = self.now >= self.until
+        if not any(node.next_run_at < self.until or (node.waiting and not is_over) for node in nodes):
             return False
-        self.now = max(self.now, min(node.due_at for node in self.nodes.values()))
+        self.now = max(self.now, min(node.due_at for node in nodes))
+        if self.now >= self.until + MAX_DELAY:
+            return False
         if pause := next((span for span in self.paused if span.contains(self.now)), None):
             self.now = pause.end
             return True
-        ready = [node.as_due for node in self.nodes.values() if node.due_at <= self.now]
+        ready = [node.as_due for node in nodes if node.due_at <= self.now]
         self._start(self.nodes[order_within_olt(ready, self.now)[0].node_id])
         return True
 

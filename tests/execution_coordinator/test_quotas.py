@@ -236,6 +236,47 @@ def test_a_quota_that_may_still_be_met_is_not_told() -> None:
     assert not refresh(NOW + MINUTE).warned
 
 
+def test_a_run_that_goes_on_is_no_reason_to_warn() -> None:
+    node = make_node(interval_seconds=3600, next_run_at=NOW + HOUR)
+    add_run(node, NOW, ExecutionState.RUNNING)
+
+    assert not refresh(NOW + 10 * MINUTE).warned
+
+
+def test_a_slot_that_comes_during_a_run_of_its_node_is_lost_but_not_during_a_retry() -> None:
+    """The end of the run passes it; a retry gives way to it."""
+    running, retrying = make_node(next_run_at=NOW + 5 * MINUTE), make_node(next_run_at=NOW + 5 * MINUTE)
+    add_run(running, NOW, ExecutionState.RUNNING)
+    add_run(retrying, NOW, ExecutionState.WAITING, failure_kind="timeout")
+
+    refresh(NOW + 6 * MINUTE)
+
+    assert figures(running) == (12, 0, 0, 1, 11)
+    assert figures(retrying) == (12, 0, 0, 0, 12)
+
+
+def test_an_outage_is_told_before_its_last_slots_are_lost() -> None:
+    """Nothing is served before the next probe, and an old outage is expected to go on."""
+    make_node(interval_seconds=3600, next_run_at=NOW + 58 * MINUTE)
+    WorkflowNode.objects.update(suspended_at=NOW - HOUR, suspend_reason="unreachable")
+    Olt.objects.update(reachability=Reachability.DOWN, next_probe_at=NOW + 49 * MINUTE)
+
+    assert len(refresh(NOW + 48 * MINUTE).warned) == 1
+
+
+def test_an_hour_that_struggles_as_the_one_before_is_told_early() -> None:
+    node = make_node(next_run_at=NOW + 75 * MINUTE)
+    for minute in range(0, 75, 5):
+        if minute % 15:
+            SkippedSlot.objects.create(node=node, slot_at=NOW + minute * MINUTE, reason="olt_busy")
+        else:
+            add_run(node, NOW + minute * MINUTE)
+
+    told = refresh(NOW + 71 * MINUTE).warned
+
+    assert [row.period_start for row in told] == [NOW + HOUR]
+
+
 def test_a_violated_hour_stays_violated_when_its_last_run_ends_well() -> None:
     """Judged at the latest one interval after the hour."""
     node = make_node(interval_seconds=1800, next_run_at=NOW + 2 * HOUR)

@@ -43,6 +43,8 @@ class UnderWay:
     node_id: int
     slot_at: datetime
     place: tuple[int, int]
+    # A failed try waits for the next one: a slot that comes first takes its place.
+    is_retry: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,10 @@ class HourFacts:
     settled: dict[Key, Settled]
     under_way: dict[int, UnderWay]
     pauses: dict[int | None, list[Span]] = field(default_factory=dict)
+
+    def is_under_way(self, master_node_id: int) -> bool:
+        """Tell whether a master passes the slots that come now, because its run goes on."""
+        return _passes_slots(self.under_way.get(master_node_id))
 
     def paused(self, olt_id: int) -> list[Span]:
         """Return when the OLT was or will be paused, itself or with everything."""
@@ -66,7 +72,7 @@ def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
     hours = (Span(both.start, hour.start), hour)
     pauses = load_pauses(both)
     executions = _executions(both, olt_ids)
-    facts = HourFacts(hours, defaultdict(Settled), _load_under_way(executions), pauses)
+    facts = HourFacts(hours, defaultdict(Settled), _load_under_way(olt_ids), pauses)
     _add_runs(facts, executions)
     _add_skipped(facts, _skipped(both, olt_ids))
     return facts
@@ -109,14 +115,32 @@ def _add_runs(facts: HourFacts, executions: QuerySet[Execution]) -> None:
             quota.running += count
 
 
-def _load_under_way(executions: QuerySet[Execution]) -> dict[int, UnderWay]:
+def load_busy_masters(olt_id: int) -> set[int]:
+    """Load the masters of an OLT that pass the slots that come now, because their runs go on."""
+    return {node_id for node_id, run in _load_under_way([olt_id]).items() if _passes_slots(run)}
+
+
+def _passes_slots(run: UnderWay | None) -> bool:
+    return run is not None and not run.is_retry
+
+
+def _load_under_way(olt_ids: Collection[int] | None) -> dict[int, UnderWay]:
     """Find what is not over, by the node of its master."""
-    rows = executions.filter(finished_at__isnull=True, node__isnull=False).values_list(
-        "node_id", "master_execution__node_id", "slot_at", "node__priority"
+    rows = Execution.objects.filter(finished_at__isnull=True, node__isnull=False, slot_at__isnull=False).order_by()
+    if olt_ids is not None:
+        rows = rows.filter(olt_id__in=olt_ids)
+    columns = rows.values_list(
+        "node_id", "master_execution__node_id", "slot_at", "node__priority", "status", "failure_kind"
     )
     return {
-        master or node: UnderWay(master or node, node, slot, (priority, node))
-        for node, master, slot, priority in rows
+        master or node: UnderWay(
+            master or node,
+            node,
+            slot,
+            (priority, node),
+            is_retry=status == ExecutionState.WAITING and failure_kind != "",
+        )
+        for node, master, slot, priority, status, failure_kind in columns
         if slot is not None
     }
 

@@ -19,6 +19,7 @@ from facho.polling.domain.quota import (
     QuotaState,
     Span,
     Tally,
+    count_hopeless,
     forecast_share,
     hour_of,
     judge,
@@ -49,10 +50,12 @@ class _Quota:
     """One quota as it is counted: what is over, what is open, and what the forecast has to know."""
 
     settled: Settled = field(default_factory=Settled)
+    # The same quota in the hour before.
+    before: Settled = field(default_factory=Settled)
     lost: int = 0
     pending: list[datetime] = field(default_factory=list)
     patience: timedelta = timedelta(0)
-    silent_since: datetime | None = None
+    hopeless: int = 0
     is_wanted: bool = False
 
     @property
@@ -66,10 +69,12 @@ class _Quota:
             over.total_duration_ms,
         )
 
-    def share_at_the_end(self, now: datetime) -> float:
-        over = self.settled
-        rate = success_rate(over.completed, over.completed + over.struggles)
-        return forecast_share(self.tally, self.pending, silent_since=self.silent_since, success_rate=rate, now=now)
+    @property
+    def share_at_the_end(self) -> float:
+        completed = self.settled.completed + self.before.completed
+        struggles = self.settled.struggles + self.before.struggles
+        rate = success_rate(completed, completed + struggles)
+        return forecast_share(self.tally, hopeless=self.hopeless, success_rate=rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +141,8 @@ def _count(olts: Mapping[int, OltRow], facts: HourFacts, now: datetime) -> dict[
 def _add_open(quotas: dict[Key, _Quota], olt: OltRow, facts: HourFacts, now: datetime) -> None:
     """Add the slots that an OLT's tasks have not had yet; a chain member owes what its master does."""
     masters = {task.node_id: task for task in olt.tasks if task.master_id is None}
-    paused = facts.paused(olt.olt_id)
     for hour in facts.hours:
-        owed = {
-            node_id: open_slots(task.promise, hour, now, paused=paused) if task.promise else OpenSlots()
-            for node_id, task in masters.items()
-        }
+        owed = {node_id: _open_slots(task, facts, hour, now) for node_id, task in masters.items()}
         for task in olt.tasks:
             master = masters.get(task.master_id or task.node_id)
             if master is None:
@@ -150,9 +151,15 @@ def _add_open(quotas: dict[Key, _Quota], olt: OltRow, facts: HourFacts, now: dat
             slots = owed[master.node_id]
             quota.lost += len(slots.lost)
             quota.pending += [*slots.pending, *_still_to_come(task, facts, hour)]
+            quota.hopeless += _count_hopeless(slots.pending, task.suspended_at or master.suspended_at, olt, now)
+            quota.before = facts.settled.get((olt.olt_id, task.task_type, hour.start - HOUR), Settled())
             quota.patience = max(quota.patience, master.grid.interval)
-            quota.silent_since = _silent_since(olt, task, master)
             quota.is_wanted = True
+
+
+def _open_slots(master: TaskRow, facts: HourFacts, hour: Span, now: datetime) -> OpenSlots:
+    promise = master.promise(is_under_way=facts.is_under_way(master.node_id))
+    return open_slots(promise, hour, now, paused=facts.paused(master.olt_id)) if promise else OpenSlots()
 
 
 def _still_to_come(task: TaskRow, facts: HourFacts, hour: Span) -> Iterable[datetime]:
@@ -164,10 +171,11 @@ def _still_to_come(task: TaskRow, facts: HourFacts, hour: Span) -> Iterable[date
     return () if has_passed else (run.slot_at,)
 
 
-def _silent_since(olt: OltRow, task: TaskRow, master: TaskRow) -> datetime | None:
-    if olt.is_silent:
-        return olt.last_answer_at
-    return task.suspended_at or master.suspended_at
+def _count_hopeless(pending: Iterable[datetime], suspended_at: datetime | None, olt: OltRow, now: datetime) -> int:
+    if suspended_at is None:
+        return 0
+    next_probe_at = olt.next_probe_at if settings.FACHO_SUSPENDED_RETURN == "probe" else None
+    return count_hopeless(pending, suspended_at=suspended_at, next_probe_at=next_probe_at, now=now)
 
 
 def _update(trackers: dict[Key, QuotaTracker], key: Key, olt: OltRow, quota: _Quota, now: datetime) -> None:
@@ -208,7 +216,7 @@ def _set_judgement(tracker: QuotaTracker, quota: _Quota, now: datetime) -> None:
     if tracker.status not in VIOLATED or judged in VIOLATED:
         tracker.status = judged
     if now < hour.end:
-        will_miss = quota.share_at_the_end(now) < settings.FACHO_QUOTA_PERCENT / 100
+        will_miss = quota.share_at_the_end < settings.FACHO_QUOTA_PERCENT / 100
         tracker.will_miss_at = (tracker.will_miss_at or now) if will_miss else None
 
 

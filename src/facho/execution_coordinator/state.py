@@ -39,12 +39,13 @@ class TaskRow:
         """What matters about it; a chain member has no interval but its master's."""
         return Task(self.node_id, self.task_type, 0 if self.master_id else self.grid.interval_seconds)
 
-    @property
-    def promise(self) -> Promise | None:
-        """What the node still owes; a chain member owes what its master does."""
+    def promise(self, *, is_under_way: bool) -> Promise | None:
+        """Return what the node still owes; a chain member owes what its master does."""
         if self.next_run_at is None:
             return None
-        return Promise(self.grid, self.next_run_at, self.suspended_at is not None)
+        return Promise(
+            self.grid, self.next_run_at, is_suspended=self.suspended_at is not None, is_under_way=is_under_way
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class OltRow:
     enabled: bool
     is_silent: bool
     last_answer_at: datetime | None
+    next_probe_at: datetime | None
     tasks: tuple[TaskRow, ...]
 
     @property
@@ -74,10 +76,16 @@ def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
         tasks.setdefault(task.olt_id, []).append(task)
     return {
         olt_id: OltRow(
-            olt_id, name, enabled, reachability == Reachability.DOWN, last_answer_at, tuple(tasks.get(olt_id, ()))
+            olt_id,
+            name,
+            enabled,
+            reachability == Reachability.DOWN,
+            last_answer_at,
+            next_probe_at,
+            tuple(tasks.get(olt_id, ())),
         )
-        for olt_id, name, enabled, reachability, last_answer_at in olts.values_list(
-            "id", "name", "enabled", "reachability", "last_answer_at"
+        for olt_id, name, enabled, reachability, last_answer_at, next_probe_at in olts.values_list(
+            "id", "name", "enabled", "reachability", "last_answer_at", "next_probe_at"
         )
     }
 

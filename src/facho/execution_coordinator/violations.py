@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from facho.execution_coordinator.hour_facts import load_busy_masters
 from facho.execution_coordinator.logger import coordinator_logger
 from facho.execution_coordinator.models import EventType, Level, QuotaTracker, QuotaViolation
 from facho.execution_coordinator.quotas import VIOLATED, tally_of
@@ -165,17 +166,27 @@ def _open(
     hour: Span, olt: OltRow | None, types: Collection[str], now: datetime
 ) -> Iterable[tuple[str, dict[str, Any]]]:
     """List what has no row yet: slots that wait to this moment, and those before them that can get no run any more."""
-    masters = {task.node_id: task for task in olt.tasks if task.master_id is None} if olt and olt.enabled else {}
-    for task in olt.tasks if olt and masters else ():
+    if olt is None or not olt.enabled:
+        return
+    masters = {task.node_id: task for task in olt.tasks if task.master_id is None}
+    busy, pauses = load_busy_masters(olt.olt_id), _pauses(olt.olt_id, hour)
+    for task in olt.tasks:
         master = masters.get(task.master_id or task.node_id)
-        if task.task_type not in types or master is None or master.promise is None:
+        promise = master.promise(is_under_way=master.node_id in busy) if master else None
+        if task.task_type not in types or master is None or promise is None:
             continue
-        slots = open_slots(master.promise, hour, now, paused=_pauses(task.olt_id, hour))
-        reason = SkipReason.OLT_UNREACHABLE if olt and olt.is_silent else SkipReason.OLT_BUSY
+        slots = open_slots(promise, hour, now, paused=pauses)
+        reason = _reason(olt, is_busy=master.node_id in busy)
         for slot_at in slots.lost:
             yield task.task_type, _slot(slot_at, task.node_id, "skipped", reason)
         for slot_at in slots.pending:
             yield task.task_type, _slot(slot_at, task.node_id, "pending")
+
+
+def _reason(olt: OltRow, *, is_busy: bool) -> SkipReason:
+    if is_busy:
+        return SkipReason.OWN_RUN
+    return SkipReason.OLT_UNREACHABLE if olt.is_silent else SkipReason.OLT_BUSY
 
 
 def _runs_over(olt_id: int, hour: Span) -> list[tuple[Span, str]]:

@@ -1,17 +1,25 @@
 """Quotas: the slots that an OLT owes in an hour, what became of them, and whether it is or will be enough."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import sqrt
 
 from facho.polling.domain.schedule import Grid
+from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
 
 HOUR = timedelta(hours=1)
 # How far the completed share may lag behind the elapsed share of the hour before a quota is at risk.
 RISK_SHARE = 0.2
 # Fewer runs than this tell nothing about those to come.
 MIN_OUTCOMES = 3
+# How many standard deviations of luck a struggling quota is granted before it is given up.
+GRANTED_LUCK = 1.5
+# An outage is believed to go on for this part of the time that it has lasted.
+OUTAGE_GROWTH = 0.2
+_PROBE_PAUSE = timedelta(seconds=max(PROBE_PAUSES_SECONDS))
+_INSTANT = timedelta(microseconds=1)
 
 
 class SkipReason(StrEnum):
@@ -69,6 +77,8 @@ class Promise:
     grid: Grid
     next_run_at: datetime
     is_suspended: bool = False
+    # A run of it goes on, and is no retry: slots that come meanwhile are passed when it ends.
+    is_under_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,34 +130,38 @@ def hour_of(moment: datetime) -> Span:
 def open_slots(promise: Promise, hour: Span, now: datetime, *, paused: Collection[Span] = ()) -> OpenSlots:
     """List the slots of the hour from the node's next run on; only the latest that has come can still be served.
 
-    A suspended node serves none of them. What lies in a pause is not owed.
+    A suspended node serves none of them, nor does one whose run goes on or whose hours are over. What lies in a pause
+    is not owed.
     """
+    grid, since = promise.grid, _servable_since(promise, now)
     slots = [
         slot
-        for slot in promise.grid.slots(promise.next_run_at, hour.start, hour.end)
+        for slot in grid.slots(promise.next_run_at, hour.start, hour.end)
         if not any(span.contains(slot) for span in paused)
     ]
-    servable = _first_servable(promise, now)
-    lost = tuple(slot for slot in slots if slot < servable)
-    pending = tuple(slot for slot in slots if slot >= servable)
-    # A job that follows the end of its runs owes no more than the next one.
-    return OpenSlots(
-        lost, tuple(slot for slot in pending if slot == servable) if promise.grid.is_fixed_delay else pending
-    )
+    lost = tuple(slot for slot in slots if slot < since)
+    pending = tuple(slot for slot in slots if slot >= since)
+    if grid.is_fixed_delay:
+        # It owes no more than the next one: those after it follow the end of a run.
+        coming = next(grid.slots(promise.next_run_at, since, hour.end), None)
+        pending = tuple(slot for slot in pending if slot == coming)
+    return OpenSlots(lost, pending)
 
 
-def _first_servable(promise: Promise, now: datetime) -> datetime:
-    if promise.next_run_at > now:
-        return promise.next_run_at
-    if promise.is_suspended:
-        return promise.grid.next_after(now)
-    return promise.grid.latest(promise.next_run_at, now)
+def _servable_since(promise: Promise, now: datetime) -> datetime:
+    """Return the time from which on slots can still get a run."""
+    grid, due_at = promise.grid, promise.next_run_at
+    if due_at > now or (grid.is_fixed_delay and promise.is_under_way):
+        return due_at
+    if promise.is_suspended or promise.is_under_way or not grid.may_serve(due_at, now):
+        return now + _INSTANT
+    return grid.latest(due_at, now)
 
 
 def is_at_risk(tally: Tally, hour: Span, now: datetime) -> bool:
     """Tell whether the hour goes by faster than its quota is served, by more than 20 points."""
     elapsed = min((now - hour.start) / HOUR, 1.0)
-    return tally.pending > 0 and elapsed > tally.share_completed + RISK_SHARE
+    return tally.completed < tally.required and elapsed > tally.share_completed + RISK_SHARE
 
 
 def is_lost(tally: Tally, *, met_share: float) -> bool:
@@ -169,7 +183,7 @@ def judge(tally: Tally, hour: Span, now: datetime, *, met_share: float, patience
 
 def severity_of(tally: Tally) -> Severity:
     """Grade a violation by the share that was lost: 2 of 4 is HIGH."""
-    lost = 1.0 - tally.share_completed
+    lost = (tally.required - tally.completed) / tally.required if tally.required else 0.0
     if lost > 0.8:
         return Severity.CRITICAL
     if lost >= 0.5:
@@ -177,19 +191,40 @@ def severity_of(tally: Tally) -> Severity:
     return Severity.MEDIUM if lost >= 0.2 else Severity.LOW
 
 
-def forecast_share(
-    tally: Tally, pending: Sequence[datetime], *, silent_since: datetime | None, success_rate: float, now: datetime
-) -> float:
+def forecast_share(tally: Tally, *, hopeless: int, success_rate: float) -> float:
     """Predict the share that will be complete at the end of the hour.
 
-    An outage of unknown cause is expected to last as long again as it has lasted: what is due in that time is lost.
-    The rest succeeds as often as of late.
+    Of the pending runs those that are not hopeless succeed as often as of late, and with some luck.
     """
     if not tally.required:
         return 1.0
-    back_at = now + (now - silent_since) if silent_since else now
-    hopeful = sum(1 for slot in pending if silent_since is None or slot >= back_at)
-    return (tally.completed + hopeful * success_rate) / tally.required
+    hopeful = tally.pending - hopeless
+    luck = GRANTED_LUCK * sqrt(hopeful * success_rate * (1 - success_rate))
+    return (tally.completed + min(hopeful * success_rate + luck, hopeful)) / tally.required
+
+
+def count_hopeless(
+    pending: Iterable[datetime], *, suspended_at: datetime, next_probe_at: datetime | None, now: datetime
+) -> int:
+    """Count the slots that come before a suspended node is expected back; all, if nobody asks for it any more."""
+    if next_probe_at is None:
+        return len(list(pending))
+    back_at = _expect_back(suspended_at, next_probe_at, now)
+    return sum(slot < back_at for slot in pending)
+
+
+def _expect_back(suspended_at: datetime, next_probe_at: datetime, now: datetime) -> datetime:
+    """Return the first probe after the expected end of an outage, of which no more is known than the last probe said.
+
+    It gets no slot before a probe, so no slot before the next one has any hope. That an old outage goes on beyond it
+    is a safe bet too; of a young one nothing is known.
+    """
+    last_probe_at = max(next_probe_at - _PROBE_PAUSE, suspended_at)
+    ends_at = last_probe_at + OUTAGE_GROWTH * (last_probe_at - suspended_at)
+    back_at = max(next_probe_at, now)
+    while back_at < ends_at:
+        back_at += _PROBE_PAUSE
+    return back_at
 
 
 def success_rate(completed: int, tried: int) -> float:

@@ -14,6 +14,7 @@ from facho.execution_coordinator import plans
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan
 from facho.execution_coordinator.plans import keep_plans, rebuild_plans
 from facho.execution_coordinator.state import load_olts
+from facho.executions.models import Execution
 from facho.hosts.models import Olt, Pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
@@ -51,7 +52,7 @@ def events(kind: str) -> Sequence[dict[str, Any]]:
 
 
 def test_every_olt_has_a_plan_for_this_hour_and_the_next() -> None:
-    """S1-11, D3: the coming hour with predicted start and length of every run, the chain with its master."""
+    """D3: the coming hour with predicted start and length of every run, the chain with its master."""
     node = make_node(interval_seconds=1_800, next_run_at=NOW + 5 * MINUTE)
     WorkflowNode.objects.update(offset_seconds=300)
     member = chain_to(node)
@@ -99,6 +100,36 @@ def test_discovery_is_planned_first_and_the_other_behind_what_runs_now() -> None
     assert starts(plan_of(olt)) == [(discovery.id, 0, 10), (read.id, 0, 20)]
 
 
+def test_a_chain_that_is_under_way_is_planned_to_its_end() -> None:
+    olt = make_olt()
+    master = make_node(olt, interval_seconds=3_600, next_run_at=NOW + HOUR)
+    members, other = [chain_to(master), chain_to(master)], make_node(olt, interval_seconds=3_600)
+    for node in (master, *members, other):
+        remember(node, 10)
+    ran = add_run(master, NOW - MINUTE / 4, seconds=10)
+    add_run(members[0], NOW - MINUTE / 4, ExecutionState.RUNNING, seconds=0, started_at=NOW - MINUTE / 12, master=ran)
+
+    keep()
+
+    assert starts(plan_of(olt)) == [(other.id, 0, 15)]
+
+
+def test_a_long_read_that_gave_way_goes_on_behind_who_is_due() -> None:
+    """Of 100 s it has had 60 before it waited: the node after the next finds the OLT free."""
+    olt = make_olt()
+    long = make_node(olt, interval_seconds=3_600, next_run_at=NOW + HOUR)
+    due, later = make_node(olt, interval_seconds=3_600), make_node(olt, next_run_at=NOW + MINUTE / 6)
+    WorkflowNode.objects.filter(id=later.id).update(interval_seconds=3_600, offset_seconds=10)
+    for node, seconds in ((long, 100), (due, 5), (later, 5)):
+        remember(node, seconds)
+    waiting = add_run(long, NOW - 2 * MINUTE, ExecutionState.WAITING, seconds=60)
+    Execution.objects.filter(id=waiting.id).update(resume_at=NOW)
+
+    keep()
+
+    assert starts(plan_of(olt)) == [(due.id, 0, 0), (later.id, 10, 45)]
+
+
 def test_a_node_without_history_takes_as_long_as_elsewhere_and_else_an_unknown_time() -> None:
     job, other_job = make_job(columns=()), make_job(columns=())
     remember(make_node(job=job), 12)
@@ -124,7 +155,7 @@ def test_nothing_is_planned_in_a_pause_nor_of_a_suspended_node() -> None:
 
 
 def test_a_change_supersedes_the_plan_and_is_told() -> None:
-    """S1-03, S1-24: rebuilt without the node that was disabled."""
+    """Rebuilt without the node that was disabled."""
     olt = make_olt()
     gone, stays = make_node(olt, interval_seconds=1_800), make_node(olt, interval_seconds=1_800)
     keep()
@@ -162,7 +193,7 @@ def test_an_olt_that_lost_its_last_task_has_no_plan_and_takes_nobodys_place() ->
 
 
 def test_runs_are_counted_as_they_end_and_the_plan_completes_with_its_hour() -> None:
-    """S4-04: also the run that ends when its hour is over."""
+    """Also the run that ends when its hour is over."""
     node = make_node(interval_seconds=900)
     keep()
     olt = node.workflow.olt

@@ -17,8 +17,8 @@ from bench.report import Section, Target
 from bench.truth import EPOCH, true_rows
 from facho.hosts.models import Olt
 from facho.hosts.secrets import Secret
+from facho.onus.known_onus import PLACE
 from facho.onus.models import Onu, OnuData
-from facho.onus.store import onu_place
 from facho.polling.domain.collection import CollectRequest
 from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.network import Network
@@ -234,13 +234,16 @@ def _check(olt: Olt, simulated: SimulatedOlt) -> tuple[int, int]:
 
 
 def _stored(olt: Olt, definition: Definition) -> dict[tuple[Place | None, str], str]:
-    onus = {onu.id: onu for onu in Onu.objects.filter(olt=olt, is_present=True).select_related("pon_port")}
+    onus = Onu.objects.filter(olt=olt, is_present=True).values_list("id", "serial", "description", *PLACE)
+    places = {onu_id: Place(*place) for onu_id, _, _, *place in onus}
     keys = {format_oid(definition.column(key).oid): key for key in (*STATE, *LIGHT)}
     found: dict[tuple[Place | None, str], str] = {
-        (onu_place(onus[onu_id]), keys[oid]): value
-        for onu_id, oid, value in OnuData.objects.filter(onu__in=onus, oid__in=keys).values_list("onu", "oid", "value")
+        (places[onu_id], keys[oid]): value
+        for onu_id, oid, value in OnuData.objects.filter(onu__in=places, oid__in=keys).values_list(
+            "onu", "oid", "value"
+        )
     }
-    for onu in onus.values():
-        found[onu_place(onu), SERIAL] = onu.serial
-        found[onu_place(onu), DESCRIPTION] = onu.description
+    for onu_id, serial, description, *_ in onus:
+        found[places[onu_id], SERIAL] = serial
+        found[places[onu_id], DESCRIPTION] = description
     return found

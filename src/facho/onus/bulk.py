@@ -1,24 +1,96 @@
-"""Writes many changed rows with one prepared statement: a CASE over thousands of rows takes seconds to build."""
+"""Writes many rows with one statement: Django's own ways take a CASE over all of them, or a statement per few.
 
-from collections.abc import Sequence
+PostgreSQL gets the rows as one array a column, SQLite a prepared statement.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import connection, models
 
+Row = Sequence[Any]
+Fields = Sequence["models.Field[Any, Any]"]
 
-def update_rows(rows: Sequence[models.Model], fields: Sequence[str]) -> None:
-    """Update these fields of rows of one model, by their primary keys."""
+
+def update_values(model: type[models.Model], names: Sequence[str], rows: Sequence[Row]) -> None:
+    """Set these fields of rows that exist; each row begins with its primary key."""
     if not rows:
         return
-    meta, quote = rows[0]._meta, connection.ops.quote_name
-    known = {field.name: field for field in meta.concrete_fields}
-    columns = [known[name] for name in fields]
-    assignments = ", ".join(f"{quote(str(field.column))} = %s" for field in columns)
-    key = next(field for field in meta.concrete_fields if field.primary_key)
-    statement = f"UPDATE {quote(meta.db_table)} SET {assignments} WHERE {quote(str(key.column))} = %s"  # noqa: S608 our own names
+    key, *fields = _fields(model, ["pk", *names])
+    table = _table(model)
+    if connection.vendor == "postgresql":
+        sets = ", ".join(f"{_column(field)} = new.{_column(field)}" for field in fields)
+        names_of = ", ".join(_column(field) for field in (key, *fields))
+        statement = (
+            f"UPDATE {table} SET {sets} FROM unnest({_arrays([key, *fields])}) AS new({names_of}) "  # noqa: S608 our own names
+            f"WHERE {table}.{_column(key)} = new.{_column(key)}"
+        )
+        _execute(statement, [key, *fields], rows)
+        return
+    sets = ", ".join(f"{_column(field)} = %s" for field in fields)
+    statement = f"UPDATE {table} SET {sets} WHERE {_column(key)} = %s"  # noqa: S608 our own names
+    _execute(statement, [*fields, key], [[*values, pk] for pk, *values in rows])
+
+
+def insert_values(
+    model: type[models.Model], names: Sequence[str], rows: Sequence[Row], *, unique: Sequence[str] = ()
+) -> None:
+    """Insert rows with these fields; where one with the same `unique` fields exists, the others overwrite it."""
+    if not rows:
+        return
+    fields = _fields(model, names)
+    columns = ", ".join(map(_column, fields))
+    if connection.vendor == "postgresql":
+        source = f"SELECT * FROM unnest({_arrays(fields)})"  # noqa: S608 our own names
+    else:
+        source = f"VALUES ({', '.join(['%s'] * len(fields))})"
+    statement = f"INSERT INTO {_table(model)} ({columns}) {source}{_on_conflict(fields, unique)}"
+    _execute(statement, fields, rows)
+
+
+def _on_conflict(fields: Fields, unique: Sequence[str]) -> str:
+    if not unique:
+        return ""
+    keys = ", ".join(_column(field) for field in fields if field.name in unique)
+    sets = ", ".join(f"{_column(field)} = excluded.{_column(field)}" for field in fields if field.name not in unique)
+    return f" ON CONFLICT ({keys}) DO UPDATE SET {sets}"
+
+
+def _execute(statement: str, fields: Fields, rows: Sequence[Row]) -> None:
     with connection.cursor() as cursor:
-        cursor.executemany(statement, [[_value(row, field) for field in (*columns, key)] for row in rows])
+        if connection.vendor == "postgresql":
+            cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+        else:
+            cursor.executemany(statement, _adapted(fields, rows))
 
 
-def _value(row: models.Model, field: "models.Field[Any, Any]") -> Any:
-    return field.get_db_prep_save(getattr(row, field.attname), connection)
+def _adapted(fields: Fields, rows: Sequence[Row]) -> Sequence[Row]:
+    """Write times as the database of Django does; everything else goes as it is."""
+    times = [number for number, field in enumerate(fields) if isinstance(field, models.DateTimeField)]
+    if not times:
+        return rows
+    adapt: Callable[[datetime | None], Any] = connection.ops.adapt_datetimefield_value
+    adapted = [list(row) for row in rows]
+    for row in adapted:
+        for number in times:
+            row[number] = adapt(row[number])
+    return adapted
+
+
+def _fields(model: type[models.Model], names: Sequence[str]) -> "list[models.Field[Any, Any]]":
+    known = {field.name: field for field in model._meta.concrete_fields}
+    key = next(field for field in model._meta.concrete_fields if field.primary_key)
+    return [key if name == "pk" else known[name] for name in names]
+
+
+def _table(model: type[models.Model]) -> str:
+    return connection.ops.quote_name(model._meta.db_table)
+
+
+def _column(field: "models.Field[Any, Any]") -> str:
+    return connection.ops.quote_name(str(field.column))
+
+
+def _arrays(fields: Fields) -> str:
+    return ", ".join(f"%s::{field.cast_db_type(connection)}[]" for field in fields)

@@ -1,0 +1,98 @@
+"""Brings the ONUs of an OLT in line with a walk of who is where, as the rules of presence plan it."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from facho.onus.bulk import insert_values, update_values
+from facho.onus.events import save_events
+from facho.onus.known_onus import PLACE, load_known
+from facho.onus.models import OltMemory, Onu, OnuReading, PonPort, RunState
+from facho.onus.port_outages import end_abandoned_outages
+from facho.polling.domain.onu_match import KnownOnu
+from facho.polling.domain.onu_presence import PresencePlan, Walk, plan_presence
+from facho.polling.domain.onu_state import OnuPlace, PortPlace
+
+logger = logging.getLogger(__name__)
+
+_KNOWN_ONU = ("pon_port", "onu_id", "serial", "mac", "misses", "is_present", "absent_since")
+_NEW_ONU = (
+    *("olt", "pon_port", "onu_id", "serial", "mac", "is_present", "first_seen_at", "misses"),
+    *("description", "name", "model", "firmware", "admin_state"),
+)
+_NEW_READING = ("onu", "run_state", "last_down_cause", "flap_changes")
+
+
+def save_inventory(olt_id: int, walk: Walk, *, now: datetime) -> None:
+    """Write what a walk of the serials shows: who is new, moved, gone or returned, and where one serial is twice."""
+    memory = OltMemory.objects.filter(olt_id=olt_id).first() or OltMemory(olt_id=olt_id)
+    known = load_known(olt_id)
+    plan = plan_presence(known, walk, now=now, is_first=memory.walked_at is None)
+    if plan.is_held:
+        logger.warning("inventory.held olt=%s found=%s", olt_id, len(walk.found))
+    port_ids = _save_ports(olt_id, _places(known, plan))
+    _save_known({onu.onu_id: onu for onu in known}, plan.updated, port_ids, now)
+    new_ids = _save_new(olt_id, plan, port_ids, now)
+    save_events(olt_id, plan.events, port_ids=port_ids, new_ids=new_ids)
+    _save_memory(memory, walk, is_held=plan.is_held, now=now)
+    if plan.updated:
+        end_abandoned_outages(olt_id, now=now)
+
+
+def _places(known: Iterable[KnownOnu], plan: PresencePlan) -> set[PortPlace]:
+    places = [onu.place for onu in (*known, *plan.updated)] + [place for place, _ in plan.new]
+    return {place[:3] for place in places}
+
+
+def _save_ports(olt_id: int, places: set[PortPlace]) -> dict[PortPlace, int]:
+    rows = PonPort.objects.filter(olt_id=olt_id).order_by().values_list("frame", "slot", "port", "id")
+    port_ids = {(frame, slot, port): port_id for frame, slot, port, port_id in rows}
+    missing = [PonPort(olt_id=olt_id, frame=f, slot=s, port=p) for f, s, p in sorted(places - port_ids.keys())]
+    PonPort.objects.bulk_create(missing)
+    return port_ids | {(port.frame, port.slot, port.port): port.id for port in missing}
+
+
+def _save_known(
+    before: Mapping[int, KnownOnu], updated: Sequence[KnownOnu], port_ids: Mapping[PortPlace, int], now: datetime
+) -> None:
+    """Write rows as they are to be; whoever leaves a place does so first, since it holds one present ONU."""
+    moved = {onu.onu_id for onu in updated if onu.place != before[onu.onu_id].place}
+    leaving = [onu for onu in updated if before[onu.onu_id].is_present and (onu.onu_id in moved or not onu.is_present)]
+    update_values(Onu, ["is_present", "absent_since"], [(onu.onu_id, False, now) for onu in leaving])
+    update_values(Onu, _KNOWN_ONU, [_known_row(onu, port_ids, now) for onu in updated])
+    # Other light arrives at another place.
+    update_values(
+        OnuReading, ["power_reference_cdbm", "power_reference_at"], [(onu_id, None, None) for onu_id in moved]
+    )
+
+
+def _known_row(onu: KnownOnu, port_ids: Mapping[PortPlace, int], now: datetime) -> tuple[object, ...]:
+    absent_since = None if onu.is_present else now
+    who = (onu.serial, onu.mac, onu.misses)
+    return (onu.onu_id, port_ids[onu.place[:3]], onu.place[3], *who, onu.is_present, absent_since)
+
+
+def _save_new(olt_id: int, plan: PresencePlan, port_ids: Mapping[PortPlace, int], now: datetime) -> dict[OnuPlace, int]:
+    """Insert ONUs with their readings, and return their ids by place."""
+    if not plan.new:
+        return {}
+    rows = [
+        (olt_id, port_ids[place[:3]], place[3], serial, mac, True, now, 0, *[""] * 5)
+        for place, (serial, mac) in plan.new
+    ]
+    insert_values(Onu, _NEW_ONU, rows)
+    present = Onu.objects.filter(olt_id=olt_id, is_present=True).order_by().values_list(*PLACE, "id")
+    ids = {(frame, slot, port, number): onu_id for frame, slot, port, number, onu_id in present}
+    new_ids = {place: ids[place] for place, _ in plan.new}
+    insert_values(OnuReading, _NEW_READING, [(onu_id, RunState.UNKNOWN.value, "", 0) for onu_id in new_ids.values()])
+    return new_ids
+
+
+def _save_memory(memory: OltMemory, walk: Walk, *, is_held: bool, now: datetime) -> None:
+    walked_at, held_at = memory.walked_at, memory.held_at
+    if is_held:
+        held_at = held_at or now
+    elif walk.is_complete:
+        walked_at, held_at = now, None
+    row = (memory.olt_id, walked_at, held_at)
+    insert_values(OltMemory, ["olt", "walked_at", "held_at"], [row], unique=["olt"])

@@ -205,8 +205,19 @@ def test_the_quotas_of_a_disabled_olt_are_interrupted() -> None:
     assert (figures(node), tracker(node).status) == ((12, 1, 0, 0, 11), "INTERRUPTED")
 
 
+def test_who_begins_in_the_middle_of_an_hour_is_not_at_risk() -> None:
+    node = make_node(next_run_at=NOW + 50 * MINUTE)
+
+    refresh(NOW + 47 * MINUTE)
+    refresh(NOW + 49 * MINUTE)
+
+    assert tracker(node).status == "IN_PROGRESS"
+
+
 def test_risk_is_flagged_when_the_hour_goes_by_faster_than_the_quota() -> None:
-    node = make_node(next_run_at=NOW + 15 * MINUTE)
+    node = make_node()
+    refresh(NOW)
+    WorkflowNode.objects.update(next_run_at=NOW + 15 * MINUTE)
     for minute in (0, 5, 10):
         SkippedSlot.objects.create(node=node, slot_at=NOW + minute * MINUTE, reason="olt_busy")
 

@@ -88,7 +88,7 @@ class QuotaTracker(models.Model):
     status = models.CharField(_("status"), max_length=20, choices=QuotaStatus.choices, default=QuotaStatus.IN_PROGRESS)
     # Since when the forecast says that the hour will end below its quota; empty while it says nothing of the kind.
     will_miss_at = models.DateTimeField(_("will miss since"), null=True, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:

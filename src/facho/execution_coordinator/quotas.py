@@ -22,6 +22,7 @@ from facho.polling.domain.quota import (
     count_hopeless,
     forecast_share,
     hour_of,
+    is_at_risk,
     judge,
     open_slots,
     success_rate,
@@ -184,7 +185,9 @@ def _update(trackers: dict[Key, QuotaTracker], key: Key, olt: OltRow, quota: _Qu
     if tracker is None:
         if quota.tally.required == 0 or not quota.is_wanted:
             return
-        tracker = QuotaTracker(olt_id=key[0], task_type=key[1], period_start=hour.start, period_end=hour.end)
+        tracker = QuotaTracker(
+            olt_id=key[0], task_type=key[1], period_start=hour.start, period_end=hour.end, created_at=now
+        )
         trackers[key] = tracker
     if is_over and tracker.status in _SET_ASIDE:
         return
@@ -212,6 +215,10 @@ def _set_counts(tracker: QuotaTracker, tally: Tally) -> None:
 def _set_judgement(tracker: QuotaTracker, quota: _Quota, now: datetime) -> None:
     hour = hour_of_tracker(tracker)
     judged = _judge(quota.tally, hour, now, quota.patience)
+    # Who is enabled in the middle of an hour has not fallen behind by what was before.
+    owed = Span(max(hour.start, tracker.created_at), hour.end)
+    if judged is QuotaState.AT_RISK and now < hour.end and not is_at_risk(quota.tally, owed, now):
+        judged = QuotaState.IN_PROGRESS
     # What was raised as a violation stays one, also when its last run ends well after all.
     if tracker.status not in VIOLATED or judged in VIOLATED:
         tracker.status = judged

@@ -158,9 +158,9 @@ def _servable_since(promise: Promise, now: datetime) -> datetime:
     return grid.latest(due_at, now)
 
 
-def is_at_risk(tally: Tally, hour: Span, now: datetime) -> bool:
-    """Tell whether the hour goes by faster than its quota is served, by more than 20 points."""
-    elapsed = min((now - hour.start) / HOUR, 1.0)
+def is_at_risk(tally: Tally, owed: Span, now: datetime) -> bool:
+    """Tell whether the hour, or what is left of it when the quota began, goes by more than 20 points faster."""
+    elapsed = min((now - owed.start) / (owed.end - owed.start), 1.0)
     return tally.completed < tally.required and elapsed > tally.share_completed + RISK_SHARE
 
 

@@ -1,5 +1,6 @@
-"""One Redis server for the tests of the distributed mode, and a Celery app that speaks to it."""
+"""One Redis server for the tests of the distributed mode, a Celery app that speaks to it, and real processes."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import kombu.pools
 import pytest
 
 from facho.core.celery import FachoCelery, app
+from servers.cluster import Cluster, cluster_on_test_database
 from servers.redis import RedisServer, private_redis
 
 
@@ -25,3 +27,11 @@ def celery_app(redis_server: RedisServer) -> Iterator[FachoCelery]:
     redis_server.client().flushall()
     yield app
     app.close_worker()
+
+
+@pytest.fixture
+def cluster(redis_server: RedisServer, tmp_path: Path, transactional_db: None) -> Iterator[Cluster]:
+    """The distributed product on the test's database, with no process yet."""
+    with cluster_on_test_database(redis_server, tmp_path / "cluster", FACHO_LOG_LEVEL="INFO") as cluster:
+        yield cluster
+        sys.stdout.write(cluster.logs())

@@ -1,10 +1,19 @@
 """The Celery app of the distributed mode: `celery -A facho.core worker`, `celery -A facho.core beat`."""
 
 import os
+import sys
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from celery import Celery
+from celery.signals import (
+    beat_init,
+    celeryd_after_setup,
+    celeryd_init,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
 
 if TYPE_CHECKING:
     from facho.core.processes.worker import LoopWorker
@@ -17,6 +26,7 @@ class FachoCelery(Celery):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        self.slots: int | None = None
         self._making = Lock()
         self._worker: LoopWorker | None = None
 
@@ -27,7 +37,7 @@ class FachoCelery(Celery):
 
         with self._making:
             if self._worker is None:
-                self._worker = LoopWorker(self)
+                self._worker = LoopWorker(self, slots=self.slots or self.conf.worker_concurrency)
             return self._worker
 
     def close_worker(self) -> None:
@@ -36,6 +46,47 @@ class FachoCelery(Celery):
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.close()
+
+
+@celeryd_init.connect
+@beat_init.connect
+def refuse_to_start(**_about: object) -> None:
+    """End a worker or a beat that cannot work, with a sentence for each reason."""
+    from facho.core.cli.distributed import open_distributed
+    from facho.core.cli.failure import CliError
+
+    try:
+        open_distributed()
+    except CliError as error:
+        for line in error.lines:
+            # Celery has turned the usual standard error into a log of its own by now.
+            print(f"facho: {line}", file=sys.__stderr__)
+        sys.exit(1)
+
+
+@celeryd_after_setup.connect
+def count_slots(instance: Any, **_about: object) -> None:
+    """Learn how many slots the command line gave this worker."""
+    app.slots = instance.concurrency
+
+
+@worker_ready.connect
+def begin(**_about: object) -> None:
+    """Look for lost messages where executions are carried out."""
+    if any(queue.startswith(app.conf.task_default_queue) for queue in app.amqp.queues.consume_from):
+        app.worker.take_unsent()
+
+
+@worker_shutting_down.connect
+def begin_stop(**_about: object) -> None:
+    """Hand back what does not finish soon: Celery itself would wait for the longest run."""
+    app.worker.begin_stop()
+
+
+@worker_shutdown.connect
+def stop(**_about: object) -> None:
+    """Leave no claim behind."""
+    app.close_worker()
 
 
 app = FachoCelery("facho")

@@ -1,18 +1,21 @@
-"""What the engine does beside scheduling: coordinates, recognises new OLTs, deletes what outlived its retention."""
+"""What the engine does beside scheduling: coordinates, recognises new OLTs, tells silent ones, tidies the database."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from django.conf import settings
 
 from facho.core.gateway import ThreadGateway
 from facho.core.recognition import load_unidentified, recognise_olt
+from facho.core.silence import follow_silence
 from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.retention import delete_expired
 from facho.executions.waiting import end_forsaken
 from facho.hosts.store import load_due_probes, schedule_probe
+from facho.onus.compaction import Limits, compact
 from facho.zabbix_pollers.statistics import save_poller_stats
 from facho.zabbix_pollers.store import after_probe
 
@@ -26,23 +29,39 @@ PROBE_LOOK_SECONDS = 5.0
 PROBES_AT_ONCE = 10
 FORSAKEN_SECONDS = 5.0
 STATISTICS_SECONDS = 60.0
+SILENCE_SECONDS = 5.0
+COMPACTION_SECONDS = 60.0
+# Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
+COMPACTION_PIECES = 200
 CLEANUP_SECONDS = 600.0
 CLEANUP_BATCH = 1_000
 
 
-async def housekeeping_loop(parts: Parts, stop: asyncio.Event) -> None:
+@dataclass(frozen=True, slots=True)
+class House:
+    """Whose house is kept, until when, and whether it is ours to keep right now: of several processes one leads."""
+
+    parts: Parts
+    stop: asyncio.Event
+    is_wanted: Callable[[], bool]
+
+
+async def housekeeping_loop(parts: Parts, stop: asyncio.Event, is_wanted: Callable[[], bool] = lambda: True) -> None:
     """Do each chore at its own pace until told to stop."""
+    house = House(parts, stop, is_wanted)
     await asyncio.gather(
-        _coordinate(parts, stop),
-        _repeat(recognise_new_olts, parts, stop, RECOGNITION_SECONDS),
-        _repeat(probe_suspended_olts, parts, stop, PROBE_LOOK_SECONDS),
-        _repeat(end_forsaken_runs, parts, stop, FORSAKEN_SECONDS),
-        _repeat(save_statistics, parts, stop, STATISTICS_SECONDS),
-        _repeat(clean_up, parts, stop, CLEANUP_SECONDS),
+        _coordinate(house),
+        _repeat(recognise_new_olts, house, RECOGNITION_SECONDS),
+        _repeat(probe_suspended_olts, house, PROBE_LOOK_SECONDS),
+        _repeat(end_forsaken_runs, house, FORSAKEN_SECONDS),
+        _repeat(tell_silence, house, SILENCE_SECONDS),
+        _compact(house),
+        _repeat(save_statistics, house, STATISTICS_SECONDS),
+        _repeat(clean_up, house, CLEANUP_SECONDS),
     )
 
 
-async def _coordinate(parts: Parts, stop: asyncio.Event) -> None:
+async def _coordinate(house: House) -> None:
     """Let the coordinator look every few seconds, in a thread of its own: no claim waits behind its long look."""
     coordinator, aside = ExecutionCoordinator(), ThreadGateway(threads=1)
 
@@ -50,7 +69,22 @@ async def _coordinate(parts: Parts, stop: asyncio.Event) -> None:
         await aside.run(coordinator.run_pass, parts.clock.now())
 
     try:
-        await _repeat(coordinate, parts, stop, COORDINATOR_SECONDS)
+        await _repeat(coordinate, house, COORDINATOR_SECONDS)
+    finally:
+        await aside.close()
+
+
+async def _compact(house: House) -> None:
+    """Move history to where it is small, in a thread of its own; each piece is one short transaction."""
+    aside = ThreadGateway(threads=1)
+
+    async def compact_history(parts: Parts) -> None:
+        for _ in range(COMPACTION_PIECES):
+            if house.stop.is_set() or not await aside.run(compact, parts.clock.now(), Limits()):
+                break
+
+    try:
+        await _repeat(compact_history, house, COMPACTION_SECONDS)
     finally:
         await aside.close()
 
@@ -97,6 +131,11 @@ async def end_forsaken_runs(parts: Parts) -> None:
     await parts.database.run(end_forsaken, now=parts.clock.now())
 
 
+async def tell_silence(parts: Parts) -> None:
+    """Turn OLTs that do not answer into outages, and end those of OLTs that do."""
+    await parts.database.run(follow_silence, parts.clock.now())
+
+
 async def save_statistics(parts: Parts) -> None:
     """Add the minute's figures of the pollers to their series."""
     await parts.database.run(save_poller_stats, parts.clock.now())
@@ -108,16 +147,15 @@ async def clean_up(parts: Parts) -> None:
         logger.info("rows.expired count=%s", deleted)
 
 
-async def _repeat(
-    chore: Callable[[Parts], Awaitable[None]], parts: Parts, stop: asyncio.Event, pause_seconds: float
-) -> None:
-    while not stop.is_set():
+async def _repeat(chore: Callable[[Parts], Awaitable[None]], house: House, pause_seconds: float) -> None:
+    while not house.stop.is_set():
         try:
-            await chore(parts)
+            if house.is_wanted():
+                await chore(house.parts)
         except Exception:  # a loop guard: a chore that fails today is tried again, and the others go on
             logger.exception("housekeeping.failed chore=%s", chore.__name__)
         try:
             async with asyncio.timeout(pause_seconds):
-                await stop.wait()
+                await house.stop.wait()
         except TimeoutError:
             pass

@@ -12,14 +12,17 @@ from datetime import datetime
 from django.conf import settings
 
 from facho.core.clock import SystemClock
+from facho.core.env import Mode
 from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
 from facho.executions.executor import Executor, InProcessExecutor
+from facho.executions.hints import Hints, NoHints
 from facho.executions.models import Origin
 from facho.executions.runner import Finished, NodeRunner, Times
 from facho.executions.store import Claimed, ClaimRequest
 from facho.hosts.store import save_answer
 from facho.polling.domain.collection import Collector
+from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.snmp.network import Network
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.device import Devices
@@ -27,6 +30,7 @@ from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from facho.snmp_get.recording import Progress, Recording, RecordingCollector
 from facho.zabbix_pollers import store as pollers
 from facho.zabbix_pollers.poller_manager import PollerManager
+from facho.zabbix_pollers.recovery import hand_back
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 
 ENGINE = "engine"
@@ -48,6 +52,7 @@ class Parts:
     database: ThreadGateway
     clock: SystemClock
     owner: str
+    hints: Hints
 
     @property
     def devices(self) -> Devices:
@@ -63,6 +68,7 @@ class Parts:
             owner=self.owner,
             times=Times(settings.FACHO_LEASE_SECONDS, settings.FACHO_YIELD_SECONDS),
             finishing_steps=(pollers.save_node_ended, pollers.release_poller, _save_health),
+            hints=self.hints,
         )
 
 
@@ -79,8 +85,8 @@ async def open_parts(role: str) -> AsyncIterator[Parts]:
     """Open sockets and database threads for a process of this role, and close them in the end."""
     database = ThreadGateway()
     try:
-        async with Network() as network:
-            yield Parts(network, database, SystemClock(), _owner(role))
+        async with Network() as network, _open_hints() as hints:
+            yield Parts(network, database, SystemClock(), _owner(role), hints)
     finally:
         await database.close()
 
@@ -105,6 +111,13 @@ def build_scheduler(parts: Parts, executor: Executor) -> ZabbixScheduler:
         owner=parts.owner,
         leases=Leases(settings.FACHO_LEASE_SECONDS, settings.FACHO_PACKET_TIMEOUT_SECONDS),
     )
+
+
+async def hand_back_runs(parts: Parts) -> None:
+    """Let go of what this process still runs, so that it goes on elsewhere at once."""
+    left = await parts.database.run(executions.load_active_of_owner, parts.owner)
+    begun = [run for run in left if run.status is ExecutionState.RUNNING]
+    await parts.database.run(hand_back, begun, now=parts.clock.now())
 
 
 async def probe(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
@@ -142,6 +155,18 @@ async def _claim_when_free(parts: Parts, wish: ClaimRequest, wait_seconds: float
 
 def _save_health(finished: Finished, now: datetime) -> None:
     save_answer(finished.run.olt_id, finished.ending.failure, was_heard=finished.was_heard, now=now)
+
+
+@asynccontextmanager
+async def _open_hints() -> AsyncIterator[Hints]:
+    if settings.FACHO_MODE is Mode.EMBEDDED:
+        yield NoHints()
+        return
+    # Its client takes half a second to import, which no command of the embedded product should wait for.
+    from facho.core.redis_hints import open_hints
+
+    async with open_hints(settings.REDIS_URL, lock_seconds=settings.FACHO_LEASE_SECONDS) as hints:
+        yield hints
 
 
 def _owner(role: str) -> str:

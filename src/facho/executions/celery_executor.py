@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from celery import Celery
 from kombu.exceptions import OperationalError
 
+from facho.executions.hints import Hints
 from facho.executions.models import Execution, Origin
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
@@ -33,8 +34,9 @@ class Letter:
 class CeleryExecutor:
     """Sends one message for each execution, off the event loop; a failure is left to the re-send."""
 
-    def __init__(self, app: Celery, database: DatabaseGateway) -> None:
+    def __init__(self, app: Celery, database: DatabaseGateway, hints: Hints) -> None:
         self._app = app
+        self._hints = hints
         self._database = database
         self._wanted: list[int] = []
         self._sending: asyncio.Task[None] | None = None
@@ -48,7 +50,8 @@ class CeleryExecutor:
             self._sending = asyncio.create_task(self._send_wanted())
 
     def cancel(self, execution_id: int, reason: str) -> None:
-        """Leave it to the runner: it sees the wish when it renews its lease."""
+        """Let the runner look at the row now; it would when it renews its lease."""
+        self._hints.cancelled(execution_id)
 
     async def close(self) -> None:
         """Wait for messages under way."""
@@ -71,6 +74,7 @@ class CeleryExecutor:
                         [letter.execution_id],
                         queue=letter.queue,
                         producer=producer,
+                        ignore_result=True,
                         retry=True,
                         retry_policy=RETRY_POLICY,
                     )

@@ -1,7 +1,8 @@
 """The right to speak to one OLT, and what a run may ask about itself while it holds it."""
 
+from asyncio import Event
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from facho.polling.domain.clock import Clock
 from facho.polling.domain.lease import HeldLease
@@ -22,6 +23,8 @@ class Claim:
     yield_after_seconds: float
     started_at: float
     lost_because: str = ""
+    # Set by who knows that the row has something new to say.
+    renew_now: Event = field(default_factory=Event)
 
     def check(self) -> None:
         """Raise unless this process may still speak to the OLT."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -14,6 +14,7 @@ from django.db import Error, transaction
 from facho.executions import store
 from facho.executions.chain import open_next
 from facho.executions.claim import Claim
+from facho.executions.hints import Hints, NoHints
 from facho.executions.outcome import Ending, judge
 from facho.executions.run import Run
 from facho.executions.store import Renewal
@@ -66,20 +67,31 @@ class NodeRunner:
     owner: str
     times: Times
     finishing_steps: Sequence[FinishingStep]
+    hints: Hints = field(default_factory=NoHints)
     _claims: dict[int, Claim] = field(default_factory=dict)
 
     async def run(self, execution_id: int, token: int | None) -> None:
         """Run the master and then each chain member in turn; end early when the claim is lost."""
         began_at = self.clock.monotonic()
         run = await self.database.run(store.take, execution_id, token, owner=self.owner, now=self.clock.now())
-        while run is not None:
-            logger.info("node.started olt=%s node=%s execution=%s", run.olt_id, run.node_id, run.execution_id)
-            run, began_at = await self._run_member(run, began_at)
+        if run is None:
+            return
+        try:
+            while run is not None:
+                logger.info("node.started olt=%s node=%s execution=%s", run.olt_id, run.node_id, run.execution_id)
+                run, began_at = await self._run_member(run, began_at)
+        finally:
+            self.hints.ended()
 
     def cancel(self, execution_id: int, reason: str) -> None:
         """Let a run of this process end before its next packet; one that is not ours is none of our business."""
         if claim := self._claims.get(execution_id):
             claim.lose(reason)
+
+    def look(self, execution_id: int) -> None:
+        """Let a run of this process renew its claim at once, and so learn whether it shall stop."""
+        if claim := self._claims.get(execution_id):
+            claim.renew_now.set()
 
     async def _run_member(self, run: Run, began_at: float) -> tuple[Run | None, float]:
         async with self._holding(run, began_at) as claim:
@@ -127,20 +139,22 @@ class NodeRunner:
             started_at=began_at,
         )
         self._claims[run.execution_id] = claim
-        renewals = asyncio.create_task(self._renew_until_lost(claim))
+        self.hints.held(run)
+        renewals = asyncio.create_task(self._renew_until_lost(claim, run))
         try:
             yield claim
         finally:
             del self._claims[run.execution_id]
+            self.hints.let_go(run)
             renewals.cancel()
             [ended] = await asyncio.gather(renewals, return_exceptions=True)
             if isinstance(ended, Exception):
                 # What was collected while the lease held is not lost with it.
                 logger.error("lease.renewal_failed execution=%s", run.execution_id, exc_info=ended)
 
-    async def _renew_until_lost(self, claim: Claim) -> None:
+    async def _renew_until_lost(self, claim: Claim, run: Run) -> None:
         while not claim.lost_because:
-            await asyncio.sleep(self.times.lease_seconds / RENEWALS_PER_LEASE)
+            await _wait(claim.renew_now, self.times.lease_seconds / RENEWALS_PER_LEASE)
             began_at = self.clock.monotonic()
             try:
                 renewal = await self.database.run(store.renew, claim.execution_id, claim.token)
@@ -150,6 +164,7 @@ class NodeRunner:
                 continue
             if renewal is Renewal.RENEWED:
                 claim.lease.renew(began_at)
+                self.hints.held(run)
             else:
                 claim.lose("cancelled" if renewal is Renewal.CANCELLED else "another owner holds the claim")
 
@@ -172,6 +187,14 @@ class NodeRunner:
         for step in self.finishing_steps:
             step(finished, now)
         return finished
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, but not for longer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    event.clear()
 
 
 def _log_end(finished: Finished) -> None:

@@ -221,6 +221,12 @@ def active_of(execution: Execution) -> Active:
     )
 
 
+def load_pending() -> set[int]:
+    """Return the executions of nodes that wait for a runner."""
+    pending = Execution.objects.filter(finished_at__isnull=True, status=ExecutionState.PENDING, node__isnull=False)
+    return set(pending.order_by().values_list("id", flat=True))
+
+
 def load_busy_olts() -> set[int]:
     """Return the OLTs that an active execution holds."""
     return set(_active().values_list("olt_id", flat=True))

@@ -111,6 +111,11 @@ class ZabbixScheduler:
             pass
         self._wake.clear()
 
+    @property
+    def is_leading(self) -> bool:
+        """Whether this process led at its last tick, and its lease cannot be over yet."""
+        return self._led_at is not None and self.clock.monotonic() - self._led_at < self.leases.lease_seconds
+
     async def leads(self) -> bool:
         """Keep the lead, or take it when nobody has it or its holder stood still for a lease."""
         began_at = self.clock.monotonic()

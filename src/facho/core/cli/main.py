@@ -8,13 +8,27 @@ from collections.abc import Sequence
 from gettext import gettext as _
 from types import TracebackType
 
-from facho.core.cli import backup, demo, doctor, execution, node, olt, pause, record, run, simulate, snmp, user
+from facho.core.cli import (
+    backup,
+    demo,
+    distributed,
+    doctor,
+    execution,
+    node,
+    olt,
+    pause,
+    record,
+    run,
+    simulate,
+    snmp,
+    user,
+)
 from facho.core.cli.failure import CliError
 from facho.core.cli.language import use_language
 from facho.core.cli.product import Handler
 from facho.core.env import read_environment
 
-GROUPS = (demo, run, simulate, olt, node, execution, pause, snmp, record, user, doctor, backup)
+GROUPS = (demo, run, distributed, simulate, olt, node, execution, pause, snmp, record, user, doctor, backup)
 FAILED = 1
 
 

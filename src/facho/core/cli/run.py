@@ -4,6 +4,7 @@ import os
 import sys
 from argparse import Namespace
 from gettext import gettext as _
+from socket import socket as Socket
 
 from facho.core.cli.arguments import Subparsers, add_command, bind_address, whole_number
 from facho.core.cli.failure import CliError
@@ -43,14 +44,19 @@ def run_product(arguments: Namespace) -> int:
 
 def product_children(bind: str | None) -> list[Child]:
     """Bind the web's socket and describe the two processes of the product, the web first."""
+    socket = listen(bind)
+    web = Child("facho.core.processes.web", [str(socket.fileno())], inherited=[socket])
+    return [web, Child("facho.core.processes.engine")]
+
+
+def listen(bind: str | None) -> Socket:
+    """Bind the web's address, by default the setting's."""
     from django.conf import settings
 
     try:
-        socket = listening.listen(bind or settings.FACHO_BIND)
+        return listening.listen(bind or settings.FACHO_BIND)
     except listening.CannotListen as error:
         raise CliError(_("Cannot listen on %s. Choose another address with --bind HOST:PORT.") % error) from error
-    web = Child("facho.core.processes.web", [str(socket.fileno())], inherited=[socket])
-    return [web, Child("facho.core.processes.engine")]
 
 
 def start(children: list[Child]) -> None:

@@ -1,1 +1,1 @@
-"""The processes of the embedded product: a parent that supervises, the engine, the web, the demo's simulator."""
+"""The processes: parent, engine, web and simulator of the embedded product; scheduler and worker of the distributed."""

@@ -86,17 +86,15 @@ async def _take_over(parts: "Parts", engine: "Engine", role: str) -> None:
 
 async def _let_go(parts: "Parts") -> None:
     """End what is still in hand after the time to finish, and leave the lead to others."""
+    from facho.core.wiring import hand_back_runs
     from facho.executions.store import load_active_of_owner
-    from facho.polling.domain.execution_state import ExecutionState
-    from facho.zabbix_pollers.recovery import hand_back, release_as_seen
+    from facho.zabbix_pollers.recovery import release_as_seen
     from facho.zabbix_pollers.store import release_leadership
 
-    left = await parts.database.run(load_active_of_owner, parts.owner)
-    begun = [run for run in left if run.status is ExecutionState.RUNNING]
-    await parts.database.run(hand_back, begun, now=parts.clock.now())
-    others = [run for run in left if run not in begun]
+    await hand_back_runs(parts)
+    pending = await parts.database.run(load_active_of_owner, parts.owner)
     reason = "the engine was stopped"
-    await parts.database.run(release_as_seen, others, reason=reason, now=parts.clock.now())
+    await parts.database.run(release_as_seen, pending, reason=reason, now=parts.clock.now())
     await parts.database.run(release_leadership, parts.owner)
 
 

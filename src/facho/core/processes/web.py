@@ -13,6 +13,11 @@ def main() -> None:
     """Run as a child of `facho run`; the argument is the number of the inherited socket."""
     exit_with_parent()
     set_up_django()
+    serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+def serve(listening: socket.socket) -> None:
+    """Answer on a bound socket until SIGINT or SIGTERM."""
     config = uvicorn.Config(
         "facho.core.asgi:application",
         log_level="warning",
@@ -20,7 +25,7 @@ def main() -> None:
         server_header=False,
         timeout_graceful_shutdown=3,
     )
-    uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 if __name__ == "__main__":

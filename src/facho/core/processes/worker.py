@@ -1,24 +1,35 @@
 """What stands behind the messages of a worker process: one event loop, on which all its slots have their work done."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from concurrent.futures import CancelledError, Future
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
 from celery import Celery
+from django.conf import settings
+from django.db import Error
 from django.utils import timezone
 
-from facho.core.wiring import build_scheduler, open_parts
+from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.runner import NodeRunner
+from facho.executions.store import load_pending
 from facho.snmp_get.collector import OltCollector
 from facho.zabbix_pollers.scheduler import ZabbixScheduler
+from facho.zabbix_pollers.store import release_leadership
+
+logger = logging.getLogger(__name__)
 
 WORKER = "worker"
+DRAIN_SECONDS = 8.0
+# How often a worker looks for executions that no message brought; one seen twice is taken.
+LOOK_SECONDS = 5.0
+LOOKS_PER_LEASE = 6
 
 T = TypeVar("T")
 
@@ -27,27 +38,34 @@ T = TypeVar("T")
 class _Work:
     """What lives on the loop."""
 
+    parts: Parts
     runner: NodeRunner
     scheduler: ZabbixScheduler
+    slots: asyncio.Semaphore
+    runs: set[asyncio.Task[None]] = field(default_factory=set)
     is_ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
     has_pollers: bool = False
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    # Set when no message can come any more; until then the loop lives, and does nothing new.
+    close: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LoopWorker:
-    """Carries out what messages ask for; opened by the first of them."""
+    """Carries out what messages ask for, and what should have come by one; opened by the first."""
 
-    def __init__(self, app: Celery) -> None:
+    def __init__(self, app: Celery, *, slots: int) -> None:
         self._app = app
+        self._slots = slots
         self._opened: Future[_Work] = Future()
         # Celery's slots are threads that wait, so the loop they wait for needs one of its own.
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="loop", daemon=True)
         self._thread.start()
 
     def run(self, execution_id: int) -> None:
-        """Carry an execution out on the loop, and wait for its end."""
-        self._await(lambda work: work.runner.run(execution_id, None))
+        """Carry an execution out on the loop, and wait for its end; at a stop it is handed back."""
+        with suppress(CancelledError):
+            self._await(lambda work: _run(work, execution_id))
 
     def tick(self) -> int:
         """Do one tick; a second one that comes meanwhile is not needed."""
@@ -55,15 +73,26 @@ class LoopWorker:
 
     def as_leader(self, work: Callable[[datetime], object]) -> bool:
         """Do the work in this thread if this process leads."""
-        leads = self._await(lambda on_loop: on_loop.scheduler.leads())
+        leads = self._await(_leads)
         if leads:
             work(timezone.now())
         return leads
 
-    def close(self) -> None:
-        """Close what the first message opened."""
+    def take_unsent(self) -> None:
+        """Look from now on for executions that wait for a runner although their message is gone."""
+        work = self._opened.result()
+        asyncio.run_coroutine_threadsafe(_take_unsent(work), work.loop)
+
+    def begin_stop(self) -> None:
+        """Take nothing new, and let what is in hand finish or hand it back; returns at once."""
         work = self._opened.result()
         work.loop.call_soon_threadsafe(work.stop.set)
+
+    def close(self) -> None:
+        """Stop, and wait until everything is let go."""
+        work = self._opened.result()
+        self.begin_stop()
+        work.loop.call_soon_threadsafe(work.close.set)
         self._thread.join()
 
     def _await(self, ask: Callable[[_Work], Coroutine[Any, Any, T]]) -> T:
@@ -71,23 +100,83 @@ class LoopWorker:
         return asyncio.run_coroutine_threadsafe(ask(work), work.loop).result()
 
     async def _live(self) -> None:
-        async with _open(self._app) as work:
+        async with _open(self._app, self._slots) as work:
             self._opened.set_result(work)
             await work.stop.wait()
+            await _drain(work)
+            await work.close.wait()
 
 
 @asynccontextmanager
-async def _open(app: Celery) -> AsyncIterator[_Work]:
+async def _open(app: Celery, slots: int) -> AsyncIterator[_Work]:
     async with open_parts(WORKER) as parts:
-        executor = CeleryExecutor(app, parts.database)
+        executor = CeleryExecutor(app, parts.database, parts.hints)
+        runner, scheduler = parts.runner(OltCollector(parts.devices)), build_scheduler(parts, executor)
+        listening = asyncio.create_task(
+            parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=runner.look), name="hints"
+        )
+        work = _Work(parts, runner, scheduler, asyncio.Semaphore(slots))
         try:
-            yield _Work(parts.runner(OltCollector(parts.devices)), build_scheduler(parts, executor))
+            yield work
         finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
             await executor.close()
+            await parts.database.run(release_leadership, parts.owner)
+
+
+async def _run(work: _Work, execution_id: int) -> None:
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 a coroutine runs in a task
+    work.runs.add(task)
+    try:
+        async with work.slots:
+            if not work.stop.is_set():
+                await work.runner.run(execution_id, None)
+    finally:
+        work.runs.discard(task)
+
+
+async def _drain(work: _Work) -> None:
+    """Let runs finish for a while, then break them off and give their OLTs back."""
+    if work.runs:
+        await asyncio.wait(work.runs, timeout=DRAIN_SECONDS)
+    left = list(work.runs)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+    await hand_back_runs(work.parts)
+
+
+async def _take_unsent(work: _Work) -> None:
+    """Take what was seen waiting in two looks in a row: its message was lost, or the broker is away."""
+    pause = min(LOOK_SECONDS, settings.FACHO_LEASE_SECONDS / LOOKS_PER_LEASE)
+    seen: set[int] = set()
+    while not work.stop.is_set():
+        try:
+            waiting = await work.parts.database.run(load_pending)
+        except Error:
+            logger.warning("worker.look_failed", exc_info=True)
+            waiting = set()
+        for execution_id in seen & waiting:
+            if work.slots.locked():
+                break
+            logger.warning("execution.unsent execution=%s", execution_id)
+            work.runs.add(asyncio.create_task(_run(work, execution_id), name=f"execution-{execution_id}"))
+            # Let it take its slot before the next one asks for one.
+            await asyncio.sleep(0)
+        seen = waiting
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await work.stop.wait()
+
+
+async def _leads(work: _Work) -> bool:
+    return not work.stop.is_set() and await work.scheduler.leads()
 
 
 async def _tick(work: _Work) -> int:
-    if work.is_ticking.locked():
+    if work.is_ticking.locked() or work.stop.is_set():
         return 0
     async with work.is_ticking:
         if not work.has_pollers:

@@ -1,0 +1,49 @@
+"""The scheduler process of the distributed mode: decides, sends messages, and keeps house while it leads."""
+
+import asyncio
+import logging
+import signal
+
+from facho.core.celery import app
+from facho.core.housekeeping import housekeeping_loop
+from facho.core.wiring import build_scheduler, open_parts
+from facho.executions.celery_executor import CeleryExecutor
+from facho.zabbix_pollers.store import release_leadership
+
+logger = logging.getLogger("facho.scheduler")
+
+SCHEDULER = "scheduler"
+
+
+async def run_scheduler(stop: asyncio.Event) -> None:
+    """Schedule until told to stop, then leave the lead to others; what was sent goes on without us."""
+    async with open_parts(SCHEDULER) as parts:
+        executor = CeleryExecutor(app, parts.database, parts.hints)
+        scheduler = build_scheduler(parts, executor)
+        aside = [
+            asyncio.create_task(housekeeping_loop(parts, stop, is_wanted=lambda: scheduler.is_leading)),
+            asyncio.create_task(
+                parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=lambda _execution_id: None)
+            ),
+        ]
+        await scheduler.scheduler_loop(stop)
+        for task in aside:
+            task.cancel()
+        await asyncio.gather(*aside, return_exceptions=True)
+        await executor.close()
+        await parts.database.run(release_leadership, parts.owner)
+
+
+async def _until_signal() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await run_scheduler(stop)
+
+
+def main() -> None:
+    """Run `facho scheduler`."""
+    logger.info("scheduler.started")
+    asyncio.run(_until_signal())
+    logger.info("scheduler.stopped")

@@ -1,0 +1,296 @@
+"""The distributed product as real processes: a scheduler, workers, Redis and PostgreSQL."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Event, Thread
+
+import pytest
+from django.utils import timezone
+from pytest_django import Settings
+
+from facho.executions import waiting
+from facho.executions.models import Execution, Origin
+from facho.hosts.models import Olt
+from facho.polling.domain.execution_state import ACTIVE, ExecutionState
+from facho.polling.domain.task_type import QueryType
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.life import STILL
+from facho.simulator.server import SimulatedOlt, Simulation
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
+from factories import make_job, make_node, make_olt
+from servers.cluster import Cluster, wait_until
+from servers.redis import RedisServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
+
+LEASE_SECONDS = 6.0
+
+
+@pytest.fixture(autouse=True)
+def _short_times(settings: Settings) -> None:
+    settings.FACHO_PACKET_TIMEOUT_SECONDS, settings.FACHO_LEASE_SECONDS = 0.5, LEASE_SECONDS
+
+
+@contextmanager
+def simulated(config: SimulatorConfig) -> Iterator[list[SimulatedOlt]]:
+    """Play OLTs on a thread of their own."""
+    olts: list[SimulatedOlt] = []
+    ready, done = Event(), Event()
+
+    async def play() -> None:
+        async with Simulation.start(config) as simulation:
+            olts.extend(simulation.olts)
+            ready.set()
+            await asyncio.to_thread(done.wait)
+
+    thread = Thread(target=lambda: asyncio.run(play()), name="devices", daemon=True)
+    thread.start()
+    assert ready.wait(30)
+    try:
+        yield olts
+    finally:
+        done.set()
+        thread.join(30)
+
+
+QUICK = SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL)
+# About ten seconds for a discovery.
+LONG = SimulatorConfig(vendor="huawei_smartax", onus=1_000, latency_ms=100, life=STILL)
+
+
+def add(olts: list[SimulatedOlt], *, interval_seconds: int = 3_600) -> list[WorkflowNode]:
+    """Add each OLT with a discovery whose slot is now."""
+    job = make_job(query_type=QueryType.DISCOVERY, columns=())
+    now = timezone.now()
+    return [
+        make_node(make_olt(port=olt.port, vendor=olt.vendor), job, next_run_at=now, interval_seconds=interval_seconds)
+        for olt in olts
+    ]
+
+
+def has_ended(count: int = 1, status: ExecutionState = ExecutionState.SUCCESS) -> bool:
+    return Execution.objects.filter(status=status).count() >= count
+
+
+def is_running() -> bool:
+    return Execution.objects.filter(status=ExecutionState.RUNNING).exists()
+
+
+def test_what_is_due_runs_in_a_worker_and_what_a_person_asks_for_runs_first(cluster: Cluster) -> None:
+    with simulated(QUICK) as olts:
+        [node] = add(olts)
+        cluster.start_scheduler()
+        cluster.start_worker()
+        wait_until(has_ended, "the run")
+        WorkflowNode.objects.filter(id=node.id).update(run_requested_at=timezone.now())
+        wait_until(lambda: has_ended(2), "the run by hand")
+
+    first, second = Execution.objects.order_by("id")
+    assert (first.origin, second.origin) == (Origin.SCHEDULE, Origin.MANUAL)
+    assert first.owner.startswith("worker/")
+    assert olts[0].counters.max_in_flight == 1
+    assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+def test_a_try_that_failed_goes_to_the_queue_of_retries_after_its_delay(cluster: Cluster) -> None:
+    """S3-15."""
+    with simulated(QUICK) as olts:
+        add(olts)
+        SnmpJob.objects.update(retry_delay_seconds=1, max_attempts=2)
+        Olt.objects.update(port=9)
+        cluster.start_scheduler()
+        cluster.start_worker(queues="snmp_default")
+        wait_until(lambda: Execution.objects.filter(status=ExecutionState.PENDING, attempt=2).exists(), "a retry")
+        wait_until(lambda: cluster.redis.client().llen("snmp_retry") == 1, "its message")
+
+
+def test_the_claim_of_a_run_is_a_key_that_ends_with_it(cluster: Cluster) -> None:
+    """S3-07, S3-13: `lock:snmp:host:<id>`, for a lease of 60 s unless the setting says otherwise."""
+    with simulated(LONG) as olts:
+        [node] = add(olts)
+        key = f"lock:snmp:host:{node.workflow.olt_id}"
+        cluster.start_scheduler()
+        cluster.start_worker()
+        wait_until(lambda: bool(cluster.redis.client().exists(key)), "the key")
+        wait_until(is_running, "the run")
+        seen = [cluster.redis.client().pttl(key) for _ in range(20)]
+        wait_until(has_ended, "the end")
+        wait_until(lambda: not cluster.redis.client().exists(key), "the key is gone")
+
+    assert all(0 < milliseconds <= LEASE_SECONDS * 1000 for milliseconds in seen)
+
+
+def test_a_worker_that_is_stopped_hands_back_what_does_not_finish(cluster: Cluster) -> None:
+    with simulated(SimulatorConfig(vendor="huawei_smartax", onus=4_000, latency_ms=100, life=STILL)) as olts:
+        add(olts)
+        cluster.start_scheduler()
+        cluster.start_worker()
+        wait_until(is_running, "the run")
+
+        assert cluster.stop("worker") == 0
+
+        assert not is_running()
+        assert Execution.objects.get().attempt == 1
+        assert "Traceback" not in cluster.log("worker")
+
+
+def test_a_cancelled_run_ends_within_five_seconds_in_another_process(cluster: Cluster, settings: Settings) -> None:
+    cluster.environ["FACHO_LEASE_SECONDS"] = "60"
+    with simulated(LONG) as olts:
+        add(olts)
+        cluster.start_scheduler()
+        cluster.start_worker()
+        wait_until(is_running, "the run")
+
+        waiting.cancel(Execution.objects.get().id, now=timezone.now())
+
+        wait_until(lambda: has_ended(1, ExecutionState.INTERRUPTED), "the end", seconds=5)
+
+
+def test_a_killed_worker_costs_a_try_and_its_olt_is_served_by_another(cluster: Cluster) -> None:
+    with simulated(LONG) as olts:
+        add(olts)
+        SnmpJob.objects.update(retry_delay_seconds=1)
+        cluster.start_scheduler()
+        cluster.start_worker("first")
+        wait_until(is_running, "the run")
+        cluster.kill("first")
+        cluster.start_worker("second")
+        wait_until(has_ended, "the second try")
+
+    execution = Execution.objects.get()
+    assert list(execution.attempts.order_by("number").values_list("status", flat=True)) == ["FAILED", "SUCCESS"]
+    assert olts[0].counters.max_in_flight == 1
+
+
+def test_a_killed_leader_is_followed_by_the_other_scheduler(cluster: Cluster) -> None:
+    with simulated(QUICK) as olts:
+        [node] = add(olts)
+        cluster.start_scheduler("first")
+        wait_until(LeaderLease.objects.exists, "a leader")
+        cluster.start_scheduler("second")
+        cluster.start_worker()
+        wait_until(has_ended, "a run")
+        wait_until(lambda: "scheduler.started" in cluster.log("second"), "the second scheduler")
+        killed_at = timezone.now()
+        former = LeaderLease.objects.get().owner
+
+        cluster.kill("first")
+
+        wait_until(lambda: LeaderLease.objects.get().owner != former, "the takeover", seconds=LEASE_SECONDS + 5)
+        WorkflowNode.objects.filter(id=node.id).update(next_run_at=killed_at + timedelta(seconds=1))
+        wait_until(lambda: has_ended(2), "another run")
+
+
+def test_without_redis_everything_goes_on_and_with_it_again_too(cluster: Cluster) -> None:
+    with simulated(QUICK) as olts:
+        [node] = add(olts)
+        cluster.start_scheduler()
+        cluster.start_worker()
+        wait_until(has_ended, "a run with Redis")
+        cluster.redis.kill()
+        try:
+            WorkflowNode.objects.filter(id=node.id).update(run_requested_at=timezone.now())
+            wait_until(lambda: has_ended(2), "a run without Redis")
+        finally:
+            cluster.redis.start()
+        wait_until(lambda: "redis.back" in cluster.log("scheduler"), "the scheduler finds it again")
+        WorkflowNode.objects.filter(id=node.id).update(run_requested_at=timezone.now())
+        wait_until(lambda: has_ended(3), "a run with Redis again")
+        assert cluster.processes["worker"].poll() is None
+
+
+def test_flushing_redis_costs_a_moment_and_no_run(cluster: Cluster) -> None:
+    """S3-07 without Redis' memory: the claim is the row."""
+    with simulated(QUICK) as olts:
+        add(olts)
+        cluster.start_scheduler()
+        wait_until(lambda: cluster.redis.client().llen("snmp_default") == 1, "the message")
+        cluster.redis.client().flushall()
+        cluster.start_worker()
+        wait_until(has_ended, "the run")
+
+    assert Execution.objects.get().attempts.count() == 1
+
+
+def test_no_message_and_no_key_holds_a_credential(cluster: Cluster) -> None:
+    """Everything that any process says to Redis is read along."""
+    canary = "canary-9b1e"
+    with simulated(QUICK) as olts, everything_said_to(cluster.redis) as heard:
+        add(olts)
+        Olt.objects.update(community=canary)
+        cluster.start_scheduler()
+        cluster.start_worker()
+        cluster.start_beat()
+        wait_until(lambda: has_ended(1, ExecutionState.WAITING), "a failed try")
+        wait_until(lambda: b"zabbix_scheduler_loop_task" in heard, f"a message of beat: {cluster.log('beat')}")
+
+    assert b"execute_one" in heard
+    assert canary.encode() not in heard
+
+
+@contextmanager
+def everything_said_to(server: RedisServer) -> Iterator[bytearray]:
+    """Read along what all clients say, as bytes."""
+    heard = bytearray()
+
+    def listen(connection: socket.socket) -> None:
+        connection.sendall(b"MONITOR\r\n")
+        while block := connection.recv(65_536):
+            heard.extend(block)
+
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        listener = Thread(target=listen, args=[connection], daemon=True)
+        listener.start()
+        yield heard
+        connection.shutdown(socket.SHUT_RDWR)
+        listener.join()
+
+
+NO_REDIS = {"REDIS_URL": "redis://127.0.0.1:1/0"}, "Redis does not answer"
+
+
+@pytest.mark.parametrize(
+    ("what", "broken", "said"),
+    [
+        ("scheduler", {"FACHO_MODE": "embedded"}, "FACHO_MODE"),
+        ("scheduler", {"REDIS_URL": ""}, "REDIS_URL"),
+        ("scheduler", {"DATABASE_URL": ""}, "DATABASE_URL"),
+        ("scheduler", {"DATABASE_URL": "postgresql://facho:hunter2@127.0.0.1:1/facho"}, "database refused"),
+        ("scheduler", *NO_REDIS),
+        ("web", *NO_REDIS),
+        ("worker", *NO_REDIS),
+        ("beat", *NO_REDIS),
+    ],
+)
+def test_what_cannot_work_does_not_start(cluster: Cluster, what: str, broken: dict[str, str], said: str) -> None:
+    command = ["-m", "facho.core.cli.main", what]
+    if what in ("worker", "beat"):
+        command = ["-m", "celery", "-A", "facho.core", what]
+
+    ended = subprocess.run(
+        [sys.executable, *command], env={**cluster.environ, **broken}, capture_output=True, text=True, timeout=60
+    )
+
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "hunter2" not in ended.stderr + ended.stdout
+
+
+def test_nothing_is_active_when_all_have_stopped(cluster: Cluster) -> None:
+    with simulated(QUICK) as olts:
+        add(olts)
+        cluster.start_scheduler()
+        cluster.start_worker()
+        wait_until(has_ended, "a run")
+        assert [cluster.stop(name) for name in ("scheduler", "worker")] == [0, 0]
+
+    assert not Execution.objects.filter(status__in=ACTIVE).exists()
+    assert not LeaderLease.objects.exists()

@@ -91,8 +91,9 @@ def test_the_overlap_of_two_is_what_counting_finds(loads: list[Load]) -> None:
     one, other = loads
     repeats = lcm(one.interval_seconds, other.interval_seconds)
 
-    # Far enough from the beginning that everything before has begun to repeat.
-    both = sum(at_once(one, second) * at_once(other, second) for second in range(3 * repeats, 4 * repeats))
+    # From when on the first runs are over, and everything repeats.
+    steady = range(100, 100 + repeats)
+    both = sum(at_once(one, second) * at_once(other, second) for second in steady)
 
     assert abs(overlap_seconds_per_hour(loads) - both * 3_600 / repeats) < 1e-6
 

@@ -35,6 +35,7 @@ from facho.simulator.virtual_loop import VirtualTimeLoop
 from facho.snmp_get import collector
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.device import Devices
+from facho.snmp_get.raw_text import raw_text
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -227,7 +228,7 @@ def _check(olt: Olt, simulated: SimulatedOlt) -> tuple[int, int]:
             if key in (SERIAL, DESCRIPTION):
                 true = column.decode(tag, value).value
             else:
-                true = value.hex() if isinstance(value, bytes) else str(value)
+                true = raw_text(tag, value)
             rows += 1
             wrong += told != true and not (told is None and key in LIGHT and place not in online)
     return rows, wrong

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.polling.domain.collection import CollectRequest
+from facho.polling.domain.collection import CollectRequest, FreeOid
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
 
@@ -88,11 +88,13 @@ def _collect_request(execution: Execution) -> CollectRequest:
     vendor = execution.olt.vendor
     if node is None:
         return CollectRequest(execution.olt_id, *device, vendor, QueryType.GET, columns=())
+    reads = list(node.job.oids.order_by("position", "id"))
     return CollectRequest(
         execution.olt_id,
         *device,
         vendor=vendor,
         query_type=QueryType(node.job.query_type),
-        columns=tuple(node.job.oids.order_by("position", "id").values_list("column_key", flat=True)),
+        columns=tuple(read.column_key for read in reads if read.column_key),
         cursor=execution.cursor,
+        oids=tuple(FreeOid(read.oid, read.name, read.unit) for read in reads if read.oid),
     )

@@ -1,23 +1,24 @@
 """The collector: opens a session with the OLT, reads what the node asks for, and reports failures as outcomes."""
 
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_get.autofind import list_waiting
 from facho.snmp_get.device import EXPECTED, Devices, failure_of
 from facho.snmp_get.discovery import discover
+from facho.snmp_get.free_oids import read_free_oids
+from facho.snmp_get.olt_values import read_olt_values
 from facho.snmp_get.onu_batches import fetch_onus
-from facho.snmp_get.reading import Reader
+from facho.snmp_get.plan import CannotRead, Plan, plan_reading
+from facho.snmp_get.reading import Part, Reader
 from facho.snmp_get.tables import walk_tables
 
-_STRATEGIES = {
-    QueryType.DISCOVERY: discover,
-    QueryType.WALK: walk_tables,
-    QueryType.TABLE: walk_tables,
-    QueryType.BULK: walk_tables,
-}
+Step = Callable[[], Awaitable[Part]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +32,40 @@ class OltCollector:
         definition = load_definitions().get(request.vendor)
         if definition is None:
             return _failed(FailureKind.MISSING, f"no vendor definition {request.vendor!r}")
-        unknown = [key for key in request.columns if not definition.has_column(key)]
-        if unknown:
-            return _failed(FailureKind.MISSING, f"{definition.key} has no column {unknown[0]!r}")
         try:
+            plan = plan_reading(definition, request)
             async with self.devices.open(request, definition, control) as reader:
-                return await _read(reader, request)
+                return await _read(reader, plan, request)
+        except CannotRead as error:
+            return _failed(FailureKind.MISSING, str(error))
         except EXPECTED as error:
             return Collected(failure=failure_of(error))
 
 
-async def _read(reader: Reader, request: CollectRequest) -> Collected:
-    if request.query_type is QueryType.GET:
-        return await fetch_onus(reader, request.columns, cursor=request.cursor)
-    return await _STRATEGIES[request.query_type](reader, request.columns)
+async def _read(reader: Reader, plan: Plan, request: CollectRequest) -> Collected:
+    """Read part after part, until one of them fails or gives way."""
+    parts: list[Part] = []
+    for step in _steps(reader, plan, request):
+        parts.append(await step())
+        if parts[-1].is_end:
+            break
+    return reader.collected(parts)
+
+
+def _steps(reader: Reader, plan: Plan, request: CollectRequest) -> Iterator[Step]:
+    """Choose how each thing is read: only ONUs are known beforehand, so only they can be asked for one by one."""
+    if request.query_type is QueryType.DISCOVERY:
+        yield partial(discover, reader)
+    elif plan.onus and request.query_type is QueryType.GET:
+        yield partial(fetch_onus, reader, plan.onus, cursor=request.cursor)
+    elif plan.onus:
+        yield partial(walk_tables, reader, plan.onus)
+    if plan.waiting:
+        yield partial(list_waiting, reader, plan.waiting)
+    if plan.olt:
+        yield partial(read_olt_values, reader, plan.olt)
+    if plan.oids:
+        yield partial(read_free_oids, reader, plan.oids)
 
 
 def _failed(kind: FailureKind, message: str) -> Collected:

@@ -1,17 +1,15 @@
 """Finds the ONUs of an OLT: one walk of the serial column, whose index says where each hangs."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from facho.onus.store import MAX_SERIAL_LENGTH, is_storable, save_inventory
-from facho.polling.domain.collection import Collected
 from facho.polling.vendors.index import Place
-from facho.snmp_get.reading import Reader
+from facho.snmp_get.reading import Part, Reader
 
 SERIAL = "onu.serial"
 
 
-async def discover(reader: Reader, keys: Sequence[str]) -> Collected:
+async def discover(reader: Reader) -> Part:
     """Walk the serials; rows whose index or serial cannot be true are counted and left out."""
     column = reader.definition.column(SERIAL)
     walk = await reader.walk([SERIAL])
@@ -25,4 +23,4 @@ async def discover(reader: Reader, keys: Sequence[str]) -> Collected:
         save_inventory(reader.olt_id, serials, is_complete=walk.complete, now=now)
 
     refused = len(walk.rows[0]) - len(serials)
-    return reader.collected({"onus": len(serials), "refused_rows": refused}, walk.failure, save)
+    return Part({"onus": len(serials), "refused_rows": refused}, walk.failure, save)

@@ -4,11 +4,10 @@ What a device sent is hostile: it is shown as printable text of bounded length, 
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from ipaddress import IPv4Address
 
 from facho.hosts.secrets import UndecryptableSecret
 from facho.hosts.store import load_target
@@ -16,7 +15,7 @@ from facho.polling.domain.collection import Collected, CollectRequest, Failure, 
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.batch import BatchOptions, get_batched
-from facho.polling.snmp.ber import Tag, Value, VarBind
+from facho.polling.snmp.ber import VarBind
 from facho.polling.snmp.errors import BudgetSpent, SnmpError, WalkLoop
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import Oid, format_oid
@@ -25,18 +24,15 @@ from facho.polling.snmp.target import CHEAP, Patience
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.index import Index, write_place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.values import Typed
-from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_get.question import Question, Subject, Way, column_at
+from facho.snmp_get.raw_text import NO_VALUE_TAGS, raw_text, tag_name
 
-MAX_TEXT = 255
 # For an OLT whose vendor nobody knows: small enough for the weakest.
 UNKNOWN_ROWS_PER_PAGE = 10
 UNKNOWN_VARBINDS = 10
-
-_EXCEPTIONS = {Tag.NO_SUCH_OBJECT, Tag.NO_SUCH_INSTANCE, Tag.END_OF_MIB_VIEW, Tag.NULL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +179,7 @@ class _Reading:
 def read_value(varbind: VarBind, column: Column | None) -> ReadValue:
     """Decode a varbind with its column, and show it as it came."""
     oid, tag, raw = varbind
-    value, note = None, tag_name(tag) if tag in _EXCEPTIONS else ""
+    value, note = None, tag_name(tag) if tag in NO_VALUE_TAGS else ""
     if column is not None and not note:
         decoded = column.decode(tag, raw)
         value, note = _shown(decoded.value), decoded.reason or ""
@@ -192,39 +188,11 @@ def read_value(varbind: VarBind, column: Column | None) -> ReadValue:
         column=column.key if column else "",
         place=_place(column.index, oid[len(column.oid) :]) if column else "",
         type=tag_name(tag),
-        raw="" if tag in _EXCEPTIONS else raw_text(tag, raw),
+        raw="" if tag in NO_VALUE_TAGS else raw_text(tag, raw),
         value=value,
         unit=column.unit.value if column and column.unit and value is not None else "",
         note=note,
     )
-
-
-def raw_text(tag: int, raw: Value) -> str:
-    """Write a value as it came, in printable letters only."""
-    if isinstance(raw, tuple):
-        return format_oid(raw)
-    if not isinstance(raw, bytes):
-        return str(raw)
-    if tag == Tag.IP_ADDRESS and len(raw) == 4:
-        return str(IPv4Address(raw))
-    return _cut(_text(raw))
-
-
-def tag_name(tag: int) -> str:
-    """Name the type of a value as it was on the wire."""
-    return Tag(tag).name.lower() if tag in set(map(int, Tag)) else f"0x{tag:02x}"
-
-
-def _text(raw: bytes) -> str:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return f"0x{raw.hex()}"
-    return text if text.isprintable() else f"0x{raw.hex()}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 def _shown(value: Typed | None) -> int | float | str | None:
@@ -236,17 +204,9 @@ def _shown(value: Typed | None) -> int | float | str | None:
 
 
 def _place(index: Index, suffix: Oid) -> str:
-    """Write where a row belongs as the pages do; its index where the formula does not know it."""
+    """Write where a row belongs as the pages do; nothing where the formula does not know it."""
     place = index.decode(suffix)
-    if place is None or index.scope is Scope.SCALAR:
-        return ""
-    return "/".join(map(str, _fields(index, place)))
-
-
-def _fields(index: Index, place: Place) -> Iterable[int]:
-    if index.scope in (Scope.ONU, Scope.PON):
-        return place if index.scope is Scope.ONU else place[:3]
-    return [value for name, value in zip(Place._fields, place, strict=True) if name in index.fields]
+    return "" if place is None else write_place(index, place)
 
 
 def _is_over_long(walk: WalkResult, max_rows: int) -> bool:

@@ -9,18 +9,17 @@ from datetime import datetime
 from itertools import groupby
 
 from facho.onus.store import load_places, save_readings
-from facho.polling.domain.collection import Collected
 from facho.polling.domain.onu_state import RunState
 from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
 from facho.polling.snmp.errors import SnmpError
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_get.reading import Gathered, Reader, gather_walk, subject_of
+from facho.polling.vendors.vocabulary import Cost
+from facho.snmp_get.reading import Gathered, Part, Reader, gather_walk, subject_of
 
 RUN_STATE = "onu.run_state"
 
 
-async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str, int] | None = None) -> Collected:
+async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str, int] | None = None) -> Part:
     """Ask for the columns of every present ONU; live columns only of those that are online.
 
     A live pass may give way at the border of a PON port; `cursor` is the port at which it goes on.
@@ -47,7 +46,7 @@ async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str
 
     counts = {"onus": len(places), "unreadable": unreadable, **gathered.rejects}
     # The next slice or try goes on at the port where this one stopped.
-    return reader.collected(counts, failure, save, cursor=_cursor(stopped_at) or (cursor if failure else None))
+    return Part(counts, failure, save, _cursor(stopped_at) or (cursor if failure else None))
 
 
 def _from(places: Sequence[Place], cursor: Mapping[str, int] | None) -> Sequence[Place]:
@@ -62,8 +61,6 @@ def _cursor(port: Place | None) -> dict[str, int] | None:
 
 
 async def _places(reader: Reader, keys: Sequence[str], gathered: Gathered) -> tuple[list[Place], SnmpError | None]:
-    if all(reader.definition.column(key).index.scope is Scope.SCALAR for key in keys):
-        return [Place()], None
     places = await reader.database.run(load_places, reader.olt_id)
     if reader.definition.cost_of(keys) is not Cost.LIVE or not places:
         return places, None

@@ -11,7 +11,7 @@ from facho.polling.domain.collection import Collected, Failure, RunControl
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.ber import Value
 from facho.polling.snmp.errors import SnmpError
-from facho.polling.snmp.oid import format_oid
+from facho.polling.snmp.oid import Oid, format_oid
 from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import Patience
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
@@ -19,10 +19,29 @@ from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.values import Reject
+from facho.polling.vendors.vocabulary import Cost
+from facho.snmp_get.raw_text import raw_text
 
 # A device without a value is not a device that lies.
-_HONEST = frozenset({Reject.SENTINEL, Reject.MISSING})
+HONEST = frozenset({Reject.SENTINEL, Reject.MISSING})
 _SUBJECT_LENGTH = 255
+# Far above any table of an OLT.
+MAX_ROWS = WalkOptions().max_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one way of reading brought; with a cursor it gave way and goes on there."""
+
+    counts: Mapping[str, int]
+    failure: SnmpError | None
+    save: Callable[[datetime], None]
+    cursor: Mapping[str, int] | None = None
+
+    @property
+    def is_end(self) -> bool:
+        """Tell whether nothing can follow in this run."""
+        return self.failure is not None or self.cursor is not None
 
 
 @dataclass(slots=True)
@@ -41,19 +60,30 @@ class Reader:
 
     def patience(self, keys: Iterable[str]) -> Patience:
         """Return how long to wait for columns of this cost."""
-        cost = self.definition.polling.classes[self.definition.cost_of(keys)]
-        return Patience(min(cost.timeout_seconds, self.max_timeout_seconds), cost.tries)
+        return self.patience_for(self.definition.cost_of(keys))
+
+    def patience_for(self, cost: Cost) -> Patience:
+        """Return how long to wait for what costs the OLT so much."""
+        rule = self.definition.polling.classes[cost]
+        return Patience(min(rule.timeout_seconds, self.max_timeout_seconds), rule.tries)
 
     async def walk(self, keys: Sequence[str]) -> WalkResult:
         """Walk columns side by side, beginning with the size that worked last time."""
-        subject = subject_of("walk", keys)
+        oids = [self.definition.column(key).oid for key in keys]
+        return await self.walk_oids(subject_of("walk", keys), oids, self.patience(keys))
+
+    async def walk_oids(
+        self, subject: str, oids: Sequence[Oid], patience: Patience, *, max_rows: int = MAX_ROWS
+    ) -> WalkResult:
+        """Walk below OIDs side by side; `subject` is the name under which the size that worked is remembered."""
         options = WalkOptions(
             max_repetitions=self.definition.polling.max_repetitions,
             learned_repetitions=self.sizes.get(subject),
-            patience=self.patience(keys),
+            patience=patience,
             deadline=self.deadline,
+            max_rows=max_rows,
         )
-        walk = await walk_columns(self.session, [self.definition.column(key).oid for key in keys], options)
+        walk = await walk_columns(self.session, oids, options)
         self.learn(subject, walk.stats.learned_repetitions)
         return walk
 
@@ -62,28 +92,22 @@ class Reader:
         if rows is not None:
             self.learned[subject] = rows
 
-    def collected(
-        self,
-        summary: Mapping[str, int | str],
-        error: SnmpError | None,
-        save: Callable[[datetime], None],
-        *,
-        cursor: Mapping[str, int] | None = None,
-    ) -> Collected:
-        """Put the outcome of this operation together; with a cursor it gave way and goes on there."""
+    def collected(self, parts: Sequence[Part]) -> Collected:
+        """Put the outcome of this operation together; its last part says how it ended."""
 
         def save_all(now: datetime) -> None:
-            save(now)
+            for part in parts:
+                part.save(now)
             for subject, rows in self.learned.items():
                 if self.sizes.get(subject) != rows:
                     save_learned_size(self.olt_id, subject, rows, now=now)
 
-        traffic = self.session.traffic
-        failure = None if error is None else Failure(error.kind, str(error))
-        counts = {"packets": traffic.packets, "retransmissions": traffic.retransmissions}
-        return Collected(
-            {**summary, **counts}, failure, was_heard=traffic.bytes_received > 0, cursor=cursor, save=save_all
-        )
+        last, traffic = parts[-1], self.session.traffic
+        failure = None if last.failure is None else Failure(last.failure.kind, str(last.failure))
+        counts: Counter[str] = Counter(packets=traffic.packets, retransmissions=traffic.retransmissions)
+        for part in parts:
+            counts.update(part.counts)
+        return Collected(dict(counts), failure, was_heard=traffic.bytes_received > 0, cursor=last.cursor, save=save_all)
 
 
 @dataclass(slots=True)
@@ -99,13 +123,14 @@ class Gathered:
         for column in columns:
             decoded = column.decode(tag, value)
             self.values.setdefault(place, {})[column.key] = decoded.value
-            if decoded.reason is not None and decoded.reason not in _HONEST:
+            if decoded.reason is not None and decoded.reason not in HONEST:
                 self.rejects[decoded.reason.value] += 1
-        self.raw.setdefault(place, {})[format_oid(columns[0].oid)] = _raw_text(value)
+        if value is not None:
+            self.raw.setdefault(place, {})[format_oid(columns[0].oid)] = raw_text(tag, value)
 
     def readings(self) -> list[Reading]:
         """Return what was gathered, one entry per ONU."""
-        return [Reading(place, values, self.raw[place]) for place, values in self.values.items()]
+        return [Reading(place, values, self.raw.get(place, {})) for place, values in self.values.items()]
 
 
 def gather_walk(definition: Definition, keys: Sequence[str], walk: WalkResult, gathered: Gathered) -> None:
@@ -121,9 +146,3 @@ def gather_walk(definition: Definition, keys: Sequence[str], walk: WalkResult, g
 def subject_of(way: str, keys: Sequence[str]) -> str:
     """Name a set of columns under which a learned size is remembered."""
     return f"{way} {' '.join(keys)}"[:_SUBJECT_LENGTH]
-
-
-def _raw_text(value: Value) -> str:
-    if isinstance(value, bytes):
-        return value.decode("ascii") if value.isascii() and value.decode("ascii").isprintable() else value.hex()
-    return format_oid(value) if isinstance(value, tuple) else str(value)

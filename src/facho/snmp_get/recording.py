@@ -27,7 +27,7 @@ from facho.polling.vendors.recording import write_recording
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.device import EXPECTED, Devices, failure_of
 from facho.snmp_get.onu_batches import RUN_STATE
-from facho.snmp_get.reading import Reader
+from facho.snmp_get.reading import Part, Reader
 
 # A line card feels each of these; sixteen show every column, and mostly sit on one port.
 LIVE_ONUS = 16
@@ -92,7 +92,7 @@ class RecordingCollector:
                 error = await tour.run(self.progress)
         except EXPECTED as unable:
             return self._failed(failure_of(unable))
-        collected = reader.collected({"values": len(tour.rows)}, error, lambda now: None)
+        collected = reader.collected([Part({"values": len(tour.rows)}, error, lambda now: None)])
         self.recording = Recording(definition, tuple(tour.rows.values()), collected.failure)
         return collected
 

@@ -1,14 +1,13 @@
-"""Reads columns by walking them side by side: cheap for what the OLT itself knows."""
+"""Reads columns of ONUs by walking them side by side: cheap for what the OLT itself knows."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 from facho.onus.store import save_readings
-from facho.polling.domain.collection import Collected
-from facho.snmp_get.reading import Gathered, Reader, gather_walk
+from facho.snmp_get.reading import Gathered, Part, Reader, gather_walk
 
 
-async def walk_tables(reader: Reader, keys: Sequence[str]) -> Collected:
+async def walk_tables(reader: Reader, keys: Sequence[str]) -> Part:
     """Walk as many columns at once as the family takes; the rows of a broken walk are kept, each of them is true."""
     gathered, failure = Gathered(), None
     width = reader.definition.polling.max_varbinds
@@ -22,4 +21,4 @@ async def walk_tables(reader: Reader, keys: Sequence[str]) -> Collected:
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    return reader.collected({"onus": len(gathered.values), **gathered.rejects}, failure, save)
+    return Part({"onus": len(gathered.values), **gathered.rejects}, failure, save)

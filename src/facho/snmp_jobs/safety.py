@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
-from facho.polling.snmp.oid import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition, oid_of
 from facho.polling.vendors.loader import load_definitions
@@ -132,17 +131,9 @@ def _columns(vendor: str, reads: Iterable[str]) -> Iterator[tuple[Definition, Co
             yield from ((definition, column) for column in _columns_at(definition, read))
 
 
-def _columns_at(definition: Definition, read: str) -> list[Column]:
+def _columns_at(definition: Definition, read: str) -> Sequence[Column]:
     """Find a column by its key, or by an OID that lies in it or above it."""
-    if definition.has_column(read):
-        return [definition.column(read)]
-    oid = oid_of(read)
-    return [column for column in definition.columns.values() if oid and _overlap(oid, column.oid)]
-
-
-def _overlap(one: Oid, other: Oid) -> bool:
-    size = min(len(one), len(other))
-    return one[:size] == other[:size]
+    return [definition.column(read)] if definition.has_column(read) else definition.columns_at(oid_of(read))
 
 
 def _chained_to(job: SnmpJob) -> list[SnmpJob]:

@@ -25,9 +25,9 @@ class RunControl(SendPermit, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FreeOid:
-    """An OID of an operator's own, with the name and unit under which its values are shown."""
+    """An OID of an operator's own, as written, with the name and unit under which its values are shown."""
 
-    oid: tuple[int, ...]
+    oid: str
     name: str = ""
     unit: str = ""
 

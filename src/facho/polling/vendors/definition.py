@@ -115,6 +115,12 @@ class Definition:
     def columns_of(self, scope: Scope) -> tuple[Column, ...]:
         return tuple(column for column in self.columns.values() if column.index.scope is scope)
 
+    def columns_at(self, oid: Oid) -> tuple[Column, ...]:
+        """Return the columns that an OID lies in or above, without those that another one is read for."""
+        return tuple(
+            column for column in self.columns.values() if not column.shares and _overlap(oid, column.oid) and oid
+        )
+
     def decode_index(self, suffix: Oid) -> Place | None:
         """Return the ONU's place that a row suffix means, None when no ONU index of this family made it."""
         index = self.onu_indexes.get(len(suffix))
@@ -156,6 +162,11 @@ class Definition:
         match = pattern.search(sys_descr[:_MAX_DESCRIPTION]) if pattern else None
         told = match.groupdict().get("model") if match else None
         return told or _longest(self.recognition.models, oid_of(sys_object_id))
+
+
+def _overlap(one: Oid, other: Oid) -> bool:
+    size = min(len(one), len(other))
+    return one[:size] == other[:size]
 
 
 def oid_of(value: Oid | str) -> Oid:

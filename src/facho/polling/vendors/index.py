@@ -76,6 +76,13 @@ class Index:
         return tuple(number >> shift & _MAX_SUB_ID for shift in shifts)
 
 
+def write_place(index: Index, place: Place) -> str:
+    """Write where a row belongs as the pages do: an ONU and a PON port in full, others by what their index has."""
+    if index.scope in (Scope.ONU, Scope.PON):
+        return "/".join(map(str, place if index.scope is Scope.ONU else place[:3]))
+    return "/".join(str(value) for name, value in zip(Place._fields, place, strict=True) if name in index.fields)
+
+
 def build_index(name: str, scope: Scope, components: Sequence[Sequence[BitField]]) -> Index:
     """Compile a formula from the bit fields of each sub-identifier; ValueError when they contradict each other."""
     free, fixed = (1 << SUB_ID_BITS * len(components)) - 1, 0

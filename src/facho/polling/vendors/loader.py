@@ -18,6 +18,7 @@ from facho.polling.vendors.index import BitField, Index, Place, build_index
 from facho.polling.vendors.schema import DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
+AUTOFIND_SERIAL = "autofind.serial"
 _MAX_INTERVAL_SECONDS = 7 * 86_400
 
 
@@ -174,6 +175,8 @@ def _collect_columns(top: Section, tables: tuple[Table, ...]) -> dict[str, Colum
     for column in columns.values():
         if column.shares is None and owners.setdefault(column.oid, column.key) != column.key:
             raise top.error(f"tables.*.columns.{column.key}", f"has the OID of {owners[column.oid]}: say `shares`")
+    if AUTOFIND_SERIAL not in columns and any(column.index.scope is Scope.AUTOFIND for column in columns.values()):
+        raise top.error("tables", f"ONUs that wait are listed by their serials: {AUTOFIND_SERIAL} is missing")
     for column in columns.values():
         if column.shares is not None and owners.get(column.oid) != column.shares:
             raise top.error(f"tables.*.columns.{column.key}.shares", f"{column.shares} has not the same OID")

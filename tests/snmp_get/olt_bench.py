@@ -1,0 +1,93 @@
+"""A simulated OLT on a real UDP port with its row, and a collector to try on it."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from facho.core.gateway import ThreadGateway
+from facho.hosts.models import Olt
+from facho.polling.domain.collection import Collected, CollectRequest, FreeOid
+from facho.polling.domain.task_type import QueryType
+from facho.polling.snmp.errors import OwnershipLost
+from facho.polling.snmp.network import Network
+from facho.simulator.config import SimulatorConfig
+from facho.simulator.life import STILL
+from facho.simulator.server import SimulatedOlt, Simulation
+from facho.snmp_get.collector import OltCollector
+from facho.snmp_get.device import Devices
+from factories import NOW, make_olt
+
+
+class Always:
+    """A permit that never ends."""
+
+    def check(self) -> None:
+        """Allow it."""
+
+    async def should_yield(self) -> bool:
+        return False
+
+
+class Spent(Always):
+    """A permit that allows so many packets."""
+
+    def __init__(self, packets: int) -> None:
+        self.left = packets
+
+    def check(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OwnershipLost("another owner holds the claim")
+
+
+class Bench:
+    """A simulated OLT with its row, and a collector to try on it."""
+
+    def __init__(self, simulated: SimulatedOlt, collector: OltCollector, olt: Olt) -> None:
+        self.simulated, self.collector, self.olt = simulated, collector, olt
+
+    async def collect(
+        self,
+        query_type: QueryType,
+        columns: Sequence[str],
+        permit: Any = None,
+        *,
+        oids: Sequence[FreeOid] = (),
+        now: datetime = NOW,
+    ) -> Collected:
+        """Collect and store, as a run does."""
+        request = CollectRequest(
+            self.olt.id,
+            self.olt.address,
+            self.olt.port,
+            self.olt.vendor,
+            query_type,
+            tuple(columns),
+            oids=tuple(oids),
+        )
+        collected = await self.collector.collect(request, permit or Always())
+        await self.collector.devices.database.run(collected.save, now)
+        return collected
+
+    async def discover(self) -> None:
+        await self.collect(QueryType.DISCOVERY, ["onu.serial"])
+        await self.collect(QueryType.WALK, ["onu.run_state"])
+        self.simulated.reset_counters()
+
+
+def on_bench(
+    scene: Any, *, vendor: str = "huawei_smartax", onus: int = 40, timeout: float = 0.2, **wishes: Any
+) -> None:
+    """Play a scene with one simulated OLT."""
+
+    async def run() -> None:
+        database = ThreadGateway()
+        config = SimulatorConfig(vendor=vendor, onus=onus, life=STILL, offline_share=0.0, **wishes)
+        async with Simulation.start(config) as simulation, Network() as network:
+            [simulated] = simulation.olts
+            olt = await database.run(make_olt, port=simulated.port, vendor=simulated.vendor)
+            await scene(Bench(simulated, OltCollector(Devices(network, database, timeout)), olt))
+        await database.close()
+
+    asyncio.run(run())

@@ -7,9 +7,9 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import recognise
-from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.identity import identity_of
+from facho.simulator.interfaces import UPLINKS
 from facho.simulator.life import STILL
 from facho.simulator.onu import Onu
 from facho.simulator.optics import read_optics
@@ -17,6 +17,7 @@ from facho.simulator.server import SimulatedOlt, Simulation
 
 FAMILIES = sorted(load_definitions())
 WITH_ONUS = [key for key in FAMILIES if load_definitions()[key].onu_indexes]
+WITH_AUTOFIND = [key for key in FAMILIES if load_definitions()[key].has_column("autofind.serial")]
 # What a column may lose by its scale.
 DB_TOLERANCE = 0.011
 
@@ -93,7 +94,7 @@ async def test_every_column_answers_in_order_and_with_readable_values(family: st
         assert oids == sorted(set(oids))
         for column in olt.definition.columns.values():
             rows = [row for row in walked if row[0][: len(column.oid)] == column.oid]
-            assert rows or column.index.scope is Scope.AUTOFIND, column.key
+            assert rows, column.key
             for _, tag, value in rows:
                 decoded = column.decode(tag, value)
                 assert decoded.reason in (None, "sentinel"), (column.key, tag, value)
@@ -127,6 +128,20 @@ async def test_interfaces_are_named_after_their_ports(family: str, manager: RawM
 
         rows = await manager.walk(olt, names.oid)
 
-        assert sorted(value for _, _, value in rows) == sorted(
-            f"GPON {place.frame}/{place.slot}/{place.port}".encode() for place in olt.world.ports
-        )
+        ports = [f"GPON {place.frame}/{place.slot}/{place.port}".encode() for place in olt.world.ports]
+        assert sorted(value for _, _, value in rows if value.startswith(b"GPON")) == sorted(ports)
+        assert len(rows) == len(ports) + UPLINKS
+
+
+@pytest.mark.parametrize("family", WITH_AUTOFIND)
+async def test_who_waits_is_told_until_it_is_authorised(family: str, manager: RawManager) -> None:
+    async with Simulation.start(config_for(family)) as simulation:
+        olt = simulation.olts[0]
+        [stranger] = olt.waiting
+
+        waiting = await read_column(manager, olt, "autofind.serial")
+        assert list(waiting.values()) == [stranger.serial]
+        olt.authorise(stranger.serial)
+
+        assert await read_column(manager, olt, "autofind.serial") == {}
+        assert stranger.serial in (await read_column(manager, olt, "onu.serial")).values()

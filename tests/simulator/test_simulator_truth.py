@@ -167,10 +167,15 @@ def test_uptime_is_the_only_value_told_anew_each_time() -> None:
     assert [one == two for one, two in zip(before, after, strict=True)] == [True, True, False, True]
 
 
-def test_nobody_waits_to_be_registered() -> None:
-    olt = Olt(load_definitions()["huawei_smartax"])
+def test_a_port_counts_who_waits_on_it() -> None:
+    olt = Olt(load_definitions()["zte_c300_c320"])
+    place, *others = olt.world.ports
+    stranger = CustomerMaker(seed=1, olt_number=9).make(place, at=0.0)
+    assert set(olt.told("pon.autofind_count").values()) == {0}
 
-    assert olt.told("autofind.serial") == {}
+    olt.personality.let_wait(stranger)
+
+    assert olt.told("pon.autofind_count") == {place: 1, **dict.fromkeys(others, 0)}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

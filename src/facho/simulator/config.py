@@ -35,6 +35,8 @@ class SimulatorConfig:
     name_prefix: str = "olt"
     chassis: Chassis | None = None
     offline_share: float = OFFLINE_SHARE
+    # ONUs on each OLT that nobody has authorised.
+    waiting: int = 1
     # Seconds of world time that pass in a real second.
     speed: float = 1.0
     life: Life = NATURAL
@@ -44,7 +46,7 @@ class SimulatorConfig:
     started_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        if self.olts < 1 or self.onus < 0:
+        if self.olts < 1 or self.onus < 0 or self.waiting < 0:
             raise ConfigError("a simulation needs at least one OLT and no negative number of ONUs")
         if not (0 <= self.loss <= 1 and 0 <= self.offline_share <= 1):
             raise ConfigError("loss and the share of offline ONUs are between 0 and 1")

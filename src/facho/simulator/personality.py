@@ -10,18 +10,22 @@ from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, Oid
 from facho.polling.vendors.column import Column as VendorColumn
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.values import Reject
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.simulator.identity import Identity
+from facho.simulator.interfaces import Interface, build_interfaces, interface_reading
 from facho.simulator.mib import Column, ColumnKind, MibView, Rows, Typed
 from facho.simulator.onu import Onu
 from facho.simulator.readings import Candidates, Moment, board_reading, plain_reading, port_reading
+from facho.simulator.waiting import WaitingRoom
 from facho.simulator.world import OltWorld, PonPort
 
 Owner = TypeVar("Owner")
 
 SCALAR_INDEX: Oid = (0,)
+# The fans or power supplies of a chassis, by their numbers.
+PARTS = (Place(slot=1, port=1), Place(slot=2, port=2))
 IMPOSSIBLE: tuple[Typed, ...] = ((Tag.INTEGER, 2_147_483_646), (Tag.OCTET_STRING, b"\xff\xfe"))
 
 
@@ -35,9 +39,11 @@ class Personality:
         self._moment = moment
         self._onu_rows: dict[str, Rows[Onu]] = {}
         self._port_rows: dict[str, Rows[PonPort]] = {}
-        self._board_rows: dict[str, Rows[Place]] = {}
+        self._place_rows: dict[str, Rows[Place]] = {}
         self._scalar_rows: Rows[OltWorld] = Rows(lambda _: SCALAR_INDEX, [world])
-        self._interface_index = _interface_index(definition, list(world.ports))
+        self._interface_rows: Rows[Interface] = Rows(lambda each: each.number, build_interfaces(world, definition))
+        self._interface_of = {each.place: each for each in self._interface_rows.owners if each.port}
+        self.waiting = WaitingRoom(moment)
         self._definition = definition
         columns = {column.prefix: column for column in self._system_columns(identity)}
         for vendor_column in (*definition.columns.values(), *standard.columns_of(Scope.INTERFACE)):
@@ -65,6 +71,17 @@ class Personality:
     def port_changed(self, port: PonPort) -> None:
         for rows in self._port_rows.values():
             rows.forget(port)
+        self._interface_rows.forget(self._interface_of[port.place])
+
+    def let_wait(self, onu: Onu) -> None:
+        """Let an ONU wait for its authorisation."""
+        self.waiting.add(onu)
+        self.port_changed(self._world.port_of(onu))
+
+    def authorise(self, onu: Onu) -> None:
+        """Serve an ONU that waited: it gets an id on its port."""
+        self.waiting.remove(onu)
+        self._world.bring_back(onu, onu.place.pon)
 
     def _system_columns(self, identity: Identity) -> list[Column[OltWorld]]:
         values: dict[Oid, Callable[[OltWorld], Typed]] = {
@@ -79,13 +96,15 @@ class Personality:
         scope = column.index.scope
         if scope is Scope.ONU:
             return self._onu_column(column)
-        if scope in (Scope.PON, Scope.INTERFACE):
+        if scope is Scope.PON:
             return self._port_column(column)
-        if scope is Scope.BOARD:
-            return self._board_column(column)
-        # Nobody waits to be registered: an ONU appears at once.
-        rows: Rows[Any] = self._scalar_rows if scope is Scope.SCALAR else Rows(lambda _: SCALAR_INDEX, [])
-        return Column(column.oid, rows, self._reading(column, None, lambda _: 0), _kind(column))
+        if scope is Scope.INTERFACE:
+            return self._interface_column(column)
+        if scope in (Scope.BOARD, Scope.PART):
+            return self._place_column(column)
+        if scope is Scope.AUTOFIND:
+            return self._autofind_column(column)
+        return Column(column.oid, self._scalar_rows, self._reading(column, None, lambda _: 0), _kind(column))
 
     def _onu_column(self, column: VendorColumn) -> Column[Onu]:
         index = column.index
@@ -122,20 +141,32 @@ class Personality:
 
     def _port_column(self, column: VendorColumn) -> Column[PonPort]:
         index = column.index
-        encode = self._interface_index if index.scope is Scope.INTERFACE else index.encode
         rows = self._port_rows.get(index.name)
         if rows is None:
-            rows = self._port_rows[index.name] = Rows(lambda port: encode(port.place), self._world.ports.values())
-        read = self._reading(column, port_reading(column.key), lambda port: hash(port.place) & 0xFFFF)
+            rows = self._port_rows[index.name] = Rows(lambda port: index.encode(port.place), self._world.ports.values())
+        known = self._count_waiting if column.key == "pon.autofind_count" else port_reading(column.key)
+        read = self._reading(column, known, lambda port: hash(port.place) & 0xFFFF)
         return Column(column.oid, rows, read, _kind(column))
 
-    def _board_column(self, column: VendorColumn) -> Column[Place]:
+    def _count_waiting(self, port: PonPort) -> Candidates:
+        return (self.waiting.count(port.place),)
+
+    def _interface_column(self, column: VendorColumn) -> Column[Interface]:
+        read = self._reading(column, interface_reading(column.key), lambda each: hash(each.place) & 0xFFFF)
+        return Column(column.oid, self._interface_rows, read, _kind(column))
+
+    def _place_column(self, column: VendorColumn) -> Column[Place]:
         index = column.index
-        rows = self._board_rows.get(index.name)
+        rows = self._place_rows.get(index.name)
         if rows is None:
-            rows = self._board_rows[index.name] = Rows(index.encode, self._world.shape.boards)
+            places = PARTS if index.scope is Scope.PART else self._world.shape.boards
+            rows = self._place_rows[index.name] = Rows(index.encode, places)
         read = self._reading(column, board_reading(column.key), lambda place: place.slot)
         return Column(column.oid, rows, read, _kind(column))
+
+    def _autofind_column(self, column: VendorColumn) -> Column[Onu]:
+        read = self._reading(column, self.waiting.reading(column.key), lambda onu: onu.salt)
+        return Column(column.oid, self.waiting.rows(column.index), read, _kind(column))
 
     def _reading(
         self, column: VendorColumn, known: Callable[[Owner], Candidates] | None, salt_of: Callable[[Owner], int]
@@ -173,22 +204,3 @@ def _kind(column: VendorColumn) -> ColumnKind:
     if column.cost is Cost.LIVE:
         return ColumnKind.LIVE
     return ColumnKind.DRIFTING if column.cost is Cost.COUNTER else ColumnKind.FIXED
-
-
-def _interface_index(definition: Definition, places: list[Place]) -> Callable[[Place], Oid]:
-    """Number interfaces as the family numbers its PON ports, and one after the other where it has no such number."""
-    for index in definition.indexes.values():
-        encode = _port_encoder(index)
-        if encode is not None:
-            return encode
-    numbers = {place: (number,) for number, place in enumerate(places, start=1)}
-    return lambda place: numbers[place]
-
-
-def _port_encoder(index: Index) -> Callable[[Place], Oid] | None:
-    if index.scope is Scope.PON and index.length == 1:
-        return index.encode
-    if index.scope is not Scope.ONU or index.length == 1:
-        return None
-    lowest = index.fields["onu"].values.start
-    return lambda place: index.encode(place._replace(onu=lowest))[:1]

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -21,12 +22,16 @@ from facho.simulator.identity import identity_of
 from facho.simulator.journal import JournalEntry
 from facho.simulator.life import LifeDriver
 from facho.simulator.numbering import shape_for
+from facho.simulator.onu import Onu
 from facho.simulator.optics import drift_step
 from facho.simulator.personality import Personality
 from facho.simulator.readings import Moment
 from facho.simulator.responder import Responder
 from facho.simulator.shape import spread_onus
 from facho.simulator.world import OltWorld
+
+# ONUs that wait get their serials as if they were customers of OLTs that are never simulated.
+STRANGERS = 1 << 15
 
 
 class SimulatedOlt:
@@ -52,7 +57,11 @@ class SimulatedOlt:
         moment = Moment(self.world, config.started_at or datetime.now(UTC))
         identity = identity_of(self.definition, number)
         standard = load_definitions()[GENERIC_KEY]
-        return Personality(self.world, self.definition, identity, moment, standard=standard)
+        personality = Personality(self.world, self.definition, identity, moment, standard=standard)
+        strangers = CustomerMaker(seed=config.seed, olt_number=STRANGERS + number)
+        for _, place in zip(range(config.waiting), cycle(self.world.ports), strict=False):
+            personality.let_wait(strangers.make(place, at=self.world.now))
+        return personality
 
     @property
     def host(self) -> str:
@@ -61,6 +70,16 @@ class SimulatedOlt:
     @property
     def port(self) -> int:
         return self.endpoint.port
+
+    @property
+    def waiting(self) -> tuple[Onu, ...]:
+        """Who waits to be authorised."""
+        return tuple(self._personality.waiting.onus)
+
+    def authorise(self, serial: str) -> None:
+        """Serve an ONU that waits; KeyError when nobody with this serial does."""
+        self.refresh()
+        self._personality.authorise({onu.serial: onu for onu in self.waiting}[serial])
 
     @property
     def counters(self) -> Counters:

@@ -55,6 +55,9 @@ JOB_NAMES = (
     gettext_noop("Read optical power"),
     gettext_noop("Read the system group"),
     gettext_noop("Read interfaces"),
+    gettext_noop("List ONUs that wait for authorisation"),
+    gettext_noop("Read the hardware of the OLT"),
+    gettext_noop("Read PON ports"),
 )
 
 

@@ -11,7 +11,26 @@ from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import VOCABULARIES, Confidence, Cost, Scope, Unit
 
 FAMILIES = ["fiberhome_an5516", "huawei_smartax", "vsol_gpon_v1600g", "zte_c300_c320", "zte_c600_titan"]
-WORDS_OF = {"onu.run_state": "RunState", "onu.last_down_cause": "DownCause", "onu.phase_state": "PhaseState"}
+WORDS_OF = {
+    "onu.run_state": "RunState",
+    "onu.last_down_cause": "DownCause",
+    "onu.phase_state": "PhaseState",
+    "board.status": "BoardState",
+    "pon.status": "LinkState",
+    "if.oper": "LinkState",
+    "fan.status": "PartState",
+}
+# Texts and numbers that hardly ever change, and a count that the list itself tells.
+LEFT_OUT = {
+    "board.description",
+    "board.ports",
+    "board.serial",
+    "board.type_code",
+    "pon.admin_state",
+    "pon.autofind_count",
+    "pon.description",
+    "pon.name",
+}
 UNITS_OF = {
     "onu.rx_power": Unit.DBM,
     "onu.tx_power": Unit.DBM,
@@ -19,6 +38,13 @@ UNITS_OF = {
     "onu.distance": Unit.METRE,
     "onu.temperature": Unit.CELSIUS,
     "onu.voltage": Unit.VOLT,
+    "board.cpu": Unit.PERCENT,
+    "board.memory": Unit.PERCENT,
+    "board.temperature": Unit.CELSIUS,
+    "chassis.temperature": Unit.CELSIUS,
+    "pon.tx_power": Unit.DBM,
+    "pon.in_octets": Unit.BYTE,
+    "if.in_octets": Unit.BYTE,
 }
 
 
@@ -59,11 +85,32 @@ def test_key_begins_with_what_its_table_is_about(family: Definition) -> None:
 def test_ready_made_jobs_carry_the_specified_slugs_and_chain(family: Definition) -> None:
     jobs = {job.slug: job for job in family.jobs}
 
-    assert list(jobs) == ["descubrimiento", "descripcion", "estado", "potencia"]
+    assert list(jobs)[:4] == ["descubrimiento", "descripcion", "estado", "potencia"]
     assert jobs["descubrimiento"].query_type is QueryType.DISCOVERY
     assert jobs["descubrimiento"].columns == ("onu.serial",)
     assert jobs["descripcion"].chain_of == jobs["estado"].chain_of == "descubrimiento"
     assert jobs["estado"].columns[0] == "onu.run_state"
+
+
+def test_who_waits_is_listed_with_every_discovery_where_the_family_tells_it(family: Definition) -> None:
+    slugs = [job.slug for job in family.jobs]
+
+    assert ("por_autorizar" in slugs) == family.has_column("autofind.serial")
+    if "por_autorizar" in slugs:
+        job = family.job("por_autorizar")
+        assert (job.chain_of, job.columns[-1].split(".")[0]) == ("descubrimiento", "autofind")
+
+
+def test_what_an_olt_tells_of_itself_is_read_by_a_ready_made_job(family: Definition) -> None:
+    """Identity apart: that is asked for by hand, and by a recording."""
+    told = {key for job in family.jobs for key in job.columns}
+    about_olt = {
+        column.key
+        for column in family.columns.values()
+        if column.index.scope in (Scope.BOARD, Scope.PART, Scope.PON, Scope.INTERFACE, Scope.SCALAR)
+    }
+
+    assert about_olt - told <= LEFT_OUT
 
 
 def test_live_optics_are_a_master_at_a_safe_pace(family: Definition) -> None:

@@ -154,6 +154,12 @@ BROKEN = {
         "recognition.description",
         "not a regular expression",
     ),
+    "waiting ONUs without serials": (
+        "autofind.serial: {id: 2,",
+        "autofind.number: {id: 2,",
+        "tables",
+        "autofind.serial is missing",
+    ),
     "unknown probe": ("probe: onu.run_state", "probe: onu.mood", "polling.probe", "is no column"),
     "unknown cost class": ("    live: {timeout", "    slow: {timeout", "polling.classes.live", "is missing"),
     "unknown column of a job": ("columns: [onu.serial]", "columns: [onu.mood]", "jobs[0].columns", "is no column"),
@@ -196,9 +202,10 @@ def test_mistake_is_named_with_file_and_key(old: str, new: str, path: str, probl
 
 def test_live_job_cannot_be_a_chain_member() -> None:
     text = HUAWEI.replace("interval_seconds: 300", "interval_seconds: 1800")
+    chained = text.replace("onu.voltage, onu.bias]\n", "onu.voltage, onu.bias]\n    chain_of: descubrimiento\n")
 
     with pytest.raises(DefinitionError, match=r"jobs\[3\].chain_of: a job on live columns is a master"):
-        read_definition(text + "    chain_of: descubrimiento\n", SOURCE)
+        read_definition(chained, SOURCE)
 
 
 def test_onu_indexes_that_could_be_mixed_up_are_refused() -> None:

@@ -30,6 +30,8 @@ class Scope(StrEnum):
     ONU = "onu"
     PON = "pon"
     BOARD = "board"
+    # A fan, a power supply: by its number.
+    PART = "part"
     AUTOFIND = "autofind"
     INTERFACE = "interface"
     SCALAR = "scalar"
@@ -47,6 +49,7 @@ class Unit(StrEnum):
     KILOBIT_PER_SECOND = "kbit/s"
     MEGABIT_PER_SECOND = "Mbit/s"
     CENTISECOND = "cs"
+    BYTE = "B"
 
 
 class PhaseState(StrEnum):
@@ -100,6 +103,32 @@ class LinkState(StrEnum):
     LOWER_LAYER_DOWN = "lower_layer_down"
 
 
+class BoardState(StrEnum):
+    """How a card of the chassis does."""
+
+    NORMAL = "normal"
+    EMPTY = "empty"
+    FAULT = "fault"
+    OFFLINE = "offline"
+    CONFIGURING = "configuring"
+    UNCONFIRMED = "unconfirmed"
+    MISMATCH = "mismatch"
+    DISABLED = "disabled"
+    OVERHEATED = "overheated"
+    NO_POWER = "no_power"
+    OTHER = "other"
+
+
+class PartState(StrEnum):
+    """How a fan or a power supply does."""
+
+    NORMAL = "normal"
+    STOPPED = "stopped"
+    LOW_VOLTAGE = "low_voltage"
+    FAULT = "fault"
+    UNKNOWN = "unknown"
+
+
 VOCABULARIES: Mapping[str, type[StrEnum]] = MappingProxyType(
     {
         "run_state": RunState,
@@ -109,6 +138,8 @@ VOCABULARIES: Mapping[str, type[StrEnum]] = MappingProxyType(
         "config_state": ConfigState,
         "match_state": MatchState,
         "link_state": LinkState,
+        "board_state": BoardState,
+        "part_state": PartState,
     }
 )
 

@@ -145,6 +145,20 @@ def test_paused_slots_are_not_owed() -> None:
     assert figures(node) == (8, 0, 0, 3, 5)
 
 
+def test_the_run_of_a_paused_slot_right_after_the_pause_is_not_owed_either() -> None:
+    master = make_node(next_run_at=NOW + 15 * MINUTE)
+    member = chain_to(master)
+    Pause.objects.create(olt=master.workflow.olt, starts_at=NOW, ends_at=NOW + 11 * MINUTE)
+    add_run(master, NOW + 10 * MINUTE, ExecutionState.RUNNING)
+
+    refresh(NOW + 12 * MINUTE)
+    assert figures(master) == figures(member) == (9, 0, 0, 0, 9)
+
+    Execution.objects.update(status=ExecutionState.FAILED, finished_at=NOW + 13 * MINUTE)
+    refresh(NOW + 13 * MINUTE)
+    assert figures(master) == (9, 0, 0, 0, 9)
+
+
 def test_a_silent_olt_keeps_owing_and_is_never_adjusted() -> None:
     node = make_node()
     Olt.objects.update(reachability=Reachability.DOWN, last_answer_at=NOW - MINUTE)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import BooleanField, Case, Count, QuerySet, Sum, When
+from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Q, QuerySet, Sum, When
 
 from facho.executions.models import Execution
 from facho.hosts.models import Pause
@@ -64,6 +64,10 @@ class HourFacts:
         """Return when the OLT was or will be paused, itself or with everything."""
         return [*self.pauses.get(None, ()), *self.pauses.get(olt_id, ())]
 
+    def is_paused(self, olt_id: int, moment: datetime) -> bool:
+        """Tell whether a slot at this moment is not owed."""
+        return any(span.contains(moment) for span in self.paused(olt_id))
+
 
 def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
     """Load the hour of `now` and the one before, of these OLTs or of all, in four queries."""
@@ -71,7 +75,7 @@ def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
     both = Span(hour.start - HOUR, hour.end)
     hours = (Span(both.start, hour.start), hour)
     pauses = load_pauses(both)
-    executions = _executions(both, olt_ids)
+    executions = _owed(_executions(both, olt_ids)) if pauses else _executions(both, olt_ids)
     facts = HourFacts(hours, defaultdict(Settled), _load_under_way(olt_ids), pauses)
     _add_runs(facts, executions)
     _add_skipped(facts, _skipped(both, olt_ids))
@@ -90,6 +94,12 @@ def load_pauses(span: Span) -> dict[int | None, list[Span]]:
 def _executions(span: Span, olt_ids: Collection[int] | None) -> QuerySet[Execution]:
     rows = Execution.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end).order_by()
     return rows if olt_ids is None else rows.filter(olt_id__in=olt_ids)
+
+
+def _owed(executions: QuerySet[Execution]) -> QuerySet[Execution]:
+    """Leave out what ran for a paused slot: right after a pause its last slot is served, but not owed."""
+    pauses = Pause.objects.filter(starts_at__lte=OuterRef("slot_at"), ends_at__gt=OuterRef("slot_at"))
+    return executions.filter(~Exists(pauses.filter(Q(olt__isnull=True) | Q(olt=OuterRef("olt_id")))))
 
 
 def _add_runs(facts: HourFacts, executions: QuerySet[Execution]) -> None:
@@ -158,7 +168,7 @@ def _skipped(span: Span, olt_ids: Collection[int] | None) -> Iterable[tuple[int,
 
 def _add_skipped(facts: HourFacts, rows: Iterable[tuple[int, str, datetime, SkipReason]]) -> None:
     for olt_id, kind, slot_at, reason in rows:
-        if any(span.contains(slot_at) for span in facts.paused(olt_id)):
+        if facts.is_paused(olt_id, slot_at):
             continue
         quota = facts.settled[olt_id, kind, hour_of(slot_at).start]
         quota.skipped += 1

@@ -168,6 +168,8 @@ def _still_to_come(task: TaskRow, facts: HourFacts, hour: Span) -> Iterable[date
     run = facts.under_way.get(task.master_id or 0)
     if run is None or not hour.contains(run.slot_at) or run.node_id == task.node_id:
         return ()
+    if facts.is_paused(task.olt_id, run.slot_at):
+        return ()
     has_passed = run.node_id != run.master_node_id and task.place <= run.place
     return () if has_passed else (run.slot_at,)
 

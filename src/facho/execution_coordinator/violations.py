@@ -109,15 +109,16 @@ def build_report(
     olt_id: int, hour: Span, trackers: Sequence[QuotaTracker], olt: OltRow | None, now: datetime
 ) -> dict[str, Any]:
     """List every slot of the hour that was due, what became of it and why; as codes and values, for any language."""
-    types = {tracker.task_type for tracker in trackers}
-    slots = [*_served(olt_id, hour, types), *_skipped(olt_id, hour, types), *_open(hour, olt, types, now)]
+    types, pauses = {tracker.task_type for tracker in trackers}, _pauses(olt_id, hour)
+    written = [*_served(olt_id, hour, types, pauses), *_skipped(olt_id, hour, types, pauses)]
+    slots = [*written, *_open(hour, olt, types, pauses, now)]
     by_type: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for kind, slot in sorted(slots, key=lambda pair: (pair[1]["slot_at"], pair[1]["node_id"] or 0)):
         by_type[kind].append(slot)
     return {
         "hour": hour.start.isoformat(),
         "tasks": [{**_summary(tracker), "slots": by_type[tracker.task_type]} for tracker in trackers],
-        "paused": _paused(olt_id, hour),
+        "paused": _paused(hour, pauses),
     }
 
 
@@ -139,37 +140,40 @@ def _slot(slot_at: datetime, node_id: int | None, outcome: str, reason: str = ""
     return {**known, **nothing, **more}
 
 
-def _served(olt_id: int, hour: Span, types: Collection[str]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _served(
+    olt_id: int, hour: Span, types: Collection[str], pauses: Collection[Span]
+) -> Iterable[tuple[str, dict[str, Any]]]:
     rows = Execution.objects.filter(
         olt_id=olt_id, slot_at__gte=hour.start, slot_at__lt=hour.end, task_type__in=types
     ).values_list("task_type", "slot_at", "node_id", "status", "failure_kind", "id", "started_at", "finished_at")
     for kind, slot_at, node_id, status, failure_kind, execution_id, started_at, finished_at in rows.order_by():
         outcome = _OUTCOMES.get(ExecutionState(status), "pending")
         times = {"started_at": _iso(started_at), "finished_at": _iso(finished_at)}
-        if slot_at is not None:
+        if slot_at is not None and not _is_in(pauses, slot_at):
             yield kind, _slot(slot_at, node_id, outcome, failure_kind, execution_id=execution_id, **times)
 
 
-def _skipped(olt_id: int, hour: Span, types: Collection[str]) -> Iterable[tuple[str, dict[str, Any]]]:
+def _skipped(
+    olt_id: int, hour: Span, types: Collection[str], pauses: Collection[Span]
+) -> Iterable[tuple[str, dict[str, Any]]]:
     rows = SkippedSlot.objects.filter(node__workflow__olt_id=olt_id, slot_at__gte=hour.start, slot_at__lt=hour.end)
     runs = _runs_over(olt_id, hour)
-    pauses = _pauses(olt_id, hour)
     columns = rows.values_list("node__job__query_type", "node__job__slug", "slot_at", "node_id", "reason")
     for query_type, slug, slot_at, node_id, reason in columns.order_by():
         kind = task_type(QueryType(query_type), slug)
-        if kind in types and not any(pause.contains(slot_at) for pause in pauses):
+        if kind in types and not _is_in(pauses, slot_at):
             busy_with = _holder(runs, slot_at) if reason == SkipReason.OLT_BUSY else ""
             yield kind, _slot(slot_at, node_id, "skipped", reason, busy_with=busy_with)
 
 
 def _open(
-    hour: Span, olt: OltRow | None, types: Collection[str], now: datetime
+    hour: Span, olt: OltRow | None, types: Collection[str], pauses: Collection[Span], now: datetime
 ) -> Iterable[tuple[str, dict[str, Any]]]:
     """List what has no row yet: slots that wait to this moment, and those before them that can get no run any more."""
     if olt is None or not olt.enabled:
         return
     masters = {task.node_id: task for task in olt.tasks if task.master_id is None}
-    busy, pauses = load_busy_masters(olt.olt_id), _pauses(olt.olt_id, hour)
+    busy = load_busy_masters(olt.olt_id)
     for task in olt.tasks:
         master = masters.get(task.master_id or task.node_id)
         promise = master.promise(is_under_way=master.node_id in busy) if master else None
@@ -208,10 +212,13 @@ def _pauses(olt_id: int, hour: Span) -> list[Span]:
     return [Span(starts_at, ends_at) for starts_at, ends_at in rows.values_list("starts_at", "ends_at")]
 
 
-def _paused(olt_id: int, hour: Span) -> list[dict[str, str]]:
+def _is_in(spans: Iterable[Span], moment: datetime) -> bool:
+    return any(span.contains(moment) for span in spans)
+
+
+def _paused(hour: Span, pauses: Iterable[Span]) -> list[dict[str, str]]:
     return [
-        {"from": max(span.start, hour.start).isoformat(), "to": min(span.end, hour.end).isoformat()}
-        for span in _pauses(olt_id, hour)
+        {"from": max(span.start, hour.start).isoformat(), "to": min(span.end, hour.end).isoformat()} for span in pauses
     ]
 
 

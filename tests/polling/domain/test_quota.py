@@ -63,7 +63,7 @@ def test_five_minutes_are_twelve_slots_in_every_hour(offset: int, moment: dateti
 @settings(max_examples=20)
 @given(st.integers(0, 7_199), st.integers(0, 1_000))
 def test_odd_intervals_are_counted_and_not_divided(offset: int, hours: int) -> None:
-    """S1-02: over a week of hours each slot is in one of them, and none is made up by rounding."""
+    """Over a week of hours each slot is in one of them, and none is made up by rounding."""
     hour = hour_of(NOW + hours * HOUR)
     week = [Span(hour.start + n * HOUR, hour.end + n * HOUR) for n in range(7 * 24)]
 
@@ -221,7 +221,7 @@ grids = st.builds(Grid, st.sampled_from((60, 300, 420, 3_600, 7_200)), st.intege
 def test_every_slot_is_counted_exactly_once_whatever_happens(
     grid: Grid, steps: list[tuple[int, str]], off_grid: int
 ) -> None:
-    """D13: served, skipped, lost or pending; also when a changed offset left the first one off the grid.
+    """Served, skipped, lost or pending; also when a changed offset left the first one off the grid.
 
     A return puts a node on its grid again, so then there is no such first one.
     """
@@ -321,7 +321,6 @@ def test_risk_is_twenty_points_behind_the_clock(minute: int, risk: bool) -> None
     ],
 )
 def test_severity_grows_with_the_share_that_was_lost(completed: int, required: int, severity: Severity) -> None:
-    """S1-25: 2 of 4 is HIGH."""
     assert severity_of(Tally(completed=completed, skipped=required - completed)) == severity
 
 

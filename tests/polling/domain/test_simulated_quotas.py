@@ -1,0 +1,97 @@
+"""Hours of a troubled fleet in virtual time: counted to the unit, judged at once, and foreseen.
+
+`make bench` plays a week of a hundred OLTs.
+"""
+
+from datetime import timedelta
+
+import pytest
+from quota_truth import NodeTruth, measure_foresight, settled_books
+from virtual_fleet import make_fleet
+from virtual_quotas import VIOLATED, QuotaNetwork
+from virtual_workload import START, NodeSpec, OltSpec, Workload
+
+from facho.polling.domain.quota import HOUR, QuotaState
+
+HOURS = 20
+FORESEEN = ("any scale", "around a quarter")
+
+
+@pytest.fixture(scope="module", params=FORESEEN)
+def network(request: pytest.FixtureRequest) -> QuotaNetwork:
+    """A part of a day, of which the last three hours only let the runs of the others end."""
+    network = QuotaNetwork(*make_fleet(20, hours=HOURS, lengths=request.param, seed=1))
+    network.play()
+    return network
+
+
+def test_the_rules_count_every_slot_as_the_journal_does(network: QuotaNetwork) -> None:
+    """To the unit, and at no look did an hour owe more or less."""
+    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
+    wrong = []
+    for book in settled_books(network):
+        truth = truths[book.node.node_id]
+        tally = network.tally(book.node, book.hour, network.open_slots(book.node, book.hour))
+        counts = (tally.completed, tally.failed, tally.skipped)
+        if counts != truth.counts(book.hour) or tally.pending or book.required != {len(truth.owed(book.hour))}:
+            wrong.append((book, counts, truth.counts(book.hour)))
+
+    assert wrong == []
+
+
+def test_what_was_lost_for_certain_is_raised_within_a_minute_of_the_hour(network: QuotaNetwork) -> None:
+    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
+    certain = [book for book in settled_books(network) if truths[book.node.node_id].is_certain(book.hour)]
+
+    late = [book for book in certain if not book.raised_at or book.raised_at > book.hour.end + timedelta(seconds=60)]
+
+    assert len(certain) > 40
+    assert late == []
+
+
+def test_exactly_the_hours_that_fell_short_are_violated(network: QuotaNetwork) -> None:
+    """A run that ends well after its quota was given up changes nothing any more, so it has no part in this."""
+    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
+    for book in settled_books(network):
+        completed, failed, skipped = truths[book.node.node_id].counts(book.hour)
+        required = completed + failed + skipped
+        is_short = required > 0 and completed / required < 0.8
+        gave_up = book.raised_at is not None and book.raised_at >= book.hour.end + book.node.grid.interval
+        assert book.raised_at is not None if is_short else book.raised_at is None or gave_up
+
+
+def test_a_dead_olt_is_violated_and_never_adjusted(network: QuotaNetwork) -> None:
+    dead = [
+        book
+        for book in settled_books(network)
+        for begin, end in book.node.olt.spec.silent
+        if START + timedelta(seconds=begin) <= book.hour.start - timedelta(minutes=10)
+        and book.hour.end <= START + timedelta(seconds=end)
+        and book.tally.required
+    ]
+
+    assert {book.state for book in dead} <= VIOLATED
+    assert QuotaState.ADJUSTED not in {book.state for book in network.books.values()}
+
+
+def test_most_violations_are_announced_in_time_and_few_for_nothing(network: QuotaNetwork) -> None:
+    foresight = measure_foresight(network)
+
+    print(foresight, f"{foresight.share_told:.1%} told in time, {foresight.share_false:.1%} false")  # noqa: T201
+    assert foresight.with_early_cause > 40
+    assert foresight.share_told >= 0.9
+    assert foresight.share_false <= 0.1
+
+
+@pytest.mark.parametrize("interval", [420, 7_200])
+def test_an_interval_that_does_not_fit_the_hour_raises_no_violation(interval: int) -> None:
+    nodes = tuple(NodeSpec(interval, 30, offset_seconds=offset) for offset in (0, 1, interval // 3, interval - 1))
+    network = QuotaNetwork(Workload((OltSpec(nodes),), pollers=1, hours=48), {})
+    network.play()
+
+    books = settled_books(network)
+
+    assert {book.tally.required for book in books if book.hour.start > START + 2 * HOUR} == (
+        {8, 9} if interval == 420 else {0, 1}
+    )
+    assert [book for book in books if book.state is not QuotaState.COMPLETED or book.was_announced] == []

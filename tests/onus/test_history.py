@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from facho.onus.compaction import Limits, compact
-from facho.onus.history import Resolution, Samples, append, read_onu, read_port
+from facho.onus.history import MAX_ONUS_PER_PORT, Resolution, Samples, append, read_onu, read_port
 from facho.onus.history_metrics import STATE_CODES, Metric
 from facho.onus.history_models import HistorySamples, HistoryStay
 from facho.onus.models import Onu, PonPort
@@ -69,6 +69,18 @@ def test_a_hostile_value_is_a_gap_and_costs_its_neighbours_nothing() -> None:
     assert [[value for _, value in other] for other in others] == [[-20.5]] * 5
 
 
+def test_a_port_with_more_onus_than_a_pon_can_have_costs_the_others_nothing() -> None:
+    flooded, sane = make_ports(2)
+    (onu,) = make_onus(sane, 1, now=NOW)
+    ids = [*range(10**6, 10**6 + MAX_ONUS_PER_PORT + 1), onu.id]
+    ports = [flooded.id] * (MAX_ONUS_PER_PORT + 1) + [sane.id]
+
+    append(NOW, Samples(ids, ports, {Metric.RX_POWER: [-20.0] * len(ids)}))
+
+    assert len(points(read(onu))) == 1
+    assert read_port(flooded.id, Metric.RX_POWER, *FOREVER, Resolution.SAMPLES).at.size == 0
+
+
 def test_a_poll_without_the_onu_is_a_gap_before_and_after_compaction() -> None:
     (port,) = make_ports(1)
     dark, lit = make_onus(port, 2, now=NOW)
@@ -84,6 +96,20 @@ def test_a_poll_without_the_onu_is_a_gap_before_and_after_compaction() -> None:
     np.testing.assert_array_equal(waiting.average, gaps)
     np.testing.assert_array_equal(compacted.average, gaps)
     assert compacted.at.tolist() == [seconds(NOW + n * FIVE_MINUTES) for n in range(6)]
+
+
+def test_a_port_that_a_poll_gave_no_time_to_has_no_gap() -> None:
+    """A long pass reads some ports now and the others later; its ONUs are all there each time."""
+    left, right = make_ports(2)
+    (early,), (late,) = make_onus(left, 1, now=NOW), make_onus(right, 1, now=NOW)
+    for number in range(6):
+        now = NOW + number * FIVE_MINUTES
+        poll(now, {early: -20.0, late: None})
+        poll(now + timedelta(minutes=1), {early: None, late: -21.0})
+
+    assert read(early).average.tolist() == [-20.0] * 6
+    compact_all(LATER)
+    assert read(late).average.tolist() == [-21.0] * 6
 
 
 def test_only_the_asked_time_is_read_its_end_left_out() -> None:

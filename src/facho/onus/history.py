@@ -43,7 +43,9 @@ from facho.onus.models import Onu
 logger = logging.getLogger(__name__)
 
 # Ports with neighbouring ids share the row of a poll: merging it touches no more than their blocks.
-PORTS_PER_GROUP_BITS = 4
+PORTS_PER_GROUP_BITS = 3
+# No PON has as many. A device that claims more gets no history there, instead of blocks that no memory holds.
+MAX_ONUS_PER_PORT = 1_024
 
 
 class Resolution(IntEnum):
@@ -114,8 +116,10 @@ def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
     ports = np.asarray(samples.pon_port_ids, dtype=np.int64)
     values = {metric: to_steps(metric, column) for metric, column in samples.values.items()}
     groups = ports >> PORTS_PER_GROUP_BITS
-    for group in np.unique(groups):
-        its = groups == group
+    known, counts = np.unique(ports, return_counts=True)
+    is_kept = np.isin(ports, known[counts <= MAX_ONUS_PER_PORT])
+    for group in np.unique(groups[is_kept]):
+        its = is_kept & (groups == group)
         columns = {metric: column[its] for metric, column in values.items()}
         yield int(group), Poll(int(now.timestamp()), onu_ids[its], ports[its], columns)
 
@@ -197,7 +201,8 @@ def _load(question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = N
             logger.exception("history.block_unreadable port=%s metric=%s", port, question.metric)
     waiting = [(port, grid) for (port, _, _), grid in grids_of_polls(polls).items()]
     found += [(port, grid if onu_id is None else grid.of_onu(onu_id)) for port, grid in waiting]
-    return [(port, grid) for port, grid in found if len(grid.onu_ids)]
+    # In order of time they are joined much faster.
+    return sorted(((port, grid) for port, grid in found if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
 
 
 def _rows(question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:

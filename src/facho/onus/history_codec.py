@@ -4,6 +4,7 @@ Numbers are written as differences to their neighbour, small ones first, byte pl
 are nearly all zeros, and zstandard makes nothing of them. A missing value repeats its neighbour and has a bit set.
 """
 
+import math
 import struct
 from collections.abc import Collection
 from typing import TypeAlias
@@ -23,6 +24,7 @@ POLL, GRID = 1, 2
 _LEVEL = 3
 _POLL_HEAD = struct.Struct("<qIB")
 _GRID_HEAD = struct.Struct("<BII")
+_WITHOUT_SIGN = 2**63 - 1
 
 
 class UnreadableBlock(ValueError):
@@ -47,7 +49,7 @@ def decode_poll(block: Buffer, metrics: Collection[Metric] = tuple(Metric)) -> P
     values: dict[Metric, Ints] = {}
     for _ in range(count):
         metric = reader.byte()
-        column = reader.layer((1, size), slice(None))
+        column = reader.layer((1, size), slice(None) if metric in metrics else slice(0))
         if metric in metrics:
             values[Metric(metric)] = column[0]
     return Poll(at, onus, ports, values)
@@ -75,7 +77,7 @@ def decode_grid(block: Buffer, onu_id: int | None = None) -> Grid:
 
 def is_poll(block: Buffer) -> bool:
     """Tell a poll from a grid."""
-    return block[0] == POLL
+    return block[:1] == bytes([POLL])
 
 
 def _as_spreads(layers: Ints) -> Ints:
@@ -126,6 +128,8 @@ def _pack_layer(layer: Ints) -> list[bytes]:
 
 def _filled(layer: Ints, is_missing: NDArray[np.bool_]) -> Ints:
     """Give missing values the value before them, or 0 where there is none."""
+    if not is_missing.any():
+        return layer
     before = np.where(is_missing, 0, np.arange(layer.shape[-1]))
     filled = np.take_along_axis(layer, np.maximum.accumulate(before, axis=-1), axis=-1)
     filled[filled == MISSING] = 0
@@ -149,11 +153,12 @@ class _Reader:
     def numbers(self, shape: tuple[int, ...], rows: slice | Ints = slice(None)) -> Ints:
         """Read an array, but put together only these of its rows."""
         width = self.byte()
-        planes = self._octets(width * int(np.prod(shape))).reshape(width, *shape)[:, rows]
-        folded = np.zeros(planes.shape[1:], dtype=np.uint64)
+        planes = self._octets(width * math.prod(shape)).reshape(width, *shape)[:, rows]
+        octets = np.zeros((*planes.shape[1:], 8), dtype=np.uint8)
         for number, plane in enumerate(planes):
-            folded |= plane.astype(np.uint64) << np.uint64(8 * number)
-        return (folded >> np.uint64(1)).astype(np.int64) ^ -(folded & np.uint64(1)).astype(np.int64)
+            octets[..., number] = plane
+        folded = octets.view("<i8")[..., 0]
+        return ((folded >> 1) & _WITHOUT_SIGN) ^ -(folded & 1)
 
     def layer(self, shape: tuple[int, int], rows: slice | Ints) -> Ints:
         size = shape[0] * shape[1]

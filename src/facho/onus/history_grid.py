@@ -5,6 +5,7 @@ A grid has one layer of samples, or the four layers of a summary. Nothing here k
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -92,7 +93,9 @@ def _grid(onu_ids: Ints, at: Ints, values: Ints) -> Grid:
     layer = np.full((len(ids), len(times)), MISSING)
     is_value = values != MISSING
     layer[rows[is_value], columns[is_value]] = values[is_value]
-    return Grid(ids, times, layer[np.newaxis])
+    # Without a single value the port was not read: a long pass reads some ports now and the others later.
+    was_read = (layer != MISSING).any(axis=0)
+    return Grid(ids, times[was_read], layer[np.newaxis, :, was_read])
 
 
 def join(grids: Sequence[Grid]) -> Grid:
@@ -100,8 +103,9 @@ def join(grids: Sequence[Grid]) -> Grid:
 
     Of two samples of one ONU in the same second the later grid's stays; two summaries of one time become one.
     """
-    if len(grids) == 1:
-        return grids[0]
+    if _follow_each_other(grids):
+        at = np.concatenate([grid.at for grid in grids])
+        return Grid(grids[0].onu_ids, at, np.concatenate([grid.layers for grid in grids], axis=-1))
     ids = np.unique(np.concatenate([grid.onu_ids for grid in grids]))
     at = np.unique(np.concatenate([grid.at for grid in grids]))
     layers = np.full((len(grids[0].layers), len(ids), len(at)), MISSING)
@@ -110,6 +114,18 @@ def join(grids: Sequence[Grid]) -> Grid:
         laid = _add_up if grid.is_summary else _lay_over
         layers[cells] = laid(layers[cells], grid.layers)
     return Grid(ids, at, layers)
+
+
+def _follow_each_other(grids: Sequence[Grid]) -> bool:
+    """Tell the usual case: the same ONUs, one stretch of time after the other."""
+    first = grids[0]
+    return all(
+        before.at.size
+        and after.at.size
+        and before.at[-1] < after.at[0]
+        and np.array_equal(after.onu_ids, first.onu_ids)
+        for before, after in pairwise(grids)
+    )
 
 
 def _lay_over(old: Ints, new: Ints) -> Ints:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import exporter, report, scheduling, walk_cost
+from bench import exporter, history, report, scheduling, walk_cost
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -26,6 +26,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="times that each client walks the fleet (default: 5)")
     parser.add_argument("--olts", type=int, default=200, help="OLTs of the fleet (default: 200)")
     parser.add_argument("--onus", type=int, default=500, help="ONUs of each OLT (default: 500)")
+    parser.add_argument("--history-onus", type=int, default=50_000, help="ONUs with a history (default: 50,000)")
     return parser.parse_args()
 
 
@@ -37,6 +38,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
         walk_cost.measure_walks(names, olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     )
     yield scheduling.measure_section()
+    yield history.measure_section(arguments.history_onus)
     with private_database():
         # Its models can be imported only now.
         from bench import chassis, plans

@@ -8,18 +8,15 @@ import asyncio
 import json
 import os
 import resource
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from random import Random
 from statistics import median, quantiles
 from typing import TYPE_CHECKING, Any
 
+from bench.both_databases import measure_on_both
 from bench.private_database import private_database
 from bench.report import Section, Target
 
@@ -35,12 +32,11 @@ IDLE_SECONDS = 10.0
 GAP_ROUNDS = 3
 # As long as a poll of the states of a PON or two takes.
 RUN_SECONDS = (2.0, 5.0)
-TESTS = Path(__file__).parents[1] / "tests"
 
 
 def measure_section() -> Section:
     """Measure on both databases and compare with what was promised."""
-    figures = {"SQLite": _figures({}), "PostgreSQL": _on_postgresql()}
+    figures = measure_on_both("bench.scheduling")
     targets = [
         target
         for name, found in figures.items()
@@ -56,30 +52,6 @@ def measure_section() -> Section:
         for size in SIZES
     ]
     return Section("Scheduling", ("Database", "Nodes", "Tick, none due, ms", "Tick, all due, ms"), rows, targets)
-
-
-def _figures(environment: dict[str, str]) -> dict[str, Any]:
-    with tempfile.TemporaryFile("w+") as told:
-        ended = subprocess.run(
-            [sys.executable, "-m", "bench.scheduling"],
-            env={**os.environ, **environment},
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=told,
-        )
-        if ended.returncode:
-            told.seek(0)
-            sys.exit(f"The measurement of scheduling failed:\n{told.read()[-2000:]}")
-    return dict(json.loads(ended.stdout))
-
-
-def _on_postgresql() -> dict[str, Any]:
-    sys.path.insert(0, str(TESTS))
-    from servers.postgresql import private_postgresql
-
-    with tempfile.TemporaryDirectory() as folder, private_postgresql(Path(folder)) as url:
-        # The server comes with an empty database of its own.
-        return _figures({"DATABASE_URL": url.rpartition("/")[0] + "/postgres"})
 
 
 def main() -> None:

@@ -225,10 +225,7 @@ def _check(olt: Olt, simulated: SimulatedOlt) -> tuple[int, int]:
         for suffix, tag, value in true_rows(simulated, key):
             place = column.index.decode(suffix)
             told = stored.get((place, key))
-            if key in (SERIAL, DESCRIPTION):
-                true = column.decode(tag, value).value
-            else:
-                true = raw_text(tag, value)
+            true = column.decode(tag, value).value if key in (SERIAL, DESCRIPTION) else raw_text(tag, value)
             rows += 1
             wrong += told != true and not (told is None and key in LIGHT and place not in online)
     return rows, wrong

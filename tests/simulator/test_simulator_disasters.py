@@ -131,6 +131,16 @@ def test_a_removed_onu_can_be_registered_again_elsewhere() -> None:
     assert kinds(world) == [JournalKind.ONU_REMOVED, JournalKind.ONU_APPEARED]
 
 
+def test_a_device_that_replaces_another_has_its_place_and_a_serial_of_its_own() -> None:
+    world = make_world()
+    onu = next(world.onus)
+
+    other = world.replace(onu)
+
+    assert (other.place, other.serial != onu.serial) == (onu.place, True)
+    assert kinds(world) == [JournalKind.ONU_REMOVED, JournalKind.ONU_APPEARED]
+
+
 def test_words_and_silence_are_written_down_once() -> None:
     world = make_world()
     onu = next(world.onus)

@@ -186,6 +186,11 @@ class OltWorld:
         self._detach(onu)
         self._record(JournalKind.ONU_REMOVED, onu)
 
+    def replace(self, onu: Onu) -> Onu:
+        """Put another device in the place of one that is taken away."""
+        self.remove(onu)
+        return self._appear(self._customers.make(onu.place, at=self.now))
+
     def power_off(self, place: Place, street: int) -> list[Onu]:
         """Take the power from a street of a port: every ONU in it gasps and is gone. Return those it took down."""
         if (place, street) in self._dark:

@@ -21,8 +21,10 @@ def walk(*found: tuple[OnuPlace, str], is_complete: bool = True, ports: Sequence
     return Walk(identities, is_complete, frozenset(place[:3] for place in ports))
 
 
-def onu(onu_id: int, place: OnuPlace, serial: str = "", **values: object) -> KnownOnu:
-    return KnownOnu(onu_id, place, serial)._replace(**values)
+def onu(
+    onu_id: int, place: OnuPlace, serial: str = "", *, mac: str = "", is_present: bool = True, misses: int = 0
+) -> KnownOnu:
+    return KnownOnu(onu_id, place, serial, mac, is_present, misses)
 
 
 def told(plan: PresencePlan) -> list[tuple[EventKind, OnuPlace]]:
@@ -120,7 +122,7 @@ def test_a_broken_walk_neither_replaces_nor_moves_what_it_did_not_see() -> None:
     replaced = plan_presence(known, walk((HERE, "C"), is_complete=False), now=NOW)
     moved = plan_presence(known, walk((THERE, "B"), is_complete=False), now=NOW)
 
-    assert replaced == PresencePlan(unsettled=(HERE,))
+    assert replaced == PresencePlan(updated=(known[0]._replace(misses=1),), unsettled=(HERE,))
     assert moved == PresencePlan(unsettled=(THERE,))
 
 
@@ -129,7 +131,13 @@ def test_whoever_waits_for_a_place_keeps_the_next_one_waiting() -> None:
 
     plan = plan_presence(known, walk((HERE, "B"), (THERE, "C"), is_complete=False), now=NOW)
 
-    assert plan == PresencePlan(unsettled=(HERE, THERE))
+    assert plan == PresencePlan(updated=tuple(row._replace(misses=1) for row in known), unsettled=(HERE, THERE))
+
+
+def test_what_is_read_where_somebody_else_may_be_is_nobodys() -> None:
+    rows = [onu(1, HERE, "A"), onu(1, HERE, "A", misses=1), onu(1, HERE, "A", is_present=False)]
+
+    assert [row.can_be_read for row in rows] == [True, False, False]
 
 
 def test_a_broken_walk_moves_whom_it_saw_replaced() -> None:
@@ -138,6 +146,15 @@ def test_a_broken_walk_moves_whom_it_saw_replaced() -> None:
     plan = plan_presence(known, walk((HERE, "B"), (THERE, "A"), is_complete=False), now=NOW)
 
     assert told(plan) == [(EventKind.MOVED, HERE), (EventKind.MOVED, THERE)]
+
+
+def test_who_moved_away_for_sure_leaves_a_place_that_waits_for_somebody_else() -> None:
+    known = [onu(1, HERE, "A"), onu(2, ELSEWHERE, "B")]
+
+    plan = plan_presence(known, walk((HERE, "B"), (THERE, "A"), is_complete=False), now=NOW)
+
+    assert plan.updated == (onu(1, THERE, "A"),)
+    assert plan.unsettled == (HERE,)
 
 
 def test_two_onus_with_one_serial_are_two_onus_and_reported_once() -> None:
@@ -308,11 +325,14 @@ def test_nobody_leaves_a_port_that_was_not_read_to_its_end(
 
 
 @given(inventories(), findings)
-def test_the_same_walk_twice_tells_nothing_new_the_second_time(
+def test_a_walk_that_was_believed_tells_nothing_new_the_next_time(
     known: list[KnownOnu], found: Mapping[OnuPlace, Identity]
 ) -> None:
     walked = Walk(found, is_complete=True)
-    rows = after(known, plan_presence(known, walked, now=NOW))
+    plan = plan_presence(known, walked, now=NOW)
+    rows = after(known, plan)
+    if plan.is_held:
+        rows = after(rows, plan_presence(rows, walked, now=NOW))
 
     again = plan_presence(rows, walked, now=NOW)
 

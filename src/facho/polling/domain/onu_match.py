@@ -7,7 +7,7 @@ from typing import NamedTuple
 from facho.polling.domain.onu_state import OnuPlace
 
 # What devices send for "none" in serials and hardware addresses: a single digit, over and over.
-_FILLERS = ("0:-. ", "Ff:-. ")
+_ZEROS, _ONES = "0:-. ", "Ff:-. "
 
 
 class Identity(NamedTuple):
@@ -18,7 +18,7 @@ class Identity(NamedTuple):
 
 
 class KnownOnu(NamedTuple):
-    """An ONU that has a row: where it is, or was when it was last seen, and how many walks went by without it."""
+    """An ONU that has a row: where it is, or was when it was last seen, and how many walks showed that it is not."""
 
     onu_id: int
     place: OnuPlace
@@ -27,15 +27,22 @@ class KnownOnu(NamedTuple):
     is_present: bool = True
     misses: int = 0
 
+    @property
+    def can_be_read(self) -> bool:
+        """Tell whether what is read at its place is its own; since the last walk it may be somebody else's."""
+        return self.is_present and not self.misses
+
 
 def clean_identity(identity: Identity) -> Identity:
     """Empty whatever would make all ONUs without a serial one and the same."""
     serial, mac = identity
+    if (not serial or _tells(serial)) and (not mac or _tells(mac)):
+        return identity
     return Identity(serial if _tells(serial) else "", mac if _tells(mac) else "")
 
 
 def pair_onus(known: Iterable[KnownOnu], found: Mapping[OnuPlace, Identity]) -> dict[OnuPlace, KnownOnu]:
-    """Say which known ONU is at each place; a place without an entry has somebody else.
+    """Say which known ONU is at each place, given clean identities; a place without an entry has somebody else.
 
     Several ONUs with one serial are told apart by their places. Where that leaves it open who is who, nobody is paired.
     """
@@ -49,7 +56,7 @@ def pair_onus(known: Iterable[KnownOnu], found: Mapping[OnuPlace, Identity]) -> 
 class _Pairing:
     def __init__(self, known: Iterable[KnownOnu], found: Mapping[OnuPlace, Identity]) -> None:
         self.pairs: dict[OnuPlace, KnownOnu] = {}
-        self._left = {place: clean_identity(identity) for place, identity in found.items()}
+        self._left = dict(found)
         self._free = {onu.onu_id: onu for onu in known}
 
     def pair_by_serial(self) -> None:
@@ -61,12 +68,12 @@ class _Pairing:
     def pair_by_mac(self) -> None:
         """Pair where one side has no serial to compare."""
         self._pair_equal(
-            ((identity.mac, place) for place, identity in self._left.items()),
-            ((onu.mac, onu) for onu in self._free.values() if not _tells(onu.serial)),
-        )
-        self._pair_equal(
             ((identity.mac, place) for place, identity in self._left.items() if not identity.serial),
             ((onu.mac, onu) for onu in self._free.values()),
+        )
+        self._pair_equal(
+            ((identity.mac, place) for place, identity in self._left.items() if identity.serial),
+            ((onu.mac, onu) for onu in self._free.values() if not _tells(onu.serial)),
         )
 
     def pair_by_place(self) -> None:
@@ -92,6 +99,9 @@ class _Pairing:
 
     def _pair_group(self, places: list[OnuPlace], onus: list[KnownOnu]) -> None:
         """Pair equals: those that stayed, then one that moved, and only then one that was absent."""
+        if len(places) == len(onus) == 1:
+            self._take(places[0], onus[0])
+            return
         places, present = self._take_stayed(places, [onu for onu in onus if onu.is_present])
         if len(places) == len(present) == 1:
             self._take(places[0], present[0])
@@ -115,7 +125,7 @@ class _Pairing:
 
 
 def _tells(text: str) -> bool:
-    return all(text.strip(filler) for filler in _FILLERS)
+    return bool(text.strip(_ZEROS) and text.strip(_ONES))
 
 
 def _has_name(onu: KnownOnu) -> bool:

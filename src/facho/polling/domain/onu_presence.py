@@ -5,8 +5,8 @@ gone, nor that it left its place for another.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from facho.polling.domain.onu_events import EventKind, OnuEvent, in_order
@@ -37,8 +37,9 @@ class Walk:
 class PresencePlan:
     """What to write: rows as they are to be (only those that change), and places where somebody new is.
 
-    Places in `unsettled` wait for a walk that reaches further. A held walk is not believed: all it leaves behind is
-    one miss for everyone it lost, by which the next walk is the confirmation.
+    Places in `unsettled` wait for a walk that reaches further; who was there is marked with a miss, since what is read
+    there is not its own. A held walk is not believed: all it leaves behind is one miss for everyone it lost, by which
+    the next walk is the confirmation.
     """
 
     updated: tuple[KnownOnu, ...] = ()
@@ -60,6 +61,7 @@ def plan_presence(
 
     `is_first` until the OLT was walked to the end once: whom we did not know before is not new on that account.
     """
+    walk = replace(walk, found={place: clean_identity(identity) for place, identity in walk.found.items()})
     pairs = pair_onus(known, walk.found)
     settled = _settle(known, pairs, walk)
     paired = {onu.onu_id for onu in pairs.values()}
@@ -69,13 +71,16 @@ def plan_presence(
         return PresencePlan(tuple(onu._replace(misses=1) for onu in sudden), is_held=True)
     seen = [(onu, _seen(onu, place, walk.found[place])) for place, onu in pairs.items() if place in settled]
     missed = [(onu, _missed(onu, onu.place in settled, misses_until_absent)) for onu in lost]
-    new = tuple((place, clean_identity(walk.found[place])) for place in sorted(settled - pairs.keys()))
-    events = _events([*seen, *missed], new, now, is_first=is_first)
+    unsettled = walk.found.keys() - settled
+    doubted = _doubted(known, unsettled, {onu.onu_id for onu, _ in seen})
+    rows = [*seen, *missed, *doubted]
+    new = tuple((place, walk.found[place]) for place in sorted(settled - pairs.keys()))
+    events = [*_events(rows, new, now, is_first=is_first), *_duplicates(known, rows, new, now)]
     return PresencePlan(
-        updated=tuple(after for before, after in [*seen, *missed] if after != before),
+        updated=tuple(after for before, after in rows if after is not before),
         new=new,
-        events=in_order([*events, *_duplicates(known, [*seen, *missed], new, now)]),
-        unsettled=tuple(sorted(walk.found.keys() - settled)),
+        events=in_order(events),
+        unsettled=tuple(sorted(unsettled)),
     )
 
 
@@ -109,13 +114,20 @@ def _has_come(onu: KnownOnu, place: OnuPlace, walk: Walk) -> bool:
 
 
 def _seen(onu: KnownOnu, place: OnuPlace, identity: Identity) -> KnownOnu:
-    serial, mac = clean_identity(identity)
-    return KnownOnu(onu.onu_id, place, serial or onu.serial, mac or onu.mac, is_present=True, misses=0)
+    serial, mac = identity[0] or onu.serial, identity[1] or onu.mac
+    after = KnownOnu(onu.onu_id, place, serial, mac, is_present=True, misses=0)
+    return onu if after == onu else after
 
 
 def _missed(onu: KnownOnu, is_replaced: bool, misses_until_absent: int) -> KnownOnu:
     misses = onu.misses + 1
     return onu._replace(misses=misses, is_present=not is_replaced and misses < misses_until_absent)
+
+
+def _doubted(known: Iterable[KnownOnu], unsettled: Set[OnuPlace], seen: Set[int]) -> list[tuple[KnownOnu, KnownOnu]]:
+    """Mark who is said to be at a place where somebody else was found."""
+    there = [onu for onu in known if onu.is_present and onu.place in unsettled and onu.onu_id not in seen]
+    return [(onu, onu._replace(misses=onu.misses or 1)) for onu in there]
 
 
 def _events(
@@ -144,22 +156,25 @@ def _duplicates(
     now: datetime,
 ) -> list[OnuEvent]:
     """Report everyone who came to a serial that somebody else has, once, with the place of the other."""
-    before = {onu.onu_id: onu for onu in known}
-    current = before | {after.onu_id: after for _, after in rows}
-    holders: defaultdict[str, list[tuple[bool, OnuPlace, int | None]]] = defaultdict(list)
-    for onu_id, onu in current.items():
-        if onu.is_present and onu.serial:
-            had_it = before[onu_id].is_present and before[onu_id].serial == onu.serial
-            holders[onu.serial].append((not had_it, onu.place, onu_id))
+    comers: defaultdict[str, list[tuple[OnuPlace, int | None]]] = defaultdict(list)
     for place, identity in new:
-        if identity.serial:
-            holders[identity.serial].append((True, place, None))
+        comers[identity.serial].append((place, None))
+    for before, after in rows:
+        if after.is_present and not (before.is_present and before.serial == after.serial):
+            comers[after.serial].append((after.place, after.onu_id))
+    comers.pop("", None)
+    there = _places_by_serial(known, rows) if comers else {}
     events = []
-    for equal in holders.values():
-        (_, first, _), *others = sorted(equal, key=lambda holder: holder[:2])
-        events += [
-            OnuEvent(EventKind.DUPLICATE_SERIAL, now, place, onu_id, other_place=first)
-            for came, place, onu_id in others
-            if came
-        ]
+    for serial, equal in comers.items():
+        others = sorted(equal)
+        first = there.get(serial) or others.pop(0)[0]
+        events += [OnuEvent(EventKind.DUPLICATE_SERIAL, now, p, onu_id, other_place=first) for p, onu_id in others]
     return events
+
+
+def _places_by_serial(known: Iterable[KnownOnu], rows: Iterable[tuple[KnownOnu, KnownOnu]]) -> dict[str, OnuPlace]:
+    """Return where those are that had their serial before; of several the first place."""
+    after = {row.onu_id: row for _, row in rows}
+    stayed = [(onu, after.get(onu.onu_id, onu)) for onu in known if onu.is_present]
+    kept = [row for onu, row in stayed if row.is_present and row.serial == onu.serial]
+    return {row.serial: row.place for row in sorted(kept, key=lambda row: row.place, reverse=True)}

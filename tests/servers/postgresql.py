@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -38,18 +39,73 @@ class ServerDidNotStart(Exception):
     """The server ended or stayed silent; the message holds the end of its log."""
 
 
+@dataclass(slots=True)
+class PostgresqlServer:
+    """A server below a folder, which can be stopped and started again at the same place."""
+
+    folder: Path
+    binaries: Path = field(default_factory=lambda: find_binaries())
+    account: str | None = field(default_factory=lambda: _account())
+    password: str = field(default_factory=lambda: secrets.token_hex(16))
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the (not yet created) database `facho`."""
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{USER}"
+
+    def start(self) -> None:
+        """Start on the port that it had, or on a free one; another process may take that first, so try a few."""
+        data = self.folder / "postgresql"
+        if not data.exists():
+            _initialise(self.folder, self.binaries, self.account, self.password)
+        for _ in range(PORT_ATTEMPTS):
+            port = self.port or _free_port()
+            self.process = self._launch(data, port)
+            if _answers(self.process, port, self.password):
+                self.port = port
+                return
+        raise ServerDidNotStart((self.folder / "postgresql.log").read_text()[-2000:])
+
+    def stop(self) -> None:
+        """Stop at once: whoever is connected is thrown out."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(timeout=STOP_SECONDS)
+
+    def _launch(self, data: Path, port: int) -> subprocess.Popen[bytes]:
+        options = [f"-c{name}={value}" for name, value in (OPTIONS | {"port": str(port)}).items()]
+        with (self.folder / "postgresql.log").open("ab") as output:
+            return subprocess.Popen(
+                [self.binaries / "postgres", "-D", data, *options],
+                user=self.account,
+                cwd=data,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # Out of the terminal's group: Ctrl-C reaches us, and we end the server after our connections.
+                process_group=0,
+                preexec_fn=_end_with_parent,
+            )
+
+
+@contextmanager
+def private_server(folder: Path) -> Iterator[PostgresqlServer]:
+    """Run a server below `folder`."""
+    server = PostgresqlServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
 @contextmanager
 def private_postgresql(folder: Path) -> Iterator[str]:
     """Run a server below `folder` and yield the URL of its (not yet created) database `facho`."""
-    binaries, account = find_binaries(), _account()
-    password = secrets.token_hex(16)
-    data = _initialise(folder, binaries, account, password)
-    server, port = _start(data, folder / "postgresql.log", binaries, account, password)
-    try:
-        yield f"postgresql://{USER}:{password}@127.0.0.1:{port}/{USER}"
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait(timeout=STOP_SECONDS)
+    with private_server(folder) as server:
+        yield server.url
 
 
 def delete_rows_instead_of_truncating(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +139,7 @@ def _account() -> str | None:
     return next(name for name in ACCOUNTS if name in known)
 
 
-def _initialise(folder: Path, binaries: Path, account: str | None, password: str) -> Path:
+def _initialise(folder: Path, binaries: Path, account: str | None, password: str) -> None:
     data, password_file = folder / "postgresql", folder / "postgresql-password"
     data.mkdir(mode=0o700)
     password_file.touch(mode=0o600)
@@ -105,31 +161,6 @@ def _initialise(folder: Path, binaries: Path, account: str | None, password: str
     done = subprocess.run(command, user=account, cwd=data, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ServerDidNotStart(done.stderr)
-    return data
-
-
-def _start(
-    data: Path, log: Path, binaries: Path, account: str | None, password: str
-) -> tuple[subprocess.Popen[bytes], int]:
-    """Start on a free port; another process may take it first, so try a few."""
-    for _ in range(PORT_ATTEMPTS):
-        port = _free_port()
-        options = [f"-c{name}={value}" for name, value in (OPTIONS | {"port": str(port)}).items()]
-        with log.open("ab") as output:
-            server = subprocess.Popen(
-                [binaries / "postgres", "-D", data, *options],
-                user=account,
-                cwd=data,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                # Out of the terminal's group: Ctrl-C reaches us, and we end the server after our connections.
-                process_group=0,
-                preexec_fn=_end_with_parent,
-            )
-        if _answers(server, port, password):
-            return server, port
-    raise ServerDidNotStart(log.read_text()[-2000:])
 
 
 def _free_port() -> int:

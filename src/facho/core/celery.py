@@ -1,5 +1,6 @@
 """The Celery app of the distributed mode: `celery -A facho.core worker`, `celery -A facho.core beat`."""
 
+import logging
 import os
 import sys
 from threading import Lock
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from facho.core.processes.worker import LoopWorker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
+
+
+logger = logging.getLogger("facho.worker")
 
 
 class FachoCelery(Celery):
@@ -73,6 +77,7 @@ def count_slots(instance: Any, **_about: object) -> None:
 @worker_ready.connect
 def begin(**_about: object) -> None:
     """Look for lost messages where executions are carried out."""
+    logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
     if any(queue.startswith(app.conf.task_default_queue) for queue in app.amqp.queues.consume_from):
         app.worker.take_unsent()
 

@@ -2,20 +2,17 @@
 
 import csv
 import io
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.utils.translation import gettext as _
 
+from facho.hosts.csv_rows import guard, misshapen, read_rows, unguard
 from facho.hosts.inventory import AfterSave, InventoryError, Problem, Saved, import_olts
 from facho.hosts.models import SnmpVersion
 from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
 from facho.hosts.secrets import Secret
 
 REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in V3_COLUMNS)
-# A spreadsheet runs a cell that begins so; an apostrophe before it keeps it text.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED_FORMULA = re.compile(r"'+[=+\-@\t\r]")
 
 
 def import_file(
@@ -28,7 +25,7 @@ def import_file(
 
 def read_entries(content: bytes) -> tuple[list[OltEntry], list[Problem]]:
     """Read the rows that have the header's shape, and list those that have not; a wrong header ends it at once."""
-    rows = _rows(_decode(content))
+    rows = read_rows(content)
     header_line, header = next(rows, (1, []))
     columns = [name.strip().lower() for name in header]
     _check_header(columns, header_line)
@@ -39,7 +36,7 @@ def read_entries(content: bytes) -> tuple[list[OltEntry], list[Problem]]:
             if len(cells) == len(columns):
                 entries.append(_entry(line, dict(zip(columns, cells, strict=True))))
             else:
-                problems.append(_misshapen(line, cells, columns))
+                problems.append(misshapen(line, cells, columns))
     except InventoryError as error:
         problems += error.problems
     return entries, problems
@@ -53,31 +50,8 @@ def write_entries(entries: Iterable[OltEntry]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for entry in rows:
-        writer.writerow(["" if name in SECRET_COLUMNS else _guard(getattr(entry, name)) for name in columns])
+        writer.writerow(["" if name in SECRET_COLUMNS else guard(getattr(entry, name)) for name in columns])
     return text.getvalue()
-
-
-def _decode(content: bytes) -> str:
-    try:
-        # Spreadsheets put a byte order mark first.
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-    raise InventoryError([Problem(line, _("the file is not UTF-8 text"))])
-
-
-def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Give each row that is not blank with the line on which it begins."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    line = 1
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield line, cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        # The reader's words name the fault and never the cell.
-        raise InventoryError([Problem(line, _("this is not CSV: %s") % error)]) from None
 
 
 def _check_header(columns: Sequence[str], line: int) -> None:
@@ -91,14 +65,9 @@ def _check_header(columns: Sequence[str], line: int) -> None:
         raise InventoryError([Problem(line, reason % {"expected": expected, "more": ",".join(V3_COLUMNS)})])
 
 
-def _misshapen(line: int, cells: Sequence[str], columns: Sequence[str]) -> Problem:
-    numbers = {"found": len(cells), "expected": len(columns)}
-    return Problem(line, _("%(found)s columns instead of %(expected)s") % numbers)
-
-
 def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
     def text(name: str) -> str:
-        return _unguard(cells.get(name, "").strip())
+        return unguard(cells.get(name, "").strip())
 
     def secret(name: str) -> Secret:
         # Taken as it stands: a space or an apostrophe may be part of it.
@@ -118,11 +87,3 @@ def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
         v3_priv_key=secret("v3_priv_key"),
         line=line,
     )
-
-
-def _guard(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def _unguard(cell: str) -> str:
-    return cell[1:] if _GUARDED_FORMULA.match(cell) else cell

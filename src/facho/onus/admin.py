@@ -1,12 +1,16 @@
-"""Admin pages of PON ports and ONUs; only the engine writes them."""
+"""Admin pages of PON ports, ONUs, their events and outages; only the engine writes them, but for the customers."""
 
+from typing import Any
+
+from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin
-from facho.onus.models import Onu, PonPort
+from facho.onus.customers import FIELDS, tidy_tags
+from facho.onus.models import Onu, OnuCustomer, OnuData, OnuEvent, Outage, PonPort
 
 
 @admin.register(PonPort)
@@ -18,18 +22,56 @@ class PonPortAdmin(ReadOnlyAdmin):
     search_fields = ["olt__name"]
 
 
+class CustomerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
+    """A customer as people type it."""
+
+    class Meta:
+        model = OnuCustomer
+        fields = FIELDS
+
+    def clean_tags(self) -> str:
+        """Write the tags one way."""
+        return tidy_tags(self.cleaned_data["tags"])
+
+
+class CustomerInline(admin.StackedInline):  # type: ignore[type-arg]
+    """The part of an ONU that people write."""
+
+    model = OnuCustomer
+    form = CustomerForm
+    can_delete = False
+
+
 @admin.register(Onu)
 class OnuAdmin(ReadOnlyAdmin):
-    """ONUs with their latest state and light."""
+    """ONUs with their latest state and light; their customers can be edited, and who has left can be deleted."""
 
     list_display = ["serial", "description", "olt", "pon_port", "onu_id", "run_state", "rx_power_dbm", "is_present"]
     list_filter = ["is_present", "reading__run_state", OltFilter]
-    search_fields = ["serial", "description"]
-    readonly_fields = ["run_state", "rx_power_dbm"]
+    search_fields = ["serial", "mac", "description", "name", "customer__label", "customer__address"]
+    inlines = [CustomerInline]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Onu]:
         """Load port and reading along."""
         return super().get_queryset(request).select_related("pon_port", "reading")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+        """Show everything that polls write as text."""
+        return [*(field.name for field in Onu._meta.concrete_fields), "run_state", "rx_power_dbm"]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Let customers be edited; all else is read-only."""
+        return admin.ModelAdmin.has_change_permission(self, request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Let a person delete an ONU that has left, one by one: its history goes with it."""
+        has_left = obj is not None and not obj.is_present
+        return has_left and admin.ModelAdmin.has_delete_permission(self, request, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, Any, set[str], Any]:
+        """Ask no permission for its events, which nobody may delete by themselves."""
+        deleted, counts, _permissions, protected = super().get_deleted_objects(objs, request)
+        return deleted, counts, set(), protected
 
     @admin.display(description=_("state"), ordering="reading__run_state")
     def run_state(self, onu: Onu) -> str:
@@ -42,3 +84,43 @@ class OnuAdmin(ReadOnlyAdmin):
         """Tell the light."""
         reading = getattr(onu, "reading", None)
         return reading.rx_power_dbm if reading else None
+
+
+@admin.register(OnuData)
+class OnuDataAdmin(ReadOnlyAdmin):
+    """The latest raw value of each ONU and OID."""
+
+    olt_path = "onu__olt"
+    list_display = ["onu", "oid", "value", "updated_at"]
+    search_fields = ["onu__serial", "oid"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OnuData]:
+        """Load the place of each ONU along."""
+        return super().get_queryset(request).select_related("onu__pon_port")
+
+
+@admin.register(OnuEvent)
+class OnuEventAdmin(ReadOnlyAdmin):
+    """The timeline of all ONUs."""
+
+    list_display = ["at", "kind", "onu", "olt", "pon_port", "onu_number", "cause", "before", "after"]
+    list_filter = ["kind", "cause", OltFilter]
+    search_fields = ["onu__serial", "onu__description"]
+    date_hierarchy = "at"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OnuEvent]:
+        """Load ONU and ports along."""
+        return super().get_queryset(request).select_related("onu__pon_port", "pon_port", "other_port")
+
+
+@admin.register(Outage)
+class OutageAdmin(ReadOnlyAdmin):
+    """What is out and what was."""
+
+    list_display = ["started_at", "ended_at", "scope", "olt", "place", "cause", "affected", "down", "affected_olts"]
+    list_filter = [("ended_at", admin.EmptyFieldListFilter), "scope", "cause", OltFilter]
+    search_fields = ["olt__name"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Outage]:
+        """Load the larger outage along."""
+        return super().get_queryset(request).select_related("part_of")

@@ -16,6 +16,7 @@ from facho.core.cli import (
     execution,
     node,
     olt,
+    onu,
     pause,
     record,
     run,
@@ -28,7 +29,7 @@ from facho.core.cli.language import use_language
 from facho.core.cli.product import Handler
 from facho.core.env import read_environment
 
-GROUPS = (demo, run, distributed, simulate, olt, node, execution, pause, snmp, record, user, doctor, backup)
+GROUPS = (demo, run, distributed, simulate, olt, onu, node, execution, pause, snmp, record, user, doctor, backup)
 FAILED = 1
 
 

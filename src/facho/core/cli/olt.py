@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 
 from facho.core.cli import olt_add
 from facho.core.cli.arguments import Subparsers, add_command, add_group, add_json_flag
+from facho.core.cli.csv_input import file_failure, read_csv, refused
 from facho.core.cli.failure import CliError
 from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
 from facho.core.cli.output import cell, print_record, print_rows
 from facho.core.cli.product import database_command
 
 if TYPE_CHECKING:
-    from facho.hosts.inventory import InventoryError
     from facho.hosts.models import Olt
     from facho.snmp_get.identity import ProbeReport
 
 STDOUT = "-"
-# A national network has some thousands of OLTs; a hundred times that is a mistake.
-MAX_CSV_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +75,9 @@ def import_file(arguments: Namespace) -> int:
     from facho.hosts.inventory import InventoryError
 
     try:
-        saved = csv_file.import_file(_read(arguments.file), after_save=give_jobs(arguments))
+        saved = csv_file.import_file(read_csv(arguments.file), after_save=give_jobs(arguments))
     except InventoryError as error:
-        raise _refused(arguments.file, error) from None
+        raise refused(arguments.file, error) from None
     print(_("%(added)s OLTs added, %(updated)s updated") % {"added": len(saved.added), "updated": len(saved.updated)})
     return 0
 
@@ -97,7 +95,7 @@ def export(arguments: Namespace) -> int:
     try:
         Path(arguments.file).write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise _file_failure(arguments.file, error) from error
+        raise file_failure(arguments.file, error) from error
     return 0
 
 
@@ -160,26 +158,3 @@ def _row(olt: "Olt") -> OltRow:
         reachability=olt.reachability,
         last_answer_at=olt.last_answer_at,
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_CSV_BYTES + 1)
-    except OSError as error:
-        raise _file_failure(path, error) from error
-    if len(content) > MAX_CSV_BYTES:
-        raise CliError(_("%s is too large to be an inventory.") % path)
-    return content
-
-
-def _file_failure(path: Path | str, error: OSError) -> CliError:
-    return CliError(f"{path}: {error.strerror}")
-
-
-def _refused(path: Path, error: "InventoryError") -> CliError:
-    lines = []
-    for problem in error.problems:
-        place = _("%(file)s line %(line)s") % {"file": path, "line": problem.line} if problem.line else str(path)
-        lines.append(f"{place}: {cell(problem.reason)}")
-    return CliError(*lines, _("Nothing was imported: correct the file and import it again."))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from facho.api.roles import Role, give_role
 from facho.executions.models import Execution
-from facho.hosts.models import Olt
+from facho.hosts.models import Olt, OltData, WaitingOnu
 from facho.onus.models import Onu, OnuReading, PonPort
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
@@ -92,6 +92,24 @@ def make_onu(olt: Olt, place: tuple[int, int, int, int] = (0, 1, 0, 0), **fields
     onu = Onu.objects.create(olt=olt, pon_port=pon_port, onu_id=number, **values)
     OnuReading.objects.create(onu=onu, **reading)
     return onu
+
+
+def make_olt_value(olt: Olt, name: str = "board.cpu", **fields: Any) -> OltData:
+    """Make a value that an OLT told of itself."""
+    values = {
+        "oid": f"1.3.6.1.4.1.9.{next(_numbers)}",
+        "index": "0.1",
+        "place": "0/1",
+        "value": "23",
+        "unit": "percent",
+    }
+    return OltData.objects.create(olt=olt, name=name, updated_at=NOW, **{**values, **fields})
+
+
+def make_waiting_onu(olt: Olt, **fields: Any) -> WaitingOnu:
+    """Make an ONU that waits for authorisation."""
+    values = {"frame": 0, "slot": 1, "port": 3, "serial": f"HWTC{next(_numbers):08X}", "model": "ONT", **fields}
+    return WaitingOnu.objects.create(olt=olt, **{"first_seen_at": NOW, "last_seen_at": NOW, **values})
 
 
 def make_pollers(number: int) -> None:

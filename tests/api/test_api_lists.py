@@ -9,14 +9,14 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from api.rows import make_execution, make_node, make_olt, make_onu, make_user
+from api.rows import make_execution, make_node, make_olt, make_onu, make_user, make_waiting_onu
 from facho.api.roles import Role
 from facho.executions.models import ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
-READ_ONLY = ["olts", "nodes", "executions", "pon-ports", "onus"]
+READ_ONLY = ["olts", "nodes", "executions", "pon-ports", "onus", "waiting-onus"]
 LISTS = [*READ_ONLY, "pauses"]
 
 
@@ -30,6 +30,7 @@ def results(client: APIClient, path: str) -> list[dict[str, Any]]:
 def populate() -> None:
     olt = make_olt(model=OltModel.objects.get_or_create(brand=Brand.objects.get_or_create(name="B")[0], name="M")[0])
     make_onu(olt, run_state="online")
+    make_waiting_onu(olt)
     master = make_node(olt)
     ran = make_execution(master, ExecutionState.SUCCESS)
     make_execution(make_node(master=master), master_execution=ran, chain_position=1)

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
 from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
-from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers
+from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers, make_waiting_onu
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
@@ -21,6 +21,7 @@ PATHS = [
     "pauses",
     "pon-ports",
     "onus",
+    "waiting-onus",
     "pollers",
     "pollers/queue",
     "pollers/stats",
@@ -77,6 +78,7 @@ def test_every_answer_is_as_the_document_says(viewer: APIClient, document: dict[
     olt = make_olt("North")
     make_onu(olt, run_state="online")
     make_onu(make_olt("South")).reading.delete()
+    make_waiting_onu(olt)
     master = make_node(olt, run_requested_at=timezone.now())
     ran = make_execution(master, ExecutionState.SUCCESS, poller_id=0)
     make_execution(make_node(master=master), poller_id=0, master_execution=ran, chain_position=1)

@@ -15,6 +15,7 @@ from facho.api.roles import Role
 from facho.hosts.models import Pause
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 
 pytestmark = pytest.mark.django_db
@@ -155,3 +156,13 @@ def test_runs_are_asked_to_end(administrator: Client) -> None:
     assert act(administrator, "cancel", runs, over) == "1 execution ends."
     runs.refresh_from_db()
     assert runs.cancel_requested_at is not None
+
+
+def test_an_olt_gets_the_ready_made_jobs_that_it_lacks(administrator: Client) -> None:
+    olt, stranger = make_olt(vendor="huawei_smartax"), make_olt()
+    jobs = {job.slug for job in load_definitions()["huawei_smartax"].jobs}
+
+    assert act(administrator, "add_jobs", olt, stranger) == f"{len(jobs)} nodes were added."
+    assert act(administrator, "add_jobs", olt, stranger).endswith("0 nodes were added.")
+
+    assert set(WorkflowNode.objects.values_list("job__slug", flat=True)) == jobs

@@ -41,7 +41,7 @@ def told(free: FreeOid) -> dict[str, str]:
 @pytest.mark.parametrize("version", [SnmpVersion.V1, SnmpVersion.V2C])
 @pytest.mark.parametrize("query_type", [QueryType.GET, QueryType.WALK, QueryType.TABLE, QueryType.BULK])
 def test_every_query_type_stores_single_values_and_tables(query_type: QueryType, version: SnmpVersion) -> None:
-    """D17, S3-02: a job has several OIDs; rows of ONUs land in onu_data, all others in olt_data."""
+    """S3-02: a job has several OIDs; rows of ONUs land in onu_data, all others in olt_data."""
 
     async def scene(bench: Bench) -> None:
         await bench.collector.devices.database.run(

@@ -51,6 +51,68 @@ def test_an_oid_of_the_operators_own_is_saved(administrator: Client) -> None:
     assert add_job(administrator, oid=".1.3.6.1.2.1.1.3.0").status_code == 302
 
 
+def test_an_oid_is_spelled_in_one_way(administrator: Client) -> None:
+    add_job(administrator, oid=".1.3.6.1.02.1.1.3.0", **{"oids-0-name": "Uptime", "oids-0-unit": "cs"})
+
+    read = SnmpJob.objects.get().oids.get()
+    assert (read.oid, read.name, read.unit) == ("1.3.6.1.2.1.1.3.0", "Uptime", "cs")
+
+
+def test_a_job_reads_several_columns_and_oids(administrator: Client) -> None:
+    second = {"oids-TOTAL_FORMS": "2", "oids-1-position": "1", "oids-1-oid": "1.3.6.1.2.1.1.3.0"}
+
+    assert add_job(administrator, column="onu.description", **second).status_code == 302
+    assert SnmpJob.objects.get().oids.count() == 2
+
+
+def test_an_oid_above_live_columns_is_refused_beside_it(administrator: Client) -> None:
+    page = add_job(administrator, oid="1.3.6.1.4.1.2011.6.128.1.1.2.51").content.decode()
+
+    assert "Below this OID lies onu.temperature, which is asked of each ONU: read that column instead." in page
+    assert not SnmpJob.objects.exists()
+
+
+@pytest.mark.parametrize("row", [{"oid": "1.3.6.1.2.1.1.3.0"}, {"column": "onu.description"}])
+def test_a_discovery_takes_nothing_that_it_would_not_read(administrator: Client, row: dict[str, str]) -> None:
+    page = add_job(administrator, query_type="discovery", **row).content.decode()
+
+    assert "A discovery reads onu.serial alone" in page
+    assert add_job(administrator, query_type="discovery", column="onu.serial").status_code == 302
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1h", 3600), ("90m", 5400), ("1d", 86400), ("3600", 3600)])
+def test_an_interval_is_written_as_people_do(administrator: Client, text: str, seconds: int) -> None:
+    add_job(administrator, column="onu.description", interval_seconds=text, retry_delay_seconds="2m")
+
+    job = SnmpJob.objects.get()
+    assert (job.interval_seconds, job.retry_delay_seconds) == (seconds, 120)
+
+
+@pytest.mark.parametrize("text", ["soon", "5x", "-5m", ""])
+def test_what_is_no_interval_is_told_beside_it(administrator: Client, text: str) -> None:
+    page = add_job(administrator, column="onu.description", interval_seconds=text).content.decode()
+
+    assert ("Write seconds, or a number with s, m, h or d" if text else "This field is required.") in page
+    assert not SnmpJob.objects.exists()
+
+
+def test_an_interval_beyond_a_year_is_refused(administrator: Client) -> None:
+    page = add_job(administrator, column="onu.description", interval_seconds="99999d").content.decode()
+
+    assert "An interval is at most a year." in page
+
+
+def test_the_form_of_a_node_shows_and_takes_intervals_as_people_write_them(administrator: Client) -> None:
+    node = make_node()
+    change = reverse("admin:snmp_jobs_workflownode_change", args=[node.pk])
+
+    assert 'value="5m"' in administrator.get(change).content.decode()
+    administrator.post(change, {"enabled": "on", "interval_seconds": "10m", "priority": "50"})
+
+    node.refresh_from_db()
+    assert node.interval_seconds == 600
+
+
 def test_a_column_that_the_vendor_does_not_have_is_refused(administrator: Client) -> None:
     page = add_job(administrator, column="onu.mood").content.decode()
 

@@ -7,6 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator, views
 from facho.api.feasibility import FeasibilityView
+from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
 from facho.api.pauses import PauseViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
@@ -17,6 +18,7 @@ router.register("executions", views.ExecutionViewSet, basename="execution")
 router.register("pauses", PauseViewSet, basename="pause")
 router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
 router.register("onus", views.OnuViewSet, basename="onu")
+router.register("waiting-onus", WaitingOnuViewSet, basename="waiting-onu")
 router.register("quotas", coordinator.QuotaViewSet, basename="quota")
 router.register("violations", coordinator.ViolationViewSet, basename="violation")
 router.register("plans", coordinator.PlanViewSet, basename="plan")
@@ -26,6 +28,8 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="api-docs"), name="api"),
     path("", include(router.urls)),
     path("olts/<int:olt_id>/feasibility/", FeasibilityView.as_view(), name="olt-feasibility"),
+    path("olts/<int:olt_id>/data/", OltDataView.as_view(), name="olt-data"),
+    path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersView.as_view(), name="pollers"),
     path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),

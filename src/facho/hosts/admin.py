@@ -1,4 +1,4 @@
-"""Admin pages of OLTs, their brands and models, and of pauses."""
+"""Admin pages of OLTs, their brands and models, what they tell of themselves and who waits there, and of pauses."""
 
 from typing import Any
 
@@ -11,12 +11,13 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from facho.hosts.admin_pages import OltFilter, without_secrets
+from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
 from facho.hosts.inventory import stored_olts
-from facho.hosts.models import Brand, Olt, OltModel, Pause
+from facho.hosts.models import Brand, Olt, OltData, OltModel, Pause, WaitingOnu
 from facho.hosts.olt_form import OltForm, new_secret
 from facho.hosts.pause_form import PauseForm
 from facho.hosts.pauses import end_pause
+from facho.hosts.value_words import shown_growth, shown_value, title_of
 
 
 @admin.register(Brand)
@@ -67,6 +68,45 @@ class PauseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         now = timezone.now()
         ended = sum(end_pause(pause_id, now=now) for pause_id in queryset.values_list("id", flat=True))
         self.message_user(request, ngettext("%(n)s pause ended.", "%(n)s pauses ended.", ended) % {"n": ended})
+
+
+@admin.register(OltData)
+class OltDataAdmin(ReadOnlyAdmin):
+    """What OLTs tell of themselves, as it was last read."""
+
+    list_display = ["title", "place", "olt", "shown", "growth", "updated_at"]
+    list_filter = [OltFilter]
+    search_fields = ["name", "place", "oid"]
+    readonly_fields = ["title", "shown", "growth"]
+
+    @admin.display(description=_("name"), ordering="name")
+    def title(self, value: OltData) -> str:
+        """Name it for people."""
+        return title_of(value.name) or value.oid
+
+    @admin.display(description=_("value"), ordering="value")
+    def shown(self, value: OltData) -> str:
+        """Write it in words or with its unit."""
+        return shown_value(value.name, value.value, value.unit)
+
+    @admin.display(description=_("growth"), ordering="per_second")
+    def growth(self, value: OltData) -> str:
+        """Tell the traffic."""
+        return shown_growth(value.per_second, value.unit)
+
+
+@admin.register(WaitingOnu)
+class WaitingOnuAdmin(ReadOnlyAdmin):
+    """ONUs that OLTs have found and that nobody has authorised."""
+
+    list_display = ["serial", "olt", "pon_port", "model", "first_seen_at", "last_seen_at"]
+    list_filter = [OltFilter]
+    search_fields = ["serial", "model", "olt__name"]
+
+    @admin.display(description=_("PON port"))
+    def pon_port(self, onu: WaitingOnu) -> str:
+        """Tell where it hangs."""
+        return onu.pon_port
 
 
 class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

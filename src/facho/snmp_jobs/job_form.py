@@ -8,10 +8,12 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.polling.snmp.oid import parse_oid
+from facho.polling.domain.task_type import QueryType
+from facho.polling.snmp.oid import format_oid, parse_oid
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs.interval_field import IntervalField
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid
-from facho.snmp_jobs.safety import check_job
+from facho.snmp_jobs.safety import check_job, find_live_below
 
 if TYPE_CHECKING:
     _JobModelForm = forms.ModelForm[SnmpJob]
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 else:
     # Django's forms and formsets take type parameters in their stubs only.
     _JobModelForm, _OidModelForm, _OidFormSet = forms.ModelForm, forms.ModelForm, forms.BaseInlineFormSet
+
+DISCOVERY_COLUMN = "onu.serial"
 
 
 def vendor_choices() -> list[tuple[str, str]]:
@@ -33,6 +37,8 @@ class JobForm(_JobModelForm):
     vendor = forms.ChoiceField(
         label=capfirst(gettext_lazy("vendor definition")), choices=vendor_choices, required=False
     )
+    interval_seconds = IntervalField(label=capfirst(gettext_lazy("suggested interval")))
+    retry_delay_seconds = IntervalField(label=capfirst(gettext_lazy("delay between attempts")))
 
     class Meta:
         model = SnmpJob
@@ -68,16 +74,14 @@ class OidForm(_OidModelForm):
         fields = "__all__"
 
     def clean_oid(self) -> str:
-        """Refuse what no device could be asked for."""
+        """Refuse what no device could be asked for, and spell the rest in one way."""
         text: str = self.cleaned_data["oid"]
         try:
-            if text:
-                parse_oid(text)
+            return format_oid(parse_oid(text)) if text else ""
         except ValueError as error:
             raise forms.ValidationError(
                 _("An OID is numbers joined by dots, as in 1.3.6.1.2.1.1.3.0."), code="no_oid"
             ) from error
-        return text
 
 
 class OidFormSet(_OidFormSet):
@@ -90,6 +94,8 @@ class OidFormSet(_OidFormSet):
         staying = [form for form in self.forms if not form.cleaned_data.get("DELETE")]
         for form in staying:
             self._check_column(form)
+            self._check_discovery(form)
+            self._check_live(form)
         if any(form.errors for form in staying):
             return
         reads = [form.cleaned_data.get("column_key") or form.cleaned_data.get("oid") for form in staying]
@@ -107,3 +113,20 @@ class OidFormSet(_OidFormSet):
                 else _("No vendor has a column %(column)s.")
             )
             form.add_error("column_key", forms.ValidationError(text, code="no_column", params={"column": key}))
+
+    def _check_discovery(self, form: _OidModelForm) -> None:
+        """Refuse what a discovery would not read: it walks the serials, and they tell where the ONUs are."""
+        read = form.cleaned_data.get("column_key") or form.cleaned_data.get("oid")
+        if read and read != DISCOVERY_COLUMN and self.instance.query_type == QueryType.DISCOVERY:
+            sentence = _("A discovery reads %(column)s alone: give the rest to a job of another type.")
+            form.add_error(
+                None,
+                forms.ValidationError(sentence, code="discovery_reads_serials", params={"column": DISCOVERY_COLUMN}),
+            )
+
+    def _check_live(self, form: _OidModelForm) -> None:
+        """Refuse an OID above columns that an OLT asks its ONUs for: a walk of it could not spare those offline."""
+        live = find_live_below(self.instance.vendor, form.cleaned_data.get("oid") or "")
+        if live:
+            sentence = _("Below this OID lies %(column)s, which is asked of each ONU: read that column instead.")
+            form.add_error("oid", forms.ValidationError(sentence, code="live_below", params={"column": live}))

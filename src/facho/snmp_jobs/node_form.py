@@ -3,9 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from facho.hosts.admin_pages import without_secrets
+from facho.snmp_jobs.interval_field import IntervalField
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_node
 
@@ -17,6 +20,8 @@ else:
 
 class NodeForm(_NodeModelForm):
     """What an operator decides about a node; OLT and job are chosen when it is made."""
+
+    interval_seconds = IntervalField(label=capfirst(gettext_lazy("interval")))
 
     class Meta:
         model = WorkflowNode

@@ -50,6 +50,13 @@ def find_live(vendor: str, reads: Iterable[str]) -> str | None:
     return next((column.key for _family, column in _columns(vendor, reads) if column.cost is Cost.LIVE), None)
 
 
+def find_live_below(vendor: str, oid: str) -> str | None:
+    """Return the first such column that lies below an OID, and is not at or above it."""
+    length = len(oid_of(oid))
+    columns = (column for _family, column in _columns(vendor, [oid] if length else []))
+    return next((column.key for column in columns if column.cost is Cost.LIVE and len(column.oid) > length), None)
+
+
 def check_job(job: SnmpJob, reads: Sequence[str]) -> None:
     """Raise ValidationError when the job, reading this from now on, would hurt an OLT.
 

@@ -1,0 +1,36 @@
+"""Under which name and unit an OID is read: a column of the vendor's definition, or an OID of an operator's own."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from facho.polling.snmp.oid import format_oid
+from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs.models import SnmpJobOid
+
+
+class NamedRead(NamedTuple):
+    """An OID, what it is called, and the unit of its raw values where somebody gave one."""
+
+    oid: str
+    name: str
+    unit: str
+
+
+NAMELESS = NamedRead("", "", "")
+
+
+def load_named_reads(vendor: str) -> list[NamedRead]:
+    """Return the operator's own OIDs and the columns of a vendor; raw values of a column are in no unit of ours."""
+    own = SnmpJobOid.objects.exclude(oid="").order_by("id").values_list("oid", "name", "unit")
+    definition = load_definitions().get(vendor)
+    columns = definition.columns.values() if definition else ()
+    return [
+        *(NamedRead(oid.removeprefix("."), name, unit) for oid, name, unit in own),
+        *(NamedRead(format_oid(column.oid), column.key, "") for column in columns if not column.shares),
+    ]
+
+
+def name_read(oid: str, reads: Iterable[NamedRead]) -> NamedRead:
+    """Find the read that an OID comes from: the same, or the closest one above it."""
+    above = [read for read in reads if oid == read.oid or oid.startswith(f"{read.oid}.")]
+    return max(above, key=lambda read: len(read.oid), default=NAMELESS)

@@ -30,6 +30,7 @@ from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, Qu
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
 from facho.hosts.pauses import pause
+from facho.onus.models import OnuData, OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 
@@ -63,7 +64,11 @@ def populate() -> None:
     """Make a row of everything that has a page."""
     model = OltModel.objects.create(brand=Brand.objects.create(name=f"B{Olt.objects.count()}"), name="M")
     olt = make_olt(model=model)
-    make_onu(olt, run_state="online", rx_power_cdbm=-2000)
+    onu = make_onu(olt, run_state="online", rx_power_cdbm=-2000)
+    OnuData.objects.create(onu=onu, oid="1.3.6.1", value="1", updated_at=NOW)
+    OnuEvent.objects.create(olt=olt, pon_port=onu.pon_port, onu=onu, onu_number=0, at=NOW, kind="down", cause="los")
+    outage = {"scope": "pon", "cause": "fibre", "affected": 3, "down": 3}
+    Outage.objects.create(olt=olt, started_at=NOW, resumed_at=NOW, **outage)
     make_olt_value(olt)
     make_waiting_onu(olt)
     master = make_node(olt)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import psycopg
@@ -22,6 +23,10 @@ from hypothesis import settings as hypothesis_settings
 from facho.core import data_folder
 from facho.core.env import PREFIX, read_environment
 from servers.postgresql import delete_rows_instead_of_truncating, private_postgresql
+
+if TYPE_CHECKING:
+    from servers.modes import Polling
+    from servers.redis import RedisServer
 
 SETTINGS_MODULE = "facho.core.settings"
 FOREIGN_NAMES = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
@@ -105,6 +110,28 @@ def product_environ(tmp_path: Path) -> Iterator[dict[str, str]]:
         connection.execute(f"CREATE DATABASE {name}".encode())
         yield {**environ, "DATABASE_URL": urlsplit(url)._replace(path=f"/{name}").geturl()}
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["RedisServer"]:
+    """A Redis server of the run's own."""
+    from servers.redis import private_redis
+
+    with private_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(params=["embedded", pytest.param("distributed", marks=pytest.mark.postgresql)])
+def polling(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator["Polling"]:
+    """What polls in a test that holds in both modes; the distributed one needs PostgreSQL."""
+    from servers.cluster import cluster_on_test_database
+    from servers.modes import DistributedPolling, EmbeddedPolling
+
+    if request.param == "embedded":
+        yield EmbeddedPolling()
+        return
+    with cluster_on_test_database(request.getfixturevalue("redis_server"), tmp_path / "cluster") as cluster:
+        yield DistributedPolling(cluster)
 
 
 def _enter_world(database: str) -> None:

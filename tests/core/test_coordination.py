@@ -15,7 +15,6 @@ from pytest_django import Settings
 
 from facho.api.roles import Role, give_role
 from facho.core import housekeeping
-from facho.core.processes.engine import run_engine
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest, claim
@@ -30,6 +29,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from factories import make_olt
+from servers.modes import Polling
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -57,27 +57,21 @@ Until = Callable[[Callable[[], bool]], Awaitable[None]]
 Scene = Callable[[Simulation, Until], Awaitable[None]]
 
 
-def play(config: SimulatorConfig, scene: Scene) -> Simulation:
-    """Run a scene while the engine polls simulated OLTs, each with its vendor's jobs."""
+def play(config: SimulatorConfig, scene: Scene, polling: Polling) -> Simulation:
+    """Run a scene while the product polls simulated OLTs, each with its vendor's jobs."""
 
     async def run() -> Simulation:
         async with Simulation.start(config) as simulation:
             for simulated in simulation.olts:
                 await in_database(partial(add_olt, simulated.port, simulated.vendor))
-            stop = asyncio.Event()
-            engine = asyncio.create_task(run_engine(stop))
 
             async def until(is_so: Callable[[], bool]) -> None:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     while not await in_database(is_so):
-                        done, _ = await asyncio.wait([engine], timeout=0.1)
-                        assert not done, "the engine ended by itself"
+                        await polling.look()
 
-            try:
+            async with polling:
                 await scene(simulation, until)
-            finally:
-                stop.set()
-                await engine
             return simulation
 
     return asyncio.run(run())
@@ -115,7 +109,9 @@ def client() -> Client:
 
 
 @pytest.mark.parametrize("disable", [by_shell, by_admin, by_api])
-def test_a_task_that_a_person_disables_is_gone_within_seconds(disable: Callable[[WorkflowNode], None]) -> None:
+def test_a_task_that_a_person_disables_is_gone_within_seconds(
+    disable: Callable[[WorkflowNode], None], polling: Polling
+) -> None:
     """S1-06, S1-24, D19: scenario 1, from the shell, the admin and the API alike."""
     assert housekeeping.COORDINATOR_SECONDS <= 5
 
@@ -125,7 +121,7 @@ def test_a_task_that_a_person_disables_is_gone_within_seconds(disable: Callable[
         await in_database(lambda: disable(discovery()))
         await until(lambda: QuotaTracker.objects.filter(task_type="discovery", status="ADJUSTED").exists())
 
-    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene)
+    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene, polling)
 
     node, tracker = discovery(), QuotaTracker.objects.get(task_type="discovery")
     assert Execution.objects.get(owner="nobody").status == ExecutionState.INTERRUPTED
@@ -148,7 +144,7 @@ def claim_for_nobody() -> bool:
     return bool(claim([wish], owner="nobody", now=timezone.now()))
 
 
-def test_two_of_four_discoveries_are_a_violation_that_people_see() -> None:
+def test_two_of_four_discoveries_are_a_violation_that_people_see(polling: Polling) -> None:
     """S1-25: scenario 2, for the hour that has just ended."""
     hour = hour_of(timezone.now()).start - timedelta(hours=1)
 
@@ -177,7 +173,7 @@ def test_two_of_four_discoveries_are_a_violation_that_people_see() -> None:
         await in_database(half_an_hour)
         await until(QuotaViolation.objects.filter(period_start=hour).exists)
 
-    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene)
+    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene, polling)
 
     violation = QuotaViolation.objects.get(period_start=hour)
     [task] = [task for task in violation.report["tasks"] if task["task_type"] == "discovery"]
@@ -187,7 +183,7 @@ def test_two_of_four_discoveries_are_a_violation_that_people_see() -> None:
     assert violation.olt.name in page
 
 
-def test_a_disabled_olt_is_left_alone_within_seconds() -> None:
+def test_a_disabled_olt_is_left_alone_within_seconds(polling: Polling) -> None:
     """S1-26: scenario 3; its run stops before the next packet, whatever waits ends."""
     packets: list[int] = []
 
@@ -202,7 +198,7 @@ def test_a_disabled_olt_is_left_alone_within_seconds() -> None:
         await until(lambda: not Execution.objects.filter(finished_at__isnull=True).exists())
         packets.append(simulation.olts[0].counters.requests)
 
-    simulation = play(SimulatorConfig(vendor="huawei_smartax", onus=400, latency_ms=60, life=STILL), scene)
+    simulation = play(SimulatorConfig(vendor="huawei_smartax", onus=400, latency_ms=60, life=STILL), scene, polling)
 
     assert [simulation.olts[0].counters.requests] == packets
 

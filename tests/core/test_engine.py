@@ -8,7 +8,6 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from facho.core.processes.engine import run_engine
 from facho.core.recognition import probe_olt
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
@@ -22,6 +21,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from factories import NOW, make_olt
+from servers.modes import EmbeddedPolling, Polling
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -63,17 +63,10 @@ def add_simulated(simulation: Simulation) -> None:
     WorkflowNode.objects.filter(is_chain_node=False).update(run_requested_at=NOW)
 
 
-async def poll_until(is_done: Callable[[], bool]) -> None:
-    stop = asyncio.Event()
-    engine = asyncio.create_task(run_engine(stop))
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not await in_database(is_done):
-                done, _ = await asyncio.wait([engine], timeout=0.05)
-                assert not done, "the engine ended by itself"
-    finally:
-        stop.set()
-        await engine
+async def poll_until(is_done: Callable[[], bool], polling: Polling) -> None:
+    async with polling, asyncio.timeout(PATIENCE_SECONDS):
+        while not await in_database(is_done):
+            await polling.look()
 
 
 def every_onu_has_light() -> bool:
@@ -81,12 +74,12 @@ def every_onu_has_light() -> bool:
     return online.exists() and not online.filter(rx_power_cdbm=None).exists()
 
 
-def test_simulated_onus_are_found_and_read_one_question_at_a_time() -> None:
+def test_simulated_onus_are_found_and_read_one_question_at_a_time(polling: Polling) -> None:
     """S0-02, S0-10, S0-11, S1-01, S3-09, S3-10, S4-15: counted at the device."""
 
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
-        await poll_until(every_onu_has_light)
+        await poll_until(every_onu_has_light, polling)
 
     simulation = play(SimulatorConfig(vendor="huawei_smartax", olts=3, onus=40, life=STILL), scene)
 
@@ -97,12 +90,12 @@ def test_simulated_onus_are_found_and_read_one_question_at_a_time() -> None:
     assert set(Olt.objects.values_list("reachability", flat=True)) == {Reachability.UP}
 
 
-def test_a_chain_is_one_unit_on_one_poller() -> None:
+def test_a_chain_is_one_unit_on_one_poller(polling: Polling) -> None:
     """S0-03, S0-08, S2-01, S2-02, S2-03, S2-06, S2-12, S2-13, S2-16, D1: one poller from master to last member."""
 
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
-        await poll_until(every_onu_has_light)
+        await poll_until(every_onu_has_light, polling)
 
     play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene)
 
@@ -116,13 +109,13 @@ def test_a_chain_is_one_unit_on_one_poller() -> None:
     assert sum(Poller.objects.values_list("tasks_completed", flat=True)) == masters.count()
 
 
-def test_a_silent_olt_fails_its_run_and_not_the_others() -> None:
+def test_a_silent_olt_fails_its_run_and_not_the_others(polling: Polling) -> None:
     """S3-14: its chain is not even tried."""
 
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
         await in_database(lambda: Olt.objects.filter(port=simulation.olts[0].port).update(community=Secret("wrong")))
-        await poll_until(lambda: Execution.objects.filter(status=ExecutionState.FAILED).exists())
+        await poll_until(lambda: Execution.objects.filter(status=ExecutionState.FAILED).exists(), polling)
 
     play(SimulatorConfig(vendor="huawei_smartax", olts=2, onus=8, life=STILL), scene)
 
@@ -135,7 +128,7 @@ def test_a_silent_olt_fails_its_run_and_not_the_others() -> None:
 def test_a_stopped_engine_leaves_no_claim_and_no_busy_poller() -> None:
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
-        await poll_until(lambda: Execution.objects.filter(status__in=ACTIVE).exists())
+        await poll_until(lambda: Execution.objects.filter(status__in=ACTIVE).exists(), EmbeddedPolling())
 
     play(SimulatorConfig(vendor="huawei_smartax", onus=200, latency_ms=30, life=STILL), scene)
 

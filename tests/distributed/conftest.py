@@ -1,4 +1,4 @@
-"""One Redis server for the tests of the distributed mode, a Celery app that speaks to it, and real processes."""
+"""A Celery app that speaks to the run's Redis, and the distributed product as real processes."""
 
 import sys
 from collections.abc import Iterator
@@ -9,24 +9,23 @@ import pytest
 
 from facho.core.celery import FachoCelery, app
 from servers.cluster import Cluster, cluster_on_test_database
-from servers.redis import RedisServer, private_redis
+from servers.redis import RedisServer
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    """A server of the run's own, with the product's app turned to it."""
-    with private_redis(Path(tmp_path_factory.mktemp("redis"))) as server:
-        app.conf.broker_url = app.conf.result_backend = server.url
-        yield server
-        kombu.pools.reset()
+def app_on_redis(redis_server: RedisServer) -> Iterator[FachoCelery]:
+    """The product's app, turned to the run's own Redis."""
+    app.conf.broker_url = app.conf.result_backend = redis_server.url
+    yield app
+    kombu.pools.reset()
 
 
 @pytest.fixture
-def celery_app(redis_server: RedisServer) -> Iterator[FachoCelery]:
+def celery_app(app_on_redis: FachoCelery, redis_server: RedisServer) -> Iterator[FachoCelery]:
     """The product's app on an empty Redis."""
     redis_server.client().flushall()
-    yield app
-    app.close_worker()
+    yield app_on_redis
+    app_on_redis.close_worker()
 
 
 @pytest.fixture

@@ -116,6 +116,8 @@ def test_a_task_that_a_person_disables_is_gone_within_seconds(
     assert housekeeping.COORDINATOR_SECONDS <= 5
 
     async def scene(_simulation: Simulation, until: Until) -> None:
+        await until(is_not_the_end_of_an_hour)
+        await in_database(discover_every_ten_seconds)
         await until(lambda: QuotaTracker.objects.filter(task_type="discovery").exists())
         await until(claim_for_nobody)
         await in_database(lambda: disable(discovery()))
@@ -131,6 +133,16 @@ def test_a_task_that_a_person_disables_is_gone_within_seconds(
     planned = {run["node_id"] for plan in ExecutionPlan.objects.filter(status="ACTIVE") for run in plan.plan_data}
     assert planned
     assert node.id not in planned
+
+
+def is_not_the_end_of_an_hour() -> bool:
+    """Tell whether the scene fits into the present hour, with slots to spare."""
+    return hour_of(timezone.now()) == hour_of(timezone.now() + timedelta(seconds=40))
+
+
+def discover_every_ten_seconds() -> None:
+    soon = timezone.now() + timedelta(seconds=5)
+    WorkflowNode.objects.filter(id=discovery().id).update(interval_seconds=10, next_run_at=soon)
 
 
 def discovery() -> WorkflowNode:
@@ -188,6 +200,8 @@ def test_a_disabled_olt_is_left_alone_within_seconds(polling: Polling) -> None:
     packets: list[int] = []
 
     async def scene(simulation: Simulation, until: Until) -> None:
+        await until(is_not_the_end_of_an_hour)
+        await in_database(discover_every_ten_seconds)
         await in_database(
             lambda: WorkflowNode.objects.filter(is_chain_node=False).update(run_requested_at=timezone.now())
         )

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import exporter, history, report, scheduling, walk_cost
+from bench import exporter, history, quotas, report, scheduling, walk_cost
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -38,6 +38,8 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
         walk_cost.measure_walks(names, olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     )
     yield scheduling.measure_section()
+    yield quotas.measure_rules()
+    yield quotas.measure_tables()
     yield history.measure_section(arguments.history_onus)
     with private_database():
         # Its models can be imported only now.

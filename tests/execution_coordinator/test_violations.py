@@ -87,6 +87,19 @@ def test_a_certain_loss_is_raised_before_the_last_run_has_ended() -> None:
     assert CoordinatorLog.objects.filter(event_type="QUOTA_VIOLATION").count() == 1
 
 
+def test_an_hour_is_judged_by_the_first_pass_after_it() -> None:
+    """Also when everything was counted a moment before its end."""
+    discovery()
+    SkippedSlot.objects.create(node=WorkflowNode.objects.get(), slot_at=NOW, reason="olt_busy")
+    coordinator = ExecutionCoordinator()
+    coordinator.run_pass(NOW + 59.9 * MINUTE)
+    assert not QuotaViolation.objects.exists()
+
+    coordinator.run_pass(NOW + HOUR)
+
+    assert QuotaViolation.objects.get().created_at == NOW + HOUR
+
+
 def test_a_loss_that_is_not_certain_waits_for_the_last_run() -> None:
     node = discovery()
     for minute in (0, 15, 30):

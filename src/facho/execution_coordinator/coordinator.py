@@ -83,7 +83,7 @@ class ExecutionCoordinator:
 
     def _count(self, olts: Mapping[int, OltRow], changed: Sequence[int], now: datetime) -> None:
         """Count the quotas of everything once a minute, and of what moved in between."""
-        if self._counted_at is None or now - self._counted_at >= COUNT_ALL or now < self._counted_at:
+        if self._is_time_to_count_all(now):
             self._counted_at = now
             refreshed = quotas.refresh_quotas(olts, now, is_all=True)
             self._tell(refreshed)
@@ -92,6 +92,11 @@ class ExecutionCoordinator:
         moved = {olt_id: olts[olt_id] for olt_id in {*changed, *self._ended_since_last_look()} if olt_id in olts}
         if moved:
             self._tell(quotas.refresh_quotas(moved, now, is_all=False))
+
+    def _is_time_to_count_all(self, now: datetime) -> bool:
+        """Tell whether a minute has passed, the clock was set back, or an hour has just ended and is to be judged."""
+        last = self._counted_at
+        return last is None or not last <= now < last + COUNT_ALL or hour_of(last) != hour_of(now)
 
     def _close_old_hours(self, now: datetime) -> Sequence[QuotaTracker]:
         """Judge, once an hour, what is no longer counted."""

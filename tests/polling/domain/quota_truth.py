@@ -140,3 +140,24 @@ def measure_foresight(network: QuotaNetwork) -> Foresight:
         announcements=len(announced),
         false_alarms=len([book for book in announced if not book.raised_at]),
     )
+
+
+def miscounted(network: QuotaNetwork) -> list[Book]:
+    """Return the hours that the rules do not count as the journal has them, or that owed more or less at some look."""
+    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
+    wrong = []
+    for book in settled_books(network):
+        truth = truths[book.node.node_id]
+        tally = network.tally(book.node, book.hour, network.open_slots(book.node, book.hour))
+        counts = (tally.completed, tally.failed, tally.skipped)
+        if counts != truth.counts(book.hour) or tally.pending or book.required != {len(truth.owed(book.hour))}:
+            wrong.append(book)
+    return wrong
+
+
+def measure_lateness(network: QuotaNetwork) -> float:
+    """Return how many seconds after its hour a violation that was certain was raised, at the latest."""
+    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
+    certain = [book for book in settled_books(network) if truths[book.node.node_id].is_certain(book.hour)]
+    never = network.now
+    return max(((book.raised_at or never) - book.hour.end).total_seconds() for book in certain)

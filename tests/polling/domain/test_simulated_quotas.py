@@ -6,7 +6,7 @@
 from datetime import timedelta
 
 import pytest
-from quota_truth import NodeTruth, measure_foresight, settled_books
+from quota_truth import NodeTruth, measure_foresight, measure_lateness, miscounted, settled_books
 from virtual_fleet import make_fleet
 from virtual_quotas import VIOLATED, QuotaNetwork
 from virtual_workload import START, NodeSpec, OltSpec, Workload
@@ -27,26 +27,12 @@ def network(request: pytest.FixtureRequest) -> QuotaNetwork:
 
 def test_the_rules_count_every_slot_as_the_journal_does(network: QuotaNetwork) -> None:
     """To the unit, and at no look did an hour owe more or less."""
-    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
-    wrong = []
-    for book in settled_books(network):
-        truth = truths[book.node.node_id]
-        tally = network.tally(book.node, book.hour, network.open_slots(book.node, book.hour))
-        counts = (tally.completed, tally.failed, tally.skipped)
-        if counts != truth.counts(book.hour) or tally.pending or book.required != {len(truth.owed(book.hour))}:
-            wrong.append((book, counts, truth.counts(book.hour)))
-
-    assert wrong == []
+    assert len(settled_books(network)) > 1_000
+    assert miscounted(network) == []
 
 
 def test_what_was_lost_for_certain_is_raised_within_a_minute_of_the_hour(network: QuotaNetwork) -> None:
-    truths = {node.node_id: NodeTruth(network, node) for node in network.nodes}
-    certain = [book for book in settled_books(network) if truths[book.node.node_id].is_certain(book.hour)]
-
-    late = [book for book in certain if not book.raised_at or book.raised_at > book.hour.end + timedelta(seconds=60)]
-
-    assert len(certain) > 40
-    assert late == []
+    assert measure_lateness(network) <= 60
 
 
 def test_exactly_the_hours_that_fell_short_are_violated(network: QuotaNetwork) -> None:

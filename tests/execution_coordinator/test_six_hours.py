@@ -1,0 +1,44 @@
+"""Hours of polling through the database: outages, people who change things, and a crash, counted to the unit.
+
+`make bench` plays six hours of twenty OLTs.
+"""
+
+import asyncio
+
+import pytest
+from bench.counted_hours import compare
+from bench.polled_hours import Pace, PolledHours
+
+from facho.executions.models import Execution
+from facho.polling.domain.execution_state import ExecutionState
+from facho.simulator.virtual_loop import VirtualTimeLoop
+from facho.zabbix_pollers import scheduler
+
+HOURS, OLTS = 2, 8
+# A look each second, and a pass every five, would take a minute.
+TICK_SECONDS = 20.0
+PACE = Pace(pass_seconds=30, probe_seconds=15)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_trackers_equal_an_independent_count_and_violations_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The loop waits for the database: on its clock no time passes meanwhile.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "yes")
+    monkeypatch.setattr(scheduler, "TICK_SECONDS", TICK_SECONDS)
+
+    async def play() -> PolledHours:
+        world = PolledHours(PACE, olts=OLTS, hours=HOURS)
+        await world.play()
+        return world
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        world = runner.run(play())
+    compared = compare(world)
+    served = Execution.objects.filter(slot_at__isnull=False, status=ExecutionState.SUCCESS).count()
+
+    assert compared.wrong == []
+    assert served == world.devices.answered
+    assert (compared.unraised, compared.groundless) == (set(), set())
+    assert compared.worst_seconds <= 60
+    assert (compared.trackers > 70, compared.slots > 400, compared.violations > 3) == (True, True, True)

@@ -122,13 +122,17 @@ def _add_olts(devices: Any) -> None:
 
     from facho.polling.domain.task_type import QueryType
     from facho.snmp_jobs.models import SnmpJob
+    from facho.snmp_jobs.store import grid_of
     from factories import chain_to, make_job, make_node, make_olt
 
     discovery = make_job(query_type=QueryType.DISCOVERY, columns=())
     for olt in devices.olts:
         row = make_olt(port=olt.port, vendor=olt.vendor)
         node = make_node(row, discovery, next_run_at=timezone.now(), interval_seconds=INTERVAL_SECONDS)
-        type(node).objects.filter(id=node.id).update(offset_seconds=row.id % INTERVAL_SECONDS)
+        node.offset_seconds = row.id % INTERVAL_SECONDS
+        # On its grid from the first run on: slots are counted from there.
+        node.next_run_at = grid_of(node).next_after(timezone.now())
+        node.save(update_fields=["offset_seconds", "next_run_at"])
         chain_to(node)
     # A run that is not over by its next slot counts as a failure of its node; the storm alone must not suspend it.
     SnmpJob.objects.update(retry_delay_seconds=1, max_attempts=50)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from outage_rows import OutageRows
 
@@ -165,6 +165,7 @@ def test_every_silent_olt_is_in_exactly_one_open_outage(steps: list[tuple[set[in
 
 
 @given(looks)
+@example([({1, 2, 3, 4, 6}, set()), ({1, 5}, {3, 4, 6}), ({3, 4, 5, 6}, {1, 2})])
 def test_looking_again_changes_nothing(steps: list[tuple[set[int], set[int]]]) -> None:
     fleet = Fleet(olts=6)
 

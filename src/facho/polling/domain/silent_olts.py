@@ -29,7 +29,7 @@ def judge_silence(olts: Sequence[OltVoice], outages: Iterable[Outage], cycle: Cy
     known = {outage.place: outage for outage in outages if is_recent(outage, cycle.now, cycle.limits)}
     former = known.get(NETWORK)
     of_olts = {place: outage for place, outage in known.items() if place.scope is OutageScope.OLT}
-    changed = _judge_olts(olts, of_olts, cycle)
+    changed = _judge_olts(olts, of_olts, former if former and former.is_open else None, cycle)
     silent = [outage for outage in (of_olts | changed).values() if outage.is_open]
     changes = [OutageChange(outage) for _, outage in sorted(changed.items())]
     if former is not None and former.is_open:
@@ -37,11 +37,13 @@ def judge_silence(olts: Sequence[OltVoice], outages: Iterable[Outage], cycle: Cy
     return [*changes, *_open_network(former, silent, len(olts), cycle)]
 
 
-def _judge_olts(olts: Iterable[OltVoice], known: dict[OutagePlace, Outage], cycle: Cycle) -> dict[OutagePlace, Outage]:
+def _judge_olts(
+    olts: Iterable[OltVoice], known: dict[OutagePlace, Outage], network: Outage | None, cycle: Cycle
+) -> dict[OutagePlace, Outage]:
     voices = {OutagePlace(OutageScope.OLT, olt.olt_id): olt for olt in olts}
     changed = {}
     for place, olt in voices.items():
-        after = _judge_olt(place, olt, known.get(place), cycle)
+        after = _judge_olt(place, olt, known.get(place), network, cycle)
         if after is not None and after != known.get(place):
             changed[place] = after
     for place, outage in known.items():
@@ -50,14 +52,18 @@ def _judge_olts(olts: Iterable[OltVoice], known: dict[OutagePlace, Outage], cycl
     return changed
 
 
-def _judge_olt(place: OutagePlace, olt: OltVoice, outage: Outage | None, cycle: Cycle) -> Outage | None:
+def _judge_olt(
+    place: OutagePlace, olt: OltVoice, outage: Outage | None, network: Outage | None, cycle: Cycle
+) -> Outage | None:
     if olt.silent_since is None:
         is_over = outage is not None and outage.is_open
         return replace(outage, ended_at=olt.answered_at or cycle.now, down=0) if outage and is_over else outage
     if outage is not None and outage.is_open:
         return outage
     if outage is not None:
-        return replace(outage, ended_at=None, resumed_at=olt.silent_since, down=olt.online_onus, part_of=None)
+        # Who came back for a moment while the network is lost was counted when it was lost.
+        part_of = outage.part_of if network and outage.part_of == network.outage_id else None
+        return replace(outage, ended_at=None, resumed_at=olt.silent_since, down=olt.online_onus, part_of=part_of)
     since, onus = olt.silent_since, olt.online_onus
     return Outage(place, since, since, OutageCause.OLT, affected=onus, down=onus, affected_olts=1)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import BigIntegerField, Case, F, Value, When
+from django.db.models import BigIntegerField, Case, F, QuerySet, Value, When
 
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
@@ -22,6 +22,7 @@ from facho.polling.domain.suspension import UNREACHABLE
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import Schedule
+from facho.zabbix_pollers.elapsed import seconds_between
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 
 logger = logging.getLogger(__name__)
@@ -87,8 +88,7 @@ def release_poller(finished: Finished, now: datetime) -> None:
     if finished.following is not None:
         pollers.update(current_execution_id=finished.following.execution_id, current_node_id=finished.following.node_id)
         return
-    for poller in pollers:
-        _free(poller, now, tasks=int(finished.ending.is_final))
+    _free(pollers, now, tasks=int(finished.ending.is_final))
 
 
 def save_node_ended(finished: Finished, now: datetime) -> None:
@@ -139,8 +139,7 @@ def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime)
     """Interrupt executions that nobody carries on, and free every poller that points at nothing active."""
     ended = executions.interrupt(execution_ids, reason=reason, now=now)
     active = Execution.objects.filter(status__in=ACTIVE).values("id")
-    for poller in Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active):
-        _free(poller, now, tasks=0)
+    _free(Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active), now, tasks=0)
     return ended
 
 
@@ -223,15 +222,14 @@ def _delayed_nodes(assignments: Sequence[Assignment], now: datetime) -> set[int]
     return {assignment.node.node_id for assignment in assignments if assignment.node.is_delayed(now)}
 
 
-def _free(poller: Poller, now: datetime, *, tasks: int) -> None:
-    """Free a poller; `tasks` is 1 when a composite is done, 0 when it only let go."""
-    busy_seconds = max((now - poller.busy_since).total_seconds(), 0.0) if poller.busy_since else 0.0
-    Poller.objects.filter(pk=poller.pk, current_execution_id=poller.current_execution_id).update(
+def _free(pollers: QuerySet[Poller], now: datetime, *, tasks: int) -> None:
+    """Free pollers; `tasks` is 1 when a composite is done, 0 when it only let go."""
+    pollers.update(
         status=PollerStatus.FREE,
         current_node_id=None,
         current_execution_id=None,
         busy_since=None,
-        busy_time=F("busy_time") + busy_seconds,
-        total_time=(now - poller.created_at).total_seconds(),
+        busy_time=F("busy_time") + seconds_between("busy_since", now),
+        total_time=seconds_between("created_at", now),
         tasks_completed=F("tasks_completed") + tasks,
     )

@@ -15,6 +15,15 @@ class RunState(models.TextChoices):
     OFFLINE = onu_state.RunState.OFFLINE.value, _("offline")
 
 
+class ShownState(models.TextChoices):
+    """What may be said of an ONU now."""
+
+    ONLINE = onu_state.RunState.ONLINE.value, _("online")
+    OFFLINE = onu_state.RunState.OFFLINE.value, _("offline")
+    UNKNOWN = onu_state.RunState.UNKNOWN.value, _("unknown")
+    ABSENT = "absent", _("absent")
+
+
 class AdminStates(models.TextChoices):
     """What the operator of the OLT set for an ONU."""
 

@@ -1,0 +1,47 @@
+"""What may be said of an ONU now: one rule for a loaded row, for a condition and for a column of a query.
+
+Who has left is absent. Behind an OLT that does not answer nothing is known, least of all that anybody is down.
+"""
+
+from django.db.models import Case, CharField, F, Q, Value, When
+from django.db.models.functions import Coalesce
+
+from facho.hosts.models import Reachability
+from facho.onus.models import Onu
+from facho.onus.words import RunState, ShownState
+from facho.polling.domain import onu_state
+
+
+def shown_state(onu: Onu) -> ShownState:
+    """Judge an ONU that was loaded with its OLT's reachability and its reading."""
+    if not onu.is_present:
+        return ShownState.ABSENT
+    can_be_asked = onu.olt.reachability != Reachability.DOWN
+    return ShownState(onu_state.shown_state(onu_state.RunState(last_known_state(onu)), can_be_asked=can_be_asked))
+
+
+def last_known_state(onu: Onu) -> RunState:
+    """Return what its OLT said of it last, however long ago."""
+    reading = getattr(onu, "reading", None)
+    return RunState(reading.run_state) if reading else RunState.UNKNOWN
+
+
+def in_state(state: str, path: str = "") -> Q:
+    """Match the ONUs that are shown in a state; `path` leads to the ONU, as in `onus__`."""
+    present, is_silent = Q(**{f"{path}is_present": True}), Q(**{f"{path}olt__reachability": Reachability.DOWN})
+    known = f"{path}reading__run_state"
+    if state == ShownState.ABSENT:
+        return Q(**{f"{path}is_present": False})
+    if state == ShownState.UNKNOWN:
+        return present & (is_silent | Q(**{known: RunState.UNKNOWN}) | Q(**{f"{known}__isnull": True}))
+    return present & ~is_silent & Q(**{known: state})
+
+
+def shown_state_column(path: str = "") -> Case:
+    """Compute the state in the database, to group or to show by it."""
+    return Case(
+        When(in_state(ShownState.ABSENT, path), then=Value(ShownState.ABSENT.value)),
+        When(Q(**{f"{path}olt__reachability": Reachability.DOWN}), then=Value(ShownState.UNKNOWN.value)),
+        default=Coalesce(F(f"{path}reading__run_state"), Value(RunState.UNKNOWN.value)),
+        output_field=CharField(),
+    )

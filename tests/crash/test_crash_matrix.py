@@ -16,13 +16,14 @@ import pytest
 
 from crash.ambush import Fault, Point
 from crash.commission import Theatre, commission
+from facho.zabbix_pollers.scheduler import LOOKS_PER_LEASE
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 LEASE_SECONDS = 2.0
 PACKET_SECONDS = 0.5
-# A counter is first seen up to a tick after it was raised, and found still up to a tick after it is too old.
-TICKS_SECONDS = 2.0
+# A counter is first seen up to a look after it was raised, and found still up to a look after it is too old.
+LOOKS_SECONDS = 2 * LEASE_SECONDS / LOOKS_PER_LEASE
 # Of a machine that has better to do.
 NOISE_SECONDS = 5.0
 FINAL = {"SUCCESS", "FAILED", "INTERRUPTED", "SKIPPED"}
@@ -70,7 +71,7 @@ def test_a_fault_closes_an_olt_for_a_lease_at_most_and_nothing_is_doubled_or_los
 
 
 def is_free_in_time(seen: Seen) -> bool:
-    bound = LEASE_SECONDS + PACKET_SECONDS + TICKS_SECONDS + NOISE_SECONDS
+    bound = LEASE_SECONDS + PACKET_SECONDS + LOOKS_SECONDS + NOISE_SECONDS
     return seen["free_after"] is not None and bool(seen["free_after"] <= bound)
 
 

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 RENEWALS_PER_LEASE = 3
+# Who looks seldom sees late that a short lease is over.
+LOOKS_PER_LEASE = 10
 # Pages tell from the last renewal whether anyone polls.
 MAX_RENEWAL_PAUSE_SECONDS = 5.0
 # A claimed execution that nobody took is handed out again, and then given up.
@@ -105,7 +107,7 @@ class ZabbixScheduler:
 
     async def _wait(self) -> None:
         try:
-            async with asyncio.timeout(TICK_SECONDS):
+            async with asyncio.timeout(min(TICK_SECONDS, self.leases.lease_seconds / LOOKS_PER_LEASE)):
                 await self._wake.wait()
         except TimeoutError:
             pass

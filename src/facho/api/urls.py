@@ -7,6 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator, views
 from facho.api.feasibility import FeasibilityView
+from facho.api.history import OnuHistoryView, PortHistoryView
 from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
 from facho.api.pauses import PauseViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
@@ -30,6 +31,8 @@ urlpatterns = [
     path("olts/<int:olt_id>/feasibility/", FeasibilityView.as_view(), name="olt-feasibility"),
     path("olts/<int:olt_id>/data/", OltDataView.as_view(), name="olt-data"),
     path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
+    path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
+    path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersView.as_view(), name="pollers"),
     path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),

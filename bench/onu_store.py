@@ -102,11 +102,12 @@ def _fill() -> int:
     from facho.hosts.models import Olt
     from facho.hosts.secrets import Secret
     from facho.onus.store import save_inventory
+    from facho.polling.domain.onu_match import Identity
+    from facho.polling.domain.onu_presence import Walk
 
     olt = Olt.objects.create(name="bench", host="127.0.0.1", address="127.0.0.1", community=Secret("public"))
-    save_inventory(
-        olt.id, {place: f"BNCH{number:08}" for number, place in enumerate(_places())}, is_complete=True, now=START
-    )
+    found = {place: Identity(f"BNCH{number:08}") for number, place in enumerate(_places())}
+    save_inventory(olt.id, Walk(found, is_complete=True), now=START)
     return olt.id
 
 

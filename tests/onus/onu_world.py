@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, OnuEvent
 from facho.onus.store import Reading, save_inventory, save_readings
+from facho.polling.domain.onu_match import Identity
+from facho.polling.domain.onu_presence import Walk
 from facho.polling.vendors.index import Place
 from factories import NOW
 
@@ -18,7 +20,8 @@ def after(polls: int) -> datetime:
 
 
 def walk(olt: Olt, serials: Mapping[Place, str], *, is_complete: bool = True, now: datetime = NOW) -> None:
-    save_inventory(olt.id, serials, is_complete=is_complete, now=now)
+    found = {place: Identity(serial) for place, serial in serials.items()}
+    save_inventory(olt.id, Walk(found, is_complete), now=now)
 
 
 def street(count: int, *, port: int = 0) -> dict[Place, str]:

@@ -54,8 +54,8 @@ async def _read(reader: Reader, plan: Plan, request: CollectRequest) -> Collecte
 
 def _steps(reader: Reader, plan: Plan, request: CollectRequest) -> Iterator[Step]:
     """Choose how each thing is read: only ONUs are known beforehand, so only they can be asked for one by one."""
-    if request.query_type is QueryType.DISCOVERY:
-        yield partial(discover, reader)
+    if plan.identity:
+        yield partial(discover, reader, plan.identity)
     elif plan.onus and request.query_type is QueryType.GET:
         yield partial(fetch_onus, reader, plan.onus, cursor=request.cursor)
     elif plan.onus:

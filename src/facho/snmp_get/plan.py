@@ -17,8 +17,12 @@ class CannotRead(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The keys of columns about ONUs, waiting ONUs and the OLT itself, and the OIDs that no column stands for."""
+    """The keys of columns about ONUs, waiting ONUs and the OLT itself, and the OIDs that no column stands for.
 
+    `identity` is what a discovery walks, and empty for everything else.
+    """
+
+    identity: tuple[str, ...]
     onus: tuple[str, ...]
     waiting: tuple[str, ...]
     olt: tuple[str, ...]
@@ -31,13 +35,17 @@ def plan_reading(definition: Definition, request: CollectRequest) -> Plan:
     wanted = [_wanted(free) for free in request.oids]
     columns = [_column(definition, key) for key in request.columns]
     columns += [by_oid[each.oid] for each in wanted if each.oid in by_oid]
+    is_discovery = request.query_type is QueryType.DISCOVERY
     plan = Plan(
+        identity=definition.identity_columns(request.columns) if is_discovery else (),
         onus=_keys(columns, Scope.ONU),
         waiting=_keys(columns, Scope.AUTOFIND),
         olt=_keys(columns, *(scope for scope in Scope if scope not in (Scope.ONU, Scope.AUTOFIND))),
         oids=tuple(each for each in wanted if each.oid not in by_oid),
     )
-    if not (columns or plan.oids or request.query_type is QueryType.DISCOVERY):
+    if is_discovery and not plan.identity:
+        raise CannotRead(f"{definition.key} has no column that tells ONUs apart")
+    if not (columns or plan.oids or is_discovery):
         raise CannotRead("the job reads nothing")
     return plan
 

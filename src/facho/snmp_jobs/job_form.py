@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.oid import format_oid, parse_oid
+from facho.polling.vendors.definition import IDENTITY
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.interval_field import IntervalField
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 else:
     # Django's forms and formsets take type parameters in their stubs only.
     _JobModelForm, _OidModelForm, _OidFormSet = forms.ModelForm, forms.ModelForm, forms.BaseInlineFormSet
-
-DISCOVERY_COLUMN = "onu.serial"
 
 
 def vendor_choices() -> list[tuple[str, str]]:
@@ -115,13 +114,13 @@ class OidFormSet(_OidFormSet):
             form.add_error("column_key", forms.ValidationError(text, code="no_column", params={"column": key}))
 
     def _check_discovery(self, form: _OidModelForm) -> None:
-        """Refuse what a discovery would not read: it walks the serials, and they tell where the ONUs are."""
+        """Refuse what a discovery would not read: it walks what tells ONUs apart, and that tells where they are."""
         read = form.cleaned_data.get("column_key") or form.cleaned_data.get("oid")
-        if read and read != DISCOVERY_COLUMN and self.instance.query_type == QueryType.DISCOVERY:
+        if read and read not in IDENTITY and self.instance.query_type == QueryType.DISCOVERY:
             sentence = _("A discovery reads %(column)s alone: give the rest to a job of another type.")
             form.add_error(
                 None,
-                forms.ValidationError(sentence, code="discovery_reads_serials", params={"column": DISCOVERY_COLUMN}),
+                forms.ValidationError(sentence, code="discovery_reads_serials", params={"column": ", ".join(IDENTITY)}),
             )
 
     def _check_live(self, form: _OidModelForm) -> None:

@@ -157,6 +157,15 @@ def test_generic_definition_knows_standard_objects_only() -> None:
     assert generic.column("sys.uptime").instance(generic.indexes["scalar"].decode((0,))) == (1, 3, 6, 1, 2, 1, 1, 3, 0)
 
 
+def test_discovery_walks_what_its_job_names_else_the_best_that_tells_onus_apart() -> None:
+    huawei, generic = load_definitions()["huawei_smartax"], load_definitions()["generic"]
+
+    assert huawei.identity_columns() == huawei.identity_columns(["onu.model"]) == ("onu.serial",)
+    assert huawei.identity_columns(["onu.mac", "onu.serial"]) == ("onu.serial", "onu.mac")
+    assert huawei.identity_columns(["onu.mac"]) == ("onu.mac",)
+    assert generic.identity_columns() == ()
+
+
 def test_unknown_job_is_a_key_error(family: Definition) -> None:
     with pytest.raises(KeyError):
         family.job("nothing")

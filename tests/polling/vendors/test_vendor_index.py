@@ -116,6 +116,18 @@ def test_hostile_suffix_is_a_valid_place_or_nothing(found: Definition, suffix: t
     assert place is None or found.onu_indexes[len(suffix)].encode(place) == suffix
 
 
+@pytest.mark.parametrize("index", INDEXES)
+@given(data=st.data())
+def test_no_onu_of_a_port_comes_after_the_ports_end(index: Index, data: st.DataObject) -> None:
+    """What a walk has passed it has shown, in whatever order a family counts."""
+    place = data.draw(places(index))
+
+    assert index.encode(place) <= index.encode_end(place.pon)
+    end = index.decode(index.encode_end(place.pon))
+    assert end is not None
+    assert end.pon == place.pon
+
+
 def test_sub_identifier_over_32_bits_is_refused() -> None:
     index = load_definitions()["vsol_gpon_v1600g"].indexes["onu"]
 

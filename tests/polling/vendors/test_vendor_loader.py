@@ -163,6 +163,18 @@ BROKEN = {
     "unknown probe": ("probe: onu.run_state", "probe: onu.mood", "polling.probe", "is no column"),
     "unknown cost class": ("    live: {timeout", "    slow: {timeout", "polling.classes.live", "is missing"),
     "unknown column of a job": ("columns: [onu.serial]", "columns: [onu.mood]", "jobs[0].columns", "is no column"),
+    "discovery of more than identity": (
+        "columns: [onu.serial]",
+        "columns: [onu.serial, onu.model]",
+        "jobs[0].columns",
+        "onu.serial, onu.mac and nothing else",
+    ),
+    "hardware addresses in any spelling": (
+        "onu.mac: {id: 10, type: OctetString, decoder: mac}",
+        "onu.mac: {id: 10, type: OctetString}",
+        "tables.*.columns.onu.mac.decoder",
+        "must be mac",
+    ),
     "job without columns": ("columns: [onu.serial]", "columns: []", "jobs[0].columns", "must not be empty"),
     "job twice": ("slug: descripcion", "slug: descubrimiento", "jobs[1].slug", "appears twice"),
     "chain to nowhere": (

@@ -1,7 +1,7 @@
 """A vendor definition: everything the rest of the system needs to read one family of devices."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from facho.polling.domain.task_type import QueryType
@@ -11,6 +11,9 @@ from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
+SERIAL, MAC = "onu.serial", "onu.mac"
+# What tells one ONU from another, the best first; where a device says neither, only its place is left.
+IDENTITY = (SERIAL, MAC)
 _MAX_DESCRIPTION = 1024
 
 
@@ -111,6 +114,11 @@ class Definition:
     def readings(self, key: str) -> tuple[Column, ...]:
         """Return the column and those that are decoded from the same value."""
         return (self.columns[key], *(column for column in self.columns.values() if column.shares == key))
+
+    def identity_columns(self, keys: Collection[str] = ()) -> tuple[str, ...]:
+        """Return what a discovery walks: the columns of identity among the keys, else the best that there is."""
+        offered = [key for key in IDENTITY if key in self.columns]
+        return tuple(key for key in offered if key in keys) or tuple(offered[:1])
 
     def columns_of(self, scope: Scope) -> tuple[Column, ...]:
         return tuple(column for column in self.columns.values() if column.index.scope is scope)

@@ -75,6 +75,11 @@ class Index:
         shifts = range((self.length - 1) * SUB_ID_BITS, -1, -SUB_ID_BITS)
         return tuple(number >> shift & _MAX_SUB_ID for shift in shifts)
 
+    def encode_end(self, port: Place) -> Oid:
+        """Return the highest suffix that an ONU of this port can have; ValueError when the port does not fit."""
+        onu = self.fields.get("onu")
+        return self.encode(port._replace(onu=onu.values[-1]) if onu else port)
+
 
 def write_place(index: Index, place: Place) -> str:
     """Write where a row belongs as the pages do: an ONU and a PON port in full, others by what their index has."""

@@ -13,7 +13,7 @@ from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.column_reader import ColumnReader
-from facho.polling.vendors.definition import CostClass, Definition, Job, Polling, Recognition, Table
+from facho.polling.vendors.definition import IDENTITY, MAC, CostClass, Definition, Job, Polling, Recognition, Table
 from facho.polling.vendors.index import BitField, Index, Place, build_index
 from facho.polling.vendors.schema import DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
@@ -177,6 +177,8 @@ def _collect_columns(top: Section, tables: tuple[Table, ...]) -> dict[str, Colum
             raise top.error(f"tables.*.columns.{column.key}", f"has the OID of {owners[column.oid]}: say `shares`")
     if AUTOFIND_SERIAL not in columns and any(column.index.scope is Scope.AUTOFIND for column in columns.values()):
         raise top.error("tables", f"ONUs that wait are listed by their serials: {AUTOFIND_SERIAL} is missing")
+    if MAC in columns and columns[MAC].rule.decoder.name != "mac":
+        raise top.error(f"tables.*.columns.{MAC}.decoder", "must be mac: ONUs are told apart by one spelling")
     for column in columns.values():
         if column.shares is not None and owners.get(column.oid) != column.shares:
             raise top.error(f"tables.*.columns.{column.key}.shares", f"{column.shares} has not the same OID")
@@ -246,6 +248,8 @@ def _read_job(section: Section, loaded: Definition) -> Job:
     for key in job.columns:
         if key not in loaded.columns or loaded.columns[key].shares:
             raise section.error("columns", f"{key!r} is no column of this file that can be read by itself")
+    if job.query_type is QueryType.DISCOVERY and not set(job.columns) <= set(IDENTITY):
+        raise section.error("columns", f"a discovery reads {', '.join(IDENTITY)} and nothing else")
     if not job.columns:
         raise section.error("columns", "must not be empty")
     if job.interval_seconds < loaded.safe_interval_seconds(job.columns):

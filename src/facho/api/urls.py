@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator, views
+from facho.api.events import EventViewSet
 from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
 from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
@@ -20,6 +21,7 @@ router.register("pauses", PauseViewSet, basename="pause")
 router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
 router.register("onus", views.OnuViewSet, basename="onu")
 router.register("waiting-onus", WaitingOnuViewSet, basename="waiting-onu")
+router.register("events", EventViewSet, basename="event")
 router.register("quotas", coordinator.QuotaViewSet, basename="quota")
 router.register("violations", coordinator.ViolationViewSet, basename="violation")
 router.register("plans", coordinator.PlanViewSet, basename="plan")

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
 RENEWALS_PER_LEASE = 3
 # Who looks seldom sees late that a short lease is over.
-LOOKS_PER_LEASE = 10
+LOOKS_PER_LEASE = 5
 # Pages tell from the last renewal whether anyone polls.
 MAX_RENEWAL_PAUSE_SECONDS = 5.0
 # A claimed execution that nobody took is handed out again, and then given up.

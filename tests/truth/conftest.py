@@ -1,0 +1,8 @@
+"""Lets the loop of a test call the stores itself: on its clock no time passes meanwhile."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def stores_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "yes")

@@ -1,0 +1,107 @@
+"""Compares what stands in the database with what the journals say: events, outages, and who is where and how."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from facho.executions.models import Execution, ExecutionAttempt
+from facho.hosts.models import Olt
+from facho.onus.models import Onu, OnuEvent, Outage
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.onu_events import EventKind
+from facho.polling.domain.onu_state import DownCause
+from facho.polling.vendors.index import Place
+from truth.polled_fleet import EPOCH, Fleet
+from truth.sampled_journal import POWER_CAUSES, Fact, SampledJournal
+
+
+@dataclass(slots=True)
+class FleetTruth:
+    """What the polls of a fleet have to tell, by its journals."""
+
+    fleet: Fleet
+    journals: list[SampledJournal] = field(default_factory=list)
+    _last_id: int = 0
+
+    def __post_init__(self) -> None:
+        self.journals = [SampledJournal(simulated.world) for simulated in self.fleet.olts]
+
+    def follow(self) -> None:
+        """Take in the polls that ended since the last call; what the tables hid is hidden in all of them."""
+        of_olt = {row.id: number for number, row in enumerate(self.fleet.rows)}
+        ended = Execution.objects.filter(status=ExecutionState.SUCCESS, id__gt=self._last_id, node__isnull=False)
+        for run in ended.order_by("finished_at", "id"):
+            assert run.finished_at is not None
+            number = of_olt[run.olt_id]
+            rows = self.fleet.olts[number].faults.max_rows
+            seconds = (run.finished_at - EPOCH).total_seconds()
+            self.journals[number].look(run.task_type, run.finished_at, seconds, rows=rows)
+        newest = Execution.objects.order_by("-id").first()
+        self._last_id = newest.id if newest else 0
+
+
+def assert_events_are_true(truth: FleetTruth) -> None:
+    """Nothing more and nothing less is told than the journals say, at the very poll that could see it first."""
+    for row, journal in zip(truth.fleet.rows, truth.journals, strict=True):
+        told, expected = _moments(told_facts(row)), _moments(journal.facts)
+        assert {what: len(at) for what, at in told.items()} == {what: len(at) for what, at in expected.items()}
+        broken = _broken_polls(row)
+        early = [(w, a, e) for w in told for a, e in zip(told[w], expected[w], strict=True) if a != e]
+        # A poll that broke off may have seen it before, never after.
+        assert [(w, a, e) for w, a, e in early if not (a < e and a in broken)] == []
+
+
+def told_facts(olt: Olt) -> list[Fact]:
+    """Return the timeline of an OLT in the words of the journal."""
+    events = OnuEvent.objects.filter(olt=olt).select_related("pon_port", "other_port", "onu").order_by("id")
+    return [Fact(e.at, EventKind(e.kind), _place(e), e.onu.serial, _detail(e)) for e in events]
+
+
+def assert_rows_are_true(fleet: Fleet) -> None:
+    """Everyone stands where it is, under its name and in its state."""
+    for row, simulated in zip(fleet.rows, fleet.olts, strict=True):
+        onus = Onu.objects.filter(olt=row, is_present=True).select_related("pon_port", "reading")
+        stored = {
+            Place(o.pon_port.frame, o.pon_port.slot, o.pon_port.port, o.onu_id): (
+                o.serial,
+                o.description,
+                o.reading.run_state,
+            )
+            for o in onus
+        }
+        true = {onu.place: (onu.serial, onu.description, onu.state.value) for onu in simulated.world.onus}
+        assert stored == true
+
+
+def told_outages() -> list[tuple[object, ...]]:
+    """Return what an operator is shown: whatever is no part of something larger, in order of time."""
+    whole = Outage.objects.filter(part_of=None).order_by("started_at", "scope", "olt", "frame", "slot", "port")
+    return [(o.scope, o.olt, o.place, o.cause, o.affected, o.started_at, o.ended_at) for o in whole]
+
+
+def _moments(facts: list[Fact]) -> dict[tuple[object, ...], list[datetime]]:
+    moments: defaultdict[tuple[object, ...], list[datetime]] = defaultdict(list)
+    for fact in facts:
+        moments[fact[1:]].append(fact.at)
+    return {what: sorted(at) for what, at in moments.items()}
+
+
+def _broken_polls(olt: Olt) -> set[datetime | None]:
+    failed = ExecutionAttempt.objects.filter(execution__olt=olt, status=ExecutionState.FAILED)
+    return set(failed.values_list("finished_at", flat=True))
+
+
+def _place(event: OnuEvent) -> Place:
+    port = event.pon_port
+    return Place(port.frame, port.slot, port.port, event.onu_number)
+
+
+def _detail(event: OnuEvent) -> object:
+    if event.kind == EventKind.MOVED:
+        port, number = event.other_port, event.other_number
+        return Place(port.frame, port.slot, port.port, number or 0) if port else None
+    if event.kind == EventKind.DESCRIPTION_CHANGED:
+        return event.after
+    if event.kind in (EventKind.DOWN, EventKind.FLAPPING) and event.cause:
+        return DownCause(event.cause) in POWER_CAUSES
+    return None

@@ -10,6 +10,7 @@ from facho.api.events import EventViewSet
 from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
 from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
+from facho.api.outages import OutageOnusView, OutageViewSet
 from facho.api.pauses import PauseViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
@@ -22,6 +23,7 @@ router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
 router.register("onus", views.OnuViewSet, basename="onu")
 router.register("waiting-onus", WaitingOnuViewSet, basename="waiting-onu")
 router.register("events", EventViewSet, basename="event")
+router.register("outages", OutageViewSet, basename="outage")
 router.register("quotas", coordinator.QuotaViewSet, basename="quota")
 router.register("violations", coordinator.ViolationViewSet, basename="violation")
 router.register("plans", coordinator.PlanViewSet, basename="plan")
@@ -35,6 +37,7 @@ urlpatterns = [
     path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
     path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
     path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),
+    path("outages/<int:outage_id>/onus/", OutageOnusView.as_view(), name="outage-onus"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersView.as_view(), name="pollers"),
     path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),

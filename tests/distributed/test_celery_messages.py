@@ -152,7 +152,7 @@ class TestOnTheDatabase:
     @pytest.mark.usefixtures("celery_app")
     def test_what_a_command_claimed_is_left_to_the_command(self) -> None:
         wish = ClaimRequest(olt_id=make_olt().id, task_type="probe", origin=Origin.PROBE)
-        [claimed] = executions.claim([wish], owner="cli", now=timezone.now())
+        [claimed] = executions.claim([wish], owner="cli/here/1/abcd", now=timezone.now())
 
         execute_one(claimed.execution_id)
 

@@ -1,29 +1,26 @@
 """The distributed product as real processes: a scheduler, workers, Redis and PostgreSQL."""
 
-import asyncio
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from distributed.simulated_olts import LONG, QUICK, add, has_ended, is_running, simulated
 from facho.executions import waiting
 from facho.executions.models import Execution, Origin
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.polling.domain.task_type import QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
-from factories import make_job, make_node, make_olt
 from servers.cluster import Cluster, wait_until
 from servers.redis import RedisServer
 
@@ -35,51 +32,6 @@ LEASE_SECONDS = 6.0
 @pytest.fixture(autouse=True)
 def _short_times(settings: Settings) -> None:
     settings.FACHO_PACKET_TIMEOUT_SECONDS, settings.FACHO_LEASE_SECONDS = 0.5, LEASE_SECONDS
-
-
-@contextmanager
-def simulated(config: SimulatorConfig) -> Iterator[list[SimulatedOlt]]:
-    """Play OLTs on a thread of their own."""
-    olts: list[SimulatedOlt] = []
-    ready, done = Event(), Event()
-
-    async def play() -> None:
-        async with Simulation.start(config) as simulation:
-            olts.extend(simulation.olts)
-            ready.set()
-            await asyncio.to_thread(done.wait)
-
-    thread = Thread(target=lambda: asyncio.run(play()), name="devices", daemon=True)
-    thread.start()
-    assert ready.wait(30)
-    try:
-        yield olts
-    finally:
-        done.set()
-        thread.join(30)
-
-
-QUICK = SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL)
-# About ten seconds for a discovery.
-LONG = SimulatorConfig(vendor="huawei_smartax", onus=1_000, latency_ms=100, life=STILL)
-
-
-def add(olts: list[SimulatedOlt], *, interval_seconds: int = 3_600) -> list[WorkflowNode]:
-    """Add each OLT with a discovery whose slot is now."""
-    job = make_job(query_type=QueryType.DISCOVERY, columns=())
-    now = timezone.now()
-    return [
-        make_node(make_olt(port=olt.port, vendor=olt.vendor), job, next_run_at=now, interval_seconds=interval_seconds)
-        for olt in olts
-    ]
-
-
-def has_ended(count: int = 1, status: ExecutionState = ExecutionState.SUCCESS) -> bool:
-    return Execution.objects.filter(status=status).count() >= count
-
-
-def is_running() -> bool:
-    return Execution.objects.filter(status=ExecutionState.RUNNING).exists()
 
 
 def test_what_is_due_runs_in_a_worker_and_what_a_person_asks_for_runs_first(cluster: Cluster) -> None:

@@ -3,13 +3,14 @@
 from copy import copy
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Pause
-from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
 from facho.hosts.pauses import MAX_MINUTES
 from facho.onus.models import Onu, PonPort, RunState
 from facho.snmp_jobs.models import WorkflowNode
@@ -40,6 +41,7 @@ class OltSerializer(serializers.ModelSerializer[Olt]):
             "model",
             "enabled",
             "snmp_version",
+            "poller_group",
             "reachability",
             "consecutive_failures",
             "last_answer_at",
@@ -94,7 +96,13 @@ class OltChangesSerializer(serializers.ModelSerializer[Olt]):
 
     class Meta:
         model = Olt
-        fields = ["enabled"]
+        fields = ["enabled", "poller_group"]
+
+    def validate_poller_group(self, group: str) -> str:
+        """Refuse a group that nobody serves."""
+        for fault in group_faults(group, settings.FACHO_POLLER_GROUPS) if group else ():
+            raise serializers.ValidationError(fault)
+        return group
 
 
 class NodeChangesSerializer(serializers.ModelSerializer[WorkflowNode]):

@@ -16,6 +16,8 @@ from celery.signals import (
     worker_shutting_down,
 )
 
+from facho.polling.domain.poller_groups import group_of
+
 if TYPE_CHECKING:
     from facho.core.processes.worker import LoopWorker
 
@@ -31,17 +33,18 @@ class FachoCelery(Celery):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.slots: int | None = None
+        self.groups: frozenset[str] = frozenset()
         self._making = Lock()
         self._worker: LoopWorker | None = None
 
     @property
     def worker(self) -> "LoopWorker":
         """The worker of this process; made when the first message needs it, since it wants the models loaded."""
-        from facho.core.processes.worker import LoopWorker
+        from facho.core.processes.worker import Duty, LoopWorker
 
         with self._making:
             if self._worker is None:
-                self._worker = LoopWorker(self, slots=self.slots or self.conf.worker_concurrency)
+                self._worker = LoopWorker(self, Duty(self.slots or self.conf.worker_concurrency, self.groups))
             return self._worker
 
     def close_worker(self) -> None:
@@ -69,17 +72,18 @@ def refuse_to_start(**_about: object) -> None:
 
 
 @celeryd_after_setup.connect
-def count_slots(instance: Any, **_about: object) -> None:
-    """Learn how many slots the command line gave this worker."""
+def learn_duty(instance: Any, **_about: object) -> None:
+    """Learn how many slots the command line gave this worker, and whose executions it reads."""
     app.slots = instance.concurrency
+    queues = app.amqp.queues.consume_from
+    app.groups = frozenset(group_of(name) for name in queues if name.startswith(app.conf.task_default_queue))
 
 
 @worker_ready.connect
 def begin(**_about: object) -> None:
     """Look for lost messages where executions are carried out."""
     logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
-    if any(queue.startswith(app.conf.task_default_queue) for queue in app.amqp.queues.consume_from):
-        app.worker.take_unsent()
+    app.worker.begin_duty()
 
 
 @worker_shutting_down.connect

@@ -4,9 +4,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 
 from django.conf import settings
@@ -21,6 +19,10 @@ from facho.core.cli.product import MIGRATE
 from facho.core.data_folder import DataFolder
 from facho.core.database_version import named, read_database_version
 from facho.core.env import Mode
+from facho.core.findings import CLOCK_TOLERANCE, Finding, Verdict
+from facho.core.findings import error as _error
+from facho.core.findings import ok as _ok
+from facho.core.findings import warning as _warning
 from facho.core.processes.engine import EngineRuns, engine_lock
 from facho.core.redis_ping import RedisFailure, ping
 from facho.hosts.models import Olt
@@ -29,28 +31,9 @@ from facho.zabbix_pollers.models import LeaderLease
 
 LITTLE_DISK_BYTES = 1024**3
 NO_DISK_BYTES = 100 * 1024**2
-# What the product tolerates before it puts its schedule on the grid again.
-CLOCK_TOLERANCE = timedelta(seconds=5)
 # Nobody's clock was right and showed less when this was written.
 EARLIEST_NOW = datetime(2025, 1, 1, tzinfo=UTC)
 REDIS_SECONDS = 3.0
-
-
-class Verdict(StrEnum):
-    """How bad a finding is; only an error makes the doctor fail."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What was looked at, how it is, and what to do."""
-
-    verdict: Verdict
-    name: str
-    text: str
 
 
 def examine(now: datetime) -> Iterator[Finding]:
@@ -72,18 +55,6 @@ def examine(now: datetime) -> Iterator[Finding]:
         yield _warning("database", _("There is none yet: `facho run` creates it."))
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
         yield _redis()
-
-
-def _ok(name: str, text: str) -> Finding:
-    return Finding(Verdict.OK, name, text)
-
-
-def _warning(name: str, text: str) -> Finding:
-    return Finding(Verdict.WARNING, name, text)
-
-
-def _error(name: str, text: str) -> Finding:
-    return Finding(Verdict.ERROR, name, text)
 
 
 def _settings() -> Iterator[Finding]:
@@ -145,6 +116,11 @@ def _database(folder: DataFolder, now: datetime) -> Iterator[Finding]:
     yield _ok("migrations", _("all applied"))
     yield _credentials()
     yield from _engine(folder, now)
+    if settings.FACHO_MODE is Mode.DISTRIBUTED:
+        # It needs the client of Redis, which takes its time to import.
+        from facho.core.doctor_cluster import examine_cluster
+
+        yield from examine_cluster(now)
     yield _clock(now)
 
 

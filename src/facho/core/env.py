@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from facho.polling.domain.poller_groups import is_group_name
+
 PREFIX = "FACHO_"
 
 
@@ -98,6 +100,16 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value.split(",") if name.strip())
 
 
+def _poller_groups(value: str) -> dict[str, int]:
+    groups = {}
+    for entry in _names(value):
+        name, _separator, count = entry.partition(":")
+        if not is_group_name(name) or name in groups:
+            raise ValueError
+        groups[name] = _positive_int(count)
+    return groups
+
+
 def _language(value: str) -> str:
     if value not in ("es", "en"):
         raise ValueError
@@ -147,6 +159,7 @@ SETTINGS = (
     Setting("FACHO_BIND", read_bind, "127.0.0.1:8000", "HOST:PORT"),
     Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", _("host names, separated by commas")),
     Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
+    Setting("FACHO_POLLER_GROUPS", _poller_groups, "", "NAME:NUMBER,NAME:NUMBER"),
     Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
     Setting("FACHO_PACKET_TIMEOUT_SECONDS", _positive_seconds, "20", _("seconds, above 0 and below a day")),
     Setting("FACHO_SOURCE_ADDRESS", _optional_address, "", _("an address of this machine")),

@@ -4,20 +4,25 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
 
 from facho.core.gateway import ThreadGateway
-from facho.core.recognition import load_unidentified, recognise_olt
+from facho.core.recognition import follow_probe, load_unidentified, recognise_olt
 from facho.core.silence import follow_silence
 from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.retention import delete_expired
+from facho.executions.executor import Executor
+from facho.executions.processes import load_still_workers
+from facho.executions.store import Claimed, claim_probes
 from facho.executions.waiting import end_forsaken
+from facho.hosts.models import Olt
 from facho.hosts.store import load_due_probes, schedule_probe
 from facho.onus.compaction import Limits, compact
+from facho.polling.domain.poller_groups import DEFAULT_GROUP
 from facho.zabbix_pollers.statistics import save_poller_stats
-from facho.zabbix_pollers.store import after_probe
 
 logger = logging.getLogger(__name__)
 
@@ -43,16 +48,16 @@ class House:
 
     parts: Parts
     stop: asyncio.Event
-    is_wanted: Callable[[], bool]
+    is_wanted: Callable[[], bool] = lambda: True
+    # Who carries probes out; None: this process.
+    executor: Executor | None = None
 
 
-async def housekeeping_loop(parts: Parts, stop: asyncio.Event, is_wanted: Callable[[], bool] = lambda: True) -> None:
+async def housekeeping_loop(house: House) -> None:
     """Do each chore at its own pace until told to stop."""
-    house = House(parts, stop, is_wanted)
     await asyncio.gather(
         _coordinate(house),
-        _repeat(recognise_new_olts, house, RECOGNITION_SECONDS),
-        _repeat(probe_suspended_olts, house, PROBE_LOOK_SECONDS),
+        _probe(house),
         _repeat(end_forsaken_runs, house, FORSAKEN_SECONDS),
         _repeat(tell_silence, house, SILENCE_SECONDS),
         _compact(house),
@@ -89,6 +94,48 @@ async def _compact(house: House) -> None:
         await aside.close()
 
 
+async def _probe(house: House) -> None:
+    """Probe what has to be probed: here, or by messages to the workers that reach the OLTs."""
+    executor = house.executor
+    if executor is None:
+        await asyncio.gather(
+            _repeat(recognise_new_olts, house, RECOGNITION_SECONDS),
+            _repeat(probe_suspended_olts, house, PROBE_LOOK_SECONDS),
+        )
+        return
+
+    async def send_probes(parts: Parts) -> None:
+        for claim in await parts.database.run(_claim_probes, parts.owner, parts.clock.now()):
+            executor.start(claim.execution_id, claim.token)
+
+    await asyncio.gather(
+        _repeat(send_probes, house, PROBE_LOOK_SECONDS), _repeat(tell_still_workers, house, STATISTICS_SECONDS)
+    )
+
+
+def _claim_probes(owner: str, now: datetime) -> list[Claimed]:
+    return claim_probes(load_wanted_probes(now), at_once=PROBES_AT_ONCE, owner=owner, now=now)
+
+
+def load_wanted_probes(now: datetime) -> dict[int, str]:
+    """Return the OLTs to be asked who they are or whether they are back, each with its group.
+
+    Without groups all share the pollers; an OLT of a group that has none is left alone, as by the scheduler.
+    """
+    due = load_due_probes(now) if settings.FACHO_SUSPENDED_RETURN == "probe" else []
+    olts = Olt.objects.filter(id__in={*load_unidentified(now), *due}).order_by("id").values_list("id", "poller_group")
+    known = settings.FACHO_POLLER_GROUPS
+    if not known:
+        return dict.fromkeys((olt_id for olt_id, _ in olts), DEFAULT_GROUP)
+    return {olt_id: group for olt_id, group in olts if group == DEFAULT_GROUP or group in known}
+
+
+async def tell_still_workers(parts: Parts) -> None:
+    """Say which workers live and complete nothing while others of their groups do."""
+    for worker in await parts.database.run(load_still_workers):
+        logger.warning("worker.stands_still owner=%s", worker.owner)
+
+
 async def recognise_new_olts(parts: Parts) -> None:
     """Probe the OLTs that nobody has identified yet; one that is busy or silent has its next turn later."""
 
@@ -107,7 +154,7 @@ async def probe_suspended_olts(parts: Parts) -> None:
 
     async def look(olt_id: int) -> None:
         report = await probe(parts, olt_id, wait_seconds=0)
-        await parts.database.run(after_probe, olt_id, answered=report.answered, now=parts.clock.now())
+        await parts.database.run(follow_probe, olt_id, answered=report.answered, now=parts.clock.now())
 
     await _for_each(look, await parts.database.run(load_due_probes, parts.clock.now()))
 

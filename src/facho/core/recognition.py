@@ -6,9 +6,11 @@ from datetime import datetime
 from facho.core.wiring import COMMAND_LINE, Parts, open_parts, probe
 from facho.hosts.models import Olt
 from facho.hosts.pauses import is_paused
+from facho.hosts.store import schedule_probe
 from facho.snmp_get.identity import ProbeReport
 from facho.snmp_jobs.models import Workflow
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.zabbix_pollers.store import after_probe
 
 # A run in hand may take this long before a person's question gets its turn.
 WAIT_SECONDS = 60.0
@@ -33,6 +35,15 @@ def load_unidentified(now: datetime) -> list[int]:
     """
     unidentified = Olt.objects.filter(~is_paused("id", now), enabled=True, sys_object_id="", next_probe_at=None)
     return list(unidentified.values_list("id", flat=True))
+
+
+def follow_probe(olt_id: int, *, answered: bool, now: datetime) -> None:
+    """Do what follows a probe, whatever it was for: first jobs, nodes that return, or the next probe."""
+    _apply_first_jobs(olt_id, now=now)
+    if not answered and Olt.objects.filter(id=olt_id, sys_object_id="").exists():
+        schedule_probe(olt_id, now)
+    else:
+        after_probe(olt_id, answered=answered, now=now)
 
 
 async def _probe_olt(olt_id: int) -> ProbeReport:

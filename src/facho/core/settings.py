@@ -15,6 +15,7 @@ DATA_FOLDER = DataFolder.of(ENVIRONMENT)
 FACHO_MODE: Mode = ENVIRONMENT["FACHO_MODE"]
 FACHO_BIND: str = ENVIRONMENT["FACHO_BIND"]
 FACHO_POLLERS: int = ENVIRONMENT["FACHO_POLLERS"]
+FACHO_POLLER_GROUPS: dict[str, int] = ENVIRONMENT["FACHO_POLLER_GROUPS"]
 FACHO_LEASE_SECONDS: float = ENVIRONMENT["FACHO_LEASE_SECONDS"]
 FACHO_SOURCE_ADDRESS: str = ENVIRONMENT["FACHO_SOURCE_ADDRESS"]
 FACHO_YIELD_SECONDS: float = ENVIRONMENT["FACHO_YIELD_SECONDS"]
@@ -163,6 +164,7 @@ CELERY_TASK_ROUTES = {
     "snmp_jobs.tasks.execute_one": {"queue": "snmp_default"},
     "snmp_jobs.tasks.execute_one_retry": {"queue": "snmp_retry"},
     "snmp_get.tasks.get_poller_task": {"queue": "snmp_default"},
+    "hosts.tasks.probe_one": {"queue": "snmp_default"},
     "zabbix_pollers.tasks.*": {"queue": "zabbix_scheduler"},
     "execution_coordinator.tasks.*": {"queue": "zabbix_scheduler"},
 }

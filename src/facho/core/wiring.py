@@ -34,7 +34,7 @@ from facho.zabbix_pollers.recovery import hand_back
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 
 ENGINE = "engine"
-COMMAND_LINE = "cli"
+COMMAND_LINE = executions.COMMAND
 
 # How often a command looks whether the OLT has become free.
 CLAIM_RETRY_SECONDS = 0.2
@@ -86,7 +86,7 @@ async def open_parts(role: str) -> AsyncIterator[Parts]:
     database = ThreadGateway()
     try:
         async with Network() as network, _open_hints() as hints:
-            yield Parts(network, database, SystemClock(), _owner(role), hints)
+            yield Parts(network, database, SystemClock(), new_owner(role), hints)
     finally:
         await database.close()
 
@@ -102,7 +102,12 @@ def build_engine(parts: Parts) -> Engine:
 def build_scheduler(parts: Parts, executor: Executor) -> ZabbixScheduler:
     """Join scheduler and pollers with whoever carries executions out."""
     manager = PollerManager(
-        start_pollers=settings.FACHO_POLLERS, database=parts.database, executor=executor, owner=parts.owner
+        start_pollers=settings.FACHO_POLLERS,
+        database=parts.database,
+        executor=executor,
+        owner=parts.owner,
+        # One engine reaches every OLT or none.
+        groups={} if settings.FACHO_MODE is Mode.EMBEDDED else settings.FACHO_POLLER_GROUPS,
     )
     return ZabbixScheduler(
         pollers=manager,
@@ -169,5 +174,6 @@ async def _open_hints() -> AsyncIterator[Hints]:
         yield hints
 
 
-def _owner(role: str) -> str:
+def new_owner(role: str) -> str:
+    """Name a process so that no other ever has the name."""
     return f"{role}/{socket.gethostname()[:40]}/{os.getpid()}/{secrets.token_hex(4)}"

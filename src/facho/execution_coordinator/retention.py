@@ -28,6 +28,8 @@ class Retention:
 
 RETENTIONS = (
     Retention("executions.Execution", "created_at", 30, only=_ENDED),
+    # A process that stops takes its row along; one that was killed leaves it.
+    Retention("executions.ProductProcess", "seen_at", 2),
     Retention("zabbix_pollers.PollerStats", "timestamp", 30),
     Retention("execution_coordinator.CoordinatorLog", "timestamp", 7),
     Retention("execution_coordinator.ExecutionPlan", "period_end", 2),

@@ -13,22 +13,24 @@ from facho.executions.hints import Hints
 from facho.executions.models import Execution, Origin
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.gateway import DatabaseGateway
+from facho.polling.domain.poller_groups import queue_of
 
 logger = logging.getLogger(__name__)
 
 FIRST_TRY, ANOTHER_TRY = "snmp_jobs.tasks.execute_one", "snmp_jobs.tasks.execute_one_retry"
-HIGH_PRIORITY_QUEUE = "snmp_highprio"
+PROBE = "hosts.tasks.probe_one"
+DEFAULT_QUEUE, RETRY_QUEUE, HIGH_PRIORITY_QUEUE = "snmp_default", "snmp_retry", "snmp_highprio"
 # One repeat: the connection may be one that a restart of the broker left behind.
 RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message to send; without a queue it takes the route of its task."""
+    """A message to send."""
 
     execution_id: int
     task: str
-    queue: str | None = None
+    queue: str
 
 
 class CeleryExecutor:
@@ -82,13 +84,20 @@ class CeleryExecutor:
             logger.warning("messages.not_sent count=%s error=%s", len(letters), type(error).__name__)
 
 
+def queues_of(group: str) -> list[str]:
+    """Name the queues that the workers of a group read."""
+    return [queue_of(name, group) for name in (DEFAULT_QUEUE, RETRY_QUEUE, HIGH_PRIORITY_QUEUE)]
+
+
 def load_letters(execution_ids: Sequence[int]) -> list[Letter]:
     """Address what still waits for a runner, in the order given: by hand first class, another try apart."""
     pending = Execution.objects.filter(id__in=execution_ids, status=ExecutionState.PENDING)
-    rows = {row[0]: row for row in pending.values_list("id", "origin", "attempt")}
+    rows = {row[0]: row for row in pending.values_list("id", "origin", "attempt", "poller_group")}
     return [_letter(*rows[execution_id]) for execution_id in execution_ids if execution_id in rows]
 
 
-def _letter(execution_id: int, origin: str, attempt: int) -> Letter:
-    task = ANOTHER_TRY if attempt > 1 else FIRST_TRY
-    return Letter(execution_id, task, HIGH_PRIORITY_QUEUE if origin == Origin.MANUAL else None)
+def _letter(execution_id: int, origin: str, attempt: int, group: str) -> Letter:
+    if origin == Origin.PROBE:
+        return Letter(execution_id, PROBE, queue_of(DEFAULT_QUEUE, group))
+    task, queue = (ANOTHER_TRY, RETRY_QUEUE) if attempt > 1 else (FIRST_TRY, DEFAULT_QUEUE)
+    return Letter(execution_id, task, queue_of(HIGH_PRIORITY_QUEUE if origin == Origin.MANUAL else queue, group))

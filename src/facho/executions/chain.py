@@ -86,6 +86,7 @@ def _chain_execution(run: Run, node: WorkflowNode, *, position: int) -> Executio
         origin=run.origin,
         slot_at=run.slot_at,
         poller_id=run.poller_id,
+        poller_group=run.poller_group,
         master_execution_id=run.master_execution_id or run.execution_id,
         chain_position=run.chain_position + position,
     )

@@ -26,7 +26,7 @@ class InProcessExecutor:
     def __init__(self, runner: NodeRunner, on_task_completed: Callable[[], None]) -> None:
         self._runner = runner
         self._on_task_completed = on_task_completed
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[bool]] = set()
 
     def start(self, execution_id: int, token: int) -> None:
         """Begin the execution without waiting for it."""
@@ -46,7 +46,7 @@ class InProcessExecutor:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[bool]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception():
             logger.error("execution.lost %s", task.get_name(), exc_info=task.exception())

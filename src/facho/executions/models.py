@@ -1,5 +1,7 @@
 """Each run of a node, its attempts, and the claim that lets it speak to the OLT."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -53,6 +55,8 @@ class Execution(models.Model):
 
     # The poller's number, not a foreign key: history outlives a smaller number of pollers.
     poller_id = models.PositiveIntegerField(_("poller"), null=True, blank=True)
+    # Whose workers carry it out. The default is the database's: processes of an older version know no group.
+    poller_group = models.CharField(_("poller group"), max_length=40, blank=True, default="", db_default="")
     master_execution = models.ForeignKey(
         "self",
         on_delete=models.CASCADE,
@@ -162,3 +166,32 @@ class OltToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.olt_id}: {self.token}"
+
+
+class ProductProcess(models.Model):
+    """A process of the distributed mode, as it spoke of itself last; what a worker completes tells whether it works."""
+
+    owner = models.CharField(_("owner"), max_length=100, primary_key=True)
+    version = models.CharField(_("version"), max_length=40)
+    # The groups whose executions it carries out; the default group has the empty name.
+    groups = models.JSONField(_("groups"), default=list)
+    slots = models.PositiveIntegerField(_("slots"), default=0)
+    started_at = models.DateTimeField(_("started"))
+    # The same moment twice: by the clock of the database, and by its own.
+    seen_at = models.DateTimeField(_("seen"))
+    clock_at = models.DateTimeField(_("its clock"))
+    completed = models.PositiveBigIntegerField(_("completed"), default=0)
+    completed_at = models.DateTimeField(_("last completed"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("process")
+        verbose_name_plural = _("processes")
+        ordering = ["owner"]
+
+    def __str__(self) -> str:
+        return self.owner
+
+    @property
+    def clock_ahead(self) -> timedelta:
+        """How far its clock is ahead of the database's; a little less, since its words travel."""
+        return self.clock_at - self.seen_at

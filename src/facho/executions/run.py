@@ -20,6 +20,7 @@ class Run:
     olt_id: int
     node_id: int | None
     poller_id: int | None
+    poller_group: str
     slot_at: datetime | None
     task_type: str
     origin: str
@@ -36,6 +37,7 @@ _NEEDED = (
     "olt_id",
     "node_id",
     "poller_id",
+    "poller_group",
     "slot_at",
     "task_type",
     "origin",
@@ -66,6 +68,7 @@ def run_of(execution: Execution) -> Run:
         olt_id=execution.olt_id,
         node_id=execution.node_id,
         poller_id=execution.poller_id,
+        poller_group=execution.poller_group,
         slot_at=execution.slot_at,
         task_type=execution.task_type,
         origin=execution.origin,

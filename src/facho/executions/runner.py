@@ -70,18 +70,22 @@ class NodeRunner:
     hints: Hints = field(default_factory=NoHints)
     _claims: dict[int, Claim] = field(default_factory=dict)
 
-    async def run(self, execution_id: int, token: int | None) -> None:
-        """Run the master and then each chain member in turn; end early when the claim is lost."""
+    async def run(self, execution_id: int, token: int | None) -> bool:
+        """Run the master and then each chain member in turn; end early when the claim is lost.
+
+        False says that there was nothing to take.
+        """
         began_at = self.clock.monotonic()
         run = await self.database.run(store.take, execution_id, token, owner=self.owner, now=self.clock.now())
         if run is None:
-            return
+            return False
         try:
             while run is not None:
                 logger.info("node.started olt=%s node=%s execution=%s", run.olt_id, run.node_id, run.execution_id)
                 run, began_at = await self._run_member(run, began_at)
         finally:
             self.hints.ended()
+        return True
 
     def cancel(self, execution_id: int, reason: str) -> None:
         """Let a run of this process end before its next packet; one that is not ours is none of our business."""

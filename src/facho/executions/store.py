@@ -1,6 +1,7 @@
 """Claims, takes, renews and finishes executions. Every write is conditional on the fencing token."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +16,8 @@ from facho.hosts.store import OLT_SECRETS, Device, load_devices
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
 
+# How the owner of a claim that a command made begins; the command alone carries it out.
+COMMAND = "cli"
 # A day: a clock that was set forward during a run must not overflow the column.
 MAX_DURATION_MS = 86_400_000
 
@@ -30,6 +33,7 @@ class ClaimRequest:
     poller_id: int | None = None
     slot_at: datetime | None = None
     device: Device | None = None
+    poller_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ def claim(
             status=ExecutionState.PENDING,
             slot_at=request.slot_at,
             poller_id=request.poller_id,
+            poller_group=request.poller_group,
             token=tokens[request.olt_id],
             owner=owner,
             created_at=now,
@@ -119,10 +124,9 @@ def next_tokens(olt_ids: Iterable[int]) -> dict[int, int]:
 def take(execution_id: int, token: int | None, *, owner: str, now: datetime) -> Run | None:
     """Go from PENDING to RUNNING, unless another runner was faster or the claim was withdrawn.
 
-    Without a token whichever is waiting is taken: a message has none, and a late one does no harm. What has no
-    node was claimed by a command, which alone knows what to ask.
+    Without a token whichever is waiting is taken: a message has none, and a late one does no harm.
     """
-    which = Q(node__isnull=False) if token is None else Q(token=token)
+    which = ~Q(owner__startswith=f"{COMMAND}/") if token is None else Q(token=token)
     taken = Execution.objects.filter(which, id=execution_id, status=ExecutionState.PENDING).update(
         status=ExecutionState.RUNNING, owner=owner, started_at=now, lease_counter=F("lease_counter") + 1
     )
@@ -221,10 +225,28 @@ def active_of(execution: Execution) -> Active:
     )
 
 
-def load_pending() -> set[int]:
-    """Return the executions of nodes that wait for a runner."""
-    pending = Execution.objects.filter(finished_at__isnull=True, status=ExecutionState.PENDING, node__isnull=False)
-    return set(pending.order_by().values_list("id", flat=True))
+def load_pending(groups: Collection[str]) -> dict[int, bool]:
+    """Return which executions wait for a worker of these groups, and whether each is a probe."""
+    pending = Execution.objects.filter(
+        ~Q(owner__startswith=f"{COMMAND}/"),
+        finished_at__isnull=True,
+        status=ExecutionState.PENDING,
+        poller_group__in=groups,
+    )
+    return {pk: origin == Origin.PROBE for pk, origin in pending.order_by().values_list("id", "origin")}
+
+
+@transaction.atomic
+def claim_probes(groups: Mapping[int, str], *, at_once: int, owner: str, now: datetime) -> list[Claimed]:
+    """Claim OLTs for a probe each, but only so many that in each group `at_once` are under way."""
+    busy, under_way = load_busy_olts(), _active().filter(origin=Origin.PROBE)
+    taken = Counter(under_way.values_list("poller_group", flat=True))
+    wishes = []
+    for olt_id, group in groups.items():
+        if olt_id not in busy and taken[group] < at_once:
+            taken[group] += 1
+            wishes.append(ClaimRequest(olt_id, "probe", Origin.PROBE, poller_group=group))
+    return claim(wishes, owner=owner, now=now) if wishes else []
 
 
 def load_busy_olts() -> set[int]:

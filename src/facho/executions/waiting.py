@@ -36,6 +36,7 @@ _LOOKED_AT = (
     "failure_kind",
     "olt__enabled",
     "olt__reachability",
+    "olt__poller_group",
     "node__enabled",
     "node__interval_seconds",
     "node__priority",
@@ -87,7 +88,9 @@ def load_unfinished(now: datetime) -> Unfinished:
     return Unfinished(tuple(active), tuple(waiting))
 
 
-def resume(execution_id: int, *, token: int, poller_id: int, owner: str, now: datetime) -> Claimed | None:
+def resume(
+    execution_id: int, poller_id: int, poller_group: str = "", *, token: int, owner: str, now: datetime
+) -> Claimed | None:
     """Claim the OLT again for an execution that waited; None when it is over, or the OLT or the poller is taken.
 
     A failed try goes on as the next attempt; a slice that gave way goes on as the same one.
@@ -110,6 +113,7 @@ def resume(execution_id: int, *, token: int, poller_id: int, owner: str, now: da
                 token=token,
                 owner=owner,
                 poller_id=poller_id,
+                poller_group=poller_group,
                 resume_at=None,
                 failure_kind="",
                 error="",
@@ -185,6 +189,7 @@ def _waiting(execution: Execution, now: datetime) -> Waiting | None:
         execution_id=execution.id,
         failures=node.consecutive_failures,
         is_olt_silent=execution.olt.reachability == Reachability.DOWN,
+        group=execution.olt.poller_group,
     )
     is_held = not due.is_run_now and is_outside_hours(window_of(node.job), node.next_run_at, now)
     return Waiting(due, bool(execution.failure_kind), node.next_run_at, is_held)

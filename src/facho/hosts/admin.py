@@ -143,6 +143,7 @@ class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             },
         ),
         (_("Gentleness"), {"classes": ["collapse"], "fields": ["max_in_flight", "packets_per_second"]}),
+        (_("Distributed mode"), {"classes": ["collapse"], "fields": ["poller_group"]}),
         (_("Learned"), {"fields": tuple(readonly_fields)}),
     ]
 

@@ -12,7 +12,8 @@ from facho.hosts.models import SnmpVersion
 from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
 from facho.hosts.secrets import Secret
 
-REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in V3_COLUMNS)
+GROUP_COLUMN = "poller_group"
+REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in (*V3_COLUMNS, GROUP_COLUMN))
 
 
 def import_file(
@@ -43,15 +44,21 @@ def read_entries(content: bytes) -> tuple[list[OltEntry], list[Problem]]:
 
 
 def write_entries(entries: Iterable[OltEntry]) -> str:
-    """Write the file; the columns of secrets are there, and empty. Those of SNMPv3 come only when an OLT uses it."""
+    """Write the file; the columns of secrets are there, and empty. Those that few need come only when an OLT does."""
     rows = list(entries)
-    columns = COLUMNS if any(entry.version == SnmpVersion.V3 for entry in rows) else REQUIRED_COLUMNS
+    columns = _columns_for(rows)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for entry in rows:
         writer.writerow(["" if name in SECRET_COLUMNS else guard(getattr(entry, name)) for name in columns])
     return text.getvalue()
+
+
+def _columns_for(rows: Sequence[OltEntry]) -> tuple[str, ...]:
+    v3 = V3_COLUMNS if any(entry.version == SnmpVersion.V3 for entry in rows) else ()
+    group = (GROUP_COLUMN,) if any(entry.poller_group for entry in rows) else ()
+    return (*REQUIRED_COLUMNS, *v3, *group)
 
 
 def _check_header(columns: Sequence[str], line: int) -> None:
@@ -61,8 +68,11 @@ def _check_header(columns: Sequence[str], line: int) -> None:
     unknown = [name for name in columns if name not in COLUMNS]
     if missing or unknown or len(set(columns)) != len(columns):
         expected = ",".join(REQUIRED_COLUMNS)
-        reason = _("the header must be %(expected)s, separated by commas; for SNMPv3 also %(more)s")
-        raise InventoryError([Problem(line, reason % {"expected": expected, "more": ",".join(V3_COLUMNS)})])
+        reason = _(
+            "the header must be %(expected)s, separated by commas; for SNMPv3 also %(more)s; for a site also %(group)s"
+        )
+        names = {"expected": expected, "more": ",".join(V3_COLUMNS), "group": GROUP_COLUMN}
+        raise InventoryError([Problem(line, reason % names)])
 
 
 def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
@@ -85,5 +95,6 @@ def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
         v3_auth_key=secret("v3_auth_key"),
         v3_priv_protocol=text("v3_priv_protocol"),
         v3_priv_key=secret("v3_priv_key"),
+        poller_group=text(GROUP_COLUMN),
         line=line,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.utils.translation import gettext as _
@@ -18,12 +19,23 @@ from facho.hosts.olt_entry import (
     parse_port,
 )
 from facho.hosts.resolve import resolve_all
+from facho.polling.domain.poller_groups import DEFAULT_GROUP, NO_GROUP
 from facho.polling.snmp.target import SUPPORTED
 from facho.polling.vendors.loader import load_definitions
 
 AfterSave = Callable[[Olt], None]
 # What saving may write: the engine writes the rest of the row at the same time.
-_PLAIN_FIELDS = ("host", "address", "port", "vendor", "snmp_version", "v3_user", "v3_auth_protocol", "v3_priv_protocol")
+_PLAIN_FIELDS = (
+    "host",
+    "address",
+    "port",
+    "vendor",
+    "snmp_version",
+    "v3_user",
+    "v3_auth_protocol",
+    "v3_priv_protocol",
+    "poller_group",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,7 @@ def export_entries() -> Iterator[OltEntry]:
             v3_user=olt.v3_user,
             v3_auth_protocol=olt.v3_auth_protocol,
             v3_priv_protocol=olt.v3_priv_protocol,
+            poller_group=olt.poller_group,
         )
 
 
@@ -151,8 +164,9 @@ def _combination_faults(auth_protocol: str, priv_protocol: str) -> Iterator[str]
 
 
 def _text_problems(entries: Sequence[OltEntry], vendors: Collection[str]) -> Iterator[Problem]:
+    groups = settings.FACHO_POLLER_GROUPS
     for entry in entries:
-        yield from (Problem(entry.line, fault) for fault in find_faults(entry, vendors=vendors))
+        yield from (Problem(entry.line, fault) for fault in find_faults(entry, vendors=vendors, groups=groups))
 
 
 def _lay_over(entries: Sequence[OltEntry], addresses: Mapping[str, str], vendors: Collection[str]) -> list[_Draft]:
@@ -170,6 +184,7 @@ def _draft(entry: OltEntry, row: Olt | None, address: str, vendors: Collection[s
     olt.v3_user = entry.v3_user or olt.v3_user
     olt.v3_auth_protocol = _protocol(entry.v3_auth_protocol, olt.v3_auth_protocol)
     olt.v3_priv_protocol = _protocol(entry.v3_priv_protocol, olt.v3_priv_protocol)
+    olt.poller_group = _group(entry.poller_group, olt.poller_group)
     for name in _given_secrets(entry):
         setattr(olt, name, getattr(entry, name))
     return _Draft(entry, olt, is_new=row is None, has_other_vendor=olt.vendor != vendor_before)
@@ -179,6 +194,12 @@ def _protocol(written: str, stored: str) -> str:
     if not written:
         return stored
     return "" if written.lower() == NONE else written.upper()
+
+
+def _group(written: str, stored: str) -> str:
+    if not written:
+        return stored
+    return DEFAULT_GROUP if written == NO_GROUP else written
 
 
 def _given_secrets(entry: OltEntry) -> list[str]:

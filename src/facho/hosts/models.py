@@ -87,6 +87,9 @@ class Olt(models.Model):
     )
     packets_per_second = models.PositiveIntegerField(_("packets per second"), null=True, blank=True)
 
+    # Whose workers reach it, in the distributed mode; empty: the default group.
+    poller_group = models.CharField(_("poller group"), max_length=40, blank=True, default="", db_default="")
+
     reachability = models.CharField(
         _("reachability"), max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
     )

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 
 from facho.hosts.models import SnmpVersion
 from facho.hosts.secrets import Secret
+from facho.polling.domain.poller_groups import NO_GROUP
 from facho.polling.snmp.target import MAX_USER_BYTES, MIN_PASSPHRASE_BYTES, AuthProtocol, PrivProtocol
 
 AUTO = "auto"
@@ -37,6 +38,7 @@ class OltEntry:
     v3_auth_key: Secret = NO_SECRET
     v3_priv_protocol: str = ""
     v3_priv_key: Secret = NO_SECRET
+    poller_group: str = ""
     line: int | None = field(default=None, compare=False)
 
 
@@ -45,7 +47,7 @@ SECRET_COLUMNS = ("community", "v3_auth_key", "v3_priv_key")
 V3_COLUMNS = tuple(name for name in COLUMNS if name.startswith("v3_"))
 
 
-def find_faults(entry: OltEntry, *, vendors: Collection[str]) -> Iterator[str]:
+def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection[str]) -> Iterator[str]:
     """Say everything that is wrong with the text alone."""
     yield from _text_faults(_("name"), entry.name, MAX_NAME, required=True)
     yield from _text_faults(_("host"), entry.host, MAX_HOST, required=True)
@@ -61,8 +63,21 @@ def find_faults(entry: OltEntry, *, vendors: Collection[str]) -> Iterator[str]:
             "vendor": entry.vendor,
             "known": ", ".join((AUTO, *sorted(vendors))),
         }
+    if entry.poller_group not in ("", NO_GROUP):
+        yield from group_faults(entry.poller_group, groups)
     yield from _protocol_faults(entry)
     yield from _secret_faults(entry)
+
+
+def group_faults(group: str, groups: Collection[str]) -> Iterator[str]:
+    """Say that a group of pollers is unknown, and which are known."""
+    if group in groups:
+        return
+    if groups:
+        text = _('poller group "%(group)s" is unknown; known are: %(known)s')
+        yield text % {"group": group, "known": ", ".join(sorted(groups))}
+    else:
+        yield _('poller group "%s" is unknown: FACHO_POLLER_GROUPS names none') % group
 
 
 def parse_port(text: str) -> int | None:

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.conf import settings
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.hosts.inventory import find_credential_faults
 from facho.hosts.models import Olt
-from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults
+from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults, group_faults
 from facho.hosts.resolve import resolve_all
 from facho.hosts.secrets import Secret
 from facho.polling.vendors.loader import load_definitions
@@ -37,9 +38,23 @@ class SecretInput(forms.CharField):
         super().__init__(label=capfirst(label), required=False, strip=False, widget=widget, help_text=help_text)
 
 
+class GroupInput(forms.ChoiceField):
+    """A choice that says of an unknown group what a file or the API hears of it."""
+
+    def validate(self, value: str) -> None:
+        """Refuse a group that the settings do not name."""
+        for fault in group_faults(value, settings.FACHO_POLLER_GROUPS) if value else ():
+            raise forms.ValidationError(fault)
+
+
 def vendor_choices() -> Choices:
     """Offer every vendor definition, and recognition."""
     return [("", _("recognise by itself")), *((key, each.title) for key, each in load_definitions().items())]
+
+
+def group_choices() -> Choices:
+    """Offer the default group and those that the settings name."""
+    return [("", _("default")), *((name, name) for name in settings.FACHO_POLLER_GROUPS)]
 
 
 class OltForm(_OltModelForm):
@@ -57,6 +72,12 @@ class OltForm(_OltModelForm):
         label=capfirst(gettext_lazy("privacy protocol")),
         choices=[("", "—"), *((name, name) for name in PRIV_PROTOCOLS)],
         required=False,
+    )
+    poller_group = GroupInput(
+        label=capfirst(gettext_lazy("poller group")),
+        choices=group_choices,
+        required=False,
+        help_text=gettext_lazy("The site whose workers reach it, in the distributed mode."),
     )
     new_community = SecretInput(gettext_lazy("community"))
     new_v3_auth_key = SecretInput(gettext_lazy("authentication key"))
@@ -76,6 +97,7 @@ class OltForm(_OltModelForm):
             "v3_priv_protocol",
             "max_in_flight",
             "packets_per_second",
+            "poller_group",
         ]
 
     def clean(self) -> dict[str, Any]:
@@ -100,7 +122,7 @@ class OltForm(_OltModelForm):
     def _text_faults(self, values: dict[str, Any]) -> Iterator[str]:
         secrets: dict[str, Any] = {**self.given_secrets()}
         entry = OltEntry(name=values["name"], host=values["host"], v3_user=values["v3_user"], **secrets)
-        return find_faults(entry, vendors=())
+        return find_faults(entry, vendors=(), groups=())
 
     def _device_faults(self, values: dict[str, Any], address: str) -> Iterator[str]:
         if not address:

@@ -54,6 +54,7 @@ def load_due_nodes(now: datetime) -> list[DueNode]:
             "job__query_type",
             "consecutive_failures",
             "workflow__olt__reachability",
+            "workflow__olt__poller_group",
         )
     )
     return [
@@ -67,8 +68,9 @@ def load_due_nodes(now: datetime) -> list[DueNode]:
             is_run_now=requested_at is not None,
             failures=failures,
             is_olt_silent=reachability == Reachability.DOWN,
+            group=group,
         )
-        for node_id, olt_id, due_at, requested_at, interval, priority, query_type, failures, reachability in rows
+        for node_id, olt_id, due_at, requested_at, interval, priority, query_type, failures, reachability, group in rows
     ]
 
 

@@ -15,6 +15,7 @@ class Poller(models.Model):
     """A slot that runs one composite node at a time."""
 
     poller_id = models.IntegerField(_("number"), unique=True)
+    group = models.CharField(_("group"), max_length=40, blank=True, default="", db_default="")
     status = models.CharField(_("status"), max_length=10, choices=PollerStatus.choices, default=PollerStatus.FREE)
     current_node_id = models.IntegerField(_("current node"), null=True, blank=True)
     current_execution_id = models.BigIntegerField(_("current execution"), null=True, blank=True)

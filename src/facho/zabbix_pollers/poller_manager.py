@@ -1,7 +1,7 @@
 """Matches planned starts to pollers: claims them in the database and hands the winners to the executor."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -16,7 +16,8 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_tick
+from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_groups
+from facho.polling.domain.poller_groups import DEFAULT_GROUP, numbers_by_group
 from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.composite_node import CompositeNode
@@ -26,10 +27,20 @@ logger = logging.getLogger(__name__)
 
 
 class PollerManager:
-    """N pollers, at most one composite each, at most one per OLT."""
+    """N pollers, and those of each group; at most one composite each, at most one per OLT."""
 
-    def __init__(self, *, start_pollers: int, database: DatabaseGateway, executor: Executor, owner: str) -> None:
+    def __init__(
+        self,
+        *,
+        start_pollers: int,
+        database: DatabaseGateway,
+        executor: Executor,
+        owner: str,
+        groups: Mapping[str, int] | None = None,
+    ) -> None:
         self.start_pollers = start_pollers
+        self._groups = groups or {}
+        self._numbers = numbers_by_group(start_pollers, self._groups)
         self.queue = NodeQueue()
         self._waited: dict[int, WaitReason] = {}
         self._owner = owner
@@ -38,7 +49,7 @@ class PollerManager:
 
     async def prepare(self) -> None:
         """Have the rows of our pollers in the database."""
-        await self._database.run(store.save_poller_count, self.start_pollers)
+        await self._database.run(store.save_poller_count, self.start_pollers, self._groups)
 
     async def start_due_nodes(self, unfinished: Unfinished, now: datetime) -> int:
         """Start what is due and has a place; what waits becomes the queue. Returns how many started."""
@@ -55,10 +66,11 @@ class PollerManager:
 
     async def assign_node(self, composite: CompositeNode, now: datetime) -> bool:
         """Start one composite now, unless its OLT or every poller is taken; never waits for a run."""
-        poller_id = await self._database.run(self.get_free_poller)
+        group = composite.due.group if self._groups else DEFAULT_GROUP
+        poller_id = await self._database.run(self.get_free_poller, group)
         if poller_id is None:
             return False
-        assignments = [Assignment(composite.due, poller_id)]
+        assignments = [Assignment(composite.due, poller_id, group=group)]
         claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
         for claim in claimed:
             composite.execute(self._executor, claim)
@@ -72,13 +84,13 @@ class PollerManager:
         """Let a run end before its next packet."""
         self._executor.cancel(execution_id, "cancelled")
 
-    def has_free_poller(self) -> bool:
-        """Tell whether a composite could start now; asks the database."""
-        return self.get_free_poller() is not None
+    def has_free_poller(self, group: str = DEFAULT_GROUP) -> bool:
+        """Tell whether a composite of the group could start now; asks the database."""
+        return self.get_free_poller(group) is not None
 
-    def get_free_poller(self) -> int | None:
-        """Return the lowest free poller; asks the database."""
-        return next(iter(store.load_free_pollers(self.start_pollers)), None)
+    def get_free_poller(self, group: str = DEFAULT_GROUP) -> int | None:
+        """Return the lowest free poller of a group; asks the database."""
+        return next(iter(store.load_free_pollers(self._numbers.get(group, range(0)))), None)
 
     def is_olt_busy(self, olt_id: int) -> bool:
         """Tell whether an active execution holds the OLT; asks the database."""
@@ -89,9 +101,10 @@ class PollerManager:
         return load_overview(now)
 
     def _plan(self, unfinished: Unfinished, now: datetime) -> Sequence[Assignment]:
-        plan = plan_tick(
+        busy = unfinished.busy_pollers
+        plan = plan_groups(
             _load_candidates(unfinished.waiting, now),
-            free_pollers=[number for number in range(self.start_pollers) if number not in unfinished.busy_pollers],
+            free_pollers={group: [n for n in numbers if n not in busy] for group, numbers in self._numbers.items()},
             busy_olts=unfinished.busy_olts,
             now=now,
         )

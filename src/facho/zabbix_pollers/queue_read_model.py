@@ -13,7 +13,7 @@ from facho.executions.waiting import load_unfinished
 from facho.polling.domain.candidates import choose_candidates
 from facho.polling.domain.lateness import lateness_histogram
 from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import DueNode, WaitReason, order_between_olts, plan_tick
+from facho.polling.domain.planning import DueNode, WaitReason, order_between_olts, plan_groups
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import active_executions
@@ -88,8 +88,10 @@ def load_candidates(now: datetime) -> Candidates:
     chosen = choose_candidates(idle, load_unfinished(now).waiting, now)
     due = order_between_olts(chosen.ready, now)
     taken = {poller_id for *_, poller_id in active if poller_id is not None}
-    free = Poller.objects.exclude(poller_id__in=taken).order_by("poller_id").values_list("poller_id", flat=True)
-    plan = plan_tick(due, free_pollers=list(free), busy_olts={olt_id for olt_id, *_ in active}, now=now)
+    free: dict[str, list[int]] = {}
+    for poller_id, group in Poller.objects.order_by("poller_id").values_list("poller_id", "group"):
+        free.setdefault(group, []).extend([] if poller_id in taken else [poller_id])
+    plan = plan_groups(due, free_pollers=free, busy_olts={olt_id for olt_id, *_ in active}, now=now)
     return Candidates(tuple(due), {node.node_id: reason for node, reason in plan.waiting}, chosen.later)
 
 

@@ -62,6 +62,7 @@ class PollerView:
     """A poller as its active execution proves it, whatever its own row remembers."""
 
     poller_id: int
+    group: str
     busy_percentage: float
     tasks_completed: int
     tasks_delayed: int
@@ -72,6 +73,21 @@ class PollerView:
     def status(self) -> PollerStatus:
         """BUSY from the claim of the master to the end of the last chain member."""
         return PollerStatus.BUSY if self.composite else PollerStatus.FREE
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStats:
+    """The pollers of one group together; the default group has the empty name."""
+
+    group: str
+    total_pollers: int
+    busy_pollers: int
+    busy_percentage: float
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether its OLTs wait for want of pollers, however idle those of other groups are."""
+        return is_saturated(self.busy_percentage, was_saturated=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,7 @@ class GlobalStats:
     lateness: Mapping[int, int]
     total_tasks_completed: int
     total_tasks_delayed: int
+    groups: tuple[GroupStats, ...]
 
     @property
     def free_pollers(self) -> int:
@@ -137,11 +154,10 @@ def load_composites() -> dict[int, Composite]:
 def _summarise(
     pollers: Sequence[PollerView], queue: QueueView, *, was_saturated: bool, is_polling: bool
 ) -> GlobalStats:
-    shares = [poller.busy_percentage for poller in pollers]
-    busy_percentage = round(sum(shares) / len(shares), 1) if shares else 0.0
+    busy_percentage = _average_busy(pollers)
     return GlobalStats(
         total_pollers=len(pollers),
-        busy_pollers=sum(poller.status is PollerStatus.BUSY for poller in pollers),
+        busy_pollers=_count_busy(pollers),
         busy_percentage=busy_percentage,
         queue_size=queue.size,
         is_overload=queue.is_overload,
@@ -150,17 +166,34 @@ def _summarise(
         lateness=queue.lateness,
         total_tasks_completed=sum(poller.tasks_completed for poller in pollers),
         total_tasks_delayed=sum(poller.tasks_delayed for poller in pollers),
+        groups=tuple(_summarise_groups(pollers)),
     )
 
 
+def _summarise_groups(pollers: Sequence[PollerView]) -> Iterable[GroupStats]:
+    for name in sorted({poller.group for poller in pollers}):
+        own = [poller for poller in pollers if poller.group == name]
+        yield GroupStats(name, len(own), _count_busy(own), _average_busy(own))
+
+
+def _count_busy(pollers: Sequence[PollerView]) -> int:
+    return sum(poller.status is PollerStatus.BUSY for poller in pollers)
+
+
+def _average_busy(pollers: Sequence[PollerView]) -> float:
+    shares = [poller.busy_percentage for poller in pollers]
+    return round(sum(shares) / len(shares), 1) if shares else 0.0
+
+
 def _pollers() -> Iterable[Poller]:
-    return Poller.objects.only("poller_id", "tasks_completed", "tasks_delayed")
+    return Poller.objects.only("poller_id", "group", "tasks_completed", "tasks_delayed")
 
 
 def _poller_view(row: Poller, composite: Composite | None, busy_percentage: float, now: datetime) -> PollerView:
     elapsed = max((now - composite.held_since).total_seconds(), 0.0) if composite else None
     return PollerView(
         poller_id=row.poller_id,
+        group=row.group,
         busy_percentage=busy_percentage,
         tasks_completed=row.tasks_completed,
         tasks_delayed=row.tasks_delayed,

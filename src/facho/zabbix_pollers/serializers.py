@@ -12,7 +12,7 @@ from facho.zabbix_pollers.explain import Explanation, Place, Situation
 from facho.zabbix_pollers.explain_words import sentences
 from facho.zabbix_pollers.models import PollerStatus
 from facho.zabbix_pollers.queue_read_model import QueueView, Retry
-from facho.zabbix_pollers.read_model import GlobalStats, Overview, PollerView, Step
+from facho.zabbix_pollers.read_model import GlobalStats, GroupStats, Overview, PollerView, Step
 
 _LATENESS = {
     "type": "object",
@@ -40,6 +40,7 @@ class PollerSerializer(serializers.Serializer[PollerView]):
     """One poller; what it runs is null while it is free."""
 
     poller_id = serializers.IntegerField()
+    group = serializers.CharField()
     status = serializers.ChoiceField(choices=PollerStatus.choices)
     busy_percentage = serializers.FloatField()
     tasks_completed = serializers.IntegerField()
@@ -62,6 +63,16 @@ class PollerSerializer(serializers.Serializer[PollerView]):
     elapsed_seconds = serializers.FloatField(allow_null=True)
 
 
+class GroupStatsSerializer(serializers.Serializer[GroupStats]):
+    """The pollers of one group together; the default group has the empty name."""
+
+    group = serializers.CharField()
+    total_pollers = serializers.IntegerField()
+    busy_pollers = serializers.IntegerField()
+    busy_percentage = serializers.FloatField()
+    is_saturated = serializers.BooleanField()
+
+
 class GlobalStatsSerializer(serializers.Serializer[GlobalStats]):
     """All pollers together; busy % is over the last 60 s."""
 
@@ -76,6 +87,7 @@ class GlobalStatsSerializer(serializers.Serializer[GlobalStats]):
     lateness = LatenessField()
     total_tasks_completed = serializers.IntegerField()
     total_tasks_delayed = serializers.IntegerField()
+    groups = GroupStatsSerializer(many=True)
 
 
 class PollersSerializer(serializers.Serializer[Overview]):

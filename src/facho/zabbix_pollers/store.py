@@ -17,6 +17,7 @@ from facho.hosts.store import Device, end_probes, schedule_probe
 from facho.polling.domain.execution_state import ACTIVE
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.planning import Assignment
+from facho.polling.domain.poller_groups import numbers_by_group
 from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.suspension import UNREACHABLE
 from facho.snmp_jobs import store as snmp_jobs
@@ -31,15 +32,19 @@ LEADER = "scheduler"
 
 
 @transaction.atomic
-def save_poller_count(count: int) -> None:
-    """Have exactly the pollers 0 to count - 1; one that is still busy is removed when it is done."""
-    Poller.objects.bulk_create([Poller(poller_id=number) for number in range(count)], ignore_conflicts=True)
-    Poller.objects.filter(poller_id__gte=count, status=PollerStatus.FREE).delete()
+def save_poller_count(count: int, groups: Mapping[str, int] | None = None) -> None:
+    """Have exactly the pollers 0 to count - 1 and those of the groups; one that is busy is removed when it is done."""
+    numbers = numbers_by_group(count, groups or {})
+    total = sum(map(len, numbers.values()))
+    Poller.objects.bulk_create([Poller(poller_id=number) for number in range(total)], ignore_conflicts=True)
+    Poller.objects.filter(poller_id__gte=total, status=PollerStatus.FREE).delete()
+    for group, own in numbers.items():
+        Poller.objects.filter(poller_id__in=own).exclude(group=group).update(group=group)
 
 
-def load_free_pollers(count: int) -> list[int]:
-    """Return the numbers of the free pollers among the first `count`, lowest first."""
-    free = Poller.objects.filter(status=PollerStatus.FREE, poller_id__lt=count).order_by("poller_id")
+def load_free_pollers(numbers: range) -> list[int]:
+    """Return which of these pollers are free, lowest first."""
+    free = Poller.objects.filter(status=PollerStatus.FREE, poller_id__in=numbers).order_by("poller_id")
     return list(free.values_list("poller_id", flat=True))
 
 
@@ -76,7 +81,7 @@ def _resume(assignment: Assignment, token: int, owner: str, now: datetime) -> Cl
     node = assignment.node
     if node.execution_id is None:
         return None
-    claimed = resume(node.execution_id, token=token, poller_id=assignment.poller_id, owner=owner, now=now)
+    claimed = resume(node.execution_id, assignment.poller_id, assignment.group, token=token, owner=owner, now=now)
     if claimed and node.is_run_now:
         snmp_jobs.grant_wish(node.node_id)
     return claimed
@@ -180,6 +185,7 @@ def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
         origin=Origin.SCHEDULE if schedule.slot_at else Origin.MANUAL,
         node_id=assignment.node.node_id,
         poller_id=assignment.poller_id,
+        poller_group=assignment.group,
         slot_at=schedule.slot_at,
     )
 

@@ -21,6 +21,7 @@ def examine(arguments: Namespace) -> int:
     from django.utils import timezone
 
     from facho.core import doctor
+    from facho.core.findings import Verdict
 
     findings = list(doctor.examine(timezone.now()))
     if arguments.as_json:
@@ -29,4 +30,4 @@ def examine(arguments: Namespace) -> int:
         width = max(len(finding.name) for finding in findings)
         for finding in findings:
             print(f"{finding.verdict:<{VERDICT_WIDTH}}  {finding.name:<{width}}  {cell(finding.text)}")
-    return int(any(finding.verdict is doctor.Verdict.ERROR for finding in findings))
+    return int(any(finding.verdict is Verdict.ERROR for finding in findings))

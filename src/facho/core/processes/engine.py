@@ -40,14 +40,14 @@ def engine_lock() -> Iterator[None]:
 
 async def run_engine(stop: asyncio.Event) -> None:
     """Poll until told to stop; then let what runs finish, and leave no claim behind."""
-    from facho.core.housekeeping import housekeeping_loop
+    from facho.core.housekeeping import House, housekeeping_loop
     from facho.core.wiring import build_engine, open_parts
 
     role = _role()
     async with open_parts(role) as parts:
         engine = build_engine(parts)
         await _take_over(parts, engine, role)
-        keeping = asyncio.create_task(housekeeping_loop(parts, stop))
+        keeping = asyncio.create_task(housekeeping_loop(House(parts, stop)))
         await engine.scheduler.scheduler_loop(stop)
         await engine.executor.drain(timeout_seconds=DRAIN_SECONDS)
         keeping.cancel()

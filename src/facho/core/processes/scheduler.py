@@ -5,9 +5,11 @@ import logging
 import signal
 
 from facho.core.celery import app
-from facho.core.housekeeping import housekeeping_loop
+from facho.core.housekeeping import House, housekeeping_loop
+from facho.core.processes.report import VERSION, reporting
 from facho.core.wiring import build_scheduler, open_parts
 from facho.executions.celery_executor import CeleryExecutor
+from facho.executions.processes import ProcessReport
 from facho.zabbix_pollers.store import release_leadership
 
 logger = logging.getLogger("facho.scheduler")
@@ -21,12 +23,16 @@ async def run_scheduler(stop: asyncio.Event) -> None:
         executor = CeleryExecutor(app, parts.database, parts.hints)
         scheduler = build_scheduler(parts, executor)
         aside = [
-            asyncio.create_task(housekeeping_loop(parts, stop, is_wanted=lambda: scheduler.is_leading)),
+            asyncio.create_task(housekeeping_loop(House(parts, stop, lambda: scheduler.is_leading, executor))),
             asyncio.create_task(
                 parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=lambda _execution_id: None)
             ),
         ]
-        await scheduler.scheduler_loop(stop)
+        started_at = parts.clock.now()
+        async with reporting(
+            parts.database, lambda: ProcessReport(parts.owner, VERSION, started_at, parts.clock.now())
+        ):
+            await scheduler.scheduler_loop(stop)
         for task in aside:
             task.cancel()
         await asyncio.gather(*aside, return_exceptions=True)

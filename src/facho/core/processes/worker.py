@@ -15,11 +15,16 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
+from facho.core.processes.report import VERSION, reporting
+from facho.core.recognition import follow_probe
 from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
 from facho.executions.celery_executor import CeleryExecutor
+from facho.executions.models import Execution
+from facho.executions.processes import ProcessReport
 from facho.executions.runner import NodeRunner
 from facho.executions.store import load_pending
 from facho.snmp_get.collector import OltCollector
+from facho.snmp_get.identity import IdentityCollector
 from facho.zabbix_pollers.scheduler import ZabbixScheduler
 from facho.zabbix_pollers.store import release_leadership
 
@@ -34,29 +39,55 @@ LOOKS_PER_LEASE = 6
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """How much a worker does at once, and for which groups; none for a worker that only has beat's messages."""
+
+    slots: int
+    groups: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class _Work:
     """What lives on the loop."""
 
     parts: Parts
+    duty: Duty
     runner: NodeRunner
     scheduler: ZabbixScheduler
     slots: asyncio.Semaphore
+    started_at: datetime
     runs: set[asyncio.Task[None]] = field(default_factory=set)
+    completed: int = 0
+    completed_at: datetime | None = None
     is_ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
     has_pollers: bool = False
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     # Set when no message can come any more; until then the loop lives, and does nothing new.
     close: asyncio.Event = field(default_factory=asyncio.Event)
+    on_duty: asyncio.Task[None] | None = None
+
+    def describe(self) -> ProcessReport:
+        """Say what this worker is, and what it has completed."""
+        return ProcessReport(
+            self.parts.owner,
+            VERSION,
+            self.started_at,
+            self.parts.clock.now(),
+            self.duty.groups,
+            self.duty.slots,
+            self.completed,
+            self.completed_at,
+        )
 
 
 class LoopWorker:
     """Carries out what messages ask for, and what should have come by one; opened by the first."""
 
-    def __init__(self, app: Celery, *, slots: int) -> None:
+    def __init__(self, app: Celery, duty: Duty) -> None:
         self._app = app
-        self._slots = slots
+        self._duty = duty
         self._opened: Future[_Work] = Future()
         # Celery's slots are threads that wait, so the loop they wait for needs one of its own.
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="loop", daemon=True)
@@ -64,8 +95,11 @@ class LoopWorker:
 
     def run(self, execution_id: int) -> None:
         """Carry an execution out on the loop, and wait for its end; at a stop it is handed back."""
-        with suppress(CancelledError):
-            self._await(lambda work: _run(work, execution_id))
+        self._carry_out(execution_id, is_probe=False)
+
+    def probe(self, execution_id: int) -> None:
+        """Carry a probe out on the loop, with what follows from it, and wait for its end."""
+        self._carry_out(execution_id, is_probe=True)
 
     def tick(self) -> int:
         """Do one tick; a second one that comes meanwhile is not needed."""
@@ -78,10 +112,9 @@ class LoopWorker:
             work(timezone.now())
         return leads
 
-    def take_unsent(self) -> None:
-        """Look from now on for executions that wait for a runner although their message is gone."""
-        work = self._opened.result()
-        asyncio.run_coroutine_threadsafe(_take_unsent(work), work.loop)
+    def begin_duty(self) -> None:
+        """Look from now on for executions whose message is gone, and say that this worker is there."""
+        self._await(_begin_duty)
 
     def begin_stop(self) -> None:
         """Take nothing new, and let what is in hand finish or hand it back; returns at once."""
@@ -95,29 +128,34 @@ class LoopWorker:
         work.loop.call_soon_threadsafe(work.close.set)
         self._thread.join()
 
+    def _carry_out(self, execution_id: int, *, is_probe: bool) -> None:
+        with suppress(CancelledError):
+            self._await(lambda work: _carry_out(work, execution_id, is_probe=is_probe))
+
     def _await(self, ask: Callable[[_Work], Coroutine[Any, Any, T]]) -> T:
         work = self._opened.result()
         return asyncio.run_coroutine_threadsafe(ask(work), work.loop).result()
 
     async def _live(self) -> None:
-        async with _open(self._app, self._slots) as work:
+        async with _open(self._app, self._duty) as work:
             self._opened.set_result(work)
             await work.stop.wait()
             await _drain(work)
+            if work.on_duty is not None:
+                await asyncio.gather(work.on_duty, return_exceptions=True)
             await work.close.wait()
 
 
 @asynccontextmanager
-async def _open(app: Celery, slots: int) -> AsyncIterator[_Work]:
+async def _open(app: Celery, duty: Duty) -> AsyncIterator[_Work]:
     async with open_parts(WORKER) as parts:
         executor = CeleryExecutor(app, parts.database, parts.hints)
         runner, scheduler = parts.runner(OltCollector(parts.devices)), build_scheduler(parts, executor)
         listening = asyncio.create_task(
             parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=runner.look), name="hints"
         )
-        work = _Work(parts, runner, scheduler, asyncio.Semaphore(slots))
         try:
-            yield work
+            yield _Work(parts, duty, runner, scheduler, asyncio.Semaphore(duty.slots), parts.clock.now())
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
@@ -125,16 +163,34 @@ async def _open(app: Celery, slots: int) -> AsyncIterator[_Work]:
             await parts.database.run(release_leadership, parts.owner)
 
 
-async def _run(work: _Work, execution_id: int) -> None:
+async def _carry_out(work: _Work, execution_id: int, *, is_probe: bool) -> None:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 a coroutine runs in a task
     work.runs.add(task)
     try:
         async with work.slots:
-            if not work.stop.is_set():
-                await work.runner.run(execution_id, None)
+            if not work.stop.is_set() and await (_probe if is_probe else _run)(work, execution_id):
+                work.completed, work.completed_at = work.completed + 1, work.parts.clock.now()
     finally:
         work.runs.discard(task)
+
+
+async def _run(work: _Work, execution_id: int) -> bool:
+    return await work.runner.run(execution_id, None)
+
+
+async def _probe(work: _Work, execution_id: int) -> bool:
+    parts = work.parts
+    collector = IdentityCollector(parts.network, parts.database)
+    if not await parts.runner(collector).run(execution_id, None):
+        return False
+    await parts.database.run(_follow_probe, execution_id, answered=collector.report.answered, now=parts.clock.now())
+    return True
+
+
+def _follow_probe(execution_id: int, *, answered: bool, now: datetime) -> None:
+    olt_id = Execution.objects.values_list("olt_id", flat=True).get(id=execution_id)
+    follow_probe(olt_id, answered=answered, now=now)
 
 
 async def _drain(work: _Work) -> None:
@@ -148,21 +204,31 @@ async def _drain(work: _Work) -> None:
     await hand_back_runs(work.parts)
 
 
+async def _begin_duty(work: _Work) -> None:
+    work.on_duty = asyncio.create_task(_be_on_duty(work), name="duty")
+
+
+async def _be_on_duty(work: _Work) -> None:
+    async with reporting(work.parts.database, work.describe):
+        await (_take_unsent(work) if work.duty.groups else work.stop.wait())
+
+
 async def _take_unsent(work: _Work) -> None:
     """Take what was seen waiting in two looks in a row: its message was lost, or the broker is away."""
     pause = min(LOOK_SECONDS, settings.FACHO_LEASE_SECONDS / LOOKS_PER_LEASE)
-    seen: set[int] = set()
+    seen: dict[int, bool] = {}
     while not work.stop.is_set():
         try:
-            waiting = await work.parts.database.run(load_pending)
+            waiting = await work.parts.database.run(load_pending, work.duty.groups)
         except Error:
             logger.warning("worker.look_failed", exc_info=True)
-            waiting = set()
-        for execution_id in seen & waiting:
+            waiting = {}
+        for execution_id in seen.keys() & waiting.keys():
             if work.slots.locked():
                 break
             logger.warning("execution.unsent execution=%s", execution_id)
-            work.runs.add(asyncio.create_task(_run(work, execution_id), name=f"execution-{execution_id}"))
+            carrying_out = _carry_out(work, execution_id, is_probe=waiting[execution_id])
+            work.runs.add(asyncio.create_task(carrying_out, name=f"execution-{execution_id}"))
             # Let it take its slot before the next one asks for one.
             await asyncio.sleep(0)
         seen = waiting

@@ -1,10 +1,12 @@
 """Decides which due nodes start now, on which poller, and why the others wait."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
+
+from facho.polling.domain.poller_groups import DEFAULT_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class DueNode:
     is_olt_silent: bool = False
     # Its OLT is silent, and another node is already trying again whether it answers.
     waits_for_scout: bool = False
+    # Whose pollers reach its OLT.
+    group: str = DEFAULT_GROUP
 
     def delay(self, now: datetime) -> timedelta:
         """Return how late the node is; a node that is early is not late at all."""
@@ -49,6 +53,8 @@ class Assignment:
     node: DueNode
     poller_id: int
     waited_because: WaitReason | None = None
+    # The group of the poller.
+    group: str = DEFAULT_GROUP
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,31 @@ def plan_tick(
     busy.update(assignment.node.olt_id for assignment in start)
     waiting = [node for node in nodes if node.node_id not in started]
     return TickPlan(start, tuple((node, _reason(node, busy)) for node in order_between_olts(waiting, now)))
+
+
+def plan_groups(
+    due: Iterable[DueNode],
+    *,
+    free_pollers: Mapping[str, Sequence[int]],
+    busy_olts: Collection[int],
+    now: datetime,
+) -> TickPlan:
+    """Plan each group of pollers by itself, so that a site that stands still takes no poller of another.
+
+    Where no groups are set up, all nodes share the pollers. Else a node of an unknown group waits for a poller.
+    """
+    if set(free_pollers) <= {DEFAULT_GROUP}:
+        return plan_tick(due, free_pollers=free_pollers.get(DEFAULT_GROUP, ()), busy_olts=busy_olts, now=now)
+    members: dict[str, list[DueNode]] = {}
+    for node in due:
+        members.setdefault(node.group, []).append(node)
+    plans = {
+        group: plan_tick(nodes, free_pollers=free_pollers.get(group, ()), busy_olts=busy_olts, now=now)
+        for group, nodes in members.items()
+    }
+    start = [replace(assignment, group=group) for group, plan in plans.items() for assignment in plan.start]
+    reasons = {node: reason for plan in plans.values() for node, reason in plan.waiting}
+    return TickPlan(tuple(start), tuple((node, reasons[node]) for node in order_between_olts(reasons, now)))
 
 
 def order_within_olt(nodes: Iterable[DueNode], now: datetime) -> list[DueNode]:

@@ -1,0 +1,75 @@
+"""What the processes of the distributed mode say of themselves, every few seconds."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models.functions import Now
+
+from facho.executions.models import Execution, ProductProcess
+from facho.polling.domain.worker import stands_still
+
+SAYS_SECONDS = 10.0
+# Three times unheard is no hiccup.
+SILENCE = timedelta(seconds=3 * SAYS_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReport:
+    """What a process is, and what it has completed since its start; only a worker has slots."""
+
+    owner: str
+    version: str
+    started_at: datetime
+    clock_at: datetime
+    groups: Collection[str] = ()
+    slots: int = 0
+    completed: int = 0
+    completed_at: datetime | None = None
+
+
+def save_process(report: ProcessReport) -> None:
+    """Keep what a process says of itself, beside the time that the database has; one statement."""
+    row = ProductProcess(
+        owner=report.owner,
+        version=report.version,
+        groups=sorted(report.groups),
+        slots=report.slots,
+        started_at=report.started_at,
+        clock_at=report.clock_at,
+        seen_at=Now(),
+        completed=report.completed,
+        completed_at=report.completed_at,
+    )
+    ProductProcess.objects.bulk_create(
+        [row],
+        update_conflicts=True,
+        unique_fields=["owner"],
+        update_fields=["clock_at", "seen_at", "completed", "completed_at"],
+    )
+
+
+def forget_process(owner: str) -> None:
+    """Drop a process that stops."""
+    ProductProcess.objects.filter(owner=owner).delete()
+
+
+def load_live_processes() -> list[ProductProcess]:
+    """Load the processes that were heard of lately, by the clock of the database: others may be wrong."""
+    return list(ProductProcess.objects.filter(seen_at__gte=Now() - SILENCE))
+
+
+def load_still_workers() -> list[ProductProcess]:
+    """Load the workers that say that they live, and complete nothing of what others of their groups do."""
+    workers = [process for process in load_live_processes() if process.groups]
+    return [worker for worker in workers if _stands_still(worker, workers)]
+
+
+def _stands_still(worker: ProductProcess, workers: list[ProductProcess]) -> bool:
+    # By its own clock, which may differ from those of others.
+    idle = worker.clock_at - (worker.completed_at or worker.started_at)
+    beside = [other for other in workers if set(other.groups) & set(worker.groups)]
+    done = Execution.objects.filter(
+        poller_group__in=worker.groups, finished_at__gt=worker.seen_at - idle, master_execution=None
+    )
+    return stands_still(idle, workers=len(beside), completed_by_others=done.exclude(owner=worker.owner).count())

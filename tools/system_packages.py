@@ -36,6 +36,7 @@ class Need:
 NEEDS = (
     Need("initdb", ("postgresql",), pattern="usr/lib/postgresql/*/bin/initdb"),
     Need("redis-server", ("redis-server",)),
+    Need("systemd-analyze", ("systemd",)),
     Need("chromium", ("chromium", "fonts-liberation")),
     Need("snmpbulkwalk", ("snmp",)),
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),

@@ -1,13 +1,15 @@
 """The table of OLTs: those with trouble first, a page at a time."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 
-from facho.dashboard.onu_counts import OnuCounts
-from facho.dashboard.paused import Paused
+from facho.dashboard.late_olts import load_late_olts
+from facho.dashboard.onu_counts import OnuCounts, load_onu_counts
+from facho.dashboard.paused import Paused, load_paused
 from facho.executions.failure_words import FAILURES
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
@@ -22,9 +24,13 @@ RunTimes = tuple[datetime | None, datetime | None]
 
 @dataclass(frozen=True, slots=True)
 class OltCounts:
-    """Enabled OLTs by what their last operation learned, and those that are switched off."""
+    """Enabled OLTs by what their last operation learned, and those that are switched off.
+
+    One that answers and has a node waiting for longer than its interval is late.
+    """
 
     up: int
+    late: int
     down: int
     unknown: int
     disabled: int
@@ -32,7 +38,7 @@ class OltCounts:
     @property
     def total(self) -> int:
         """All that are enabled."""
-        return self.up + self.down + self.unknown
+        return self.up + self.late + self.down + self.unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +58,16 @@ class OltRow:
     paused_until: datetime | None
     error: str
     error_detail: str
+    is_late: bool = False
 
 
-def load_olt_counts() -> OltCounts:
+def load_olt_counts(late: Collection[int]) -> OltCounts:
     """Count the OLTs; one query."""
-    enabled = Q(enabled=True)
+    enabled, answers, is_late = Q(enabled=True), Q(reachability=Reachability.UP), Q(id__in=late)
     return OltCounts(
         **Olt.objects.aggregate(
-            up=Count("id", filter=enabled & Q(reachability=Reachability.UP)),
+            up=Count("id", filter=enabled & answers & ~is_late),
+            late=Count("id", filter=enabled & answers & is_late),
             down=Count("id", filter=enabled & Q(reachability=Reachability.DOWN)),
             unknown=Count("id", filter=enabled & Q(reachability=Reachability.UNKNOWN)),
             disabled=Count("id", filter=~enabled),
@@ -72,12 +80,31 @@ def load_olt_page(number: str) -> Page[Olt]:
     return Paginator(_ranked_olts(), OLTS_PER_PAGE).get_page(number)
 
 
-def load_olt_rows(page: Page[Olt], onu_counts: dict[int, OnuCounts], paused: Paused) -> list[OltRow]:
+def load_olt_rows(
+    page: Page[Olt], onu_counts: Mapping[int, OnuCounts], paused: Paused, late: Collection[int]
+) -> list[OltRow]:
     """Add to the OLTs of a page when they ran and run; one query."""
-    times = _load_run_times([olt.id for olt in page])
+    return _rows(list(page), onu_counts, paused, late)
+
+
+def load_olt_row(olt_id: int, now: datetime) -> OltRow | None:
+    """Load one OLT as the table would show it; five queries."""
+    olt = _ranked_olts().filter(id=olt_id).first()
+    if olt is None:
+        return None
+    return _rows([olt], load_onu_counts(olt_id), load_paused(now), load_late_olts(now))[0]
+
+
+def _rows(
+    olts: Sequence[Olt], onu_counts: Mapping[int, OnuCounts], paused: Paused, late: Collection[int]
+) -> list[OltRow]:
+    times = _load_run_times([olt.id for olt in olts])
     return [
-        _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused.until(olt.id))
-        for olt in page
+        replace(
+            _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused.until(olt.id)),
+            is_late=olt.enabled and olt.id in late,
+        )
+        for olt in olts
     ]
 
 

@@ -1,12 +1,14 @@
 """How many ONUs are online, offline or unknown: per OLT, and in all."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count
 
+from facho.dashboard.svg import Bar, stack
 from facho.onus.models import Onu, RunState
+from facho.onus.shown_state import shown_state_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +28,15 @@ class OnuCounts:
         return OnuCounts(self.online + other.online, self.offline + other.offline, self.unknown + other.unknown)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A part of a bar, in percent of its length."""
-
-    state: str
-    start: float
-    length: float
-
-
-def load_onu_counts() -> dict[int, OnuCounts]:
-    """Count the present ONUs of every OLT that has any; one query."""
-    rows = Onu.objects.filter(is_present=True).order_by().values_list("olt_id", "reading__run_state")
+def load_onu_counts(olt_id: int | None = None) -> dict[int, OnuCounts]:
+    """Count the present ONUs of every OLT that has any, or of one; one query."""
+    present = Onu.objects.filter(is_present=True).order_by().annotate(shown=shown_state_column())
+    if olt_id is not None:
+        present = present.filter(olt_id=olt_id)
+    counted = present.values_list("olt_id", "shown")
     counts: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for olt_id, state, number in rows.annotate(number=Count("id")):
-        counts[olt_id][state or RunState.UNKNOWN.value] += number
+    for olt_id, state, number in counted.annotate(number=Count("id")):
+        counts[olt_id][state] += number
     return {olt_id: OnuCounts(**states) for olt_id, states in counts.items()}
 
 
@@ -49,11 +45,7 @@ def add_up(counts: Iterable[OnuCounts]) -> OnuCounts:
     return sum(counts, OnuCounts())
 
 
-def segments(counts: OnuCounts) -> Iterator[Segment]:
+def draw_shares(counts: OnuCounts) -> list[Bar]:
     """Cut a bar into the shares of the states; nothing when there are no ONUs."""
-    start = 0.0
-    for state in (RunState.ONLINE, RunState.OFFLINE, RunState.UNKNOWN):
-        length = 100 * getattr(counts, state.value) / counts.total if counts.total else 0.0
-        if length:
-            yield Segment(state.value, round(start, 2), round(length, 2))
-        start += length
+    states = (RunState.ONLINE, RunState.OFFLINE, RunState.UNKNOWN)
+    return stack(((state.value, getattr(counts, state.value)) for state in states), total=counts.total)

@@ -9,9 +9,10 @@ from django.utils.translation import gettext_lazy as _
 from facho.dashboard.light import WEAKEST_CDBM
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, RunState
+from facho.onus.shown_state import in_state
+from facho.onus.words import ShownState
 
 WEAK = "weak"
-ABSENT = "absent"
 
 
 class OnuFilter(forms.Form):
@@ -24,6 +25,13 @@ class OnuFilter(forms.Form):
         widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial or description")}),
     )
     olt = forms.ChoiceField(label=_("OLT"), required=False)
+    port = forms.RegexField(
+        label=_("Port"),
+        required=False,
+        regex=r"^[0-9]{1,5}(/[0-9]{1,5}){1,2}$",
+        error_messages={"invalid": _("Frame, slot and port, as in 0/1/3.")},
+        widget=forms.TextInput(attrs={"placeholder": "0/1/3", "size": 8}),
+    )
     state = forms.ChoiceField(
         label=_("Show"),
         required=False,
@@ -31,7 +39,7 @@ class OnuFilter(forms.Form):
             ("", _("all that are present")),
             *RunState.choices,
             (WEAK, _("weak light")),
-            (ABSENT, _("no longer present")),
+            (ShownState.ABSENT.value, _("no longer present")),
         ],
     )
 
@@ -48,16 +56,20 @@ class OnuFilter(forms.Form):
         onus = onus.filter(_state(values.get("state", "")))
         if values.get("olt"):
             onus = onus.filter(olt_id=int(values["olt"]))
+        if values.get("port"):
+            onus = onus.filter(_place(values["port"]))
         if values.get("q"):
             onus = onus.filter(Q(serial__icontains=values["q"]) | Q(description__icontains=values["q"]))
         return onus
 
 
 def _state(choice: str) -> Q:
-    if choice == ABSENT:
-        return Q(is_present=False)
     if choice == WEAK:
         return Q(is_present=True, reading__rx_power_cdbm__lt=WEAKEST_CDBM)
-    if choice == RunState.UNKNOWN:
-        return Q(is_present=True) & (Q(reading__run_state=choice) | Q(reading__isnull=True))
-    return Q(is_present=True, reading__run_state=choice) if choice else Q(is_present=True)
+    return in_state(choice) if choice else Q(is_present=True)
+
+
+def _place(port: str) -> Q:
+    """Match a port by its three numbers, or all of a card by two."""
+    numbers = map(int, port.split("/"))
+    return Q(**{f"pon_port__{name}": number for name, number in zip(("frame", "slot", "port"), numbers, strict=False)})

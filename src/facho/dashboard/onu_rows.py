@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 
 from facho.dashboard.light import Light, judge_light
 from facho.dashboard.words import LIGHTS
-from facho.onus.models import Onu, OnuReading, RunState
+from facho.onus.models import Onu, OnuReading
+from facho.onus.shown_state import shown_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def listed_onus() -> QuerySet[Onu]:
     """Select ONUs with what a line needs, by OLT and place."""
     return (
         Onu.objects.select_related("olt", "pon_port", "reading")
-        .only("serial", "description", "onu_id", "is_present", "olt__name", "pon_port", "reading")
+        .only("serial", "description", "onu_id", "is_present", "olt__name", "olt__reachability", "pon_port", "reading")
         .order_by("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "id")
     )
 
@@ -55,7 +56,7 @@ def rows_of(onus: Iterable[Onu]) -> list[OnuRow]:
 
 def _row(onu: Onu) -> OnuRow:
     reading = getattr(onu, "reading", None)
-    state = RunState(reading.run_state) if reading else RunState.UNKNOWN
+    state = shown_state(onu)
     light = judge_light(reading.rx_power_cdbm if reading else None)
     return OnuRow(
         id=onu.id,

@@ -2,10 +2,14 @@
 
 from django.urls import path
 
-from facho.dashboard.views import onus, overview, overview_live
+from facho.dashboard.olt_page import olt_live, olt_page
+from facho.dashboard.views import onus, overview, overview_hour, overview_live
 
 urlpatterns = [
     path("", overview, name="dashboard"),
     path("live/", overview_live, name="dashboard-live"),
+    path("live/hour/", overview_hour, name="dashboard-hour"),
+    path("olts/<int:olt_id>/", olt_page, name="olt"),
+    path("olts/<int:olt_id>/live/", olt_live, name="olt-live"),
     path("onus/", onus, name="onus"),
 ]

@@ -1,59 +1,61 @@
 """The pages: what runs and what is wrong, and the list of ONUs. Each refreshes a part of itself every two seconds."""
 
-from collections.abc import Callable
-from functools import wraps
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
-from django_htmx.http import HttpResponseClientRefresh
 
 from facho.dashboard.coming_runs import load_coming_runs
+from facho.dashboard.hour_quotas import load_hour_quotas
+from facho.dashboard.hour_timeline import load_timeline
+from facho.dashboard.late_olts import load_late_olts
 from facho.dashboard.olt_rows import load_olt_counts, load_olt_page, load_olt_rows
-from facho.dashboard.onu_counts import add_up, load_onu_counts, segments
+from facho.dashboard.onu_counts import add_up, draw_shares, load_onu_counts
 from facho.dashboard.onu_filter import OnuFilter
 from facho.dashboard.onu_rows import listed_onus, load_latest_changes, rows_of
+from facho.dashboard.outages_now import load_outages_now
+from facho.dashboard.parts import for_users, is_part
 from facho.dashboard.paused import load_paused
+from facho.dashboard.suspended import load_suspended
+from facho.hosts.models import Olt
+from facho.polling.domain.poller_load import SATURATED_ABOVE
 from facho.zabbix_pollers.read_model import load_overview
 
 ONUS_PER_PAGE = 50
 QUEUE_LINES = 6
 CHANGE_LINES = 8
-
-View = Callable[..., HttpResponse]
-
-
-def for_users(view: View) -> View:
-    """Ask visitors to log in; a part that refreshes itself makes its page do so, instead of showing a login inside."""
-    page = login_required(view)
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if _is_part(request) and not request.user.is_authenticated:
-            return HttpResponseClientRefresh()
-        return page(request, *args, **kwargs)
-
-    return guarded
+TIMELINE_LINES = 8
 
 
 @require_safe
 @for_users
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the network at a glance."""
-    return render(request, "dashboard/overview.html", _overview_context(request))
+    now, page = timezone.now(), load_olt_page(request.GET.get("page", ""))
+    context = _live_context(page, now) | _hour_context(page, now)
+    return render(request, "dashboard/overview.html", context)
 
 
 @require_safe
 @for_users
 def overview_live(request: HttpRequest) -> HttpResponse:
-    """Show the part of the overview that changes."""
-    return render(request, "dashboard/overview_live.html", _overview_context(request))
+    """Show the part of the overview that changes at every moment."""
+    context = _live_context(load_olt_page(request.GET.get("page", "")), timezone.now())
+    return render(request, "dashboard/overview_live.html", context)
+
+
+@require_safe
+@for_users
+def overview_hour(request: HttpRequest) -> HttpResponse:
+    """Show the part of the overview that the coordinator's passes change: quotas and plans."""
+    context = _hour_context(load_olt_page(request.GET.get("page", "")), timezone.now())
+    return render(request, "dashboard/overview_hour.html", context)
 
 
 @require_safe
@@ -73,14 +75,12 @@ def onus(request: HttpRequest) -> HttpResponse:
         "page_query": f"{urlencode(chosen)}&" if chosen else "",
         "refresh_query": urlencode({**chosen, "page": page.number}),
     }
-    return render(request, "dashboard/onu_list.html" if _is_part(request) else "dashboard/onus.html", context)
+    return render(request, "dashboard/onu_list.html" if is_part(request) else "dashboard/onus.html", context)
 
 
-def _overview_context(request: HttpRequest) -> dict[str, Any]:
-    now = timezone.now()
-    onu_counts = load_onu_counts()
+def _live_context(page: Page[Olt], now: datetime) -> dict[str, Any]:
+    onu_counts, late = load_onu_counts(), load_late_olts(now)
     total = add_up(onu_counts.values())
-    page = load_olt_page(request.GET.get("page", ""))
     polling = load_overview(now, queue_count=QUEUE_LINES)
     paused = load_paused(now)
     lines_left = QUEUE_LINES - len(polling.queue.next_nodes)
@@ -88,18 +88,28 @@ def _overview_context(request: HttpRequest) -> dict[str, Any]:
     return {
         "here": "overview",
         "now": now,
-        "olts": load_olt_counts(),
+        "olts": load_olt_counts(late),
+        "outages": load_outages_now(),
+        "suspended": load_suspended(),
         "onus": total,
-        "onu_segments": list(segments(total)),
+        "onu_shares": draw_shares(total),
         "polling": polling,
+        "saturated_above": SATURATED_ABOVE,
+        "saturation_width": 100 - SATURATED_ABOVE,
+        "lateness": list(polling.queue.lateness.items()),
         "retries": retries,
         "coming": load_coming_runs(now, count=lines_left - len(retries)),
         "page": page,
-        "olt_rows": load_olt_rows(page, onu_counts, paused),
+        "olt_rows": load_olt_rows(page, onu_counts, paused, late),
         "paused": paused,
         "changes": load_latest_changes(CHANGE_LINES),
     }
 
 
-def _is_part(request: HttpRequest) -> bool:
-    return request.headers.get("HX-Request") == "true" and "HX-History-Restore-Request" not in request.headers
+def _hour_context(page: Page[Olt], now: datetime) -> dict[str, Any]:
+    return {
+        "now": now,
+        "quotas": load_hour_quotas(now),
+        "timeline": load_timeline([(olt.id, olt.name) for olt in page if olt.enabled][:TIMELINE_LINES], now),
+        "names_olt": True,
+    }

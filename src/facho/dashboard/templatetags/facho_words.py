@@ -43,6 +43,28 @@ def ago(moment: datetime | None, now: datetime) -> SafeString | str:
 
 
 @register.simple_tag
+def since(moment: datetime | None, now: datetime) -> SafeString | str:
+    """Say at what time something began, and how long that is; the date too, unless it was today."""
+    if moment is None:
+        return "—"
+    local, today = localtime(moment), localtime(now).date()
+    at = f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
+    return _time(moment, f"{at} · {length_of_time(max((now - moment).total_seconds(), 0))}")
+
+
+@register.filter
+def clock(moment: datetime) -> str:
+    """Write the time of the day to the minute."""
+    return f"{localtime(moment):%H:%M}"
+
+
+@register.filter
+def bucket_words(seconds: int) -> str:
+    """Name a bound of the lateness of the queue."""
+    return f"≥ {length_of_time(seconds)}"
+
+
+@register.simple_tag
 def due(moment: datetime | None, now: datetime) -> SafeString | str:
     """Say in how long something will be, or how late it is."""
     if moment is None:

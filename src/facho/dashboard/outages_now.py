@@ -1,0 +1,106 @@
+"""What is out now: the largest first, each with its probable cause, its place and since when."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Min, QuerySet, Sum
+
+from facho.onus.models import Outage
+from facho.onus.words import OutageCauses, OutageScopes
+
+OUTAGE_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class OutageRow:
+    """One line of a list of outages; without an OLT it is the poller's own network."""
+
+    id: int
+    scope: str
+    scope_words: str
+    cause: str
+    cause_words: str
+    olt_id: int | None
+    olt: str
+    place: str
+    started_at: datetime
+    ended_at: datetime | None
+    affected: int
+    down: int
+    affected_olts: int
+
+    @property
+    def lasted_seconds(self) -> float:
+        """How long it was out; 0 while it still is."""
+        return (self.ended_at - self.started_at).total_seconds() if self.ended_at else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutagesNow:
+    """The first lines, and what all together come to."""
+
+    rows: list[OutageRow]
+    count: int
+    affected: int
+    first_at: datetime | None
+
+    @property
+    def more(self) -> int:
+        """How many are not among the lines."""
+        return self.count - len(self.rows)
+
+
+def load_outages_now() -> OutagesNow:
+    """Load what is out, the parts of a larger outage under that one; two queries."""
+    now_out = Outage.objects.filter(ended_at__isnull=True, part_of__isnull=True)
+    sums = now_out.aggregate(count=Count("id"), affected=Sum("affected"), first_at=Min("started_at"))
+    rows = outage_rows(now_out.order_by("-affected", "started_at", "id")[:OUTAGE_LINES]) if sums["count"] else []
+    return OutagesNow(rows, sums["count"], sums["affected"] or 0, sums["first_at"])
+
+
+def load_outages_of(olt_id: int, count: int) -> list[OutageRow]:
+    """Load the outages of an OLT, those that go on first, then the latest."""
+    of_olt = Outage.objects.filter(olt_id=olt_id, part_of__isnull=True)
+    going_on = of_olt.filter(ended_at__isnull=True).order_by("-affected", "started_at", "id")[:count]
+    over = of_olt.filter(ended_at__isnull=False).order_by("-started_at", "-id")[:count]
+    return (outage_rows(going_on) + outage_rows(over))[:count]
+
+
+def outage_rows(outages: QuerySet[Outage]) -> list[OutageRow]:
+    """Shape outages into lines, with the names of their OLTs and nothing else of them."""
+    return list(_rows(outages.select_related("olt").only(*_COLUMNS)))
+
+
+_COLUMNS = (
+    "scope",
+    "cause",
+    "frame",
+    "slot",
+    "port",
+    "started_at",
+    "ended_at",
+    "affected",
+    "down",
+    "affected_olts",
+    "olt__name",
+)
+
+
+def _rows(outages: Iterable[Outage]) -> Iterable[OutageRow]:
+    for outage in outages:
+        yield OutageRow(
+            id=outage.id,
+            scope=outage.scope,
+            scope_words=str(OutageScopes(outage.scope).label),
+            cause=outage.cause,
+            cause_words=str(OutageCauses(outage.cause).label),
+            olt_id=outage.olt_id,
+            olt=outage.olt.name if outage.olt else "",
+            place=outage.place,
+            started_at=outage.started_at,
+            ended_at=outage.ended_at,
+            affected=outage.affected,
+            down=outage.down,
+            affected_olts=outage.affected_olts,
+        )

@@ -5,6 +5,7 @@ from argparse import Namespace
 from gettext import gettext as _
 from pathlib import Path
 
+from facho.core.cli import onu_history
 from facho.core.cli.arguments import Subparsers, add_command, add_group
 from facho.core.cli.csv_input import problem_line, read_csv, refused
 from facho.core.cli.product import database_command
@@ -21,6 +22,7 @@ def register(subparsers: Subparsers) -> None:
     )
     command.add_argument("file", metavar=_("FILE"), type=Path)
     command.add_argument("--dry-run", action="store_true", help=_("tell what would be written, and write nothing"))
+    onu_history.register(onus)
 
 
 @database_command

@@ -1,5 +1,7 @@
-"""Loads what explains a node: its rows, who holds its OLT, pauses, and its place in the queue."""
+"""Loads what explains the nodes of an OLT: their rows, who holds it, pauses, and their places in the queue."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from facho.executions.models import Execution
@@ -8,7 +10,7 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import order_within_olt
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import UnknownNode, window_of
-from facho.zabbix_pollers.activity import load_holder, load_is_polling
+from facho.zabbix_pollers.activity import Holder, load_holder, load_is_polling
 from facho.zabbix_pollers.explain import (
     Explanation,
     Facts,
@@ -22,17 +24,50 @@ from facho.zabbix_pollers.explain import (
 from facho.zabbix_pollers.queue_read_model import load_candidates
 
 
+@dataclass(frozen=True, slots=True)
+class _OltFacts:
+    """What the nodes of one OLT share; `waiting` and `places` are by node."""
+
+    is_polling: bool
+    holder: Holder | None
+    pause: PauseFacts | None
+    waiting: Mapping[int, Execution]
+    places: Mapping[int, Place]
+
+    def of(self, node: NodeFacts) -> Facts:
+        """Pick what decides about one node."""
+        return Facts(
+            node,
+            is_polling=self.is_polling,
+            holder=self.holder,
+            pause=self.pause,
+            waiting=_waiting_run(node, self.waiting.get(node.id)),
+            place=self.places.get(node.id),
+        )
+
+
 def load_explanation(node_id: int, now: datetime) -> Explanation:
     """Explain a node; UnknownNode when there is none. A chain member is explained with its master."""
-    node = _load_node(node_id)
-    facts = _load_facts(node, now)
-    if node.master_node_id is None:
-        return explain(facts, now)
-    return explain_member(facts, load_explanation(node.master_node_id, now), now)
+    olt_id = WorkflowNode.objects.filter(id=node_id).values_list("workflow__olt_id", flat=True).first()
+    if olt_id is None:
+        raise UnknownNode(node_id)
+    return load_explanations(olt_id, now)[node_id]
 
 
-def _load_node(node_id: int) -> NodeFacts:
-    row = (
+def load_explanations(olt_id: int, now: datetime) -> dict[int, Explanation]:
+    """Explain every node of an OLT; nine queries, however many there are."""
+    nodes, shared = _load_nodes(olt_id), _load_olt(olt_id, now)
+    masters = {node.id: explain(shared.of(node), now) for node in nodes if node.master_node_id is None}
+    members = {
+        node.id: explain_member(shared.of(node), masters[node.master_node_id], now)
+        for node in nodes
+        if node.master_node_id is not None
+    }
+    return masters | members
+
+
+def _load_nodes(olt_id: int) -> list[NodeFacts]:
+    rows = (
         WorkflowNode.objects.select_related("job", "workflow__olt")
         .only(
             "enabled",
@@ -48,11 +83,12 @@ def _load_node(node_id: int) -> NodeFacts:
             "workflow__olt__enabled",
             "workflow__olt__next_probe_at",
         )
-        .filter(id=node_id)
-        .first()
+        .filter(workflow__olt_id=olt_id)
     )
-    if row is None:
-        raise UnknownNode(node_id)
+    return [_node(row) for row in rows]
+
+
+def _node(row: WorkflowNode) -> NodeFacts:
     return NodeFacts(
         id=row.id,
         name=row.job.name,
@@ -70,35 +106,41 @@ def _load_node(node_id: int) -> NodeFacts:
     )
 
 
-def _load_facts(node: NodeFacts, now: datetime) -> Facts:
-    pause = load_pause(node.olt_id, now)
-    return Facts(
-        node,
+def _load_olt(olt_id: int, now: datetime) -> _OltFacts:
+    pause = load_pause(olt_id, now)
+    return _OltFacts(
         is_polling=load_is_polling(now),
-        holder=load_holder(node.olt_id),
+        holder=load_holder(olt_id),
         pause=PauseFacts(pause.starts_at, pause.ends_at, pause.note) if pause else None,
-        waiting=_load_waiting(node),
-        place=_load_place(node, now),
+        waiting=_load_waiting(olt_id),
+        places=_load_places(olt_id, now),
     )
 
 
-def _load_waiting(node: NodeFacts) -> WaitingRun | None:
-    waiting = Execution.objects.filter(node_id=node.id, finished_at__isnull=True, status=ExecutionState.WAITING)
-    row = waiting.only("failure_kind", "resume_at").order_by("-id").first()
+def _load_waiting(olt_id: int) -> dict[int, Execution]:
+    """Load the runs that let go of the OLT, the latest of each node."""
+    waiting = Execution.objects.filter(olt_id=olt_id, finished_at__isnull=True, status=ExecutionState.WAITING)
+    rows = waiting.only("node_id", "failure_kind", "resume_at").order_by("id")
+    return {row.node_id: row for row in rows if row.node_id is not None}
+
+
+def _waiting_run(node: NodeFacts, row: Execution | None) -> WaitingRun | None:
     if row is None or row.resume_at is None:
         return None
     return WaitingRun(row.id, is_retry=bool(row.failure_kind), due_at=node.run_requested_at or row.resume_at)
 
 
-def _load_place(node: NodeFacts, now: datetime) -> Place | None:
+def _load_places(olt_id: int, now: datetime) -> dict[int, Place]:
     candidates = load_candidates(now)
-    ids = [waiting.node_id for waiting in candidates.due]
-    if node.id not in ids:
-        return None
-    rivals = order_within_olt([waiting for waiting in candidates.due if waiting.olt_id == node.olt_id], now)
-    return Place(
-        number=ids.index(node.id) + 1,
-        size=len(ids),
-        on_olt=[waiting.node_id for waiting in rivals].index(node.id) + 1,
-        reason=candidates.reasons.get(node.id),
-    )
+    rivals = order_within_olt([waiting for waiting in candidates.due if waiting.olt_id == olt_id], now)
+    on_olt = {waiting.node_id: number for number, waiting in enumerate(rivals, start=1)}
+    return {
+        waiting.node_id: Place(
+            number=number,
+            size=len(candidates.due),
+            on_olt=on_olt[waiting.node_id],
+            reason=candidates.reasons.get(waiting.node_id),
+        )
+        for number, waiting in enumerate(candidates.due, start=1)
+        if waiting.node_id in on_olt
+    }

@@ -98,6 +98,17 @@ def test_values_beyond_their_columns_are_left_out(values: dict[str, object]) -> 
     assert (row.onu.description, row.onu.name, row.onu.admin_state) == ("", "", "")
 
 
+def test_what_an_onu_that_is_away_does_not_tell_stays() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1"})
+    poll(olt, reading(HERE, model="HG8245", sw_version="V5", mac="02:00:00:00:00:01", admin_state="enabled"))
+
+    poll(olt, reading(HERE, model="", sw_version="", mac=None, admin_state=None), now=LATER)
+
+    onu = Onu.objects.get()
+    assert (onu.model, onu.firmware, onu.mac, onu.admin_state) == ("HG8245", "V5", "02:00:00:00:00:01", "enabled")
+
+
 def test_a_time_of_a_device_without_a_zone_is_taken_for_ours() -> None:
     olt = make_olt()
     walk(olt, {HERE: "HWTC1"})

@@ -1,17 +1,20 @@
 """Collecting from simulated OLTs over real UDP: what is asked, how gently, and what becomes of it."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from facho.hosts.models import LearnedSize, Olt
 from facho.hosts.secrets import Secret
-from facho.onus.models import Onu, OnuReading
+from facho.onus.columns import ONU_COLUMNS, READING_COLUMNS
+from facho.onus.models import Onu, OnuEvent, OnuReading
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.faults import Faults
+from factories import NOW
 from snmp_get.olt_bench import Bench, Spent, on_bench
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,6 +37,47 @@ def test_every_vendors_ready_made_jobs_end_well(vendor: str) -> None:
     assert Onu.objects.count() == OnuReading.objects.filter(run_state="online").count() == 40
     assert not OnuReading.objects.filter(rx_power_cdbm=None).exists()
     assert not Onu.objects.filter(description="").exists()
+
+
+@pytest.mark.parametrize("vendor", [key for key, d in load_definitions().items() if d.onu_indexes])
+def test_whatever_a_vendor_offers_of_its_onus_is_known_after_the_ready_made_jobs(vendor: str) -> None:
+    definition = load_definitions()[vendor]
+
+    async def scene(bench: Bench) -> None:
+        world = bench.simulated.world
+        down, up, *_ = world.onus
+        for onu in (down, up):
+            world.take_down(onu, DownCause.DYING_GASP)
+        world.bring_up(up)
+        for job in definition.jobs:
+            await bench.collect(job.query_type, job.columns)
+
+    on_bench(scene, vendor=vendor)
+
+    # A hardware address in the column of the serials is told by EPON cards alone.
+    offered = {key for key, column in definition.columns.items() if not (key == "onu.mac" and column.shares)}
+    for model, columns in ((Onu, ONU_COLUMNS), (OnuReading, READING_COLUMNS)):
+        for column in columns:
+            values = set(model.objects.values_list(column.name, flat=True))
+            assert (column.key in offered) == bool(values - {None, ""}), column.key
+
+
+@pytest.mark.parametrize("slug", ["estado", "potencia"])
+@pytest.mark.parametrize("vendor", [key for key, d in load_definitions().items() if d.onu_indexes])
+def test_whoever_is_found_down_is_found_down_with_its_cause(vendor: str, slug: str) -> None:
+    """In the same run, also when it is the light that was asked for."""
+
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        bench.simulated.world.take_down(next(iter(bench.simulated.world.onus)), DownCause.LOS)
+        job = load_definitions()[vendor].job(slug)
+
+        await bench.collect(job.query_type, job.columns, now=NOW + timedelta(minutes=5))
+
+    on_bench(scene, vendor=vendor)
+
+    event = OnuEvent.objects.get()
+    assert (event.kind, event.cause, event.onu.reading.last_down_cause) == ("down", "los", "los")
 
 
 def test_light_is_asked_of_online_onus_only_all_columns_at_once() -> None:
@@ -81,6 +125,22 @@ def test_the_size_that_worked_is_remembered_and_used_again() -> None:
     learned = LearnedSize.objects.get()
     assert learned.subject == "walk onu.serial"
     assert 1 <= learned.rows < load_definitions()["huawei_smartax"].polling.max_repetitions
+
+
+def test_a_packet_holds_no_more_values_than_a_page_of_the_familys_walks() -> None:
+    family = load_definitions()["zte_c300_c320"]
+    light = family.job("potencia").columns
+    assert len(light) > family.polling.max_varbinds
+
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        await bench.collect(QueryType.GET, light)
+
+    on_bench(scene, vendor=family.key, onus=80)
+
+    most = family.polling.max_repetitions * family.polling.max_varbinds
+    learned = LearnedSize.objects.get(subject__startswith="get ")
+    assert most - len(light) < learned.rows * len(light) <= most
 
 
 def test_a_lost_claim_stops_the_walk_and_its_rows_are_no_absence() -> None:

@@ -47,6 +47,11 @@ def _text(max_length: int, value: object) -> str | None:
     return value[:max_length] if isinstance(value, str) else None
 
 
+def _told_text(max_length: int, value: object) -> str | None:
+    """Return a text that only the ONU itself could tell: one that is away tells nothing, and stays what it was."""
+    return _text(max_length, value) or None
+
+
 def _admin_state(value: object) -> str | None:
     return str(value) if value in AdminStates.values else None
 
@@ -64,8 +69,8 @@ power_steps = partial(_steps, 100, -MAX_SMALL, MAX_SMALL)
 ONU_COLUMNS = (
     Column("onu.mac", "mac", partial(_text, 17)),
     Column("onu.name", "name", partial(_text, 255)),
-    Column("onu.model", "model", partial(_text, 60)),
-    Column("onu.sw_version", "firmware", partial(_text, 60)),
+    Column("onu.model", "model", partial(_told_text, 60)),
+    Column("onu.sw_version", "firmware", partial(_told_text, 60)),
     Column("onu.admin_state", "admin_state", _admin_state),
 )
 READING_COLUMNS = (

@@ -12,11 +12,12 @@ from facho.onus.store import load_places, save_readings
 from facho.polling.domain.onu_state import RunState
 from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
 from facho.polling.snmp.errors import SnmpError
+from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.vocabulary import Cost
 from facho.snmp_get.reading import Gathered, Part, Reader, gather_walk, subject_of
 
-RUN_STATE = "onu.run_state"
+RUN_STATE, DOWN_CAUSE = "onu.run_state", "onu.last_down_cause"
 
 
 async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str, int] | None = None) -> Part:
@@ -27,7 +28,7 @@ async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str
     gathered = Gathered()
     places, failure = await _places(reader, keys, gathered)
     stopped_at: Place | None = None
-    unreadable = 0
+    asked = unreadable = 0
     batches = [] if failure else list(_batches(reader, keys, _from(places, cursor)))
     for number, batch_places in enumerate(batches):
         if number and await reader.control.should_yield():
@@ -40,11 +41,12 @@ async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str
         if failure:
             stopped_at = batch_places[0].pon
             break
+        asked += len(batch_places)
 
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    counts = {"onus": len(places), "unreadable": unreadable, **gathered.rejects}
+    counts = {"onus": asked, "unreadable": unreadable, **gathered.rejects}
     # The next slice or try goes on at the port where this one stopped.
     return Part(counts, failure, save, _cursor(stopped_at) or (cursor if failure else None))
 
@@ -68,11 +70,18 @@ async def _places(reader: Reader, keys: Sequence[str], gathered: Gathered) -> tu
 
 
 async def _online(reader: Reader, places: Sequence[Place], gathered: Gathered) -> tuple[list[Place], SnmpError | None]:
-    """Find who is online now with one cheap walk, whose states are worth storing too."""
-    walk = await reader.walk([RUN_STATE])
-    gather_walk(reader.definition, [RUN_STATE], walk, gathered)
+    """Find who is online now with one cheap walk, whose states are worth storing too, with why the others are not."""
+    keys = _state_keys(reader.definition)
+    walk = await reader.walk(keys)
+    gather_walk(reader.definition, keys, walk, gathered)
     is_online = {place for place, values in gathered.values.items() if values.get(RUN_STATE) is RunState.ONLINE}
     return [place for place in places if place in is_online], walk.failure
+
+
+def _state_keys(definition: Definition) -> list[str]:
+    """Return the columns of a state; its cause stands in the same row and costs hardly more, unless it is asked for."""
+    causes = [column for key, column in definition.columns.items() if key == DOWN_CAUSE and not column.shares]
+    return [RUN_STATE, *(column.key for column in causes if column.cost is not Cost.LIVE)]
 
 
 def _batches(reader: Reader, keys: Sequence[str], places: Sequence[Place]) -> Iterator[list[Place]]:
@@ -88,8 +97,8 @@ async def _fetch(reader: Reader, keys: Sequence[str], places: Sequence[Place]) -
     subject = subject_of("get", keys)
     columns = [reader.definition.column(key) for key in keys]
     options = BatchOptions(
-        # As many values as the page of a walk brings: that size was measured on real OLTs, and it adapts.
-        max_varbinds=polling.max_repetitions * len(keys),
+        # As many values as a page of a walk brings: that size was measured on real OLTs, and it adapts.
+        max_varbinds=polling.max_repetitions * min(len(keys), polling.max_varbinds),
         learned_onus_per_packet=reader.learned.get(subject) or reader.sizes.get(subject),
         patience=reader.patience(keys),
         deadline=reader.deadline,

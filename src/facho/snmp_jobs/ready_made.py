@@ -53,6 +53,7 @@ JOB_NAMES = (
     gettext_noop("Read descriptions"),
     gettext_noop("Read states"),
     gettext_noop("Read optical power"),
+    gettext_noop("Read models and firmware"),
     gettext_noop("Read the system group"),
     gettext_noop("Read interfaces"),
     gettext_noop("List ONUs that wait for authorisation"),

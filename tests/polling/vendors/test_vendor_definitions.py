@@ -121,8 +121,12 @@ def test_live_optics_are_a_master_at_a_safe_pace(family: Definition) -> None:
     assert job.interval_seconds >= family.safe_interval_seconds(job.columns) >= 1800
 
 
-def test_only_the_optics_job_touches_live_columns(family: Definition) -> None:
-    assert [job.slug for job in family.jobs if family.cost_of(job.columns) is Cost.LIVE] == ["potencia"]
+def test_what_is_asked_of_each_onu_and_hardly_changes_is_asked_once_a_day(family: Definition) -> None:
+    live = [job for job in family.jobs if family.cost_of(job.columns) is Cost.LIVE]
+
+    assert {job.slug for job in live} <= {"potencia", "inventario"}
+    assert all(job.chain_of is None for job in live)
+    assert all(job.interval_seconds >= 86_400 for job in live if job.slug == "inventario")
 
 
 def test_one_request_in_flight_unless_a_definition_says_more(found: Definition) -> None:

@@ -98,6 +98,18 @@ def test_onus_that_leave_the_port_end_its_outage() -> None:
     assert Outage.objects.get().ended_at == after(3)
 
 
+def test_a_second_look_in_the_same_moment_takes_in_nobody_who_was_down_before() -> None:
+    olt = served(PORT)
+    [single, *others] = PORT
+    states(olt, 1, PORT, down=[single])
+    states(olt, 2, PORT, down=[single])
+    states(olt, 3, PORT, down=[single, *others[:5]])
+
+    states(olt, 3, PORT, down=[single, *others[:5]])
+
+    assert Outage.objects.get().affected == 5
+
+
 def test_many_that_went_one_by_one_are_no_outage() -> None:
     olt = served(PORT)
 

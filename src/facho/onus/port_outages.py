@@ -12,6 +12,8 @@ from facho.polling.domain.outages import Cycle, Member, judge_ports
 
 # What was seen longer ago than this is no part of what is seen now, however seldom states are read.
 LONGEST_CYCLE = timedelta(hours=1)
+# Two reads of states in one moment are not the same one.
+SHORTEST_CYCLE = timedelta(seconds=1)
 
 
 def follow_outages(olt_id: int, members: Sequence[Member], *, has_changes: bool, now: datetime) -> None:
@@ -42,4 +44,5 @@ def _cycle_length(olt_id: int, now: datetime) -> timedelta:
     """Return the time since states were last read; the rules take what was seen then for the same cycle."""
     states_at = OltMemory.objects.filter(olt_id=olt_id).values_list("states_at", flat=True).first()
     passed = now - states_at if states_at else LONGEST_CYCLE
-    return min(passed, LONGEST_CYCLE) if passed > timedelta(0) else LONGEST_CYCLE
+    # Back in time only goes a clock that was set.
+    return min(max(passed, SHORTEST_CYCLE), LONGEST_CYCLE) if passed >= timedelta(0) else LONGEST_CYCLE

@@ -111,6 +111,6 @@ def test_a_proxy_closes_what_it_opens(text: str) -> None:
 def test_nginx_tells_host_and_scheme_and_believes_nobody_about_the_address() -> None:
     told = dict(re.findall(r"proxy_set_header (\S+) (\S+);", NGINX))
 
-    assert told == {"Host": "$host", "X-Forwarded-Proto": "$scheme", "X-Forwarded-For": "$remote_addr"}
+    assert told == {"Host": "$http_host", "X-Forwarded-Proto": "$scheme", "X-Forwarded-For": "$remote_addr"}
     assert "ssl_certificate_key " in NGINX
     assert "return 301 https://" in NGINX

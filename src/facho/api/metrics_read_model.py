@@ -14,17 +14,15 @@ from django.db.models import (
     DurationField,
     ExpressionWrapper,
     F,
-    IntegerField,
     Max,
     OuterRef,
     Subquery,
     Sum,
 )
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
 
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
+from facho.executions.run_sums import Runs, load_run_sums
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, RunState
 from facho.polling.domain.execution_state import ExecutionState
@@ -60,26 +58,6 @@ class NodeFacts:
     suspended_at: datetime | None
     suspend_reason: str
     last_success_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """Runs that have ended: how many, how long they held their OLT, and what they sent."""
-
-    count: int = 0
-    total_ms: int = 0
-    longest_ms: int = 0
-    packets: int = 0
-    retransmissions: int = 0
-
-    def __add__(self, other: "Runs") -> "Runs":
-        return Runs(
-            self.count + other.count,
-            self.total_ms + other.total_ms,
-            max(self.longest_ms, other.longest_ms),
-            self.packets + other.packets,
-            self.retransmissions + other.retransmissions,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,29 +163,12 @@ def _load_nodes() -> list[NodeFacts]:
 
 def _load_runs(since: datetime) -> tuple[dict[tuple[str, str], Runs], dict[tuple[int, str], Runs]]:
     """Look once at the runs of the time since, and add them up in both ways."""
-    rows = (
-        Execution.objects.filter(finished_at__gt=since)
-        .order_by()
-        .values_list("olt_id", "task_type", "status")
-        .annotate(
-            Count("id"),
-            Sum("duration_ms"),
-            Max("duration_ms"),
-            packets=Sum(_number_in_result("packets")),
-            retransmissions=Sum(_number_in_result("retransmissions")),
-        )
-    )
     of_types: dict[tuple[str, str], Runs] = defaultdict(Runs)
     of_olts: dict[tuple[int, str], Runs] = defaultdict(Runs)
-    for olt_id, kind, status, count, total_ms, longest_ms, packets, retransmissions in rows:
-        runs = Runs(count, total_ms, longest_ms, packets or 0, retransmissions or 0)
-        of_types[kind, status] += runs
-        of_olts[olt_id, status] += runs
+    for summed in load_run_sums(since):
+        of_types[summed.task_type, summed.status] += summed.runs
+        of_olts[summed.olt_id, summed.status] += summed.runs
     return of_types, of_olts
-
-
-def _number_in_result(key: str) -> Cast:
-    return Cast(KeyTextTransform(key, "result"), IntegerField())
 
 
 def _load_retries(since: datetime) -> dict[str, Retries]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from facho.api.metrics_family import Family, Samples
-from facho.api.metrics_read_model import Runs, Snapshot
+from facho.api.metrics_read_model import Snapshot
+from facho.executions.run_sums import Runs
 from facho.polling.domain.execution_state import ExecutionState
 
 

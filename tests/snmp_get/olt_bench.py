@@ -1,7 +1,7 @@
 """A simulated OLT on a real UDP port with its row, and a collector to try on it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +29,13 @@ class Always:
         return False
 
 
+class Yielding(Always):
+    """A permit under which another node always waits."""
+
+    async def should_yield(self) -> bool:
+        return True
+
+
 class Spent(Always):
     """A permit that allows so many packets."""
 
@@ -54,6 +61,7 @@ class Bench:
         permit: Any = None,
         *,
         oids: Sequence[FreeOid] = (),
+        cursor: Mapping[str, int] | None = None,
         now: datetime = NOW,
     ) -> Collected:
         """Collect and store, as a run does."""
@@ -64,6 +72,7 @@ class Bench:
             self.olt.vendor,
             query_type,
             tuple(columns),
+            cursor=cursor,
             oids=tuple(oids),
         )
         collected = await self.collector.collect(request, permit or Always())

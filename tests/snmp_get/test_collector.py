@@ -15,7 +15,7 @@ from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.faults import Faults
 from factories import NOW
-from snmp_get.olt_bench import Bench, Spent, on_bench
+from snmp_get.olt_bench import Bench, Spent, Yielding, on_bench
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,6 +99,23 @@ def test_light_is_asked_of_online_onus_only_all_columns_at_once() -> None:
 
     assert OnuReading.objects.exclude(rx_power_cdbm=None).count() == 30
     assert OnuReading.objects.filter(run_state="offline").count() == 10
+
+
+def test_the_slices_of_a_light_pass_count_every_onu_once() -> None:
+    """D22: they go on at the port where they stopped, and their figures add up."""
+
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        ports = {onu.place.pon for onu in bench.simulated.world.onus}
+        slices = [await bench.collect(QueryType.GET, OPTICS, Yielding())]
+        while slices[-1].cursor:
+            slices.append(await bench.collect(QueryType.GET, OPTICS, Yielding(), cursor=slices[-1].cursor))
+        assert len(slices) == len(ports) > 1
+        assert sum(int(each.summary["onus"]) for each in slices) == 40
+
+    on_bench(scene)
+
+    assert OnuReading.objects.exclude(rx_power_cdbm=None).count() == 40
 
 
 def test_an_olt_with_no_onus_is_asked_nothing_for_light() -> None:

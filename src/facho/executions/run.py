@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.polling.domain.collection import CollectRequest, FreeOid
+from facho.polling.domain.collection import CollectRequest, FreeOid, Summary
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
 
@@ -29,6 +29,8 @@ class Run:
     master_execution_id: int | None
     chain_position: int
     request: CollectRequest
+    # What its earlier slices and tries brought.
+    result: Summary
 
 
 # What a runner needs of an execution, its node and its OLT, of some hundred columns.
@@ -49,6 +51,7 @@ _NEEDED = (
     "address",
     "port",
     "cursor",
+    "result",
     "status",
     "olt__vendor",
     "node__job__query_type",
@@ -77,6 +80,7 @@ def run_of(execution: Execution) -> Run:
         master_execution_id=execution.master_execution_id,
         chain_position=execution.chain_position,
         request=_collect_request(execution),
+        result=execution.result or {},
     )
 
 

@@ -13,6 +13,7 @@ from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, O
 from facho.executions.outcome import Ending
 from facho.executions.run import Run, open_attempt, run_of, runs
 from facho.hosts.store import OLT_SECRETS, Device, load_devices
+from facho.polling.domain.collection import Summary, join_summaries
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.failure import FailureKind
 
@@ -146,7 +147,7 @@ def renew(execution_id: int, token: int) -> Renewal:
     return Renewal.CANCELLED if wants_stop.exists() else Renewal.RENEWED
 
 
-def close(run: Run, ending: Ending, *, summary: Mapping[str, int | str], now: datetime) -> bool:
+def close(run: Run, ending: Ending, *, summary: Summary, now: datetime) -> bool:
     """Write how the try ended where the token still holds; False means that someone else ended it before.
 
     An execution that waits keeps its row and lets go of its OLT and its poller.
@@ -163,7 +164,7 @@ def close(run: Run, ending: Ending, *, summary: Mapping[str, int | str], now: da
         resume_at=ending.resume_at,
         cursor=dict(ending.cursor) if ending.cursor else None,
         duration_ms=F("duration_ms") + duration_ms,
-        result=dict(summary),
+        result=join_summaries(run.result, summary, goes_on=run.request.cursor is not None),
     )
     if closed and (ending.is_final or ending.failure):
         tried = {**outcome, "status": ExecutionState.FAILED} if ending.failure and not ending.is_final else outcome

@@ -8,6 +8,10 @@ from typing import Protocol
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.task_type import QueryType
 
+# What was sent was sent, whatever became of it.
+TRAFFIC = ("packets", "retransmissions")
+Summary = Mapping[str, int | str]
+
 
 class SendPermit(Protocol):
     """The right to speak to one OLT."""
@@ -67,12 +71,24 @@ class Collected:
     `was_heard` says whether the device answered at all: a run may end well without a question to ask.
     """
 
-    summary: Mapping[str, int | str] = field(default_factory=dict)
+    summary: Summary = field(default_factory=dict)
     failure: Failure | None = None
     was_heard: bool = False
     # Set when the run gave way: where it goes on. Such a slice is neither a success nor a failure.
     cursor: Mapping[str, int] | None = None
     save: Callable[[datetime], None] = _save_nothing
+
+
+def join_summaries(before: Summary, after: Summary, *, goes_on: bool) -> dict[str, int | str]:
+    """Add what a slice or try brought to what came before it in its run.
+
+    A read that goes on where the last one stopped counts on; one that begins anew only keeps what was sent.
+    """
+    joined = {key: value for key, value in before.items() if goes_on or key in TRAFFIC}
+    for key, value in after.items():
+        earlier = joined.get(key)
+        joined[key] = earlier + value if isinstance(earlier, int) and isinstance(value, int) else value
+    return joined
 
 
 class Collector(Protocol):

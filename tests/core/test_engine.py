@@ -19,9 +19,9 @@ from facho.simulator.life import STILL
 from facho.simulator.server import Simulation
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
-from facho.zabbix_pollers.models import Poller, PollerStatus
+from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import NOW, make_olt
-from servers.modes import EmbeddedPolling, Polling
+from servers.modes import Polling
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -125,15 +125,28 @@ def test_a_silent_olt_fails_its_run_and_not_the_others(polling: Polling) -> None
     assert not Execution.objects.filter(olt=silent, chain_position__gt=0).exists()
 
 
-def test_a_stopped_engine_leaves_no_claim_and_no_busy_poller() -> None:
+def test_a_stop_leaves_no_claim_no_busy_poller_and_no_leader(polling: Polling) -> None:
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
-        await poll_until(lambda: Execution.objects.filter(status__in=ACTIVE).exists(), EmbeddedPolling())
+        await poll_until(lambda: Execution.objects.filter(status=ExecutionState.RUNNING).exists(), polling)
 
     play(SimulatorConfig(vendor="huawei_smartax", onus=200, latency_ms=30, life=STILL), scene)
 
     assert not Execution.objects.filter(status__in=ACTIVE).exists()
     assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+    assert not LeaderLease.objects.exists()
+
+
+def test_a_new_olt_is_recognised_and_gets_its_jobs(polling: Polling) -> None:
+    async def scene(simulation: Simulation) -> None:
+        await in_database(lambda: make_olt(port=simulation.olts[0].port, vendor=""))
+        await poll_until(WorkflowNode.objects.exists, polling)
+
+    play(SimulatorConfig(vendor="huawei_smartax", onus=4, life=STILL), scene)
+
+    olt = Olt.objects.get()
+    assert (olt.vendor, olt.reachability) == ("huawei_smartax", Reachability.UP)
+    assert Execution.objects.get(task_type="probe").status == ExecutionState.SUCCESS
 
 
 def test_a_probe_recognises_the_olt_and_gives_it_its_jobs() -> None:

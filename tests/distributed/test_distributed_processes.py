@@ -16,7 +16,7 @@ from distributed.simulated_olts import LONG, QUICK, add, has_ended, is_running, 
 from facho.executions import waiting
 from facho.executions.models import Execution, Origin
 from facho.hosts.models import Olt
-from facho.polling.domain.execution_state import ACTIVE, ExecutionState
+from facho.polling.domain.execution_state import ExecutionState
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
@@ -234,15 +234,3 @@ def test_what_cannot_work_does_not_start(cluster: Cluster, what: str, broken: di
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "hunter2" not in ended.stderr + ended.stdout
-
-
-def test_nothing_is_active_when_all_have_stopped(cluster: Cluster) -> None:
-    with simulated(QUICK) as olts:
-        add(olts)
-        cluster.start_scheduler()
-        cluster.start_worker()
-        wait_until(has_ended, "a run")
-        assert [cluster.stop(name) for name in ("scheduler", "worker")] == [0, 0]
-
-    assert not Execution.objects.filter(status__in=ACTIVE).exists()
-    assert not LeaderLease.objects.exists()

@@ -54,6 +54,8 @@ class DistributedPolling:
 
     async def __aexit__(self, *_error: object) -> None:
         await asyncio.to_thread(self._cluster.stop_all)
+        ended = {name: process.returncode for name, process in self._cluster.processes.items()}
+        assert not any(ended.values()), f"{ended}\n{self._cluster.logs()}"
 
     async def look(self) -> None:
         await asyncio.to_thread(select.select, [], [], [], LOOK_SECONDS)

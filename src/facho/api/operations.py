@@ -41,7 +41,7 @@ class OltOperations(_OltViews):
 
     @extend_schema(request=OltChangesSerializer, responses=OltSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Enable or disable the OLT, or name its poller group; what runs on a disabled one stops before its next packet."""
+        """Enable or disable the OLT, or name its poller group; what runs on a disabled one stops at its next packet."""
         changes = OltChangesSerializer(self.get_object(), data=request.data, partial=True)
         changes.is_valid(raise_exception=True)
         Olt.objects.filter(pk=pk).update(**changes.validated_data)

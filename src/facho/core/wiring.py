@@ -18,7 +18,7 @@ from facho.executions import store as executions
 from facho.executions.executor import Executor, InProcessExecutor
 from facho.executions.hints import Hints, NoHints
 from facho.executions.models import Origin
-from facho.executions.runner import Finished, NodeRunner, Times
+from facho.executions.runner import Finished, FinishingStep, NodeRunner, Times
 from facho.executions.store import Claimed, ClaimRequest
 from facho.hosts.store import save_answer
 from facho.polling.domain.collection import Collector
@@ -67,9 +67,15 @@ class Parts:
             clock=self.clock,
             owner=self.owner,
             times=Times(settings.FACHO_LEASE_SECONDS, settings.FACHO_YIELD_SECONDS),
-            finishing_steps=(pollers.save_node_ended, pollers.release_poller, _save_health),
+            finishing_steps=(pollers.save_node_ended, pollers.release_poller, self._health_step),
             hints=self.hints,
         )
+
+    @property
+    def _health_step(self) -> FinishingStep:
+        """What a silence says of the OLT: nothing, where workers reach it and the machine of a command may not."""
+        is_elsewhere = settings.FACHO_MODE is Mode.DISTRIBUTED and self.owner.startswith(f"{COMMAND_LINE}/")
+        return _save_health_if_heard if is_elsewhere else _save_health
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +166,11 @@ async def _claim_when_free(parts: Parts, wish: ClaimRequest, wait_seconds: float
 
 def _save_health(finished: Finished, now: datetime) -> None:
     save_answer(finished.run.olt_id, finished.ending.failure, was_heard=finished.was_heard, now=now)
+
+
+def _save_health_if_heard(finished: Finished, now: datetime) -> None:
+    if finished.was_heard:
+        _save_health(finished, now)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from facho.core.cli.failure import CliError
 from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
 from facho.core.cli.output import cell, print_record, print_rows
 from facho.core.cli.product import database_command
+from facho.core.cli.site import tell_site
 
 if TYPE_CHECKING:
     from facho.hosts.models import Olt
@@ -115,11 +116,12 @@ def probe(arguments: Namespace) -> int:
     from facho.core.wiring import OltBusy
     from facho.hosts.models import Olt
 
-    olt_id = Olt.objects.filter(name=arguments.name).values_list("id", flat=True).first()
-    if olt_id is None:
+    olt = Olt.objects.filter(name=arguments.name).only("poller_group").first()
+    if olt is None:
         raise CliError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.name)
+    tell_site(arguments.name, olt.poller_group)
     try:
-        row = _probe_row(arguments.name, probe_olt(olt_id))
+        row = _probe_row(arguments.name, probe_olt(olt.id))
     except OltBusy as error:
         raise CliError(_("OLT %s is busy with a long run: try again later.") % arguments.name) from error
     print_record(row, as_json=arguments.as_json)

@@ -33,6 +33,7 @@ def register(olts: Subparsers) -> None:
         action="store_true",
         help=_("read the SNMPv3 authentication key and, on the next line, the privacy key from standard input"),
     )
+    command.add_argument("--poller-group", default="", help=_("the site whose workers reach it (distributed mode)"))
     add_jobs_flag(command)
 
 
@@ -68,6 +69,7 @@ def _entry(arguments: Namespace) -> "OltEntry":
         v3_auth_key=Secret(auth_key),
         v3_priv_protocol=arguments.priv_protocol,
         v3_priv_key=Secret(priv_key),
+        poller_group=arguments.poller_group,
     )
 
 

@@ -16,6 +16,7 @@ from facho.core.cli.arguments import Subparsers, add_command
 from facho.core.cli.failure import CliError
 from facho.core.cli.output import cell
 from facho.core.cli.product import database_command
+from facho.core.cli.site import tell_site
 
 if TYPE_CHECKING:
     from facho.hosts.models import Olt
@@ -41,6 +42,7 @@ def record(arguments: Namespace) -> int:
     olt = _find(arguments.name)
     path: Path | None = arguments.output
     part = path and _reserve(path)
+    tell_site(olt.name, olt.poller_group)
     try:
         text = _text(olt, with_live=arguments.with_live)
         if path and part:
@@ -57,7 +59,7 @@ def record(arguments: Namespace) -> int:
 def _find(name: str) -> "Olt":
     from facho.hosts.models import Olt
 
-    olt = Olt.objects.filter(name=name).only("name", "vendor", "enabled").first()
+    olt = Olt.objects.filter(name=name).only("name", "vendor", "enabled", "poller_group").first()
     if olt is None:
         raise CliError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
     if not olt.enabled:

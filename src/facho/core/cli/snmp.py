@@ -12,6 +12,7 @@ from facho.core.cli.arguments import Subparsers, add_command, add_group, add_jso
 from facho.core.cli.failure import CliError
 from facho.core.cli.output import cell, print_rows
 from facho.core.cli.product import database_command
+from facho.core.cli.site import tell_site
 
 if TYPE_CHECKING:
     from facho.core.wiring import Parts
@@ -44,6 +45,7 @@ def read(arguments: Namespace) -> int:
     olt = _find(arguments.name)
     way = Way(arguments.way)
     question = _question(olt, way, arguments)
+    tell_site(olt.name, olt.poller_group)
     answer = _ask(olt, question, wait_seconds=arguments.wait)
     if way is Way.TABLE:
         snmp_output.print_table(answer.values, as_json=arguments.as_json)
@@ -81,7 +83,7 @@ def _place(text: str) -> "Place":
 def _find(name: str) -> "Olt":
     from facho.hosts.models import Olt
 
-    olt = Olt.objects.filter(name=name).only("name", "vendor", "enabled").first()
+    olt = Olt.objects.filter(name=name).only("name", "vendor", "enabled", "poller_group").first()
     if olt is None:
         raise CliError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
     if not olt.enabled:

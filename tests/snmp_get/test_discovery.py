@@ -39,6 +39,10 @@ def in_walking_order(bench: Bench) -> list[SimulatedOnu]:
     return sorted(bench.simulated.world.onus, key=lambda onu: onu.place)
 
 
+def rows() -> dict[int, str]:
+    return dict(Onu.objects.filter(is_present=True, misses=0).values_list("id", "serial"))
+
+
 def missed() -> set[str]:
     return set(Onu.objects.exclude(misses=0).values_list("serial", flat=True))
 
@@ -62,6 +66,23 @@ def test_onus_without_serials_are_known_again_by_their_hardware_addresses(epon: 
     assert Onu.objects.filter(is_present=True, serial="", mac__regex=r"^02(:[0-9A-F]{2}){5}$").count() == 40
     event = OnuEvent.objects.get()
     assert (event.kind, event.pon_port.port, event.onu_number) == ("moved", *moved_to[2:])
+
+
+def test_an_onu_that_says_nothing_of_itself_is_known_again_by_its_place() -> None:
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        before.update(await bench.collector.devices.database.run(rows))
+        bench.simulated.world.garble(next(iter(bench.simulated.world.onus)))
+
+        collected = await bench.collect(QueryType.DISCOVERY, [SERIAL])
+
+        assert (collected.failure, collected.summary["onus"]) == (None, 40)
+
+    before: dict[int, str] = {}
+    on_bench(scene)
+
+    assert rows() == before
+    assert not OnuEvent.objects.exists()
 
 
 def test_a_discovery_may_read_serials_and_hardware_addresses() -> None:

@@ -243,6 +243,25 @@ def test_applying_jobs_twice_adds_nothing() -> None:
     assert apply_ready_made_jobs(olt, now=NOW) == 0
 
 
+def test_applying_jobs_again_brings_back_what_is_lacking_and_changes_nothing_else() -> None:
+    """What operators changed or added is theirs."""
+    olt = make_olt()
+    apply_ready_made_jobs(olt, now=NOW)
+    own = make_node(olt)
+    states = SnmpJob.objects.get(slug="estado")
+    states.oids.exclude(column_key="onu.run_state").delete()
+    WorkflowNode.objects.filter(job__slug="potencia").update(interval_seconds=7_200, enabled=False)
+    SnmpJob.objects.get(slug="inventario").delete()
+
+    assert apply_ready_made_jobs(olt, now=NOW) == 1
+
+    assert [read.column_key for read in states.oids.all()] == ["onu.run_state"]
+    light = WorkflowNode.objects.get(job__slug="potencia")
+    assert (light.interval_seconds, light.enabled) == (7_200, False)
+    assert WorkflowNode.objects.filter(job__slug="inventario", master_node=None, next_run_at__gt=NOW).exists()
+    assert WorkflowNode.objects.filter(id=own.id).exists()
+
+
 def test_ready_made_jobs_are_named_in_the_installations_language(settings: Settings) -> None:
     settings.LANGUAGE_CODE = "es"
 

@@ -43,7 +43,7 @@ def test_a_list_has_count_next_previous_and_results(viewer: APIClient, path: str
 
     body = viewer.get(f"/api/v1/{path}/").json()
 
-    assert list(body) == ["count", "next", "previous", "results"]
+    assert [name for name in body if name != "count_is_exact"] == ["count", "next", "previous", "results"]
     assert body["count"] == len(body["results"]) > 0
 
 
@@ -147,7 +147,7 @@ def test_an_execution_shows_its_attempts(viewer: APIClient) -> None:
 def test_an_onu_that_was_never_read_is_unknown(viewer: APIClient) -> None:
     make_onu(make_olt()).reading.delete()
 
-    (row,) = results(viewer, "onus/?state=unknown")
+    (row,) = results(viewer, "onus/")
 
     assert (row["run_state"], row["rx_power_dbm"], row["pon_port"]) == ("unknown", None, "0/1/0")
 
@@ -161,6 +161,7 @@ def test_an_onu_that_was_never_read_is_unknown(viewer: APIClient) -> None:
         ("onus/?olt=South", ["South"]),
         ("onus/?state=online", ["North"]),
         ("onus/?search=baker", ["South"]),
+        ("onus/?state=unknown", ["South"]),
         ("onus/?present=true&serial=aaaa", ["North"]),
         ("pon-ports/?olt=South&slot=2", ["South"]),
         ("nodes/?olt=North&chained=false", ["North"]),

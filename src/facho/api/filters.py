@@ -16,6 +16,10 @@ from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from facho.hosts.models import Olt
+
+_ID_OR_NAME = "Id or exact name of the OLT."
+
 
 @dataclass(frozen=True, slots=True)
 class QueryParameter:
@@ -60,7 +64,17 @@ def olt(path: str = "olt") -> QueryParameter:
         by_name = Q(**{f"{prefix}name": text})
         return by_name | Q(**{f"{prefix}id": int(text)}) if _is_id(text) else by_name
 
-    return QueryParameter(narrow, description="Id or exact name of the OLT.")
+    return QueryParameter(narrow, description=_ID_OR_NAME)
+
+
+def olt_by_id(lookup: str = "olt_id") -> QueryParameter:
+    """Match an OLT by its id or by its exact name, looked up first: so an index on its id serves the list."""
+
+    def narrow(text: str) -> Q:
+        found = Olt.objects.filter(olt("").narrow(text)).values_list("id", flat=True)
+        return Q(**{f"{lookup}__in": list(found)})
+
+    return QueryParameter(narrow, description=_ID_OR_NAME)
 
 
 def moment(lookup: str) -> QueryParameter:
@@ -87,17 +101,10 @@ def search(*lookups: str) -> QueryParameter:
 class QueryStringFilter(BaseFilterBackend):
     """Applies the view's `query_parameters`; an empty value narrows nothing."""
 
-    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: APIView) -> QuerySet[Any]:
+    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: APIView) -> Any:
         """Narrow by every parameter that was given."""
-        errors = {}
-        for name, parameter in _parameters(view).items():
-            text = request.query_params.get(name, "")
-            try:
-                queryset = queryset.filter(parameter.narrow(_printable(text))) if text else queryset
-            except ValueError as error:
-                errors[name] = [str(error)]
-        if errors:
-            raise ValidationError(errors)
+        for condition in read_conditions(request, view):
+            queryset = queryset.filter(condition)
         return queryset
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
@@ -112,6 +119,21 @@ class QueryStringFilter(BaseFilterBackend):
             }
             for name, parameter in _parameters(view).items()
         ]
+
+
+def read_conditions(request: Request, view: APIView) -> list[Q]:
+    """Return what the given parameters ask for; every one that cannot be meant is named in one error."""
+    conditions, errors = [], {}
+    for name, parameter in _parameters(view).items():
+        text = request.query_params.get(name, "")
+        try:
+            if text:
+                conditions.append(parameter.narrow(_printable(text)))
+        except ValueError as error:
+            errors[name] = [str(error)]
+    if errors:
+        raise ValidationError(errors)
+    return conditions
 
 
 def _parameters(view: APIView) -> Mapping[str, QueryParameter]:

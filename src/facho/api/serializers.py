@@ -1,4 +1,4 @@
-"""The shapes in which the API shows OLTs, nodes, executions, pauses, PON ports and ONUs. No secret is in any."""
+"""The shapes in which the API shows OLTs, nodes, executions and pauses. No secret is in any."""
 
 from copy import copy
 from typing import Any
@@ -12,7 +12,6 @@ from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Pause
 from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
 from facho.hosts.pauses import MAX_MINUTES
-from facho.onus.models import Onu, PonPort, RunState
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_node
 
@@ -243,76 +242,3 @@ class NewPauseSerializer(serializers.Serializer[Pause]):
     )
     minutes = serializers.IntegerField(min_value=1, max_value=MAX_MINUTES)
     note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
-
-
-class PonPortSerializer(serializers.ModelSerializer[PonPort]):
-    """A PON port and how many ONUs it has."""
-
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
-    name = serializers.CharField(source="__str__")
-    onus_total = serializers.IntegerField()
-    onus_online = serializers.IntegerField()
-
-    class Meta:
-        model = PonPort
-        fields = [
-            "id",
-            "olt_id",
-            "olt",
-            "name",
-            "frame",
-            "slot",
-            "port",
-            "onus_total",
-            "onus_online",
-        ]
-
-
-class OnuSerializer(serializers.ModelSerializer[Onu]):
-    """An ONU by serial and place, with its latest state and light."""
-
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
-    pon_port_id = serializers.IntegerField()
-    pon_port = serializers.CharField(source="pon_port.__str__")
-    frame = serializers.IntegerField(source="pon_port.frame")
-    slot = serializers.IntegerField(source="pon_port.slot")
-    port = serializers.IntegerField(source="pon_port.port")
-    run_state = serializers.SerializerMethodField()
-    last_down_cause = serializers.CharField(source="reading.last_down_cause", default=None, allow_null=True)
-    distance_m = serializers.IntegerField(source="reading.distance_m", default=None, allow_null=True)
-    rx_power_dbm = serializers.FloatField(source="reading.rx_power_dbm", default=None, allow_null=True)
-    state_since = serializers.DateTimeField(source="reading.state_since", default=None, allow_null=True)
-    power_at = serializers.DateTimeField(source="reading.power_at", default=None, allow_null=True)
-
-    class Meta:
-        model = Onu
-        fields = [
-            "id",
-            "olt_id",
-            "olt",
-            "pon_port_id",
-            "pon_port",
-            "frame",
-            "slot",
-            "port",
-            "onu_id",
-            "serial",
-            "description",
-            "is_present",
-            "first_seen_at",
-            "absent_since",
-            "run_state",
-            "state_since",
-            "last_down_cause",
-            "distance_m",
-            "rx_power_dbm",
-            "power_at",
-        ]
-
-    @extend_schema_field(serializers.ChoiceField(choices=RunState.choices))
-    def get_run_state(self, onu: Onu) -> str:
-        """Tell the state; an ONU that was never read is unknown."""
-        reading = getattr(onu, "reading", None)
-        return str(reading.run_state) if reading else RunState.UNKNOWN.value

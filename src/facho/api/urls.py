@@ -10,8 +10,10 @@ from facho.api.events import EventViewSet
 from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
 from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
+from facho.api.onus import OnuViewSet
 from facho.api.outages import OutageOnusView, OutageViewSet
 from facho.api.pauses import PauseViewSet
+from facho.api.pon_ports import PonPortViewSet
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
 router = SimpleRouter()
@@ -19,8 +21,8 @@ router.register("olts", views.OltViewSet, basename="olt")
 router.register("nodes", views.NodeViewSet, basename="node")
 router.register("executions", views.ExecutionViewSet, basename="execution")
 router.register("pauses", PauseViewSet, basename="pause")
-router.register("pon-ports", views.PonPortViewSet, basename="pon-port")
-router.register("onus", views.OnuViewSet, basename="onu")
+router.register("pon-ports", PonPortViewSet, basename="pon-port")
+router.register("onus", OnuViewSet, basename="onu")
 router.register("waiting-onus", WaitingOnuViewSet, basename="waiting-onu")
 router.register("events", EventViewSet, basename="event")
 router.register("outages", OutageViewSet, basename="outage")

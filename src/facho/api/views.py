@@ -14,13 +14,13 @@ from facho.api.serializers import (
     ExecutionSerializer,
     NodeSerializer,
     OltSerializer,
-    OnuSerializer,
-    PonPortSerializer,
 )
 from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
-from facho.onus.models import Onu, PonPort, RunState
+from facho.onus.models import Onu
+from facho.onus.shown_state import in_state
+from facho.onus.words import ShownState
 from facho.snmp_jobs.models import QueryTypes, WorkflowNode
 
 
@@ -31,21 +31,12 @@ def _count_onus(reference: str, condition: Q | None = None) -> Coalesce:
     return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
 
 
-def _in_state(state: str) -> Q:
-    """Match a run state; an ONU that was never read is unknown too."""
-    never_read = Q(reading__isnull=True) if state == RunState.UNKNOWN else Q()
-    return filters.one_of("reading__run_state", RunState.values).narrow(state) | never_read
-
-
 def _of_composite(master: str) -> Q:
     return filters.number("id").narrow(master) | filters.number("master_execution_id").narrow(master)
 
 
 def _chain_in_order() -> QuerySet[Execution]:
     return Execution.objects.select_related("node__job").defer("cursor", "result").order_by("chain_position", "id")
-
-
-_ONLINE = Q(reading__run_state=RunState.ONLINE)
 
 
 class OltViewSet(OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
@@ -62,7 +53,7 @@ class OltViewSet(OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
     queryset = (
         Olt.objects.defer(*SECRET_COLUMNS)
         .select_related("model__brand")
-        .annotate(onus_total=_count_onus("olt"), onus_online=_count_onus("olt", _ONLINE))
+        .annotate(onus_total=_count_onus("olt"), onus_online=_count_onus("olt", in_state(ShownState.ONLINE)))
         .order_by("name", "id")
     )
 
@@ -118,42 +109,3 @@ class ExecutionViewSet(ExecutionOperations, viewsets.ReadOnlyModelViewSet[Execut
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         """Show the attempts when one execution is shown."""
         return ExecutionDetailSerializer if self.action == "retrieve" else ExecutionSerializer
-
-
-class PonPortViewSet(viewsets.ReadOnlyModelViewSet[PonPort]):
-    """PON ports by their place in the chassis."""
-
-    serializer_class = PonPortSerializer
-    filter_backends = [filters.QueryStringFilter]
-    query_parameters = {
-        "olt": filters.olt(),
-        "frame": filters.number("frame"),
-        "slot": filters.number("slot"),
-        "port": filters.number("port"),
-    }
-    queryset = (
-        PonPort.objects.select_related("olt")
-        .only("frame", "slot", "port", "olt__name")
-        .annotate(onus_total=_count_onus("pon_port"), onus_online=_count_onus("pon_port", _ONLINE))
-        .order_by("olt__name", "frame", "slot", "port")
-    )
-
-
-class OnuViewSet(viewsets.ReadOnlyModelViewSet[Onu]):
-    """ONUs: `search` looks at serial and description."""
-
-    serializer_class = OnuSerializer
-    filter_backends = [filters.QueryStringFilter]
-    query_parameters = {
-        "olt": filters.olt(),
-        "pon_port": filters.number("pon_port_id"),
-        "state": filters.QueryParameter(_in_state, {"type": "string", "enum": RunState.values}),
-        "present": filters.flag("is_present"),
-        "serial": filters.search("serial"),
-        "search": filters.search("serial", "description"),
-    }
-    queryset = (
-        Onu.objects.select_related("olt", "pon_port", "reading")
-        .defer(*(f"olt__{name}" for name in SECRET_COLUMNS))
-        .order_by("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "id")
-    )

@@ -146,6 +146,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "ExecutionStatusEnum": "facho.executions.models.ExecutionStates",
         "PlanStatusEnum": "facho.execution_coordinator.models.PlanStatus",
+        "ShownStateEnum": "facho.onus.words.ShownState",
     },
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "facho.api.schema.add_problems"],
 }

@@ -58,8 +58,12 @@ class Onu(models.Model):
         verbose_name_plural = _("ONUs")
         ordering = ["olt", "pon_port", "onu_id"]
         indexes = [
-            models.Index(fields=["serial"], name="onu_serial"),
+            # With the id behind, because lists are sorted so: many have no serial, one description or one first walk.
+            models.Index(fields=["serial", "id"], name="onu_serial"),
             models.Index(fields=["olt", "serial"], name="onu_olt_serial"),
+            models.Index(fields=["description", "id"], name="onu_description"),
+            models.Index(fields=["first_seen_at", "id"], name="onu_first_seen"),
+            models.Index(fields=["absent_since"], name="onu_absent", condition=Q(is_present=False)),
         ]
         constraints = [
             # A place holds one present ONU; those that left keep their row and their history.
@@ -120,6 +124,12 @@ class OnuReading(models.Model):
         verbose_name = _("ONU reading")
         verbose_name_plural = _("ONU readings")
         indexes = [
+            # Lists are narrowed and sorted by these; `state_since` has an index too, made by a migration (0004).
+            models.Index(fields=["run_state", "rx_power_cdbm", "onu"], name="onu_reading_state"),
+            models.Index(fields=["rx_power_cdbm", "onu"], name="onu_reading_power"),
+            models.Index(
+                fields=["last_down_cause", "run_state"], name="onu_reading_cause", condition=~Q(last_down_cause="")
+            ),
             # Most were never in an outage.
             models.Index(fields=["outage"], name="onu_reading_outage", condition=Q(outage__isnull=False)),
         ]

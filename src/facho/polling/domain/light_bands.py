@@ -1,0 +1,24 @@
+"""How the light of a PON port's ONUs is spread: counted in bands of one dB."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+BAND_CDBM = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LightBand:
+    """ONUs that receive at least `from_dbm` and less than `to_dbm`."""
+
+    from_dbm: int
+    to_dbm: int
+    onus: int
+
+
+def count_bands(powers_cdbm: Iterable[int]) -> tuple[LightBand, ...]:
+    """Count powers in hundredths of a dBm, from the darkest band to the brightest; those between may be empty."""
+    counts = Counter(power // BAND_CDBM for power in powers_cdbm)
+    if not counts:
+        return ()
+    return tuple(LightBand(dbm, dbm + 1, counts[dbm]) for dbm in range(min(counts), max(counts) + 1))

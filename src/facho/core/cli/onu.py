@@ -5,7 +5,7 @@ from argparse import Namespace
 from gettext import gettext as _
 from pathlib import Path
 
-from facho.core.cli import onu_history
+from facho.core.cli import onu_history, onu_list
 from facho.core.cli.arguments import Subparsers, add_command, add_group
 from facho.core.cli.csv_input import problem_line, read_csv, refused
 from facho.core.cli.product import database_command
@@ -14,6 +14,7 @@ from facho.core.cli.product import database_command
 def register(subparsers: Subparsers) -> None:
     """Add `onu` with its commands."""
     onus = add_group(subparsers, "onu", _("ONUs and their customers"))
+    onu_list.register(onus)
     command = add_command(
         onus,
         "import",

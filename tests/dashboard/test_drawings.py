@@ -33,25 +33,34 @@ def test_a_bar_of_nothing_is_empty() -> None:
 
 
 def test_runs_apart_are_marks_of_their_own() -> None:
-    marks = draw_marks([stretch(50, 51), stretch(10, 12)], SCALE, top=2, height=8)
+    marks = draw_marks([stretch(50, 51), stretch(10, 12)], SCALE, top=2, height=8, kinds=["good"])
 
     assert [mark.path for mark in marks] == [rectangle(100, 2, 20, 8), rectangle(500, 2, 10, 8)]
     assert [mark.name for mark in marks] == ["good 10", "good 50"]
 
 
-def test_runs_too_close_to_be_told_apart_are_one_mark_that_shows_the_worst() -> None:
+def test_runs_of_a_kind_too_close_to_be_told_apart_are_one_mark() -> None:
+    (mark,) = draw_marks([stretch(10, 10.1), stretch(10.2, 12)], SCALE, top=0, height=8, kinds=["good"])
+
+    assert (mark.name, mark.runs, mark.path) == ("good 10", 2, rectangle(100, 0, 20, 8))
+    assert (mark.starts_at, mark.ends_at) == (NOW + 10 * MINUTE, NOW + 12 * MINUTE)
+
+
+def test_what_failed_among_many_that_did_not_lies_on_top_of_them() -> None:
     runs = [stretch(10, 10.1), stretch(10.2, 10.3, "failed"), stretch(10.4, 12)]
 
-    (mark,) = draw_marks(runs, SCALE, top=0, height=8, worst_first=["failed", "good"])
+    marks = draw_marks(runs, SCALE, top=0, height=8, kinds=["good", "failed"])
 
-    assert (mark.kind, mark.runs, mark.name) == ("failed", 3, "failed 10.2")
-    assert (mark.starts_at, mark.ends_at) == (NOW + 10 * MINUTE, NOW + 12 * MINUTE)
+    assert [(mark.kind, mark.path) for mark in marks] == [
+        ("good", rectangle(100, 0, 20, 8)),
+        ("failed", rectangle(102, 0, 3, 8)),
+    ]
 
 
 def test_what_is_out_of_sight_is_not_drawn_and_what_is_cut_stays_inside() -> None:
     runs = [stretch(-20, -10), stretch(-5, 5), stretch(99.99, 130), stretch(101, 102)]
 
-    marks = draw_marks(runs, SCALE, top=0, height=1)
+    marks = draw_marks(runs, SCALE, top=0, height=1, kinds=["good"])
 
     assert [mark.path for mark in marks] == [rectangle(0, 0, 50, 1), rectangle(997, 0, 3, 1)]
 

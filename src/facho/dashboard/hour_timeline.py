@@ -25,7 +25,7 @@ RUN_TOP, RUN_HEIGHT = 15.0, 9.0
 HEIGHT = 27
 
 PLANNED, RUNNING, ENDED_WELL, SKIPPED, ENDED_BADLY = "planned", "running", "good", "skipped", "failed"
-_WORST_FIRST = (ENDED_BADLY, SKIPPED, RUNNING, ENDED_WELL)
+_WORST_LAST = (ENDED_WELL, RUNNING, SKIPPED, ENDED_BADLY)
 _KINDS: Mapping[str, str] = {
     ExecutionStates.PENDING: RUNNING,
     ExecutionStates.RUNNING: RUNNING,
@@ -84,12 +84,12 @@ def load_timeline(olts: Sequence[tuple[int, str]], now: datetime) -> Timeline:
 
 
 def _draw_planned(stretches: Iterable[Stretch], scale: Scale) -> list[DrawnMark]:
-    marks = draw_marks(stretches, scale, top=PLAN_TOP, height=PLAN_HEIGHT)
+    marks = draw_marks(stretches, scale, top=PLAN_TOP, height=PLAN_HEIGHT, kinds=[PLANNED])
     return [DrawnMark(mark.kind, mark.path, _("planned: %(run)s") % {"run": _words(mark)}) for mark in marks]
 
 
 def _draw_happened(stretches: Iterable[Stretch], scale: Scale) -> list[DrawnMark]:
-    marks = draw_marks(stretches, scale, top=RUN_TOP, height=RUN_HEIGHT, worst_first=_WORST_FIRST)
+    marks = draw_marks(stretches, scale, top=RUN_TOP, height=RUN_HEIGHT, kinds=_WORST_LAST)
     return [DrawnMark(mark.kind, mark.path, _words(mark)) for mark in marks]
 
 

@@ -1,5 +1,7 @@
-"""The page of one OLT: how it is, what is out, the light of its ONUs, its nodes and what their runs brought."""
+"""The page of one OLT, in parts that refresh themselves as often as what they show changes."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -8,41 +10,89 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from facho.dashboard.olt_rows import OltRow, load_olt_row
+from facho.dashboard.hour_quotas import load_olt_quotas
+from facho.dashboard.hour_timeline import load_timeline
+from facho.dashboard.olt_events import load_events
+from facho.dashboard.olt_health import load_health
+from facho.dashboard.olt_light import load_heat_map
+from facho.dashboard.olt_nodes import load_nodes
+from facho.dashboard.olt_rows import load_olt_row
+from facho.dashboard.olt_runs import load_run_groups
+from facho.dashboard.olt_snmp import load_snmp_figures
 from facho.dashboard.outages_now import load_outages_of
 from facho.dashboard.parts import for_users
+from facho.hosts.models import Olt
 
 OUTAGE_LINES = 8
+RUN_LINES = 12
+EVENT_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the page: what it loads of an OLT, and after how many seconds it does so again."""
+
+    name: str
+    seconds: int
+    load: Callable[[Olt, datetime], dict[str, Any]]
+
+    @property
+    def template(self) -> str:
+        """What draws it."""
+        return f"dashboard/olt_{self.name}.html"
 
 
 @require_safe
 @for_users
 def olt_page(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Show everything about one OLT."""
-    now = timezone.now()
-    olt = _find(olt_id, now)
-    return render(request, "dashboard/olt.html", _live_context(olt, now))
+    olt, now = _find(olt_id), timezone.now()
+    context: dict[str, Any] = {"now": now, "olt": olt, "parts": list(PARTS.values())}
+    for part in PARTS.values():
+        context |= part.load(olt, now)
+    return render(request, "dashboard/olt.html", context)
 
 
 @require_safe
 @for_users
-def olt_live(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Show the part of an OLT's page that changes at every moment."""
-    now = timezone.now()
-    return render(request, "dashboard/olt_live.html", _live_context(_find(olt_id, now), now))
+def olt_part(request: HttpRequest, olt_id: int, name: str) -> HttpResponse:
+    """Show one part of the page of an OLT."""
+    part = PARTS.get(name)
+    if part is None:
+        raise Http404
+    olt, now = _find(olt_id), timezone.now()
+    return render(request, part.template, {"now": now, "olt": olt, **part.load(olt, now)})
 
 
-def _find(olt_id: int, now: datetime) -> OltRow:
-    olt = load_olt_row(olt_id, now)
+def _find(olt_id: int) -> Olt:
+    olt = Olt.objects.filter(id=olt_id).only("name").first()
     if olt is None:
         raise Http404
     return olt
 
 
-def _live_context(olt: OltRow, now: datetime) -> dict[str, Any]:
+def _state(olt: Olt, now: datetime) -> dict[str, Any]:
+    return {"row": load_olt_row(olt.id, now), "outages": load_outages_of(olt.id, OUTAGE_LINES)}
+
+
+def _light(olt: Olt, now: datetime) -> dict[str, Any]:
+    return {"heat": load_heat_map(olt.id), "health": load_health(olt.id)}
+
+
+def _work(olt: Olt, now: datetime) -> dict[str, Any]:
+    return {"nodes": load_nodes(olt.id, now), "groups": load_run_groups(olt.id, RUN_LINES)}
+
+
+def _past(olt: Olt, now: datetime) -> dict[str, Any]:
     return {
-        "here": "olt",
-        "now": now,
-        "olt": olt,
-        "outages": load_outages_of(olt.id, OUTAGE_LINES),
+        "timeline": load_timeline([(olt.id, olt.name)], now),
+        "quotas": load_olt_quotas(olt.id, now),
+        "snmp": load_snmp_figures(olt.id, now),
+        "events": load_events(olt.id, EVENT_LINES),
     }
+
+
+PARTS = {
+    part.name: part
+    for part in (Part("state", 2, _state), Part("light", 10, _light), Part("work", 2, _work), Part("past", 10, _past))
+}

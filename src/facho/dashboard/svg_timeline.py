@@ -1,4 +1,4 @@
-"""Draws runs on a line of time; those too close to be told apart become one mark that says how many they are."""
+"""Draws runs on a line of time; those of a kind that cannot be told apart become one mark that says how many."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One drawn mark: its runs began at `starts_at` and ended at `ends_at`, and the worst of them gave it its kind."""
+    """One drawn mark: the first of its runs has this name and began at `starts_at`, the last ended at `ends_at`."""
 
     kind: str
     path: str
@@ -60,12 +60,15 @@ class Tick:
 
 
 def draw_marks(
-    stretches: Iterable[Stretch], scale: Scale, *, top: float, height: float, worst_first: Sequence[str] = ()
+    stretches: Iterable[Stretch], scale: Scale, *, top: float, height: float, kinds: Sequence[str]
 ) -> list[Mark]:
-    """Draw what can be seen, in the order of time."""
-    seen = [stretch for stretch in stretches if scale.shows(stretch.starts_at, stretch.ends_at)]
-    groups = _join(sorted(seen, key=lambda stretch: stretch.starts_at), scale)
-    return [_mark(group, scale, top, height, worst_first) for group in groups]
+    """Draw what can be seen, one kind after the other: the last lies on top of those before it."""
+    seen = sorted((each for each in stretches if scale.shows(each.starts_at, each.ends_at)), key=lambda s: s.starts_at)
+    return [
+        _mark(group, scale, top, height)
+        for kind in kinds
+        for group in _join([stretch for stretch in seen if stretch.kind == kind], scale)
+    ]
 
 
 def draw_ticks(scale: Scale, step: timedelta) -> list[Tick]:
@@ -90,11 +93,8 @@ def _join(ordered: Sequence[Stretch], scale: Scale) -> Iterator[list[Stretch]]:
         yield group
 
 
-def _mark(group: Sequence[Stretch], scale: Scale, top: float, height: float, worst_first: Sequence[str]) -> Mark:
-    ranks = {kind: rank for rank, kind in enumerate(worst_first)}
-    worst = min(group, key=lambda stretch: ranks.get(stretch.kind, len(ranks)))
-    ends_at = max(stretch.ends_at for stretch in group)
-    left = min(scale.x(group[0].starts_at), scale.width - MIN_WIDTH)
-    width = max(scale.x(ends_at) - left, MIN_WIDTH)
-    path = rectangle(left, top, width, height)
-    return Mark(worst.kind, path, group[0].starts_at, ends_at, worst.name, len(group))
+def _mark(group: Sequence[Stretch], scale: Scale, top: float, height: float) -> Mark:
+    first, ends_at = group[0], max(stretch.ends_at for stretch in group)
+    left = min(scale.x(first.starts_at), scale.width - MIN_WIDTH)
+    path = rectangle(left, top, max(scale.x(ends_at) - left, MIN_WIDTH), height)
+    return Mark(first.kind, path, first.starts_at, ends_at, first.name, len(group))

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from facho.dashboard.olt_page import olt_live, olt_page
+from facho.dashboard.olt_page import olt_page, olt_part
 from facho.dashboard.views import onus, overview, overview_hour, overview_live
 
 urlpatterns = [
@@ -10,6 +10,6 @@ urlpatterns = [
     path("live/", overview_live, name="dashboard-live"),
     path("live/hour/", overview_hour, name="dashboard-hour"),
     path("olts/<int:olt_id>/", olt_page, name="olt"),
-    path("olts/<int:olt_id>/live/", olt_live, name="olt-live"),
+    path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
     path("onus/", onus, name="onus"),
 ]

@@ -1,0 +1,223 @@
+"""The page of one OLT: its health, its light, its nodes and runs, what they cost, and what happened to its ONUs."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from api.coordinator_rows import make_plan, make_tracker
+from api.rows import make_execution, make_leader, make_node, make_olt, make_olt_value, make_onu, make_pollers
+from dashboard.outage_rows import make_outage
+from facho.hosts.models import LearnedSize, Olt
+from facho.onus.models import Onu, OnuEvent
+from facho.polling.domain.execution_state import ExecutionState
+
+pytestmark = pytest.mark.django_db
+
+MINUTE = timedelta(minutes=1)
+PARTS = ["", "state/", "light/", "work/", "past/"]
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m=cmd()"
+
+
+def text(client: Client, olt: Olt, part: str = "") -> str:
+    answer = client.get(f"/olts/{olt.id}/{part}")
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def make_event(onu: Onu, **fields: Any) -> OnuEvent:
+    values = {"at": timezone.now() - 3 * MINUTE, "kind": "down", "onu_number": onu.onu_id, **fields}
+    return OnuEvent.objects.create(olt=onu.olt, pon_port=onu.pon_port, onu=onu, **values)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_an_olt_or_a_part_that_is_not_there_is_not_found(viewer: Client, part: str) -> None:
+    assert viewer.get(f"/olts/4711/{part}").status_code == 404
+    assert viewer.get(f"/olts/{make_olt().id}/nothing/").status_code == 404
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_visitor_is_asked_to_log_in(part: str) -> None:
+    assert Client().get(f"/olts/1/{part}").headers["Location"] == f"/login/?next=/olts/1/{part}"
+
+
+def test_its_state_and_what_is_out_come_first(viewer: Client) -> None:
+    olt = make_olt("North", reachability="down", last_error="no answer after 3 tries")
+    make_execution(make_node(olt), ExecutionState.FAILED, failure_kind="timeout")
+    make_outage(olt)
+    make_outage(make_olt("South"), cause="power")
+
+    page = text(viewer, olt)
+
+    assert '<span class="mark down">does not answer</span>' in page
+    assert "A wrong community looks the same." in page
+    assert "fibre cut" in page
+    assert "no power at the customers" not in page
+
+
+def test_a_port_shows_the_average_of_those_online_who_is_online_and_who_is_weak(viewer: Client) -> None:
+    olt = make_olt("North", reachability="up")
+    for number, power in enumerate((-2000, -2100, -2800)):
+        make_onu(olt, (0, 1, 3, number), run_state="online", rx_power_cdbm=power)
+    make_onu(olt, (0, 1, 3, 9), run_state="offline", rx_power_cdbm=-4000)
+    make_onu(olt, (0, 2, 0, 1), run_state="offline", rx_power_cdbm=-2000)
+
+    page = text(viewer, olt, "light/")
+
+    assert '<text class="power" x="38" y="18">-23.0</text> <text class="count" x="38" y="35">3/4 ▼1</text>' in page
+    assert f'href="/onus/?olt={olt.id}&amp;port=0%2F1%2F3"' in page
+    assert "3 of 4 ONUs online, 1 offline average -23.0 dBm, from -28.0 to -20.0 1 weak, 0 too strong" in page
+    assert '<rect class="level-unknown" width="76" height="44" rx="3"/> <text class="power" x="38" y="18">—' in page
+
+
+def test_a_port_of_the_map_leads_to_its_onus(viewer: Client) -> None:
+    olt = make_olt("North")
+    make_onu(olt, (0, 1, 3, 1), serial="HERE")
+    make_onu(olt, (0, 1, 13, 1), serial="ELSEWHERE")
+
+    page = viewer.get(f"/onus/?olt={olt.id}&port=0/1/3").content.decode()
+    card = viewer.get(f"/onus/?olt={olt.id}&port=0/1").content.decode()
+
+    assert ("HERE</th>" in page, "ELSEWHERE" in page) == (True, False)
+    assert "ELSEWHERE" in card
+
+
+def test_a_node_says_when_it_runs_and_its_chain_stands_below_it(viewer: Client) -> None:
+    make_leader()
+    olt = make_olt("North")
+    later = make_node(olt, name="Zulu", interval_seconds=900, next_run_at=timezone.now() + timedelta(seconds=630))
+    make_node(master=later, name="Follower")
+    make_node(olt, name="Alpha", suspended_at=timezone.now(), suspend_reason="timeout")
+
+    page = text(viewer, olt, "work/")
+
+    assert page.index("Alpha") < page.index("Zulu") < page.index("Follower")
+    assert "It is suspended since" in page
+    assert "in 10 min" in page
+    assert "with its master" in page
+
+
+def test_runs_are_told_as_master_and_chain(viewer: Client) -> None:
+    olt = make_olt("North")
+    master = make_node(olt, name="Discovery")
+    ran = make_execution(master, ExecutionState.SUCCESS, poller_id=3, duration_ms=1500)
+    failed = {"failure_kind": "timeout", "error": "no answer after 3 tries", "duration_ms": 9000}
+    member = make_node(master=master, name="State")
+    make_execution(member, ExecutionState.FAILED, poller_id=3, master_execution=ran, chain_position=1, **failed)
+
+    page = text(viewer, olt, "work/")
+
+    group = page[page.index("Last runs") :]
+    assert group.index('class="step success">Discovery') < group.index('class="step failed">State')
+    assert 'title="no answer after 3 tries">no answer</span> 9.0 s' in group
+    assert '<span class="slot">#3</span>' in group
+    assert group.count("<li>") == 1
+
+
+def test_health_has_cards_and_uplinks_and_says_what_is_not_fine(viewer: Client) -> None:
+    olt = make_olt("North")
+    make_olt_value(olt, "board.cpu", value="23")
+    make_olt_value(olt, "board.status", value="fault", unit="")
+    make_olt_value(olt, "fan.status", place="2", value="normal", unit="")
+    make_olt_value(olt, "if.oper", place="ethernet0/2/0", value="up", unit="")
+    make_olt_value(olt, "if.in_octets", place="ethernet0/2/0", value="9", unit="B", per_second=1_250_000.0)
+    make_olt_value(olt, "if.oper", place="GPON 0/1/3", value="down", unit="")
+
+    page = text(viewer, olt, "light/")
+
+    assert '<rect width="23.0" height="8"/></svg> 23 %' in page
+    assert '<span class="mark down">faulty</span>' in page
+    assert '<li class="mark up">Fan 2: normal</li>' in page
+    assert "10.000 Mbit/s" in page
+    assert "GPON 0/1/3" not in page
+
+
+def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
+    olt = make_olt("North")
+    node = make_node(olt, slug="potencia")
+    sent = {"result": {"packets": 40, "retransmissions": 2}, "duration_ms": 2000}
+    make_execution(node, ExecutionState.SUCCESS, **sent)
+    make_execution(node, ExecutionState.FAILED, failure_kind="timeout", **sent)
+    make_execution(node, ExecutionState.SUCCESS, at=timezone.now() - 70 * MINUTE, **sent)
+    make_execution(make_node(make_olt("South"), slug="estado"), ExecutionState.SUCCESS, **sent)
+    LearnedSize.objects.create(olt=olt, subject="walk onu.serial", rows=25, updated_at=timezone.now())
+
+    page = text(viewer, olt, "past/")
+
+    figures = page[page.index("SNMP in the last hour") :]
+    row = figures[figures.index("get_potencia") : figures.index("all together")]
+    assert [figure in row for figure in (">2</td>", ">80</td>", "50 ms", ">4</strong>", "5.0 %")] == [True] * 5
+    assert "get_estado" not in figures
+    assert '<span class="mono">walk onu.serial</span> <strong>25</strong>' in figures
+
+
+def test_events_of_its_onus_are_told_in_words(viewer: Client) -> None:
+    olt = make_olt("North")
+    make_event(make_onu(olt, (0, 1, 3, 7), serial="HWTC0001", description="Café"), cause="los")
+    make_event(make_onu(make_olt("South"), serial="HWTC0002"))
+
+    page = text(viewer, olt, "past/")
+
+    assert "Went down: loss of signal" in page
+    assert "0/1/3/7" in page
+    assert 'href="/onus/?q=HWTC0001"' in page
+    assert "HWTC0002" not in page
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_text_from_a_device_is_only_text(viewer: Client, part: str) -> None:
+    olt = make_olt("North", reachability="down", sys_name=HOSTILE, last_error=HOSTILE)
+    make_olt_value(olt, "board.type", place=HOSTILE[:60], value=HOSTILE, unit="")
+    make_olt_value(olt, "if.descr", place=HOSTILE[:60], value=HOSTILE, unit=HOSTILE[:20])
+    make_event(make_onu(olt, serial=HOSTILE[:32], description=HOSTILE), kind="description_changed", after=HOSTILE)
+    make_execution(make_node(olt, name=HOSTILE), ExecutionState.FAILED, failure_kind="malformed", error=HOSTILE)
+
+    page = text(viewer, olt, part)
+
+    assert "<script>" not in page
+    assert "<img src=x" not in page
+
+
+@pytest.mark.parametrize(("part", "queries"), [("", 34), ("state/", 10), ("light/", 5), ("work/", 16), ("past/", 12)])
+def test_the_number_of_queries_does_not_grow(
+    part: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
+) -> None:
+    make_leader()
+    make_pollers(2)
+    olt = make_olt("North")
+    make_plan(olt)
+    for number in range(8):
+        master = make_node(olt, next_run_at=timezone.now() - timedelta(seconds=3))
+        ran = make_execution(master, ExecutionState.SUCCESS)
+        make_execution(make_node(master=master), ExecutionState.SUCCESS, master_execution=ran, chain_position=1)
+        make_event(make_onu(olt, (0, 1, number, 1), run_state="online", rx_power_cdbm=-2000))
+        make_outage(olt, port=number)
+        make_tracker(olt, task_type=f"get_{number}")
+        make_olt_value(olt, place=f"0/{number}", index=str(number))
+
+    with django_assert_max_num_queries(queries):
+        text(viewer, olt, part)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_page_holds_no_secret_and_needs_none(part: str, viewer: Client, settings: Any) -> None:
+    olt = make_olt("North", community="canary-7f3a")
+    make_event(make_onu(olt))
+    make_outage(olt)
+    make_execution(make_node(olt), ExecutionState.SUCCESS)
+    settings.FACHO_ENCRYPTION_KEYS = ("Jx3QbnrjJgKn4JhcmxgVqrJKAGQIb8XYEq9XpQqz0hE=",)
+
+    assert "canary" not in text(viewer, olt, part)
+
+
+def test_a_chassis_full_of_onus_is_a_page_of_less_than_200_kilobytes(viewer: Client) -> None:
+    olt = make_olt("North", reachability="up")
+    for slot in range(16):
+        for port in range(16):
+            make_onu(olt, (0, slot, port, 1), run_state="online", rx_power_cdbm=-2000 - port)
+
+    assert len(viewer.get(f"/olts/{olt.id}/").content) < 200_000

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import exporter, history, quotas, report, scheduling, walk_cost
+from bench import end_to_end, exporter, history, onu_store, quotas, report, scheduling, walk_cost
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -40,6 +40,8 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
     yield scheduling.measure_section()
     yield quotas.measure_rules()
     yield quotas.measure_tables()
+    yield onu_store.measure_section()
+    yield end_to_end.measure_section(olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     yield history.measure_section(arguments.history_onus)
     with private_database():
         # Its models can be imported only now.

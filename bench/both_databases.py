@@ -15,10 +15,11 @@ TESTS = Path(__file__).parents[1] / "tests"
 
 def measure_on_both(module: str, *arguments: str) -> dict[str, dict[str, Any]]:
     """Return what the module prints as JSON, by the name of the database that DATABASE_URL led it to."""
-    return {"SQLite": _figures(module, arguments, {}), "PostgreSQL": _on_postgresql(module, arguments)}
+    return {"SQLite": _figures(module, arguments, {}), "PostgreSQL": measure_on_postgresql(module, *arguments)}
 
 
-def _on_postgresql(module: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def measure_on_postgresql(module: str, *arguments: str) -> dict[str, Any]:
+    """Return what the module prints as JSON on a private PostgreSQL."""
     sys.path.insert(0, str(TESTS))
     from servers.postgresql import private_postgresql
 

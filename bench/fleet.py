@@ -1,4 +1,4 @@
-"""Plays a fleet in a process of its own: `python -m bench.fleet OLTS ONUS LATENCY_MS` until it is told to stop."""
+"""Plays a fleet until it is told to stop, in a process: `python -m bench.fleet OLTS ONUS LATENCY_MS SPEED`."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bench.processes import cpu_seconds, own_module, running
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.life import NATURAL, STILL
 from facho.simulator.run import run_simulator
 
 VENDOR = "huawei_smartax"
@@ -28,17 +28,24 @@ class Fleet:
 
 
 @contextmanager
-def running_fleet(*, olts: int, onus: int, latency_ms: float) -> Iterator[Fleet]:
-    """Play the fleet until the block is left."""
-    command = own_module("bench.fleet", str(olts), str(onus), str(latency_ms))
+def running_fleet(*, olts: int, onus: int, latency_ms: float, speed: float = 0.0) -> Iterator[Fleet]:
+    """Play the fleet until the block is left; without a speed nothing happens on it."""
+    command = own_module("bench.fleet", str(olts), str(onus), str(latency_ms), str(speed))
     with running(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         if process.stdout is None:
             raise RuntimeError("the fleet has no output")
         yield Fleet([int(process.stdout.readline().split()[2]) for _ in range(olts)], process.pid)
 
 
-def _play(olts: str, onus: str, latency_ms: str) -> int:
-    config = SimulatorConfig(vendor=VENDOR, olts=int(olts), onus=int(onus), latency_ms=float(latency_ms), life=STILL)
+def _play(olts: str, onus: str, latency_ms: str, speed: str) -> int:
+    config = SimulatorConfig(
+        vendor=VENDOR,
+        olts=int(olts),
+        onus=int(onus),
+        latency_ms=float(latency_ms),
+        speed=float(speed) or 1.0,
+        life=NATURAL if float(speed) else STILL,
+    )
     return run_simulator(config, tells_counters=False)
 
 

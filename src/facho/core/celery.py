@@ -16,6 +16,7 @@ from celery.signals import (
     worker_shutting_down,
 )
 
+from facho.core.processes.garbage import collect_seldom
 from facho.polling.domain.poller_groups import group_of
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def learn_duty(instance: Any, **_about: object) -> None:
 def begin(**_about: object) -> None:
     """Look for lost messages where executions are carried out."""
     logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
+    collect_seldom()
     app.worker.begin_duty()
 
 

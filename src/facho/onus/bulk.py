@@ -60,9 +60,24 @@ def _on_conflict(fields: Fields, unique: Sequence[str]) -> str:
 def _execute(statement: str, fields: Fields, rows: Sequence[Row]) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+            columns = zip(*rows, strict=True)
+            cursor.execute(statement, [_array(field, values) for field, values in zip(fields, columns, strict=True)])
         else:
             cursor.executemany(statement, _adapted(fields, rows))
+
+
+def _array(field: "models.Field[Any, Any]", values: Row) -> str | list[Any]:
+    """Write a column as PostgreSQL reads arrays: psycopg looks at every value, which took a third of a poll's CPU."""
+    if isinstance(field, models.BinaryField):
+        return list(values)
+    if not isinstance(field, models.CharField | models.TextField):
+        return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+    # Text holds no NUL in PostgreSQL, so it can stand between the values while all of them are escaped at once.
+    joined = "\0".join(values)
+    if joined.count("\0") >= len(values):
+        raise ValueError("text with a NUL cannot be stored")
+    escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
+    return f'{{"{escaped}"}}'
 
 
 def _adapted(fields: Fields, rows: Sequence[Row]) -> Sequence[Row]:

@@ -44,8 +44,8 @@ class Reading:
     """Decoded values of one ONU by their column key; only what was read is in it."""
 
     place: Place
-    values: Mapping[str, object]
-    raw: Mapping[str, str]
+    values: dict[str, object]
+    raw: dict[str, str]
 
 
 Pairs = Sequence[tuple[PresentOnu, Reading]]
@@ -148,11 +148,11 @@ def _append_history(pairs: Pairs, keys: set[str], now: datetime) -> None:
     read = [(onu, reading.values) for onu, reading in pairs if not reading.values.keys().isdisjoint(wanted)]
     if not read:
         return
-    columns = {_HISTORY[key]: [_number(key, values.get(key)) for _, values in read] for key in wanted}
+    columns = {_HISTORY[key]: _numbers(key, [values.get(key) for _, values in read]) for key in wanted}
     append(now, Samples([onu.id for onu, _ in read], [onu.pon_port_id for onu, _ in read], columns))
 
 
-def _number(key: str, value: object) -> float | None:
+def _numbers(key: str, values: Sequence[object]) -> list[float | None]:
     if key == STATE:
-        return STATE_CODES.get(str(value))
-    return value if isinstance(value, int | float) else None
+        return [STATE_CODES.get(str(value)) for value in values]
+    return [value if isinstance(value, int | float) else None for value in values]

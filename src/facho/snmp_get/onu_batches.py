@@ -12,6 +12,7 @@ from facho.onus.store import load_places, save_readings
 from facho.polling.domain.onu_state import RunState
 from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
 from facho.polling.snmp.errors import SnmpError
+from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.vocabulary import Cost
@@ -74,7 +75,7 @@ async def _online(reader: Reader, places: Sequence[Place], gathered: Gathered) -
     keys = _state_keys(reader.definition)
     walk = await reader.walk(keys)
     gather_walk(reader.definition, keys, walk, gathered)
-    is_online = {place for place, values in gathered.values.items() if values.get(RUN_STATE) is RunState.ONLINE}
+    is_online = {found.place for found in gathered.readings() if found.values.get(RUN_STATE) is RunState.ONLINE}
     return [place for place in places if place in is_online], walk.failure
 
 
@@ -112,6 +113,7 @@ def _gather(
     reader: Reader, keys: Sequence[str], places: Sequence[Place], batch: BatchResult, gathered: Gathered
 ) -> None:
     columns = [reader.definition.readings(key) for key in keys]
+    oids = [format_oid(shared[0].oid) for shared in columns]
     for place, answer in zip(places, batch.answers, strict=True):
-        for shared, (_, tag, value) in zip(columns, answer or (), strict=False):
-            gathered.add(shared, place, tag, value)
+        for shared, oid, (_, tag, value) in zip(columns, oids, answer or (), strict=False):
+            gathered.add(shared, oid, place, tag, value)

@@ -112,35 +112,38 @@ class Reader:
 
 @dataclass(slots=True)
 class Gathered:
-    """Values by place while they come in, and a count of those that could not be true."""
+    """What is read of ONUs while it comes in, by their places, and a count of values that could not be true."""
 
-    values: dict[Place, dict[str, object]] = field(default_factory=dict)
-    raw: dict[Place, dict[str, str]] = field(default_factory=dict)
+    by_place: dict[Place, Reading] = field(default_factory=dict)
     rejects: Counter[str] = field(default_factory=Counter)
 
-    def add(self, columns: Sequence[Column], place: Place, tag: int, value: Value) -> None:
-        """Decode one value for each of the columns that share it."""
+    def add(self, columns: Sequence[Column], oid: str, place: Place, tag: int, value: Value) -> None:
+        """Decode one value of an OID for each of the columns that share it."""
+        reading = self.by_place.get(place)
+        if reading is None:
+            reading = self.by_place[place] = Reading(place, {}, {})
         for column in columns:
-            decoded = column.decode(tag, value)
-            self.values.setdefault(place, {})[column.key] = decoded.value
-            if decoded.reason is not None and decoded.reason not in HONEST:
-                self.rejects[decoded.reason.value] += 1
+            decoded, reason = column.decode(tag, value)
+            reading.values[column.key] = decoded
+            if reason is not None and reason not in HONEST:
+                self.rejects[reason.value] += 1
         if value is not None:
-            self.raw.setdefault(place, {})[format_oid(columns[0].oid)] = raw_text(tag, value)
+            reading.raw[oid] = raw_text(tag, value)
 
     def readings(self) -> list[Reading]:
         """Return what was gathered, one entry per ONU."""
-        return [Reading(place, values, self.raw.get(place, {})) for place, values in self.values.items()]
+        return list(self.by_place.values())
 
 
 def gather_walk(definition: Definition, keys: Sequence[str], walk: WalkResult, gathered: Gathered) -> None:
     """Decode the rows of a walk; a row whose index cannot be true belongs to nobody."""
     for key, rows in zip(keys, walk.rows, strict=True):
         shared = definition.readings(key)
+        oid, decode_place = format_oid(shared[0].oid), shared[0].index.decode
         for suffix, tag, value in rows:
-            place = shared[0].index.decode(suffix)
+            place = decode_place(suffix)
             if place is not None:
-                gathered.add(shared, place, tag, value)
+                gathered.add(shared, oid, place, tag, value)
 
 
 def subject_of(way: str, keys: Sequence[str]) -> str:

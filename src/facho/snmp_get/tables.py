@@ -21,4 +21,4 @@ async def walk_tables(reader: Reader, keys: Sequence[str]) -> Part:
     def save(now: datetime) -> None:
         save_readings(reader.olt_id, gathered.readings(), now=now)
 
-    return Part({"onus": len(gathered.values), **gathered.rejects}, failure, save)
+    return Part({"onus": len(gathered.by_place), **gathered.rejects}, failure, save)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from facho.core.cli.product import set_up_django
+from facho.core.processes.garbage import collect_seldom
 from facho.core.processes.parent import exit_with_parent
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def main() -> None:
     """Run as a child of `facho run`."""
     exit_with_parent()
     set_up_django()
+    collect_seldom()
     with engine_lock():
         logger.info("engine.started")
         asyncio.run(_until_signal())

@@ -1,0 +1,55 @@
+"""Lists of ONUs on PostgreSQL: each order and each text has its index, and a server without trigrams still finds."""
+
+import importlib
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+
+from api.rows import make_olt, make_onu
+from facho.onus.models import Onu, OnuCustomer
+from facho.onus.search import CUSTOMER_TEXTS, ONU_TEXTS, SORTS, FoundOnus, of_text
+
+pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
+
+migration = importlib.import_module("facho.onus.migrations.0004_search")
+
+
+def plan(rows: "QuerySet[Onu] | QuerySet[OnuCustomer]") -> str:
+    """Return the way that the database takes when there are more rows than in a test."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_sort = off")
+    return rows.explain()
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("name", [name for name in SORTS if name != "place"])
+def test_an_index_has_the_order_to_its_last_column(name: str, sign: str) -> None:
+    way = plan(FoundOnus([], sign + name)._sorted().values("pk")[:50])
+
+    assert "Sort" not in way
+
+
+@pytest.mark.parametrize("field", ONU_TEXTS)
+def test_a_part_of_a_text_is_found_by_its_trigrams(field: str) -> None:
+    assert "onu_texts" in plan(Onu.objects.filter(**{f"{field}__icontains": "abc"}))
+
+
+@pytest.mark.parametrize("field", CUSTOMER_TEXTS)
+def test_a_part_of_a_customers_text_is_found_by_its_trigrams(field: str) -> None:
+    assert "onu_customer_texts" in plan(OnuCustomer.objects.filter(**{f"{field}__icontains": "abc"}))
+
+
+def test_a_server_that_forbids_trigrams_is_searched_without() -> None:
+    onu = make_onu(make_olt(), description="roof")
+    with connection.cursor() as cursor:
+        cursor.execute("DROP EXTENSION pg_trgm CASCADE")
+        cursor.execute("CREATE ROLE nobody_special")
+        cursor.execute("SET LOCAL ROLE nobody_special")
+
+        with connection.schema_editor() as editor:
+            migration.create_text_indexes(editor)
+
+        cursor.execute("RESET ROLE")
+    assert FoundOnus([of_text("ROO")])[:10] == [onu]

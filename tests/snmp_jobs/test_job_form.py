@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from facho.snmp_jobs.models import SnmpJob
+from facho.snmp_jobs.models import SnmpJob, SnmpJobOid
 from factories import make_node
 
 pytestmark = pytest.mark.django_db
@@ -156,3 +156,11 @@ def test_a_node_without_an_interval_is_told_in_words(administrator: Client) -> N
 
     assert "The interval is at least one second." in page
     assert "Constraint" not in page
+
+
+def test_history_is_a_choice_for_what_has_none_of_itself(administrator: Client) -> None:
+    refused = add_job(administrator, column="onu.description", **{"oids-0-keeps_history": "on"})
+    add_job(administrator, column="board.cpu", **{"oids-0-keeps_history": "on"})
+
+    assert "keeps its history by choice" in refused.content.decode()
+    assert list(SnmpJobOid.objects.values_list("column_key", "keeps_history")) == [("board.cpu", True)]

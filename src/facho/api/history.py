@@ -1,6 +1,6 @@
 """How values of an ONU, or of all ONUs of a PON port, changed over time. Gaps are nulls, never lines drawn across."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from facho.api.history_serializers import HistoryQuestionSerializer, OnuHistorySerializer, PortHistorySerializer
+from facho.api.history_serializers import (
+    HistoryQuestionSerializer,
+    OnuHistorySerializer,
+    PortHistorySerializer,
+    SpanQuestionSerializer,
+)
+from facho.onus.history_metrics import Metric
 from facho.onus.history_read_model import (
     METRICS,
     Detail,
@@ -41,8 +47,8 @@ class OnuHistoryView(APIView):
         Each gap is a point whose value is null: one poll that did not come is enough. `auto` takes every sample of up
         to two days, hours of up to two months and days beyond, as far as they are still kept.
         """
-        _must_exist(Onu.objects.filter(pk=onu_id))
-        with _wrong_questions_are_problems():
+        must_exist(Onu.objects.filter(pk=onu_id))
+        with wrong_questions_are_problems():
             question = _question(request)
             series = load_onu_history(onu_id, question)
         body = {**_asked(question), "onu_id": onu_id, "points": series}
@@ -60,8 +66,8 @@ class PortHistoryView(APIView):
     )
     def get(self, request: Request, pon_port_id: int) -> Response:
         """Show one metric of all ONUs that were at a PON port over time, by default their light of the last day."""
-        _must_exist(PonPort.objects.filter(pk=pon_port_id))
-        with _wrong_questions_are_problems():
+        must_exist(PonPort.objects.filter(pk=pon_port_id))
+        with wrong_questions_are_problems():
             question = _question(request)
             series = load_port_history(pon_port_id, question)
         body = {**_asked(question), "pon_port_id": pon_port_id, "at": series.at, "onus": series}
@@ -69,27 +75,33 @@ class PortHistoryView(APIView):
         return Response(PortHistorySerializer(body, context=context).data)
 
 
-def _must_exist(rows: QuerySet[Any]) -> None:
+def must_exist(rows: QuerySet[Any]) -> None:
+    """Answer 404 unless there is a row."""
     if not rows.exists():
         raise NotFound
 
 
 @contextmanager
-def _wrong_questions_are_problems() -> Iterator[None]:
+def wrong_questions_are_problems() -> Iterator[None]:
+    """Name the parameter that asks for what cannot be shown."""
     try:
         yield
     except WrongQuestion as error:
         raise ValidationError({error.field: [str(error)]}) from error
 
 
-def _question(request: Request) -> Question:
-    # An empty parameter narrows nothing, as in lists.
-    given = {name: text for name, text in request.query_params.items() if text}
-    wanted = HistoryQuestionSerializer(data=given)
+def read_wishes(request: Request, kind: type[SpanQuestionSerializer]) -> dict[str, Any]:
+    """Read the query string; an empty parameter narrows nothing, as in lists."""
+    wanted = kind(data={name: text for name, text in request.query_params.items() if text})
     wanted.is_valid(raise_exception=True)
-    values = wanted.validated_data
+    wishes: dict[str, Any] = wanted.validated_data
+    return wishes
+
+
+def ask_for(metric: int, values: Mapping[str, Any]) -> Question:
+    """Ask for a metric, in the time and at the resolution that is wished for."""
     return ask(
-        METRICS[values["metric"]],
+        metric,
         start=values.get("from"),
         end=values.get("to"),
         detail=Detail(values["resolution"]),
@@ -97,10 +109,19 @@ def _question(request: Request) -> Question:
     )
 
 
+def _question(request: Request) -> Question:
+    wishes = read_wishes(request, HistoryQuestionSerializer)
+    return ask_for(METRICS[wishes["metric"]], wishes)
+
+
 def _asked(question: Question) -> dict[str, Any]:
+    metric = Metric(question.metric).name.lower()
+    return {**span_of(question), "metric": metric, "unit": question.unit.value}
+
+
+def span_of(question: Question) -> dict[str, Any]:
+    """Write what was taken of the time."""
     return {
-        "metric": question.metric.name.lower(),
-        "unit": question.unit.value,
         "resolution": question.detail.value,
         "from": question.start,
         "to": question.end,

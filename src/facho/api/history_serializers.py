@@ -29,10 +29,9 @@ class WordField(serializers.ChoiceField):
         return data
 
 
-class HistoryQuestionSerializer(serializers.Serializer[Any]):
-    """What is wanted: `to` is now unless given, and `from` a day before it."""
+class SpanQuestionSerializer(serializers.Serializer[Any]):
+    """Which time is wanted, and how closely: `to` is now unless given, and `from` a day before it."""
 
-    metric = WordField(choices=list(METRICS), default="rx_power")
     resolution = WordField(choices=[detail.value for detail in Detail], default=Detail.AUTO.value)
 
     def get_fields(self) -> Fields:
@@ -40,16 +39,39 @@ class HistoryQuestionSerializer(serializers.Serializer[Any]):
         return {**super().get_fields(), "from": _moment(), "to": _moment()}
 
 
-class HistorySerializer(serializers.Serializer[Any]):
-    """What is shown: a metric in its unit, the resolution that was taken, and the time."""
+class HistoryQuestionSerializer(SpanQuestionSerializer):
+    """What is wanted of ONUs."""
 
-    metric = serializers.ChoiceField(choices=list(METRICS))
-    unit = serializers.ChoiceField(choices=sorted({unit.value for unit in UNITS.values()}))
+    metric = WordField(choices=list(METRICS), default="rx_power")
+
+
+class ValueQuestionSerializer(SpanQuestionSerializer):
+    """What is wanted of an ONU's own OIDs."""
+
+    oid = serializers.CharField(max_length=255)
+
+
+class OltValueQuestionSerializer(ValueQuestionSerializer):
+    """What is wanted of an OLT; `index` is the row of a table, and empty for a single value."""
+
+    index = serializers.CharField(max_length=128, default="")
+
+
+class SpanSerializer(serializers.Serializer[Any]):
+    """What is shown: the resolution that was taken, and the time."""
+
     resolution = serializers.ChoiceField(choices=[detail.value for detail in DETAILS.values()])
 
     def get_fields(self) -> Fields:
         """Add the times; one of them has a name that Python keeps for itself."""
         return {"from": serializers.DateTimeField(), "to": serializers.DateTimeField(), **super().get_fields()}
+
+
+class HistorySerializer(SpanSerializer):
+    """A metric in its unit."""
+
+    metric = serializers.ChoiceField(choices=list(METRICS))
+    unit = serializers.ChoiceField(choices=sorted({unit.value for unit in UNITS.values()}))
 
 
 class PointSerializer(serializers.Serializer[Any]):
@@ -78,6 +100,29 @@ class OnuHistorySerializer(HistorySerializer):
 
     onu_id = serializers.IntegerField()
     points = PointsField()
+
+
+class ValueHistorySerializer(SpanSerializer):
+    """The history of an OID that a job keeps; without points nobody wanted it kept, or nothing came."""
+
+    oid = serializers.CharField()
+    name = serializers.CharField(allow_blank=True)
+    unit = serializers.CharField(allow_blank=True)
+    points = PointsField()
+
+
+class OnuValueHistorySerializer(ValueHistorySerializer):
+    """One OID of an ONU."""
+
+    onu_id = serializers.IntegerField()
+
+
+class OltValueHistorySerializer(ValueHistorySerializer):
+    """One value of an OLT, or one row of a table; of a counter the points are its growth in a second."""
+
+    olt_id = serializers.IntegerField()
+    index = serializers.CharField(allow_blank=True)
+    place = serializers.CharField(allow_blank=True)
 
 
 class PortOnuSerializer(serializers.Serializer[Any]):

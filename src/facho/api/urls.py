@@ -14,6 +14,7 @@ from facho.api.onus import OnuViewSet
 from facho.api.outages import OutageOnusView, OutageViewSet
 from facho.api.pauses import PauseViewSet
 from facho.api.pon_ports import PonPortViewSet
+from facho.api.value_history import OltValueHistoryView, OnuValueHistoryView
 from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
 
 router = SimpleRouter()
@@ -36,6 +37,8 @@ urlpatterns = [
     path("", include(router.urls)),
     path("olts/<int:olt_id>/feasibility/", FeasibilityView.as_view(), name="olt-feasibility"),
     path("olts/<int:olt_id>/data/", OltDataView.as_view(), name="olt-data"),
+    path("olts/<int:olt_id>/data/history/", OltValueHistoryView.as_view(), name="olt-data-history"),
+    path("onus/<int:onu_id>/data/history/", OnuValueHistoryView.as_view(), name="onu-data-history"),
     path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
     path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
     path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),

@@ -49,6 +49,10 @@ RETENTIONS = (
     Retention("onus.HistorySamples", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("onus.HistoryHours", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("onus.HistoryDays", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("hosts.OltHistoryPoll", "taken_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("hosts.OltHistorySamples", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("hosts.OltHistoryHours", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    Retention("hosts.OltHistoryDays", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("admin.LogEntry", "action_time", 730),
     Retention("sessions.Session", "expire_date", 0),
 )

@@ -4,6 +4,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from facho.hosts import value_history_models  # noqa: F401 Django looks for models here
 from facho.hosts.secrets import SecretField
 
 DEFAULT_SNMP_PORT = 161

@@ -1,4 +1,4 @@
-"""Writes and reads the history of ONUs. A sample stands in exactly one row: a waiting poll or a block of its age.
+"""Writes and reads the history of ONUs and OLTs. A sample stands in exactly one row: a waiting poll or a block.
 
 `append` belongs into the transaction that stores a poll. Reading takes one statement, so that a compaction at the same
 moment neither hides a sample nor shows it twice. Days and hours are those of UTC.
@@ -16,6 +16,7 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import CombinedExpression
 
 from facho.onus.history_codec import Buffer, UnreadableBlock, decode_grid, decode_poll, encode_poll, is_poll
+from facho.onus.history_family import OLTS, ONUS, Family
 from facho.onus.history_grid import (
     AVERAGE,
     DAY_SECONDS,
@@ -30,14 +31,7 @@ from facho.onus.history_grid import (
     with_gaps,
 )
 from facho.onus.history_metrics import Floats, Ints, Metric, from_steps, to_steps
-from facho.onus.history_models import (
-    HistoryBlock,
-    HistoryDays,
-    HistoryHours,
-    HistoryPoll,
-    HistorySamples,
-    HistoryStay,
-)
+from facho.onus.history_models import HistoryStay
 from facho.onus.models import Onu
 
 logger = logging.getLogger(__name__)
@@ -61,11 +55,12 @@ class Samples:
     """What a poll read, as columns: entry i of each is about the ONU `onu_ids[i]` at the port `pon_port_ids[i]`.
 
     An ONU without a value has None. So does one that was asked in vain: its absence from a poll of its port shows too.
+    Of an OLT they are the rows of its tables, and the OLT.
     """
 
     onu_ids: Sequence[int]
     pon_port_ids: Sequence[int]
-    values: Mapping[Metric, Sequence[float | None]]
+    values: Mapping[Metric, Sequence[float | None]] | Mapping[int, Sequence[float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +84,20 @@ class PortSeries:
     highest: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class _Tier:
-    model: type[HistoryBlock]
-    # No block reaches further back from its end.
-    period: timedelta
-    resolution: Resolution
+# No block reaches further back from its end.
+_PERIODS = {
+    Resolution.SAMPLES: timedelta(days=1),
+    Resolution.HOURS: timedelta(days=1),
+    Resolution.DAYS: timedelta(days=31),
+}
 
 
-_TIERS = (
-    _Tier(HistorySamples, timedelta(days=1), Resolution.SAMPLES),
-    _Tier(HistoryHours, timedelta(days=1), Resolution.HOURS),
-    _Tier(HistoryDays, timedelta(days=31), Resolution.DAYS),
-)
-
-
-def append(now: datetime, samples: Samples) -> None:
+def append(now: datetime, *tables: Samples, family: Family = ONUS) -> None:
     """Keep what a poll read; one statement, whatever the number of ONUs."""
-    HistoryPoll.objects.bulk_create(
-        HistoryPoll(port_group=group, taken_at=now, data=encode_poll(poll)) for group, poll in _polls(now, samples)
+    family.polls._default_manager.bulk_create(
+        family.polls(port_group=group, taken_at=now, data=encode_poll(poll))
+        for samples in tables
+        for group, poll in _polls(now, samples)
     )
 
 
@@ -124,21 +114,28 @@ def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
         yield int(group), Poll(int(now.timestamp()), onu_ids[its], ports[its], columns)
 
 
-def read_onu(onu_id: int, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> Series:
+def read_onu(onu_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> Series:
     """Read one ONU from `start` to before `end`, wherever it was plugged in."""
     question = _Question.of(metric, start, end, resolution)
-    found = _load(question, _ports_of(onu_id, F("pon_port_id")), _ports_of(onu_id, _GROUP), onu_id)
+    found = _load(ONUS, question, _ports_of(onu_id, F("pon_port_id")), _ports_of(onu_id, _GROUP), onu_id)
     has_moved = len({port for port, _ in found}) > 1
     # A port that it has left goes on without it: that is no gap.
-    grid = question.answer(grid.trimmed() if has_moved else grid for _, grid in found)
-    average, lowest, highest = question.values(grid)
-    return Series(grid.at, average.reshape(-1), lowest.reshape(-1), highest.reshape(-1))
+    return question.series(grid.trimmed() if has_moved else grid for _, grid in found)
 
 
-def read_port(pon_port_id: int, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> PortSeries:
+def read_olt_row(
+    olt_id: int, row_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution
+) -> Series:
+    """Read one row of an OLT's tables from `start` to before `end`."""
+    question = _Question.of(metric, start, end, resolution)
+    found = _load(OLTS, question, [olt_id], [olt_id >> PORTS_PER_GROUP_BITS], row_id)
+    return question.series(grid for place, grid in found if place == olt_id)
+
+
+def read_port(pon_port_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> PortSeries:
     """Read all ONUs that were at a PON port from `start` to before `end`."""
     question = _Question.of(metric, start, end, resolution)
-    found = _load(question, [pon_port_id], [pon_port_id >> PORTS_PER_GROUP_BITS])
+    found = _load(ONUS, question, [pon_port_id], [pon_port_id >> PORTS_PER_GROUP_BITS])
     grid = question.answer(grid for port, grid in found if port == pon_port_id)
     return PortSeries(grid.onu_ids, grid.at, *question.values(grid))
 
@@ -147,13 +144,13 @@ def read_port(pon_port_id: int, metric: Metric, start: datetime, end: datetime, 
 class _Question:
     """What is wanted, in whole steps of its resolution; times are seconds of the epoch."""
 
-    metric: Metric
+    metric: int
     start: int
     end: int
     resolution: Resolution
 
     @classmethod
-    def of(cls, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> "_Question":
+    def of(cls, metric: int, start: datetime, end: datetime, resolution: Resolution) -> "_Question":
         step = max(resolution, 1)
         first, last = int(start.timestamp()) // step, -int(-end.timestamp() // step)
         return cls(metric, first * step, last * step, resolution)
@@ -170,6 +167,10 @@ class _Question:
         step = self.resolution
         steps = [summarise(grid, self.metric, step) if step else grid for grid in grids]
         return with_gaps(join(steps).between(self.start, self.end), step or None) if steps else _NOTHING
+
+    def series(self, grids: Iterable[Grid]) -> Series:
+        grid = self.answer(grids)
+        return Series(grid.at, *(values.reshape(-1) for values in self.values(grid)))
 
     def values(self, grid: Grid) -> list[Floats]:
         layers = [grid.layers[number if grid.is_summary else 0] for number in (AVERAGE, LOWEST, HIGHEST)]
@@ -188,10 +189,12 @@ def _ports_of(onu_id: int, expression: F | CombinedExpression) -> QuerySet[Any, 
     return stays.union(Onu.objects.filter(id=onu_id).order_by().values_list(expression))
 
 
-def _load(question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = None) -> list[tuple[int, Grid]]:
+def _load(
+    family: Family, question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = None
+) -> list[tuple[int, Grid]]:
     """Load grids with the port of each, in one statement; with an ONU only those that hold it."""
     found, polls = [], []
-    for port, block in _rows(question, ports, groups):
+    for port, block in _rows(family, question, ports, groups):
         try:
             if is_poll(block):
                 polls.append(decode_poll(block, (question.metric,)))
@@ -205,20 +208,20 @@ def _load(question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = N
     return sorted(((port, grid) for port, grid in found if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
 
 
-def _rows(question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:
-    polls = HistoryPoll.objects.filter(
+def _rows(family: Family, question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:
+    polls: QuerySet[Any] = family.polls._default_manager.filter(
         port_group__in=groups, taken_at__gte=question.start_at, taken_at__lt=question.end_at
     )
     blocks = [
-        tier.model._default_manager.filter(
-            pon_port_id__in=ports,
+        model._default_manager.filter(
+            **{f"{family.key}__in": ports},
             metric=question.metric,
             ends_at__gt=question.start_at,
-            ends_at__lt=question.end_at + tier.period,
+            ends_at__lt=question.end_at + _PERIODS[resolution],
         )
-        for tier in _TIERS
-        if tier.resolution <= question.resolution
+        for resolution, model in zip(Resolution, (family.samples, family.hours, family.days), strict=True)
+        if resolution <= question.resolution
     ]
     return polls.values_list("port_group", "data").union(
-        *(rows.values_list("pon_port_id", "data") for rows in blocks), all=True
+        *(rows.values_list(family.key, "data") for rows in blocks), all=True
     )

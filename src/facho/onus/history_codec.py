@@ -14,7 +14,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from facho.onus.history_grid import AVERAGE, HIGHEST, LOWEST, Grid, Poll
-from facho.onus.history_metrics import MISSING, Ints, Metric
+from facho.onus.history_metrics import MISSING, Ints
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -41,17 +41,18 @@ def encode_poll(poll: Poll) -> bytes:
     return _compress(POLL, parts)
 
 
-def decode_poll(block: Buffer, metrics: Collection[Metric] = tuple(Metric)) -> Poll:
-    """Read a poll with those of its metrics that are wanted."""
+def decode_poll(block: Buffer, metrics: Collection[int] | None = None) -> Poll:
+    """Read a poll with those of its metrics that are wanted, or with all."""
     reader = _Reader(_decompress(POLL, block))
     at, size, count = reader.unpack(_POLL_HEAD)
     ports, onus = (np.cumsum(reader.numbers((size,))) for _ in range(2))
-    values: dict[Metric, Ints] = {}
+    values: dict[int, Ints] = {}
     for _ in range(count):
         metric = reader.byte()
-        column = reader.layer((1, size), slice(None) if metric in metrics else slice(0))
-        if metric in metrics:
-            values[Metric(metric)] = column[0]
+        is_wanted = metrics is None or metric in metrics
+        column = reader.layer((1, size), slice(None) if is_wanted else slice(0))
+        if is_wanted:
+            values[metric] = column[0]
     return Poll(at, onus, ports, values)
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from facho.onus.history_metrics import MISSING, Floats, Ints, Metric, summable
+from facho.onus.history_metrics import MISSING, Floats, Ints, summable
 
 HOUR_SECONDS, DAY_SECONDS = 3_600, 86_400
 AVERAGE, LOWEST, HIGHEST, COUNT = range(4)
@@ -25,7 +25,7 @@ class Poll:
     at: int
     onu_ids: Ints
     pon_port_ids: Ints
-    values: Mapping[Metric, Ints]
+    values: Mapping[int, Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Grid:
         return self.between(int(self.at[used[0]]), int(self.at[used[-1]]) + 1) if used.size else self.between(0, 0)
 
 
-PortMetricDay = tuple[int, Metric, int]
+PortMetricDay = tuple[int, int, int]
 
 
 def grids_of_polls(polls: Sequence[Poll]) -> dict[PortMetricDay, Grid]:
@@ -138,7 +138,7 @@ def _add_up(old: Ints, new: Ints) -> Ints:
     return added[..., 0]
 
 
-def summarise(grid: Grid, metric: Metric, seconds: int) -> Grid:
+def summarise(grid: Grid, metric: int, seconds: int) -> Grid:
     """Return average, lowest, highest and count of each stretch of `seconds`; of samples or of shorter stretches."""
     layers = grid.layers if grid.is_summary else _as_summary(summable(metric, grid.layers[0]))
     if not grid.at.size:

@@ -1,4 +1,7 @@
-"""What the history keeps of an ONU, and in which whole numbers: hundredths of a dBm, tenths of a degree, metres."""
+"""What the history keeps, and in which whole numbers: hundredths of a dBm, tenths of a degree, metres.
+
+A metric is a number. Those of `Metric` are ours; above them each OID whose values somebody wants kept has its own.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +31,9 @@ class Metric(IntEnum):
     STATE = 6
 
 
+# A block has one byte for the number.
+OWN_NUMBERS = range(16, 256)
+
 # State codes are stored as well.
 STATE_CODES: Mapping[str, int] = MappingProxyType(
     {RunState.UNKNOWN.value: 0, RunState.ONLINE.value: 1, RunState.OFFLINE.value: 2}
@@ -44,6 +50,8 @@ class Scale:
 
 
 _POWER = Scale(100, -32_767, 32_767)
+# Thousandths of whatever it is; a day of such values, one a second, can still be added up.
+_OWN = Scale(1_000, -(10**14), 10**14)
 
 SCALES: Mapping[Metric, Scale] = MappingProxyType(
     {
@@ -56,14 +64,21 @@ SCALES: Mapping[Metric, Scale] = MappingProxyType(
     }
 )
 
+_SCALES: Mapping[int, Scale] = {int(metric): scale for metric, scale in SCALES.items()}
+
 # Summed up, a state is the share of samples online: hundredths of a percent. Unknown is neither.
 _SHARE_STEPS = 100
 _SHARES = {STATE_CODES[RunState.ONLINE.value]: 100 * _SHARE_STEPS, STATE_CODES[RunState.OFFLINE.value]: 0}
 
 
-def to_steps(metric: Metric, values: Sequence[float | None]) -> Ints:
+def scale_of(metric: int) -> Scale:
+    """Return the scale of a metric, of ours or of an OID's own."""
+    return _SCALES.get(metric, _OWN)
+
+
+def to_steps(metric: int, values: Sequence[float | None]) -> Ints:
     """Return values as stored; what is no number, or none that the scale holds, is missing."""
-    scale = SCALES[metric]
+    scale = scale_of(metric)
     with np.errstate(over="ignore"):
         steps = np.rint(_floats(values) * scale.steps_per_unit)
     is_possible = (steps >= scale.lowest) & (steps <= scale.highest)
@@ -72,17 +87,17 @@ def to_steps(metric: Metric, values: Sequence[float | None]) -> Ints:
     return stored
 
 
-def from_steps(metric: Metric, steps: Ints, *, is_summary: bool) -> Floats:
+def from_steps(metric: int, steps: Ints, *, is_summary: bool) -> Floats:
     """Return stored values in their unit, missing ones as NaN; summed up, a state is a percentage."""
-    is_share = is_summary and metric is Metric.STATE
-    values = steps / (_SHARE_STEPS if is_share else SCALES[metric].steps_per_unit)
+    is_share = is_summary and metric == Metric.STATE
+    values = steps / (_SHARE_STEPS if is_share else scale_of(metric).steps_per_unit)
     values[steps == MISSING] = np.nan
     return values
 
 
-def summable(metric: Metric, steps: Ints) -> Ints:
+def summable(metric: int, steps: Ints) -> Ints:
     """Return what minimum, average and maximum are taken of."""
-    if metric is not Metric.STATE:
+    if metric != Metric.STATE:
         return steps
     shares = np.full_like(steps, MISSING)
     for code, share in _SHARES.items():

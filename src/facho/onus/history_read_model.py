@@ -15,7 +15,7 @@ import numpy as np
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from facho.onus.history import PortSeries, Resolution, Series, read_onu, read_port
+from facho.onus.history import PortSeries, Resolution, Series, read_olt_row, read_onu, read_port
 from facho.onus.history_metrics import STATE_CODES, Floats, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.onu_state import RunState
@@ -63,9 +63,9 @@ class WrongQuestion(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be shown, from `start` to before `end`."""
+    """What is to be shown, from `start` to before `end`; a metric that is an OID's own has no unit of ours."""
 
-    metric: Metric
+    metric: int
     start: datetime
     end: datetime
     resolution: Resolution
@@ -73,7 +73,7 @@ class Question:
     @property
     def unit(self) -> Unit:
         """The unit of the values."""
-        return UNITS[self.metric]
+        return UNITS[Metric(self.metric)]
 
     @property
     def detail(self) -> Detail:
@@ -81,7 +81,7 @@ class Question:
         return DETAILS[self.resolution]
 
 
-def ask(metric: Metric, *, start: datetime | None, end: datetime | None, detail: Detail, now: datetime) -> Question:
+def ask(metric: int, *, start: datetime | None, end: datetime | None, detail: Detail, now: datetime) -> Question:
     """Complete a question, by default about the last day; WrongQuestion when it makes no sense or asks too much."""
     until = min(end or now, now)
     since = start or until - DEFAULT_SPAN
@@ -110,6 +110,12 @@ def load_port_history(pon_port_id: int, question: Question) -> PortSeries:
     return _checked(series, question)
 
 
+def load_olt_value_history(olt_id: int, row_id: int, question: Question) -> Series:
+    """Load the values of one row of an OLT's tables in one query."""
+    span = question.start, question.end, question.resolution
+    return _checked(read_olt_row(olt_id, row_id, question.metric, *span), question)
+
+
 def load_names(onu_ids: Iterable[int]) -> dict[int, str]:
     """Return the serials of ONUs, or their places; one that was deleted has left its values to its port."""
     onus = Onu.objects.filter(id__in=set(onu_ids)).select_related("pon_port").order_by()
@@ -135,7 +141,7 @@ def _checked(series: _Either, question: Question) -> _Either:
         raise WrongQuestion(
             "resolution", _("That is more than one answer can hold: choose a shorter time, or hour or day.")
         )
-    if question.metric is not Metric.STATE or question.resolution is not Resolution.SAMPLES:
+    if question.metric != Metric.STATE or question.resolution is not Resolution.SAMPLES:
         return series
     share = _share_online(series.average)
     return replace(series, average=share, lowest=share, highest=share)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from facho.hosts.olt_data import MAX_INDEX_LENGTH, OltValue
 from facho.onus.store import Reading, load_places, save_readings
+from facho.onus.value_history import save_onu_history
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Value
 from facho.polling.snmp.errors import MissingObject, SnmpError
@@ -23,6 +24,7 @@ from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.olt_values import COUNTER_TAGS, OltGathered
 from facho.snmp_get.raw_text import NO_VALUE_TAGS, is_odd, raw_text
 from facho.snmp_get.reading import Part, Reader, subject_of
+from facho.snmp_jobs.read_names import load_kept_reads
 
 # More than any ONU table has; an OID that covers a whole MIB ends here.
 MAX_FREE_ROWS = 20_000
@@ -40,7 +42,7 @@ class Wanted(NamedTuple):
 
 async def read_free_oids(reader: Reader, oids: Sequence[Wanted]) -> Part:
     """Read every OID; what came before a failure is kept, each value of it is true."""
-    reading = _FreeReading(reader)
+    reading = _FreeReading(reader, await reader.database.run(load_kept_reads))
     failure = await reading.get(oids)
     if failure is None and reading.tables:
         failure = await reading.walk()
@@ -59,9 +61,11 @@ class _Cell(NamedTuple):
 @dataclass(slots=True)
 class _FreeReading:
     reader: Reader
+    kept: frozenset[str]
     tables: list[Wanted] = field(default_factory=list)
     _of_olt: OltGathered = field(default_factory=OltGathered)
     _of_onus: dict[Place, dict[str, str]] = field(default_factory=dict)
+    _kept_of_onus: dict[Place, dict[str, str]] = field(default_factory=dict)
     _known_onus: frozenset[Place] | None = None
 
     async def get(self, oids: Sequence[Wanted]) -> SnmpError | None:
@@ -106,6 +110,7 @@ class _FreeReading:
             of_olt.save(now)
             if readings:
                 save_readings(self.reader.olt_id, readings, now=now)
+            save_onu_history(self.reader.olt_id, self._kept_of_onus, now=now)
 
         return Part({**of_olt.counts, "onu_values": sum(map(len, self._of_onus.values()))}, failure, save)
 
@@ -144,7 +149,7 @@ class _FreeReading:
         is_about_onus = not places.isdisjoint(known) or (places and all(cell.onu for cell in cells))
         for cell in cells:
             if is_about_onus:
-                self._keep_of_onu(cell, known)
+                self._keep_of_onu(free, cell, known)
             else:
                 self._keep_of_olt(free, cell)
 
@@ -153,22 +158,30 @@ class _FreeReading:
             self._known_onus = frozenset(await self.reader.database.run(load_places, self.reader.olt_id))
         return self._known_onus
 
-    def _keep_of_onu(self, cell: _Cell, known: frozenset[Place]) -> None:
+    def _keep_of_onu(self, free: Wanted, cell: _Cell, known: frozenset[Place]) -> None:
         if cell.onu is None or cell.onu not in known:
             self._of_olt.counts["refused_rows" if cell.onu is None else "unknown_onus"] += 1
             return
-        self._of_onus.setdefault(cell.onu, {})[format_oid(cell.oid)] = self._text(cell.row)
+        oid, text = format_oid(cell.oid), self._text(cell.row)
+        self._of_onus.setdefault(cell.onu, {})[oid] = text
+        if self._is_kept(free):
+            self._kept_of_onus.setdefault(cell.onu, {})[oid] = text
 
     def _keep_of_olt(self, free: Wanted, cell: _Cell) -> None:
         index = format_oid(cell.row[0])
         if len(index) > MAX_INDEX_LENGTH:
             self._of_olt.counts["refused_rows"] += 1
             return
+        if self._is_kept(free):
+            self._of_olt.kept_oids.add(format_oid(cell.oid))
         text = self._text(cell.row)
         is_counter = cell.row[1] in COUNTER_TAGS
         self._of_olt.values.append(
             OltValue(format_oid(cell.oid), index, free.name, cell.port, text, free.unit, text, is_counter)
         )
+
+    def _is_kept(self, free: Wanted) -> bool:
+        return bool(self.kept) and format_oid(free.oid) in self.kept
 
     def _text(self, row: Row) -> str:
         _, tag, raw = row

@@ -4,11 +4,12 @@ The rows of such a table are not known beforehand, so a walk reads them whatever
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from facho.hosts.olt_data import MAX_INDEX_LENGTH, OltValue, save_olt_values
+from facho.onus.value_history import save_olt_history
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Tag, Value
 from facho.polling.snmp.errors import SnmpError
@@ -19,6 +20,7 @@ from facho.polling.vendors.values import Typed
 from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_get.raw_text import raw_text
 from facho.snmp_get.reading import HONEST, Part, Reader
+from facho.snmp_jobs.read_names import load_kept_reads
 
 # Interfaces have numbers that mean nothing to a person; this column has their names.
 INTERFACE_NAME = "if.name"
@@ -27,10 +29,14 @@ COUNTER_TAGS = frozenset(map(int, (Tag.COUNTER32, Tag.COUNTER64)))
 
 @dataclass(slots=True)
 class OltGathered:
-    """Values of the OLT while they come in, which OIDs were read to their end, and what was left out."""
+    """Values of the OLT while they come in, which OIDs were read to their end, and what was left out.
+
+    Of `kept_oids` the history is kept.
+    """
 
     values: list[OltValue] = field(default_factory=list)
     whole_oids: set[str] = field(default_factory=set)
+    kept_oids: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
     _interfaces: dict[str, str] = field(default_factory=dict)
 
@@ -64,14 +70,18 @@ class OltGathered:
 
         def save(now: datetime) -> None:
             save_olt_values(reader.olt_id, self.named(), whole_oids=self.whole_oids, now=now)
+            if self.kept_oids:
+                kept = [value for value in self.values if value.oid in self.kept_oids]
+                save_olt_history(reader.olt_id, kept, now=now)
 
         return Part({"olt_values": len(self.values), **+self.counts}, failure, save)
 
 
 async def read_olt_values(reader: Reader, keys: Sequence[str]) -> Part:
     """Read columns that are about no ONU; the rows of a broken walk are kept, each of them is true."""
-    gathered = OltGathered()
     columns = [reader.definition.column(key) for key in keys]
+    wishes = await reader.database.run(load_kept_reads)
+    gathered = OltGathered(kept_oids=_texts(column for column in columns if _is_kept(column, wishes)))
     singles = [column for column in columns if column.index.scope is Scope.SCALAR]
     failure = await _get(reader, singles, gathered) if singles else None
     if failure is None:
@@ -108,7 +118,11 @@ async def _walk(reader: Reader, columns: Sequence[Column], gathered: OltGathered
     return None
 
 
-def _texts(columns: Collection[Column]) -> set[str]:
+def _is_kept(column: Column, wishes: Collection[str]) -> bool:
+    return column.key in wishes or format_oid(column.oid) in wishes
+
+
+def _texts(columns: Iterable[Column]) -> set[str]:
     return {format_oid(column.oid) for column in columns}
 
 

@@ -25,7 +25,7 @@ class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in it
     model = SnmpJobOid
     form = OidForm
     formset = OidFormSet
-    fields = ["position", "column_key", "oid", "name", "unit"]
+    fields = ["position", "column_key", "oid", "name", "unit", "keeps_history"]
     extra = 1
 
 

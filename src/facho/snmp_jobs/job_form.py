@@ -12,6 +12,7 @@ from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.oid import format_oid, parse_oid
 from facho.polling.vendors.definition import IDENTITY
 from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_jobs.interval_field import IntervalField
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid
 from facho.snmp_jobs.safety import check_job, find_live_below
@@ -95,6 +96,7 @@ class OidFormSet(_OidFormSet):
             self._check_column(form)
             self._check_discovery(form)
             self._check_live(form)
+            self._check_history(form)
         if any(form.errors for form in staying):
             return
         reads = [form.cleaned_data.get("column_key") or form.cleaned_data.get("oid") for form in staying]
@@ -122,6 +124,15 @@ class OidFormSet(_OidFormSet):
                 None,
                 forms.ValidationError(sentence, code="discovery_reads_serials", params={"column": ", ".join(IDENTITY)}),
             )
+
+    def _check_history(self, form: _OidModelForm) -> None:
+        """Refuse a wish that would change nothing: which columns about ONUs have a history is not for a job to say."""
+        key, known = form.cleaned_data.get("column_key"), load_definitions()
+        columns = [family.column(key) for family in known.values() if key and family.has_column(key)]
+        is_about_onus = any(column.index.scope in (Scope.ONU, Scope.AUTOFIND) for column in columns)
+        if form.cleaned_data.get("keeps_history") and is_about_onus:
+            sentence = _("Only an OID of your own, or a column about the OLT, keeps its history by choice.")
+            form.add_error("keeps_history", forms.ValidationError(sentence, code="no_choice"))
 
     def _check_live(self, form: _OidModelForm) -> None:
         """Refuse an OID above columns that an OLT asks its ONUs for: a walk of it could not spare those offline."""

@@ -118,6 +118,11 @@ class SnmpJobOid(models.Model):
     oid = models.CharField(_("OID"), max_length=255, blank=True)
     name = models.CharField(_("name"), max_length=60, blank=True)
     unit = models.CharField(_("unit"), max_length=20, blank=True)
+    keeps_history = models.BooleanField(
+        _("keep history"),
+        default=False,
+        help_text=_("Of numbers; of a counter, how fast it grows. Columns about ONUs need no wish."),
+    )
 
     class Meta:
         db_table = "snmp_job_oids"

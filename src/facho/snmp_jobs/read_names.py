@@ -30,6 +30,12 @@ def load_named_reads(vendor: str) -> list[NamedRead]:
     ]
 
 
+def load_kept_reads() -> frozenset[str]:
+    """Return the columns and OIDs of which somebody wants the history, whichever job reads them."""
+    kept = SnmpJobOid.objects.filter(keeps_history=True).order_by().values_list("column_key", "oid")
+    return frozenset(key or oid.removeprefix(".") for key, oid in kept)
+
+
 def name_read(oid: str, reads: Iterable[NamedRead]) -> NamedRead:
     """Find the read that an OID comes from: the same, or the closest one above it."""
     above = [read for read in reads if oid == read.oid or oid.startswith(f"{read.oid}.")]

@@ -1,0 +1,134 @@
+"""Values that somebody wants kept: what is, what is not, and what becomes of them when they are old."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from history_world import FIVE_MINUTES, FOREVER, compact_all, make_onus, make_ports, points
+
+from facho.hosts.models import Olt
+from facho.hosts.olt_data import OltValue, save_olt_values
+from facho.hosts.value_history_models import HistoryRow, OltHistoryDays, OltHistoryPoll, OltHistorySamples
+from facho.onus import value_history
+from facho.onus.history import Resolution, read_olt_row, read_onu
+from facho.onus.value_history import find_metric, find_row, save_olt_history, save_onu_history
+from facho.polling.vendors.index import Place
+from factories import NOW, make_olt
+
+pytestmark = pytest.mark.django_db
+
+CPU, TRAFFIC = "1.3.6.1.4.1.9.1", "1.3.6.1.2.1.31.1.1.1.6"
+LATER = NOW + timedelta(days=1)
+
+
+def value(text: str, oid: str = CPU, index: str = "1", *, is_counter: bool = False) -> OltValue:
+    return OltValue(oid, index, "", "", text, "", text, is_counter)
+
+
+def keep(olt: Olt, *values: OltValue, now: datetime = NOW) -> None:
+    save_olt_values(olt.id, values, whole_oids=(), now=now)
+    save_olt_history(olt.id, values, now=now)
+
+
+def history(
+    olt: Olt, oid: str = CPU, index: str = "1", resolution: Resolution = Resolution.SAMPLES
+) -> list[tuple[int, float]]:
+    metric, row = find_metric(oid), find_row(olt.id, index)
+    return points(read_olt_row(olt.id, row, metric, *FOREVER, resolution)) if metric and row else []
+
+
+def seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+def test_numbers_are_kept_by_row_and_what_is_none_is_not() -> None:
+    olt = make_olt()
+
+    keep(olt, value("23.5"), value("-7", index="2"), value("up", index="3"), value("nan", index="4"))
+
+    assert history(olt) == [(seconds(NOW), 23.5)]
+    assert history(olt, index="2") == [(seconds(NOW), -7.0)]
+    assert history(olt, index="3") == history(olt, index="4") == []
+
+
+def test_of_a_counter_its_growth_is_kept() -> None:
+    olt = make_olt()
+
+    keep(olt, value("1000", TRAFFIC, is_counter=True))
+    keep(olt, value("4000", TRAFFIC, is_counter=True), now=NOW + FIVE_MINUTES)
+
+    assert history(olt, TRAFFIC) == [(seconds(NOW + FIVE_MINUTES), 10.0)]
+
+
+def test_two_olts_with_the_same_oid_have_each_their_own(
+    django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]],
+) -> None:
+    north, south = make_olt(), make_olt()
+    keep(north, value("1"))
+    keep(south, value("2"))
+
+    with django_assert_max_num_queries(3):
+        save_olt_history(south.id, [value("3"), value("4", index="1")], now=NOW + FIVE_MINUTES)
+
+    assert history(north) == [(seconds(NOW), 1.0)]
+    assert history(south) == [(seconds(NOW), 2.0), (seconds(NOW + FIVE_MINUTES), 4.0)]
+
+
+def test_old_values_are_summed_up_like_those_of_onus() -> None:
+    olt = make_olt()
+    for number, text in enumerate(("10", "20", "60")):
+        keep(olt, value(text), now=NOW + number * FIVE_MINUTES)
+
+    compact_all(LATER)
+    assert (OltHistoryPoll.objects.count(), OltHistorySamples.objects.count()) == (0, 1)
+    assert [number for _, number in history(olt)] == [10.0, 20.0, 60.0]
+    compact_all(NOW + timedelta(days=200))
+
+    assert OltHistoryDays.objects.count() == 1
+    assert [number for _, number in history(olt, resolution=Resolution.DAYS)] == [30.0]
+
+
+def test_history_goes_with_its_olt() -> None:
+    olt = make_olt()
+    keep(olt, value("1"))
+    compact_all(LATER)
+    keep(olt, value("2"), now=LATER)
+
+    olt.delete()
+    compact_all(LATER + timedelta(days=1))
+
+    assert [model.objects.count() for model in (OltHistorySamples, OltHistoryPoll, HistoryRow)] == [0, 0, 0]
+
+
+def test_a_device_that_invents_rows_and_oids_gets_no_more_of_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(value_history, "MAX_ROWS_PER_OLT", 2)
+    monkeypatch.setattr(value_history, "OWN_NUMBERS", range(16, 18))
+    olt = make_olt()
+
+    keep(olt, *(value("1", index=str(number)) for number in range(5)))
+    keep(olt, *(value("1", f"1.3.{number}", index="0") for number in range(5)), now=NOW + FIVE_MINUTES)
+
+    assert HistoryRow.objects.count() == 2
+    assert len(history(olt, index="0")) == len(history(olt, "1.3.0", "0")) == 1
+    assert history(olt, "1.3.4", "0") == []
+    assert "history.numbers_spent oids=4" in caplog.text
+
+
+def test_values_of_an_onu_follow_it() -> None:
+    ports = make_ports(2)
+    (onu,) = make_onus(ports[0], 1, now=NOW)
+    save_onu_history(onu.olt_id, {Place(0, 1, 0, 1): {CPU: "5"}, Place(9, 9, 9, 9): {CPU: "6"}}, now=NOW)
+    compact_all(LATER)
+    onu.pon_port = ports[1]
+    onu.save()
+
+    save_onu_history(onu.olt_id, {Place(0, 1, 1, 1): {CPU: "7"}}, now=LATER)
+
+    metric = find_metric(CPU)
+    assert metric
+    found = points(read_onu(onu.id, metric, *FOREVER, Resolution.SAMPLES))
+    assert found == [(seconds(NOW), 5.0), (seconds(LATER), 7.0)]

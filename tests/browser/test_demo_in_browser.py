@@ -84,6 +84,11 @@ def test_the_pages_of_the_demo_are_fit_to_be_shown(demo: Demo, visitor: Visitor,
     visit.keep(f"demo-overview-{language}-{width}")
     assert visit.width() == width
 
+    visit.page.click("tr.up th a >> nth=0")
+    expect(visit.page.locator(".heat a").first).to_be_visible(timeout=PATIENCE_SECONDS * 1000)
+    visit.keep(f"demo-olt-{language}-{width}")
+    assert visit.width() == width
+
     visit.page.goto(f"{demo.url}/onus/")
     visit.keep(f"demo-onus-{language}-{width}")
 

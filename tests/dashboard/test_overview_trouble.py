@@ -12,6 +12,7 @@ from dashboard.outage_rows import make_outage
 from facho.dashboard.hour_timeline import load_timeline
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SkippedSlot
+from facho.zabbix_pollers.models import Poller
 
 pytestmark = pytest.mark.django_db
 
@@ -162,3 +163,14 @@ def test_the_timeline_has_the_plan_above_and_what_happened_below(viewer: Client)
     ]
     assert 'data-tip="planned: &lt;Power&gt; · ' in page
     assert 'data-tip="&lt;Power&gt;: the OLT was busy with other work · ' in page
+
+
+def test_groups_of_pollers_are_told_apart(viewer: Client) -> None:
+    make_olt("North")
+    make_pollers(2)
+    Poller.objects.create(poller_id=7, group="lima")
+
+    page = text(viewer)
+
+    assert "<li>default group: 0 of 2 at work, 0 %</li><li>lima: 0 of 1 at work, 0 %</li>" in page
+    assert '<span class="slot">#7 lima</span>' in page

@@ -49,7 +49,7 @@ def test_a_server_that_forbids_trigrams_is_searched_without() -> None:
         cursor.execute("SET LOCAL ROLE nobody_special")
 
         with connection.schema_editor() as editor:
-            migration.create_text_indexes(editor)
+            migration.create_text_indexes(None, editor)
 
         cursor.execute("RESET ROLE")
     assert FoundOnus([of_text("ROO")])[:10] == [onu]

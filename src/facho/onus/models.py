@@ -8,6 +8,7 @@ from facho.hosts.models import Olt
 from facho.onus import history_models  # noqa: F401 Django looks for models here
 from facho.onus.customer_models import OnuCustomer
 from facho.onus.event_models import OnuEvent
+from facho.onus.indexes import NullsFirstIndex
 from facho.onus.outage_models import Outage
 from facho.onus.words import AdminStates, DownCauses, RunState
 from facho.polling.domain.onu_events import FLAP_CHANGES
@@ -124,12 +125,13 @@ class OnuReading(models.Model):
         verbose_name = _("ONU reading")
         verbose_name_plural = _("ONU readings")
         indexes = [
-            # Lists are narrowed and sorted by these; `state_since` has an index too, made by a migration (0004).
+            # Lists are narrowed and sorted by these.
             models.Index(fields=["run_state", "rx_power_cdbm", "onu"], name="onu_reading_state"),
             models.Index(fields=["rx_power_cdbm", "onu"], name="onu_reading_power"),
             models.Index(
                 fields=["last_down_cause", "run_state"], name="onu_reading_cause", condition=~Q(last_down_cause="")
             ),
+            NullsFirstIndex(fields=["state_since", "onu"], name="onu_reading_since"),
             # Most were never in an outage.
             models.Index(fields=["outage"], name="onu_reading_outage", condition=Q(outage__isnull=False)),
         ]

@@ -2,11 +2,10 @@ import logging
 
 from django.db import Error, migrations, models, transaction
 
+import facho.onus.indexes
+
 logger = logging.getLogger(__name__)
 
-# ONUs whose change nobody saw come before all others, which SQLite does by itself and PostgreSQL does when told.
-SINCE = 'CREATE INDEX onu_reading_since ON onus_onureading (state_since{nulls}, onu_id)'
-NO_SINCE = 'DROP INDEX onu_reading_since'
 # As `icontains` asks: in capitals.
 TEXTS = (
     ('onu_texts', 'onus_onu', ('serial', 'mac', 'description', 'name')),
@@ -20,15 +19,10 @@ WHERE NOT EXISTS (SELECT 1 FROM onus_onureading WHERE onus_onureading.onu_id = o
 """
 
 
-def create_indexes(apps, schema_editor):
-    is_postgresql = schema_editor.connection.vendor == 'postgresql'
-    schema_editor.execute(SINCE.format(nulls=' NULLS FIRST' if is_postgresql else ''))
-    if is_postgresql:
-        create_text_indexes(schema_editor)
-
-
-def create_text_indexes(schema_editor):
+def create_text_indexes(apps, schema_editor):
     """Index the texts by their trigrams; a server that does not have them, or forbids them, searches without."""
+    if schema_editor.connection.vendor != 'postgresql':
+        return
     try:
         with transaction.atomic(using=schema_editor.connection.alias):
             schema_editor.execute('CREATE EXTENSION IF NOT EXISTS pg_trgm')
@@ -39,8 +33,7 @@ def create_text_indexes(schema_editor):
         logger.warning('search.not_indexed reason=%s', type(error).__name__)
 
 
-def drop_indexes(apps, schema_editor):
-    schema_editor.execute(NO_SINCE)
+def drop_text_indexes(apps, schema_editor):
     if schema_editor.connection.vendor == 'postgresql':
         for name, _table, _columns in TEXTS:
             schema_editor.execute(f'DROP INDEX IF EXISTS {name}')
@@ -85,7 +78,11 @@ class Migration(migrations.Migration):
             model_name='onureading',
             index=models.Index(condition=models.Q(('last_down_cause', ''), _negated=True), fields=['last_down_cause', 'run_state'], name='onu_reading_cause'),
         ),
-        migrations.RunPython(create_indexes, drop_indexes),
+        migrations.AddIndex(
+            model_name='onureading',
+            index=facho.onus.indexes.NullsFirstIndex(fields=['state_since', 'onu'], name='onu_reading_since'),
+        ),
+        migrations.RunPython(create_text_indexes, drop_text_indexes),
         # Last: PostgreSQL alters no table whose rows still have to be checked.
         migrations.RunSQL(MISSING_READINGS, migrations.RunSQL.noop),
     ]

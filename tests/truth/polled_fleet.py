@@ -64,11 +64,14 @@ class Fleet:
     def now(self) -> datetime:
         return moment_of(self.seconds)
 
+    @property
+    def next_poll_at(self) -> datetime:
+        return EPOCH + -((EPOCH - self.now) // INTERVAL) * INTERVAL
+
     def poll(self, polls: int = 1) -> None:
         """Let the engine work until all nodes had so many turns more, and stop a little before the next one."""
         for _ in range(polls):
-            turn = (self.now + BEFORE - EPOCH) // INTERVAL + 1
-            self.live_until(EPOCH + turn * INTERVAL - BEFORE)
+            self.live_until(self.next_poll_at + INTERVAL - BEFORE)
 
     def live_until(self, moment: datetime) -> None:
         """Let the engine work until then."""

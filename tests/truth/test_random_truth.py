@@ -1,0 +1,36 @@
+"""Whatever happens to simulated OLTs, and however badly their polls go: what is told equals their journals.
+
+The number of a test is the seed that plays its story again. `TRUTH_SEEDS=100` in the environment plays so many.
+"""
+
+import os
+
+import pytest
+
+from truth.polled_fleet import polled
+from truth.random_story import RandomStory, config_of, told_outages
+from truth.told_truth import assert_events_are_true, assert_rows_are_true
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+EPOCHS = 3
+SEEDS = int(os.environ.get("TRUTH_SEEDS", "2"))
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_a_random_story_is_told_as_it_happened(seed: int) -> None:
+    with polled(config_of(seed)) as fleet:
+        story = RandomStory(fleet, seed)
+        for _ in range(EPOCHS):
+            story.live_an_epoch()
+
+            assert_events_are_true(story.truth)
+            assert_rows_are_true(fleet)
+            assert_outages_are_true(story)
+
+
+def assert_outages_are_true(story: RandomStory) -> None:
+    told, expected = told_outages(), story.expected_outages
+    assert [outage for outage in told if not any(one.is_told_by(outage) for one in expected)] == []
+    assert [one for one in expected if not any(one.is_told_by(outage) for outage in told)] == []
+    assert len(told) == len(expected)

@@ -1,13 +1,14 @@
 """Simulated OLTs that note every datagram: when it came, to whom, and from which process. What counts, counts here."""
 
 import asyncio
+import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from facho.polling.snmp.ber import peek_request_id
@@ -135,10 +136,20 @@ def process_with_udp_port(port: int) -> int:
     """Return who has this UDP port; 0 when it is gone already."""
     rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
     inodes = {f"socket:[{row[9]}]" for row in rows if int(row[1].partition(":")[2], 16) == port}
-    for process in Path("/proc").glob("[0-9]*"):
-        if inodes & set(_open_files(process)):
-            return int(process.name)
+    # The nearest first: to look at all processes of a busy machine takes longer than a device may be silent.
+    for pid in chain(_descendants(os.getpid()), (int(process.name) for process in Path("/proc").glob("[0-9]*"))):
+        if inodes & set(_open_files(Path(f"/proc/{pid}"))):
+            return pid
     return 0
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Yield the children of a process and theirs; one that ends meanwhile has none."""
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, file.read_text().split()):
+                yield child
+                yield from _descendants(child)
 
 
 def _open_files(process: Path) -> Iterator[str]:

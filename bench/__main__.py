@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import end_to_end, exporter, history, onu_store, quotas, report, scheduling, walk_cost
+from bench import end_to_end, exporter, history, onu_list, onu_store, quotas, report, scheduling, walk_cost
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -27,6 +27,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--olts", type=int, default=200, help="OLTs of the fleet (default: 200)")
     parser.add_argument("--onus", type=int, default=500, help="ONUs of each OLT (default: 500)")
     parser.add_argument("--history-onus", type=int, default=50_000, help="ONUs with a history (default: 50,000)")
+    parser.add_argument("--listed-onus", type=int, default=1_000_000, help="ONUs of the list (default: 1,000,000)")
     return parser.parse_args()
 
 
@@ -43,6 +44,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
     yield onu_store.measure_section()
     yield end_to_end.measure_section(olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     yield history.measure_section(arguments.history_onus)
+    yield onu_list.measure_section(arguments.listed_onus)
     with private_database():
         # Its models can be imported only now.
         from bench import chassis, plans

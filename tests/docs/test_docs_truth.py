@@ -56,6 +56,14 @@ def test_every_finding_of_the_doctor_is_explained() -> None:
     assert explained == set(re.findall(r"_(?:ok|warning|error)\(\s*\"([a-z-]+)\"", source)) | {"settings"}
 
 
+def test_every_finding_about_a_cluster_is_explained() -> None:
+    source = (ROOT / "src/facho/core/doctor_cluster.py").read_text()
+
+    explained = {unquoted(row[0])[0] for row in rows(OPERATIONS, heading="In the distributed mode it also looks")}
+
+    assert explained == set(re.findall(r"(?:ok|warning|error|_named)\(\s*\"([a-z-]+)\"", source))
+
+
 def test_the_days_that_rows_are_kept_are_those_of_the_code() -> None:
     told = [int(row[1]) for row in rows(OPERATIONS, heading="## How long things are kept") if row[1].isdecimal()]
 

@@ -1,13 +1,13 @@
 """What happened to ONUs, the latest first: the timeline of all, of an OLT, of a PON port or of one ONU."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from rest_framework import serializers, viewsets
 
 from facho.api import filters
 from facho.api.timeline_pages import TimelinePage
 from facho.hosts.models import Olt
 from facho.onus.event_words import describe_event
-from facho.onus.events_read_model import Branches, all_events, of_port
+from facho.onus.events_read_model import all_events
 from facho.onus.models import OnuEvent
 from facho.onus.words import DownCauses, EventKinds
 
@@ -80,8 +80,3 @@ class EventViewSet(viewsets.ReadOnlyModelViewSet[OnuEvent]):
         "to": filters.moment("at__lt"),
     }
     queryset = all_events()
-
-    def branches(self, events: QuerySet[OnuEvent]) -> Branches:
-        """Split the timeline of a port into parts of which each has its index."""
-        pon_port_id = self.request.query_params.get("pon_port")
-        return of_port(events, int(pon_port_id)) if pon_port_id else [events]

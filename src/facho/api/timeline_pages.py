@@ -23,7 +23,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class TimelinePage(BasePagination):
-    """Pages of events. The view may split its rows into `branches`; counts end at a limit and say so."""
+    """Pages of events; counts end at a limit and say so."""
 
     _page: EventPage
     _count: Count
@@ -31,10 +31,9 @@ class TimelinePage(BasePagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Load the page that the cursor leads to; without one the latest."""
-        branches = view.branches(queryset)
         size = Page().get_page_size(request) or Page.page_size
-        self._page = load_page(branches, _read_cursor(request), size)
-        self._count = count_events(branches)
+        self._page = load_page([queryset], _read_cursor(request), size)
+        self._count = count_events([queryset])
         self._address = request.build_absolute_uri()
         return self._page.events
 

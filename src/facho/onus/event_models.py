@@ -50,6 +50,8 @@ class OnuEvent(models.Model):
             models.Index(fields=["pon_port", "at"], name="onu_event_of_port"),
             models.Index(fields=["olt", "at"], name="onu_event_of_olt"),
             models.Index(fields=["at"], name="onu_event_time"),
+            # Some kinds are so rare that looking for them by the time would read everything.
+            models.Index(fields=["kind", "at"], name="onu_event_of_kind"),
             # Few events have another port: an ONU that moved belongs to the timelines of both.
             models.Index(
                 fields=["other_port", "at"], name="onu_event_of_other_port", condition=Q(other_port__isnull=False)

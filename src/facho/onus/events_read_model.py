@@ -1,7 +1,7 @@
 """The timeline of ONUs, the latest first, by the page. A page costs the same however long the timeline is.
 
 It begins after an event that was shown before, not after a number of events that would have to be counted off. A
-timeline may have branches: of a port, what happened at it and who left it for another one.
+timeline may come in branches, which are merged.
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,12 +57,6 @@ class Count:
 def all_events() -> QuerySet[OnuEvent]:
     """Return all events with what names them, and no secret of an OLT."""
     return OnuEvent.objects.select_related("olt", "pon_port", "onu__pon_port", "other_port").defer(*OLT_SECRETS)
-
-
-def of_port(events: QuerySet[OnuEvent], pon_port_id: int) -> Branches:
-    """Return the timeline of a port: what happened there, and what happened elsewhere but concerns it."""
-    elsewhere = events.filter(other_port_id=pon_port_id).exclude(pon_port_id=pon_port_id)
-    return [events.filter(pon_port_id=pon_port_id), elsewhere]
 
 
 def load_page(branches: Branches, cursor: Cursor | None, size: int) -> EventPage:

@@ -7,7 +7,8 @@ from onu_world import HERE, THERE, after, walk
 
 from api.rows import make_user
 from facho.api.roles import Role
-from facho.onus.models import Onu, OnuCustomer
+from facho.hosts.models import Olt, Reachability
+from facho.onus.models import Onu, OnuCustomer, OnuReading
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db
@@ -54,3 +55,16 @@ def test_only_an_onu_that_has_left_can_be_deleted(administrator: Client) -> None
 
     assert answers == {"HWTC1": 403, "HWTC2": 302}
     assert [onu.serial for onu in Onu.objects.all()] == ["HWTC1"]
+
+
+def test_the_admin_says_nobody_is_down_behind_a_silent_olt(administrator: Client) -> None:
+    walk(make_olt(), {HERE: "HWTC1"})
+    OnuReading.objects.update(run_state="offline")
+    Olt.objects.update(reachability=Reachability.DOWN)
+
+    found = {
+        state: "HWTC1" in administrator.get(f"{reverse('admin:onus_onu_changelist')}?state={state}").content.decode()
+        for state in ("offline", "unknown")
+    }
+
+    assert found == {"offline": False, "unknown": True}

@@ -11,6 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin
 from facho.onus.customers import FIELDS, tidy_tags
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuEvent, Outage, PonPort
+from facho.onus.shown_state import in_state, shown_state
+from facho.onus.words import ShownState
 
 
 @admin.register(PonPort)
@@ -20,6 +22,22 @@ class PonPortAdmin(ReadOnlyAdmin):
     list_display = ["__str__", "olt", "created_at"]
     list_filter = [OltFilter]
     search_fields = ["olt__name"]
+
+
+class StateFilter(admin.SimpleListFilter):
+    """Narrows to the ONUs of which one thing may be said now."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Offer every state."""
+        return list(ShownState.choices)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Onu]) -> QuerySet[Onu]:
+        """Narrow to the chosen state."""
+        value = self.value()
+        return queryset.filter(in_state(value)) if value in ShownState.values else queryset
 
 
 class CustomerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
@@ -47,7 +65,7 @@ class OnuAdmin(ReadOnlyAdmin):
     """ONUs with their latest state and light; their customers can be edited, and who has left can be deleted."""
 
     list_display = ["serial", "description", "olt", "pon_port", "onu_id", "run_state", "rx_power_dbm", "is_present"]
-    list_filter = ["is_present", "reading__run_state", OltFilter]
+    list_filter = [StateFilter, OltFilter]
     search_fields = ["serial", "mac", "description", "name", "customer__label", "customer__address"]
     inlines = [CustomerInline]
 
@@ -75,9 +93,8 @@ class OnuAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("state"), ordering="reading__run_state")
     def run_state(self, onu: Onu) -> str:
-        """Tell the state in words."""
-        reading = getattr(onu, "reading", None)
-        return reading.get_run_state_display() if reading else ""
+        """Tell in words what may be said of it now."""
+        return str(shown_state(onu).label)
 
     @admin.display(description=_("receive power (dBm)"), ordering="reading__rx_power_cdbm")
     def rx_power_dbm(self, onu: Onu) -> float | None:

@@ -26,6 +26,7 @@ from servers.redis import RedisServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
 
+# A claim that no worker takes is given up after one and a half of it, so workers are started first.
 LEASE_SECONDS = 6.0
 
 
@@ -37,8 +38,8 @@ def _short_times(settings: Settings) -> None:
 def test_what_is_due_runs_in_a_worker_and_what_a_person_asks_for_runs_first(cluster: Cluster) -> None:
     with simulated(QUICK) as olts:
         [node] = add(olts)
-        cluster.start_scheduler()
         cluster.start_worker()
+        cluster.start_scheduler()
         wait_until(has_ended, "the run")
         WorkflowNode.objects.filter(id=node.id).update(run_requested_at=timezone.now())
         wait_until(lambda: has_ended(2), "the run by hand")
@@ -56,8 +57,8 @@ def test_a_try_that_failed_goes_to_the_queue_of_retries_after_its_delay(cluster:
         add(olts)
         SnmpJob.objects.update(retry_delay_seconds=1, max_attempts=2)
         Olt.objects.update(port=9)
-        cluster.start_scheduler()
         cluster.start_worker(queues="snmp_default")
+        cluster.start_scheduler()
         wait_until(lambda: Execution.objects.filter(status=ExecutionState.PENDING, attempt=2).exists(), "a retry")
         wait_until(lambda: cluster.redis.client().llen("snmp_retry") == 1, "its message")
 
@@ -67,8 +68,8 @@ def test_the_claim_of_a_run_is_a_key_that_ends_with_it(cluster: Cluster) -> None
     with simulated(LONG) as olts:
         [node] = add(olts)
         key = f"lock:snmp:host:{node.workflow.olt_id}"
-        cluster.start_scheduler()
         cluster.start_worker()
+        cluster.start_scheduler()
         wait_until(lambda: bool(cluster.redis.client().exists(key)), "the key")
         wait_until(is_running, "the run")
         seen = [cluster.redis.client().pttl(key) for _ in range(20)]
@@ -81,8 +82,8 @@ def test_the_claim_of_a_run_is_a_key_that_ends_with_it(cluster: Cluster) -> None
 def test_a_worker_that_is_stopped_hands_back_what_does_not_finish(cluster: Cluster) -> None:
     with simulated(SimulatorConfig(vendor="huawei_smartax", onus=4_000, latency_ms=100, life=STILL)) as olts:
         add(olts)
-        cluster.start_scheduler()
         cluster.start_worker()
+        cluster.start_scheduler()
         wait_until(is_running, "the run")
 
         assert cluster.stop("worker") == 0
@@ -96,8 +97,8 @@ def test_a_cancelled_run_ends_within_five_seconds_in_another_process(cluster: Cl
     cluster.environ["FACHO_LEASE_SECONDS"] = "60"
     with simulated(LONG) as olts:
         add(olts)
-        cluster.start_scheduler()
         cluster.start_worker()
+        cluster.start_scheduler()
         wait_until(is_running, "the run")
 
         waiting.cancel(Execution.objects.get().id, now=timezone.now())
@@ -109,8 +110,8 @@ def test_a_killed_worker_costs_a_try_and_its_olt_is_served_by_another(cluster: C
     with simulated(LONG) as olts:
         add(olts)
         SnmpJob.objects.update(retry_delay_seconds=1)
-        cluster.start_scheduler()
         cluster.start_worker("first")
+        cluster.start_scheduler()
         wait_until(is_running, "the run")
         cluster.kill("first")
         cluster.start_worker("second")
@@ -124,10 +125,10 @@ def test_a_killed_worker_costs_a_try_and_its_olt_is_served_by_another(cluster: C
 def test_a_killed_leader_is_followed_by_the_other_scheduler(cluster: Cluster) -> None:
     with simulated(QUICK) as olts:
         [node] = add(olts)
+        cluster.start_worker()
         cluster.start_scheduler("first")
         wait_until(LeaderLease.objects.exists, "a leader")
         cluster.start_scheduler("second")
-        cluster.start_worker()
         wait_until(has_ended, "a run")
         wait_until(lambda: "scheduler.started" in cluster.log("second"), "the second scheduler")
         killed_at = timezone.now()
@@ -143,8 +144,8 @@ def test_a_killed_leader_is_followed_by_the_other_scheduler(cluster: Cluster) ->
 def test_without_redis_everything_goes_on_and_with_it_again_too(cluster: Cluster) -> None:
     with simulated(QUICK) as olts:
         [node] = add(olts)
-        cluster.start_scheduler()
         cluster.start_worker()
+        cluster.start_scheduler()
         wait_until(has_ended, "a run with Redis")
         cluster.redis.kill()
         try:
@@ -179,8 +180,8 @@ def test_no_message_and_no_key_holds_a_credential(cluster: Cluster) -> None:
     with simulated(QUICK) as olts, everything_said_to(cluster.redis) as heard:
         add(olts)
         Olt.objects.update(community=canary)
-        cluster.start_scheduler()
         cluster.start_worker()
+        cluster.start_scheduler()
         cluster.start_beat()
         wait_until(lambda: has_ended(1, ExecutionState.WAITING), "a failed try")
         wait_until(lambda: b"zabbix_scheduler_loop_task" in heard, f"a message of beat: {cluster.log('beat')}")

@@ -2,6 +2,9 @@
 
 import pytest
 
+# What is compared there is what a failure has to show.
+pytest.register_assert_rewrite("truth.told_truth")
+
 
 @pytest.fixture(autouse=True)
 def stores_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

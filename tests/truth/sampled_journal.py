@@ -141,16 +141,15 @@ class SampledJournal:
             onu = Seen(serial, place)
             self._onus.append(onu)
             self._tell(at, EventKind.NEW, onu)
-        elif not onu.is_present:
-            onu.place = place
+        source, onu.place, onu.misses = onu.place, place, 0
+        if source != place:
+            # Other light arrives there.
+            onu.reference = None
+        if not onu.is_present:
+            onu.is_present = True
             self._tell(at, EventKind.RETURNED, onu)
-        elif onu.place != place:
-            source, onu.place = onu.place, place
+        elif source != place:
             self._tell(at, EventKind.MOVED, onu, source)
-        else:
-            onu.misses = 0
-            return
-        onu.is_present, onu.misses, onu.reference = True, 0, None
         if is_comer and is_double:
             self._tell(at, EventKind.DUPLICATE_SERIAL, onu)
 

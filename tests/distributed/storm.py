@@ -29,13 +29,15 @@ from servers.postgresql import PostgresqlServer, private_server
 from servers.redis import RedisServer, private_redis
 
 LEASE_SECONDS = 5.0
-PACKET_SECONDS = 0.5
+# Longer than a simulated OLT waits for its turn on a busy machine: an answer given up leaves two questions under way.
+PACKET_SECONDS = 2.0
 INTERVAL_SECONDS = 10
 POLLERS = 30
 PAUSE_SECONDS = 4.0
 # Longer than the lease: others have taken over when the process goes on.
 STOPPED_SECONDS = LEASE_SECONDS + 3.0
 SETTLE_SECONDS = 60.0
+STARTED = "scheduler.started"
 # Notes who held which device from when to when, whoever wrote it.
 TURNS = """
 CREATE TABLE turns (number bigserial PRIMARY KEY, execution_id bigint, token bigint, owner text, port integer,
@@ -46,7 +48,7 @@ $$ BEGIN INSERT INTO turns (execution_id, token, owner, port, status, at)
 CREATE TRIGGER note_insert AFTER INSERT ON snmp_executions FOR EACH ROW EXECUTE FUNCTION note_turn();
 CREATE TRIGGER note_update AFTER UPDATE OF status ON snmp_executions FOR EACH ROW EXECUTE FUNCTION note_turn();
 """
-PUSHED = re.compile(rb'"LPUSH" "(snmp_\w+)" "((?:[^"\\]|\\.)*)"')
+PUSHED = re.compile(rb'"LPUSH" "(snmp_\w+|zabbix_scheduler)" "((?:[^"\\]|\\.)*)"')
 
 
 def main() -> None:
@@ -105,12 +107,14 @@ def _play(cluster: Cluster, database: PostgresqlServer, order: dict[str, Any]) -
             last_fault_at = time.time()
             served = _watch_served(last_fault_at, order["olts"])
             _let_it_end()
+            ended = [name for name, process in cluster.processes.items() if process.poll() is not None]
         finally:
             cluster.stop_all()
         return {
             "takeover_seconds": takeovers,
             "served_again_seconds": served,
-            "doubled_messages": len(doubled),
+            "ended_by_themselves": ended,
+            "doubled_messages": dict(doubled),
             "seconds_under_load": last_fault_at - begun_at,
             **_findings(devices),
         }
@@ -148,12 +152,17 @@ def _start(cluster: Cluster) -> None:
     wait_until(lambda: all("worker.started" in cluster.log(name) for name in workers), "the workers")
     cluster.start_scheduler("scheduler-0")
     wait_until(LeaderLease.objects.exists, "a leader")
-    cluster.start_scheduler("scheduler-1")
-    # Who begins to watch the leader later, takes over later.
-    wait_until(lambda: "scheduler.started" in cluster.log("scheduler-1"), "the second scheduler")
+    _start_scheduler(cluster, "scheduler-1")
     cluster.start_worker("small", slots=2, queues="zabbix_scheduler")
     for name in ("beat-0", "beat-1"):
         cluster.start_beat(name)
+
+
+def _start_scheduler(cluster: Cluster, name: str) -> None:
+    """Start a scheduler, and wait until it is there: who begins to watch the leader later, takes over later."""
+    before = cluster.log(name).count(STARTED) if (cluster.folder / f"{name}.log").exists() else 0
+    cluster.start_scheduler(name)
+    wait_until(lambda: cluster.log(name).count(STARTED) > before, "a scheduler")
 
 
 def _strike(cluster: Cluster, database: PostgresqlServer) -> dict[str, float]:
@@ -161,7 +170,7 @@ def _strike(cluster: Cluster, database: PostgresqlServer) -> dict[str, float]:
     takeovers = {}
     leader = _leader_of(cluster)
     takeovers["leader killed"] = _until_another_leads(lambda: cluster.kill(leader))
-    cluster.start_scheduler(leader)
+    _start_scheduler(cluster, leader)
     _pass(PAUSE_SECONDS)
     cluster.kill("worker-0")
     _pass(PAUSE_SECONDS)
@@ -251,8 +260,13 @@ def _let_it_end() -> None:
     from facho.executions.models import Execution
     from facho.snmp_jobs.models import WorkflowNode
 
-    WorkflowNode.objects.update(next_run_at=None)
-    wait_until(lambda: not Execution.objects.filter(finished_at=None).exists(), "the end", seconds=SETTLE_SECONDS)
+    def has_ended() -> bool:
+        # One row at a time: a scheduler that claims several nodes locks them in an order of its own.
+        for node_id in WorkflowNode.objects.exclude(next_run_at=None).values_list("id", flat=True):
+            WorkflowNode.objects.filter(id=node_id).update(next_run_at=None)
+        return not Execution.objects.filter(finished_at=None).exists()
+
+    wait_until(has_ended, "the end", seconds=SETTLE_SECONDS)
 
 
 def _findings(devices: Any) -> dict[str, Any]:
@@ -327,32 +341,38 @@ def _load_turns() -> tuple[list[Any], list[list[str]]]:
 
 
 @contextmanager
-def every_message_twice(server: RedisServer) -> Iterator[set[bytes]]:
-    """Send each message to a worker once more, as it was, whenever someone sends one."""
+def every_message_twice(server: RedisServer) -> Iterator[Counter[str]]:
+    """Send each message once more, as it was, whenever someone sends one; counts them by queue."""
     known: set[bytes] = set()
+    doubled: Counter[str] = Counter()
+    client = redis.Redis(port=server.port)
 
     def listen() -> None:
         while True:
             try:
-                _double(server, known)
+                for queue, message in _sent(server):
+                    if message not in known:
+                        known.add(message)
+                        doubled[queue] += 1
+                        client.lpush(queue, message)
             except (OSError, redis.RedisError):
                 # The server is away: those who send have nothing to send it to either.
                 select.select([], [], [], 0.2)
 
     Thread(target=listen, daemon=True).start()
-    yield known
+    yield doubled
 
 
-def _double(server: RedisServer, known: set[bytes]) -> None:
-    client, rest = redis.Redis(port=server.port), b""
-    with socket.create_connection(("127.0.0.1", server.port)) as connection, client:
+def _sent(server: RedisServer) -> Iterator[tuple[str, bytes]]:
+    """Read along, and yield what anyone puts into a queue."""
+    rest = b""
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall(b"MONITOR\r\n")
         while block := connection.recv(262_144):
             *lines, rest = (rest + block).split(b"\r\n")
             for line in lines:
-                if (found := PUSHED.search(line)) and found[2] not in known:
-                    known.add(found[2])
-                    client.lpush(found[1].decode(), codecs.escape_decode(found[2])[0])
+                if found := PUSHED.search(line):
+                    yield found[1].decode(), codecs.escape_decode(found[2])[0]
 
 
 if __name__ == "__main__":

@@ -193,9 +193,10 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": ENVIRONMENT["FACHO_BEAT_CLEANUP_SECONDS"]},
     },
 }
-# A slot is a thread that waits; the work runs on one event loop. So a worker has a slot for every poller.
+# A slot is a thread that waits; the work runs on one event loop. So a worker has a slot for every poller, and one more:
+# without a free one it asks for messages once a second only, and whoever follows the run that ends would wait for that.
 CELERY_WORKER_POOL = "threads"
-CELERY_WORKER_CONCURRENCY = FACHO_POLLERS
+CELERY_WORKER_CONCURRENCY = FACHO_POLLERS + 1
 # The row recovers what gets lost, not the broker: late acknowledgement would end a worker together with Redis.
 CELERY_TASK_ACKS_LATE = False
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

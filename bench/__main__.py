@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import end_to_end, exporter, history, onu_list, onu_store, quotas, report, scheduling, walk_cost
+from bench import distributed, end_to_end, exporter, history, onu_list, onu_store, quotas, report, scheduling, walk_cost
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -39,6 +39,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
         walk_cost.measure_walks(names, olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     )
     yield scheduling.measure_section()
+    yield distributed.measure_section()
     yield quotas.measure_rules()
     yield quotas.measure_tables()
     yield onu_store.measure_section()

@@ -203,9 +203,14 @@ def _load(
         except UnreadableBlock:
             logger.exception("history.block_unreadable port=%s metric=%s", port, question.metric)
     waiting = [(port, grid) for (port, _, _), grid in grids_of_polls(polls).items()]
-    found += [(port, grid if onu_id is None else grid.of_onu(onu_id)) for port, grid in waiting]
-    # In order of time they are joined much faster.
-    return sorted(((port, grid) for port, grid in found if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
+    of_onu = [(port, grid if onu_id is None else grid.of_onu(onu_id)) for port, grid in waiting]
+    # What waits was read last, so it is laid over the rest.
+    return [*_in_order(found), *_in_order(of_onu)]
+
+
+def _in_order(grids: Iterable[tuple[int, Grid]]) -> list[tuple[int, Grid]]:
+    """Sort by time: so they are joined much faster."""
+    return sorted(((port, grid) for port, grid in grids if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
 
 
 def _rows(family: Family, question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:

@@ -61,7 +61,7 @@ def test_too_few_slots_are_an_error_and_none_comes_with_the_command() -> None:
 
     assert (found("workers").verdict, found("workers.norte").verdict) == (Verdict.ERROR, Verdict.ERROR)
     assert "4 slots for 10 pollers" in found("workers").text
-    assert "-Q snmp_default.norte,snmp_retry.norte,snmp_highprio.norte -c 2`" in found("workers.norte").text
+    assert "-Q snmp_default.norte,snmp_retry.norte,snmp_highprio.norte -c 3`" in found("workers.norte").text
 
 
 def test_a_worker_that_was_not_heard_of_for_long_is_none() -> None:

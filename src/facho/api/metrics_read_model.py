@@ -3,7 +3,7 @@
 Rows are deleted after their retention, so sums over all of them would shrink: what is counted is the last hour or day.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.run_sums import Runs, load_run_sums
 from facho.hosts.models import Olt
-from facho.onus.models import Onu, RunState
+from facho.onus.shown_state import count_present
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.quota import hour_of
 from facho.polling.domain.task_type import QueryType, task_type
@@ -134,7 +134,7 @@ def load_snapshot(now: datetime) -> Snapshot:
         retries=_load_retries(now - HOUR),
         quotas=_load_quotas(hour_of(now).start),
         violations=_load_violations(now - DAY),
-        onus=_load_onus(),
+        onus=count_present(),
     )
 
 
@@ -200,12 +200,3 @@ def _load_quotas(hour_start: datetime) -> dict[tuple[int, str], Quota]:
 def _load_violations(since: datetime) -> dict[str, int]:
     rows = QuotaViolation.objects.filter(created_at__gt=since).order_by().values_list("severity")
     return dict(rows.annotate(Count("id")))
-
-
-def _load_onus() -> dict[tuple[int, str], int]:
-    """Count the present ONUs; one that was never read is unknown."""
-    rows = Onu.objects.filter(is_present=True).order_by().values_list("olt_id", "reading__run_state")
-    counts: Counter[tuple[int, str]] = Counter()
-    for olt_id, state, number in rows.annotate(Count("id")):
-        counts[olt_id, state or RunState.UNKNOWN.value] += number
-    return counts

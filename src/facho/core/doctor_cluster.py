@@ -48,7 +48,7 @@ def _slots(processes: Sequence[ProductProcess], pollers: Mapping[str, int]) -> I
     for group, count in pollers.items():
         name, told = _named("workers", group), {"slots": slots[group], "pollers": count}
         if not slots[group]:
-            command = f"celery -A facho.core worker -Q {','.join(queues_of(group))} -c {count}"
+            command = f"celery -A facho.core worker -Q {','.join(queues_of(group))} -c {count + 1}"
             yield error(name, _("No worker is heard of, so nothing is polled: start `%s`.") % command)
         elif slots[group] < count:
             text = _("%(slots)s slots for %(pollers)s pollers: start more workers, or give them more slots (-c).")

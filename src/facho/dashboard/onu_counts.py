@@ -4,11 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Count
-
 from facho.dashboard.svg import Bar, stack
-from facho.onus.models import Onu, RunState
-from facho.onus.shown_state import shown_state_column
+from facho.onus.models import RunState
+from facho.onus.shown_state import count_present
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +28,9 @@ class OnuCounts:
 
 def load_onu_counts(olt_id: int | None = None) -> dict[int, OnuCounts]:
     """Count the present ONUs of every OLT that has any, or of one; one query."""
-    present = Onu.objects.filter(is_present=True).order_by().annotate(shown=shown_state_column())
-    if olt_id is not None:
-        present = present.filter(olt_id=olt_id)
-    counted = present.values_list("olt_id", "shown")
-    counts: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for olt_id, state, number in counted.annotate(number=Count("id")):
-        counts[olt_id][state] += number
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    for (counted, state), number in count_present(olt_id).items():
+        counts[counted][state] = number
     return {olt_id: OnuCounts(**states) for olt_id, states in counts.items()}
 
 

@@ -3,7 +3,9 @@
 Who has left is absent. Behind an OLT that does not answer nothing is known, least of all that anybody is down.
 """
 
-from django.db.models import Case, CharField, F, Q, Value, When
+from collections import Counter
+
+from django.db.models import Case, CharField, Count, F, Q, Value, When
 from django.db.models.functions import Coalesce
 
 from facho.hosts.models import Reachability
@@ -45,3 +47,12 @@ def shown_state_column(path: str = "") -> Case:
         default=Coalesce(F(f"{path}reading__run_state"), Value(RunState.UNKNOWN.value)),
         output_field=CharField(),
     )
+
+
+def count_present(olt_id: int | None = None) -> Counter[tuple[int, str]]:
+    """Count the present ONUs of every OLT, or of one, by the state that is shown; one query."""
+    present = Onu.objects.filter(is_present=True).order_by().annotate(shown=shown_state_column())
+    if olt_id is not None:
+        present = present.filter(olt_id=olt_id)
+    counted = present.values_list("olt_id", "shown").annotate(Count("id"))
+    return Counter({(olt_id, state): number for olt_id, state, number in counted})

@@ -1,9 +1,9 @@
 """What a polled value costs from the device to PostgreSQL, beside a pipeline that does nothing but read and store.
 
 Both read the same columns of the same simulated fleet, whose light moves and whose ONUs fail and return, each OLT
-with one request in flight and as many OLTs at once. The bare pipeline walks, decodes and writes each value over the
-one before, an OLT in a statement. The product schedules, claims, walks, decodes, compares, and stores typed and raw
-values, events, outages and history. CPU is that of this process and of all of the server's processes.
+with one request in flight and as many OLTs at once. The bare pipeline walks, decodes and writes each value, as it
+came and decoded, over the one before, an OLT in a statement. The product schedules, claims, walks, decodes, compares,
+and stores raw and typed values, events, outages and history. CPU is that of this process and of all of the server's.
 
 Run as a program, with the numbers of OLTs, ONUs and rounds, it measures on the database of DATABASE_URL.
 """
@@ -38,10 +38,10 @@ AT_MOST = 1.5
 ROUND_SECONDS = 300.0
 LOOK_SECONDS = 0.5
 
-_CREATE = "CREATE TABLE bare (olt int, place text, key text, value text, PRIMARY KEY (olt, place, key))"
+_CREATE = "CREATE TABLE bare (olt int, place text, key text, raw text, value text, PRIMARY KEY (olt, place, key))"
 _UPSERT = """
-    INSERT INTO bare SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[])
-    ON CONFLICT (olt, place, key) DO UPDATE SET value = excluded.value
+    INSERT INTO bare SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
+    ON CONFLICT (olt, place, key) DO UPDATE SET raw = excluded.raw, value = excluded.value
 """
 
 Round = Callable[[], Awaitable[int]]
@@ -206,15 +206,17 @@ class _Always:
         """Allow every packet."""
 
 
-def _decode(columns: "Sequence[Column]", walk: "WalkResult") -> list[tuple[str, str, str]]:
+def _decode(columns: "Sequence[Column]", walk: "WalkResult") -> list[tuple[str, ...]]:
+    from facho.snmp_get.raw_text import raw_text
+
     return [
-        (str(column.index.decode(suffix)), column.key, str(column.decode(tag, value).value))
+        (str(column.index.decode(suffix)), column.key, raw_text(tag, value), str(column.decode(tag, value).value))
         for column, rows in zip(columns, walk.rows, strict=True)
         for suffix, tag, value in rows
     ]
 
 
-def _upsert(olt: int, values: Sequence[tuple[str, str, str]]) -> int:
+def _upsert(olt: int, values: Sequence[tuple[str, ...]]) -> int:
     from django.db import connection
 
     with connection.cursor() as cursor:

@@ -74,6 +74,8 @@ def _connect() -> object:
             with connection.cursor() as cursor:
                 milliseconds = max(int(settings.FACHO_LEASE_SECONDS * 1000), 1)
                 cursor.execute(
-                    "SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{milliseconds}ms"]
+                    "SELECT set_config('idle_in_transaction_session_timeout', %s, false), "
+                    "set_config('random_page_cost', '1.1', false)",
+                    [f"{milliseconds}ms"],
                 )
     return connection.connection

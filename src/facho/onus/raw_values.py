@@ -1,9 +1,9 @@
-"""Keeps the latest raw value per ONU and OID: one read, one write of what changed."""
+"""Keeps the latest raw value per ONU and OID: one read, one write of what changed, one of what is new."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from facho.onus.bulk import insert_values
+from facho.onus.bulk import insert_values, update_values
 from facho.onus.models import OnuData
 
 MAX_LENGTH = 255
@@ -18,6 +18,11 @@ def save_raw_values(
         return
     oids = {oid for _, oid in wanted}
     stored = OnuData.objects.filter(onu__olt_id=olt_id, onu__pon_port_id__in=set(port_ids), oid__in=oids)
-    current = {(onu_id, oid): value for onu_id, oid, value in stored.order_by().values_list("onu_id", "oid", "value")}
-    rows = [(*key, value, now) for key, value in wanted.items() if current.get(key) != value]
-    insert_values(OnuData, ["onu", "oid", "value", "updated_at"], rows, unique=["onu", "oid"])
+    changed = []
+    for row_id, onu_id, oid, value in stored.order_by().values_list("id", "onu_id", "oid", "value"):
+        after = wanted.pop((onu_id, oid), value)
+        if after != value:
+            changed.append((row_id, after, now))
+    update_values(OnuData, ["value", "updated_at"], changed)
+    new = [(onu_id, oid, value, now) for (onu_id, oid), value in wanted.items()]
+    insert_values(OnuData, ["onu", "oid", "value", "updated_at"], new, unique=["onu", "oid"])

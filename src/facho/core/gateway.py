@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.conf import settings
 from django.db import Error, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+
+from facho.core import postgresql_session
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,18 +65,9 @@ def _call(work: Callable[[], T]) -> T:
 
 
 def _connect() -> object:
-    """Return this thread's session, which does not outlive a lease in the middle of a transaction.
-
-    A process that is stopped there would keep its rows locked, and its OLT closed, until it goes on.
-    """
+    """Return this thread's session."""
     if connection.connection is None:
         connection.ensure_connection()
         if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                milliseconds = max(int(settings.FACHO_LEASE_SECONDS * 1000), 1)
-                cursor.execute(
-                    "SELECT set_config('idle_in_transaction_session_timeout', %s, false), "
-                    "set_config('random_page_cost', '1.1', false)",
-                    [f"{milliseconds}ms"],
-                )
+            postgresql_session.set_up(connection)
     return connection.connection

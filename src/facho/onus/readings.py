@@ -61,7 +61,7 @@ def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime) ->
     changed = _save_status(pairs, changes) | columns.save(pairs, now)
     save_events(olt_id, changes.events, port_ids={onu.place[:3]: onu.pon_port_id for onu, _ in pairs})
     save_late_causes(changes.late_causes)
-    raw = ((onu.id, reading.raw) for onu, reading in pairs)
+    raw = {onu.id: reading.raw for onu, reading in pairs}
     save_raw_values(olt_id, raw, port_ids={onu.pon_port_id for onu, _ in pairs}, now=now)
     _append_history(pairs, keys, now)
     if STATE in keys:

@@ -142,7 +142,11 @@ def _stored_at(moment: datetime | None) -> dict[str, int]:
 
 def _findings(olt: Olt) -> dict[str, Any]:
     """Tell what stands there after one more run, which found nothing new."""
-    reads = Execution.objects.filter(task_type__startswith="walk", status=ExecutionState.SUCCESS).count()
+    walks = Execution.objects.filter(task_type__startswith="walk", status=ExecutionState.SUCCESS)
+    # History has one place for each second, and two runs may end in the same one.
+    reads = len(
+        {ended_at.replace(microsecond=0) for ended_at in walks.values_list("finished_at", flat=True) if ended_at}
+    )
     whole = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
     here = Onu.objects.filter(olt=olt, is_present=True).values_list("id", flat=True)
     series = [read_onu(onu_id, Metric.STATE, *whole, Resolution.SAMPLES) for onu_id in here]

@@ -129,7 +129,9 @@ class OnuReading(models.Model):
             models.Index(fields=["run_state", "rx_power_cdbm", "onu"], name="onu_reading_state"),
             models.Index(fields=["rx_power_cdbm", "onu"], name="onu_reading_power"),
             models.Index(
-                fields=["last_down_cause", "run_state"], name="onu_reading_cause", condition=~Q(last_down_cause="")
+                fields=["last_down_cause", "run_state", "onu"],
+                name="onu_reading_cause",
+                condition=~Q(last_down_cause=""),
             ),
             NullsFirstIndex(fields=["state_since", "onu"], name="onu_reading_since"),
             # Most were never in an outage.

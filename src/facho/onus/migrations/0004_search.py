@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='onureading',
-            index=models.Index(condition=models.Q(('last_down_cause', ''), _negated=True), fields=['last_down_cause', 'run_state'], name='onu_reading_cause'),
+            index=models.Index(condition=models.Q(('last_down_cause', ''), _negated=True), fields=['last_down_cause', 'run_state', 'onu'], name='onu_reading_cause'),
         ),
         migrations.AddIndex(
             model_name='onureading',

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from distributed.simulated_olts import LONG, QUICK, add, has_ended, is_running, simulated
 from facho.executions import waiting
-from facho.executions.models import Execution, Origin
+from facho.executions.models import Execution, ExecutionAttempt, Origin
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
 from facho.simulator.config import SimulatorConfig
@@ -183,7 +183,7 @@ def test_no_message_and_no_key_holds_a_credential(cluster: Cluster) -> None:
         cluster.start_worker()
         cluster.start_scheduler()
         cluster.start_beat()
-        wait_until(lambda: has_ended(1, ExecutionState.WAITING), "a failed try")
+        wait_until(ExecutionAttempt.objects.filter(status=ExecutionState.FAILED).exists, "a failed try")
         wait_until(lambda: b"zabbix_scheduler_loop_task" in heard, f"a message of beat: {cluster.log('beat')}")
 
     assert b"execute_one" in heard
@@ -203,9 +203,11 @@ def everything_said_to(server: RedisServer) -> Iterator[bytearray]:
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         listener = Thread(target=listen, args=[connection], daemon=True)
         listener.start()
-        yield heard
-        connection.shutdown(socket.SHUT_RDWR)
-        listener.join()
+        try:
+            yield heard
+        finally:
+            connection.shutdown(socket.SHUT_RDWR)
+            listener.join()
 
 
 NO_REDIS = {"REDIS_URL": "redis://127.0.0.1:1/0"}, "Redis does not answer"

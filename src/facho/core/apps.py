@@ -12,11 +12,14 @@ class CoreConfig(AppConfig):
     verbose_name = _("Facho")
 
     def ready(self) -> None:
-        """Register the checks and the operator's own definitions; both want the settings loaded."""
+        """Register the checks, the operator's own definitions and the care of sessions, with the settings loaded."""
         from django.conf import settings
+        from django.db.backends.signals import connection_created
 
         from facho.core.checks import register_checks
+        from facho.core.postgresql_session import prefer_indexes
         from facho.polling.vendors.loader import use_own_definitions
 
         use_own_definitions(settings.DATA_FOLDER.definitions)
         register_checks()
+        connection_created.connect(prefer_indexes)

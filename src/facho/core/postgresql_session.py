@@ -1,4 +1,4 @@
-"""How a process that polls sets up its sessions with PostgreSQL."""
+"""How sessions with PostgreSQL are set up: every one, and those of a process that polls."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -9,10 +9,6 @@ from psycopg.adapt import Loader
 
 if TYPE_CHECKING:
     from psycopg.abc import Buffer
-
-_SETTINGS = """
-    SELECT set_config('idle_in_transaction_session_timeout', %s, false), set_config('random_page_cost', '1.1', false)
-"""
 
 
 class _UtcLoader(Loader):
@@ -26,13 +22,22 @@ class _UtcLoader(Loader):
         return datetime.fromisoformat(bytes(data).decode())
 
 
-def set_up(connection: BaseDatabaseWrapper) -> None:
-    """Let the session not outlive a lease in the middle of a transaction, and find the rows of a poll quickly.
+def prefer_indexes(connection: BaseDatabaseWrapper, **_about: object) -> None:
+    """Tell the true price of a random page, since the default is that of a spinning disk, and of help from workers.
 
-    A process that is stopped there would keep its rows locked, and its OLT closed, until it goes on. The default
-    price of a random page is that of a spinning disk: whole tables would be read to update some hundred rows.
+    Otherwise whole tables are read to update the ONUs of a poll, and processes started to list fifty of a million.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET random_page_cost = 1.1; SET max_parallel_workers_per_gather = 0")
+
+
+def set_up(connection: BaseDatabaseWrapper) -> None:
+    """Let the session not outlive a lease in the middle of a transaction, and read times quickly.
+
+    A process that is stopped there would keep its rows locked, and its OLT closed, until it goes on.
     """
     connection.connection.adapters.register_loader("timestamptz", _UtcLoader)
     milliseconds = max(int(settings.FACHO_LEASE_SECONDS * 1000), 1)
     with connection.cursor() as cursor:
-        cursor.execute(_SETTINGS, [f"{milliseconds}ms"])
+        cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{milliseconds}ms"])

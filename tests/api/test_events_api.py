@@ -118,7 +118,7 @@ def test_pages_lead_through_all_events_and_back_also_of_one_moment(viewer: APICl
 
 
 def test_a_count_that_was_not_finished_says_so(viewer: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_read_model, "MAX_COUNT", 2)
+    monkeypatch.setattr(events_read_model, "MANY", 2)
     onu = make_onu(make_olt())
     happen(onu)
     happen(onu)

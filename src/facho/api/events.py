@@ -1,21 +1,13 @@
 """What happened to ONUs, the latest first: the timeline of all, of an OLT, of a PON port or of one ONU."""
 
-from django.db.models import Q
 from rest_framework import serializers, viewsets
 
 from facho.api import filters
 from facho.api.timeline_pages import TimelinePage
-from facho.hosts.models import Olt
 from facho.onus.event_words import describe_event
 from facho.onus.events_read_model import all_events
 from facho.onus.models import OnuEvent
 from facho.onus.words import DownCauses, EventKinds
-
-
-def _of_olt(text: str) -> Q:
-    """Match by id alone: a name in the same query would keep it from the index of an OLT's timeline."""
-    found = Olt.objects.filter(filters.olt("").narrow(text)).values_list("id", flat=True)
-    return Q(olt_id__in=list(found))
 
 
 class EventSerializer(serializers.ModelSerializer[OnuEvent]):
@@ -68,7 +60,7 @@ class EventViewSet(viewsets.ReadOnlyModelViewSet[OnuEvent]):
     pagination_class = TimelinePage
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
-        "olt": filters.QueryParameter(_of_olt, description="Id or exact name of the OLT."),
+        "olt": filters.olt_by_id(),
         "pon_port": filters.QueryParameter(
             lambda text: filters.number("pon_port_id").narrow(text) | filters.number("other_port_id").narrow(text),
             {"type": "integer"},

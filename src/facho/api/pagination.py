@@ -65,7 +65,14 @@ class LongPage(Page):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Describe a page to the OpenAPI document."""
-        page = super().get_paginated_response_schema(schema)
-        page["required"] = [*page["required"], "count_is_exact"]
-        page["properties"]["count_is_exact"] = {"type": "boolean", "description": f"False: there are more than {MANY}."}
-        return page
+        return with_exactness(super().get_paginated_response_schema(schema))
+
+
+def with_exactness(page: dict[str, Any]) -> dict[str, Any]:
+    """Add to the schema of a page whether all rows were counted."""
+    exactness = {"type": "boolean", "description": f"False: there are more than {MANY}."}
+    return {
+        **page,
+        "required": [*page["required"], "count_is_exact"],
+        "properties": {**page["properties"], "count_is_exact": exactness},
+    }

@@ -12,8 +12,8 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from facho.api.pagination import Page
-from facho.onus.events_read_model import MAX_COUNT, Count, Cursor, EventPage, count_events, load_page
+from facho.api.pagination import Page, with_exactness
+from facho.onus.events_read_model import Count, Cursor, EventPage, count_events, load_page
 
 CURSOR = "cursor"
 # Microseconds of the epoch and the event's id.
@@ -32,8 +32,8 @@ class TimelinePage(BasePagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Load the page that the cursor leads to; without one the latest."""
         size = Page().get_page_size(request) or Page.page_size
-        self._page = load_page([queryset], _read_cursor(request), size)
-        self._count = count_events([queryset])
+        self._page = load_page(queryset, _read_cursor(request), size)
+        self._count = count_events(queryset)
         self._address = request.build_absolute_uri()
         return self._page.events
 
@@ -51,13 +51,7 @@ class TimelinePage(BasePagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Describe a page to the OpenAPI document."""
-        page = Page().get_paginated_response_schema(schema)
-        page["required"] = [*page["required"], "count_is_exact"]
-        page["properties"]["count_is_exact"] = {
-            "type": "boolean",
-            "description": f"False: there are more than {MAX_COUNT}.",
-        }
-        return page
+        return with_exactness(Page().get_paginated_response_schema(schema))
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         """Describe the parameters to the OpenAPI document."""

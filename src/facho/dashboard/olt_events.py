@@ -33,7 +33,7 @@ class EventRow:
 
 def load_events(olt_id: int, count: int) -> list[EventRow]:
     """Load the latest events of an OLT; one query."""
-    page = load_page([all_events().filter(olt_id=olt_id)], None, count)
+    page = load_page(all_events().filter(olt_id=olt_id), None, count)
     return [
         EventRow(
             id=event.id,

@@ -1,24 +1,16 @@
 """The timeline of ONUs, the latest first, by the page. A page costs the same however long the timeline is.
 
-It begins after an event that was shown before, not after a number of events that would have to be counted off. A
-timeline may come in branches, which are merged.
+It begins after an event that was shown before, not after a number of events that would have to be counted off.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import merge
-from itertools import islice
 
 from django.db.models import Q, QuerySet
 
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.models import OnuEvent
-
-# Counting goes on to here; who has more is told that there are more.
-MAX_COUNT = 10_000
-
-Branches = Sequence[QuerySet[OnuEvent]]
+from facho.onus.search import MANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +51,20 @@ def all_events() -> QuerySet[OnuEvent]:
     return OnuEvent.objects.select_related("olt", "pon_port", "onu__pon_port", "other_port").defer(*OLT_SECRETS)
 
 
-def load_page(branches: Branches, cursor: Cursor | None, size: int) -> EventPage:
-    """Load one page, in one query for each branch."""
+def load_page(timeline: QuerySet[OnuEvent], cursor: Cursor | None, size: int) -> EventPage:
+    """Load one page, in one query."""
     is_newer = cursor is not None and cursor.is_newer
     order = ("at", "id") if is_newer else ("-at", "-id")
     beyond = cursor.condition if cursor else Q()
-    rows = [branch.filter(beyond).order_by(*order)[: size + 1] for branch in branches]
-    found = list(islice(_merged(rows, is_newer=is_newer), size + 1))
+    found = list(timeline.filter(beyond).order_by(*order)[: size + 1])
     events = found[:size][::-1] if is_newer else found[:size]
     return _between(events, cursor, has_more=len(found) > size)
 
 
-def count_events(branches: Branches) -> Count:
-    """Count up to a limit, in one query for each branch."""
-    number = sum(branch.order_by()[: MAX_COUNT + 1].count() for branch in branches)
-    return Count(min(number, MAX_COUNT), number <= MAX_COUNT)
-
-
-def _merged(rows: Iterable[Iterable[OnuEvent]], *, is_newer: bool) -> Iterable[OnuEvent]:
-    return merge(*rows, key=lambda event: (event.at, event.id), reverse=not is_newer)
+def count_events(timeline: QuerySet[OnuEvent]) -> Count:
+    """Count up to MANY, in one query."""
+    number = timeline.order_by()[: MANY + 1].count()
+    return Count(min(number, MANY), number <= MANY)
 
 
 def _between(events: list[OnuEvent], cursor: Cursor | None, *, has_more: bool) -> EventPage:

@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import logging
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from facho.core.cli.product import set_up_django
 from facho.core.processes.garbage import collect_seldom
 from facho.core.processes.parent import exit_with_parent
+from facho.core.processes.until_signal import run_until_signal
 
 if TYPE_CHECKING:
     from facho.core.wiring import Engine, Parts
@@ -99,14 +99,6 @@ async def _let_go(parts: "Parts") -> None:
     await parts.database.run(release_leadership, parts.owner)
 
 
-async def _until_signal() -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    await run_engine(stop)
-
-
 def main() -> None:
     """Run as a child of `facho run`."""
     exit_with_parent()
@@ -114,7 +106,7 @@ def main() -> None:
     collect_seldom()
     with engine_lock():
         logger.info("engine.started")
-        asyncio.run(_until_signal())
+        run_until_signal(run_engine)
         logger.info("engine.stopped")
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-import signal
 
 from facho.core.celery import app
 from facho.core.housekeeping import House, housekeeping_loop
 from facho.core.processes.report import VERSION, reporting
+from facho.core.processes.until_signal import run_until_signal
 from facho.core.wiring import build_scheduler, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.processes import ProcessReport
@@ -40,16 +40,8 @@ async def run_scheduler(stop: asyncio.Event) -> None:
         await parts.database.run(release_leadership, parts.owner)
 
 
-async def _until_signal() -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    await run_scheduler(stop)
-
-
 def main() -> None:
     """Run `facho scheduler`."""
     logger.info("scheduler.started")
-    asyncio.run(_until_signal())
+    run_until_signal(run_scheduler)
     logger.info("scheduler.stopped")

@@ -9,7 +9,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from facho.api.roles import Role, give_role
+from facho.accounts.roles import Role, give_role
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, OltData, WaitingOnu
 from facho.onus.models import Onu, OnuReading, PonPort

@@ -10,7 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from api.rows import make_execution, make_node, make_olt, make_onu, make_user, make_waiting_onu
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.executions.models import ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
 from facho.hosts.pauses import pause

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from api.coordinator_rows import HOUR, make_log, make_plan, make_tracker, make_violation, this_hour
 from api.rows import make_olt, make_user
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 
 LISTS = ["quotas", "violations", "plans", "coordinator/logs", "coordinator/state"]

@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 from api.coordinator_rows import HOUR, make_log, make_plan, make_report, make_tracker, make_violation, this_hour
 from api.rows import PASSWORD, make_execution, make_node, make_olt, make_user
 from browser.conftest import DESKTOP, PHONE, Visitor
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SkippedSlot

@@ -21,7 +21,7 @@ from api.rows import (
 )
 from browser.conftest import DESKTOP, PHONE, Visit, Visitor
 from dashboard.outage_rows import make_outage
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.onus.models import OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState
 

@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_execution, make_leader, make_node, make_olt, make_onu, make_pollers, make_user
 from browser.conftest import PHONE, Visit, Visitor
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.onus.models import OnuReading
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

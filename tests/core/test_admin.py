@@ -24,7 +24,7 @@ from api.rows import (
     make_user,
     make_waiting_onu,
 )
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.api.tokens import create_token
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt

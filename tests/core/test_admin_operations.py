@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from api.rows import make_execution, make_node, make_olt, make_user
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.hosts.models import Pause
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState

@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from facho.api.roles import Role, give_role
+from facho.accounts.roles import Role, give_role
 from facho.core.recognition import probe_olt
 from facho.executions.models import Execution
 from facho.hosts.csv_file import write_entries

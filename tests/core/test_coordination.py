@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from facho.api.roles import Role, give_role
+from facho.accounts.roles import Role, give_role
 from facho.core import housekeeping
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, Origin

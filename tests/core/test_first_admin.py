@@ -8,7 +8,7 @@ from django.core import signing
 from django.test import Client
 
 from api.rows import PASSWORD, make_user
-from facho.api.roles import Role, role_of
+from facho.accounts.roles import Role, role_of
 from facho.core import first_admin
 from facho.core.first_admin import make_setup_path
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from api.rows import make_user
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from api.coordinator_rows import HOUR, make_log, make_plan, make_report, make_tracker, make_violation, this_hour
 from api.rows import make_execution, make_node, make_olt, make_user
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import ExecutionPlan, QuotaStatus, Severity
 from facho.polling.domain.execution_state import ExecutionState

@@ -6,7 +6,7 @@ from django.urls import reverse
 from onu_world import HERE, THERE, after, walk
 
 from api.rows import make_user
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.hosts.models import Olt, Reachability
 from facho.onus.models import Onu, OnuCustomer, OnuReading
 from factories import make_olt

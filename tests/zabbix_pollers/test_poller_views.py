@@ -17,7 +17,7 @@ from api.rows import (
     make_pollers,
     make_user,
 )
-from facho.api.roles import Role
+from facho.accounts.roles import Role
 from facho.api.tokens import create_token
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState

@@ -10,7 +10,7 @@ from rest_framework.authentication import BaseAuthentication, get_authorization_
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from facho.api.roles import Role, role_of
+from facho.accounts.roles import Role, role_of
 from facho.api.tokens import Grant, verify_token
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from facho.accounts.roles import Role
 from facho.api.authentication import role_of_request
-from facho.api.roles import Role
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # whose module imports this one through the settings

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from django.contrib.auth.models import User
 from django.db.models import Q
 
+from facho.accounts.roles import Role, lower, role_of
 from facho.api.models import ApiToken
-from facho.api.roles import Role, lower, role_of
 
 # Lets people and secret scanners recognise a token that strayed.
 PREFIX = "facho_"

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 
-from facho.api.roles import Role, give_role
+from facho.accounts.roles import Role, give_role
 from facho.api.tokens import create_token
 from facho.core.data_folder import DataFolder, write_private
 from facho.hosts.models import Olt

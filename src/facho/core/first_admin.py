@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from facho.api.roles import Role, give_role
+from facho.accounts.roles import Role, give_role
 
 if TYPE_CHECKING:
     _UserForm = BaseUserCreationForm[User]

@@ -4,6 +4,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from facho.accounts.models import Acknowledgeable
 from facho.hosts.models import Olt
 from facho.polling.domain import quota
 from facho.polling.domain.quota import QuotaState
@@ -119,7 +120,7 @@ class QuotaTracker(models.Model):
         return f"{self.olt} · {self.task_type} · {self.quota_completed}/{self.quota_required}"
 
 
-class QuotaViolation(models.Model):
+class QuotaViolation(Acknowledgeable):
     """What an OLT failed to get in an hour, with the report of every slot that was due."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="quota_violations", verbose_name=_("OLT"))

@@ -40,6 +40,20 @@ class OltModel(models.Model):
         return f"{self.brand} {self.name}"
 
 
+class OltGroup(models.Model):
+    """OLTs that belong together, such as a region; who may see only some OLTs is given groups of them."""
+
+    name = models.CharField(_("name"), max_length=60, unique=True)
+
+    class Meta:
+        verbose_name = _("OLT group")
+        verbose_name_plural = _("OLT groups")
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class SnmpVersion(models.TextChoices):
     """The protocol versions that devices speak."""
 
@@ -70,6 +84,9 @@ class Olt(models.Model):
     )
     model = models.ForeignKey(
         OltModel, on_delete=models.SET_NULL, null=True, blank=True, related_name="olts", verbose_name=_("model")
+    )
+    group = models.ForeignKey(
+        OltGroup, on_delete=models.SET_NULL, null=True, blank=True, related_name="olts", verbose_name=_("group")
     )
     enabled = models.BooleanField(_("enabled"), default=True)
 

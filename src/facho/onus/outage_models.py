@@ -4,10 +4,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from facho.accounts.models import Acknowledgeable
 from facho.onus.words import OutageCauses, OutageScopes
 
 
-class Outage(models.Model):
+class Outage(Acknowledgeable):
     """A port, a card, an OLT or the poller's own network that is out, or was. Numbers beyond its scope are 0."""
 
     scope = models.CharField(_("scope"), max_length=8, choices=OutageScopes.choices)

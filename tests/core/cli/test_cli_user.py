@@ -8,8 +8,8 @@ from cli_runner import Command
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from facho.accounts.roles import Role, role_of
 from facho.api.models import ApiToken
-from facho.api.roles import Role, role_of
 from facho.api.tokens import verify_token
 from facho.core.cli import secret_input
 

@@ -38,7 +38,7 @@ def create_user(arguments: Namespace) -> int:
     from django.contrib.auth.models import User
     from django.db import transaction
 
-    from facho.api.roles import Role, give_role
+    from facho.accounts.roles import Role, give_role
 
     if User.objects.filter(username=arguments.name).exists():
         raise CliError(_('There already is a user "%s".') % arguments.name)
@@ -58,8 +58,8 @@ def create_token(arguments: Namespace) -> int:
     from django.contrib.auth.models import User
     from django.utils import timezone
 
+    from facho.accounts.roles import Role
     from facho.api import tokens
-    from facho.api.roles import Role
 
     user = User.objects.filter(username=arguments.user).first()
     if user is None:

@@ -1,0 +1,12 @@
+"""Registers the app with Django."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class AccountsConfig(AppConfig):
+    """The `accounts` app."""
+
+    name = "facho.accounts"
+    label = "accounts"
+    verbose_name = _("Accounts")

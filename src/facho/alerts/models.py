@@ -49,6 +49,8 @@ class AlertChannel(models.Model):
     name = models.CharField(_("name"), max_length=60, unique=True)
     kind = models.CharField(_("kind"), max_length=10, choices=ChannelKind.choices, default=ChannelKind.APPRISE)
     url = SecretField(_("address"))
+    # What may be shown of it: never more than how it tells and which server.
+    shown_as = models.CharField(_("address shown as"), max_length=300, editable=False)
     signing_key = SecretField(_("signing key"), help_text=_("Of a webhook: what its messages are signed with."))
     language = models.CharField(_("language"), max_length=5, blank=True, help_text=_("Empty: the installation's."))
     enabled = models.BooleanField(_("enabled"), default=True)

@@ -22,6 +22,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=60, unique=True, verbose_name='name')),
                 ('kind', models.CharField(choices=[('apprise', 'message service'), ('webhook', 'signed webhook')], default='apprise', max_length=10, verbose_name='kind')),
                 ('url', facho.hosts.secrets.SecretField(blank=True, default='', verbose_name='address')),
+                ('shown_as', models.CharField(editable=False, max_length=300, verbose_name='address shown as')),
                 ('signing_key', facho.hosts.secrets.SecretField(blank=True, default='', help_text='Of a webhook: what its messages are signed with.', verbose_name='signing key')),
                 ('language', models.CharField(blank=True, help_text="Empty: the installation's.", max_length=5, verbose_name='language')),
                 ('enabled', models.BooleanField(default=True, verbose_name='enabled')),

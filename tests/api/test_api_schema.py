@@ -55,9 +55,11 @@ def test_every_resource_is_in_the_document(document: dict[str, Any]) -> None:
     assert posts == {
         "/api/v1/executions/{id}/cancel/",
         "/api/v1/nodes/{id}/resume/",
+        "/api/v1/outages/{id}/acknowledge/",
         "/api/v1/pauses/",
         "/api/v1/pauses/{id}/end/",
         "/api/v1/pollers/nodes/{node_id}/run/",
+        "/api/v1/violations/{id}/acknowledge/",
     }
 
 

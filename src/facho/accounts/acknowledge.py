@@ -1,6 +1,7 @@
 """Takes note of what is wrong in somebody's name. Whoever comes second is told who did; nothing is overwritten."""
 
 from datetime import datetime
+from typing import TypeVar
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
@@ -13,9 +14,11 @@ from django.utils.translation import gettext_lazy
 from facho.accounts.audit import Action, record
 from facho.accounts.models import Acknowledgeable
 
+MAX_NOTE_LENGTH = Acknowledgeable._meta.get_field("acknowledgement").max_length
 _FIELDS = ("acknowledged_at", "acknowledged_by", "acknowledgement")
 _NOBODY = {"acknowledged_at": None, "acknowledged_by": None, "acknowledgement": ""}
 
+Thing = TypeVar("Thing", bound=Acknowledgeable)
 Person = AbstractBaseUser | AnonymousUser
 
 
@@ -47,6 +50,11 @@ def take_back(thing: Acknowledgeable, user: Person) -> None:
             raise AcknowledgementError(_("Nobody has acknowledged this."))
         record(user, thing, Action.CHANGED, words)
     thing.refresh_from_db(fields=_FIELDS)
+
+
+def with_acknowledger(things: QuerySet[Thing]) -> QuerySet[Thing]:
+    """Load who took note along with what is wrong, and no password."""
+    return things.select_related("acknowledged_by").defer("acknowledged_by__password")
 
 
 def who_acknowledged(thing: Acknowledgeable) -> str:

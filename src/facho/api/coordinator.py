@@ -8,7 +8,9 @@ from django.utils.translation import gettext as _
 from rest_framework import generics, viewsets
 from rest_framework.serializers import BaseSerializer
 
+from facho.accounts.acknowledge import with_acknowledger
 from facho.api import filters
+from facho.api.acknowledgement import Acknowledgement
 from facho.execution_coordinator.models import (
     CoordinatorLog,
     EventType,
@@ -59,7 +61,7 @@ class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     )
 
 
-class ViolationViewSet(viewsets.ReadOnlyModelViewSet[QuotaViolation]):
+class ViolationViewSet(Acknowledgement, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
     """Hours in which an OLT got too little, the latest first, each with the report of every slot that was due."""
 
     serializer_class = ViolationSerializer
@@ -68,9 +70,14 @@ class ViolationViewSet(viewsets.ReadOnlyModelViewSet[QuotaViolation]):
         "olt": filters.olt(),
         "severity": filters.one_of("severity", Severity.values),
         "notified": filters.flag("notified"),
+        "acknowledged": filters.condition(
+            lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
+        ),
         "since": filters.since("created_at"),
     }
-    queryset = QuotaViolation.objects.select_related("olt").defer(*OLT_SECRETS).order_by("-created_at", "-id")
+    queryset = with_acknowledger(
+        QuotaViolation.objects.select_related("olt").defer(*OLT_SECRETS).order_by("-created_at", "-id")
+    )
 
 
 class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):

@@ -8,7 +8,9 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import generics, serializers, viewsets
 
+from facho.accounts.acknowledge import with_acknowledger
 from facho.api import filters
+from facho.api.acknowledgement import Acknowledgement
 from facho.onus.models import Onu, Outage
 from facho.onus.outages_read_model import all_outages, onus_of
 from facho.onus.shown_state import shown_state
@@ -30,6 +32,8 @@ class OutageSerializer(serializers.ModelSerializer[Outage]):
     duration_seconds = serializers.SerializerMethodField()
     part_of_id = serializers.IntegerField(allow_null=True)
     parts = serializers.IntegerField(source="part_count")
+    acknowledged_by_id = serializers.IntegerField(allow_null=True)
+    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
 
     class Meta:
         model = Outage
@@ -54,6 +58,10 @@ class OutageSerializer(serializers.ModelSerializer[Outage]):
             "affected_olts",
             "part_of_id",
             "parts",
+            "acknowledged_at",
+            "acknowledged_by_id",
+            "acknowledged_by",
+            "acknowledgement",
         ]
 
     def get_is_open(self, outage: Outage) -> bool:
@@ -102,7 +110,7 @@ class OutageOnuSerializer(serializers.ModelSerializer[Onu]):
         return shown_state(onu).value
 
 
-class OutageViewSet(viewsets.ReadOnlyModelViewSet[Outage]):
+class OutageViewSet(Acknowledgement, viewsets.ReadOnlyModelViewSet[Outage]):
     """Outages, the latest first; `from` and `to` find those that were going on between them."""
 
     serializer_class = OutageSerializer
@@ -111,6 +119,9 @@ class OutageViewSet(viewsets.ReadOnlyModelViewSet[Outage]):
         "olt": filters.olt(),
         "scope": filters.one_of("scope", OutageScopes.values),
         "cause": filters.one_of("cause", OutageCauses.values),
+        "acknowledged": filters.condition(
+            lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
+        ),
         "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it goes on."),
         "part_of": filters.number("part_of_id"),
         "from": filters.QueryParameter(
@@ -119,7 +130,7 @@ class OutageViewSet(viewsets.ReadOnlyModelViewSet[Outage]):
         ),
         "to": filters.moment("started_at__lt"),
     }
-    queryset = all_outages().order_by("-started_at", "-id")
+    queryset = with_acknowledger(all_outages()).order_by("-started_at", "-id")
 
     def get_serializer_context(self) -> dict[str, Any]:
         """Measure all of an answer at one moment."""

@@ -69,6 +69,8 @@ class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
     olt_id = serializers.IntegerField()
     olt = serializers.CharField(source="olt.name")
     report = ReportField()
+    acknowledged_by_id = serializers.IntegerField(allow_null=True)
+    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
 
     class Meta:
         model = QuotaViolation
@@ -81,6 +83,10 @@ class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
             "severity",
             "notified",
             "notified_at",
+            "acknowledged_at",
+            "acknowledged_by_id",
+            "acknowledged_by",
+            "acknowledgement",
             "created_at",
             "report",
         ]

@@ -2,7 +2,7 @@
 
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.models import Acknowledgeable
@@ -111,7 +111,14 @@ class AlertRule(models.Model):
                 condition=Q(quiet_from__isnull=True, quiet_to__isnull=True)
                 | Q(quiet_from__isnull=False, quiet_to__isnull=False),
                 name="quiet_hours_have_both_ends",
-            )
+                violation_error_message=_("Quiet hours need both their beginning and their end."),
+            ),
+            # On a clock that would be all day: a rule that never tells anything.
+            models.CheckConstraint(
+                condition=Q(quiet_from__isnull=True) | ~Q(quiet_from=F("quiet_to")),
+                name="quiet_hours_end",
+                violation_error_message=_("Quiet hours must end at another time than they begin."),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -121,13 +128,13 @@ class AlertRule(models.Model):
 class AlertState(models.TextChoices):
     """Where an alert stands."""
 
-    PENDING = "pending", _("not yet told")
+    PENDING = "pending", _("noticed")
     FIRING = "firing", _("firing")
     RESOLVED = "resolved", _("resolved")
 
 
 class Alert(Acknowledgeable):
-    """One thing that a rule found wrong, from its first sight to its end."""
+    """One thing that a rule found wrong, from its first sight to its end; its times are those of an alert's course."""
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts", verbose_name=_("rule"))
     subject = models.CharField(_("subject"), max_length=120, help_text=_("What is wrong, as a key."))
@@ -138,11 +145,17 @@ class Alert(Acknowledgeable):
     severity = models.CharField(_("severity"), max_length=10, choices=Severity.choices)
     # What its sentences are made of, in every language.
     facts = models.JSONField(_("facts"), default=dict)
+    # Where it is, from the large to the small: what comes together is told together.
+    place = models.CharField(_("place"), max_length=60, blank=True)
     began_at = models.DateTimeField(_("since"))
-    last_true_at = models.DateTimeField(_("last seen"))
-    fired_at = models.DateTimeField(_("told"), null=True, blank=True)
-    resolved_at = models.DateTimeField(_("resolved"), null=True, blank=True)
+    fired_at = models.DateTimeField(_("fires since"), null=True, blank=True)
+    # When its message was written; quiet hours put that off.
+    told_at = models.DateTimeField(_("told"), null=True, blank=True)
     escalated_at = models.DateTimeField(_("escalated"), null=True, blank=True)
+    # Since when it does not look wrong any more, while that has not lasted long enough.
+    calm_since = models.DateTimeField(_("calm since"), null=True, blank=True)
+    resolved_at = models.DateTimeField(_("resolved"), null=True, blank=True)
+    is_flapping = models.BooleanField(_("flapping"), default=False)
 
     class Meta:
         verbose_name = _("alert")
@@ -154,8 +167,13 @@ class Alert(Acknowledgeable):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["rule", "subject"], condition=~Q(state="resolved"), name="one_open_alert_per_rule_and_subject"
-            )
+                fields=["rule", "subject"], condition=Q(resolved_at=None), name="one_open_alert_per_rule_and_subject"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="resolved", resolved_at__isnull=False)
+                | (~Q(state="resolved") & Q(resolved_at__isnull=True)),
+                name="resolved_alert_has_a_time",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -53,12 +53,17 @@ RETENTIONS = (
     Retention("hosts.OltHistorySamples", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("hosts.OltHistoryHours", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     Retention("hosts.OltHistoryDays", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
+    # A message that still waits is not forgotten, however long its channel is away.
+    Retention("alerts.Notice", "created_at", 400, only=~Q(state="waiting")),
+    # An alert that goes on has no end to count from.
+    Retention("alerts.Alert", "resolved_at", 730),
     Retention("admin.LogEntry", "action_time", 730),
     Retention("sessions.Session", "expire_date", 0),
 )
 
 # Models with a time column that do not grow with time, and why.
 KEPT = {
+    "alerts.AlertChannel": "as many as people make",
     "api.ApiToken": "as many as people make",
     "auth.User": "as many as people work here",
     "executions.ExecutionAttempt": "deleted with its execution",

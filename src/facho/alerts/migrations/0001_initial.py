@@ -68,14 +68,17 @@ class Migration(migrations.Migration):
                 ('acknowledged_at', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='acknowledged')),
                 ('acknowledgement', models.CharField(blank=True, db_default='', default='', max_length=500, verbose_name='note')),
                 ('subject', models.CharField(help_text='What is wrong, as a key.', max_length=120, verbose_name='subject')),
-                ('state', models.CharField(choices=[('pending', 'not yet told'), ('firing', 'firing'), ('resolved', 'resolved')], default='pending', max_length=10, verbose_name='state')),
+                ('state', models.CharField(choices=[('pending', 'noticed'), ('firing', 'firing'), ('resolved', 'resolved')], default='pending', max_length=10, verbose_name='state')),
                 ('severity', models.CharField(choices=[('info', 'information'), ('warning', 'warning'), ('critical', 'critical')], max_length=10, verbose_name='severity')),
                 ('facts', models.JSONField(default=dict, verbose_name='facts')),
+                ('place', models.CharField(blank=True, max_length=60, verbose_name='place')),
                 ('began_at', models.DateTimeField(verbose_name='since')),
-                ('last_true_at', models.DateTimeField(verbose_name='last seen')),
-                ('fired_at', models.DateTimeField(blank=True, null=True, verbose_name='told')),
-                ('resolved_at', models.DateTimeField(blank=True, null=True, verbose_name='resolved')),
+                ('fired_at', models.DateTimeField(blank=True, null=True, verbose_name='fires since')),
+                ('told_at', models.DateTimeField(blank=True, null=True, verbose_name='told')),
                 ('escalated_at', models.DateTimeField(blank=True, null=True, verbose_name='escalated')),
+                ('calm_since', models.DateTimeField(blank=True, null=True, verbose_name='calm since')),
+                ('resolved_at', models.DateTimeField(blank=True, null=True, verbose_name='resolved')),
+                ('is_flapping', models.BooleanField(default=False, verbose_name='flapping')),
                 ('acknowledged_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='acknowledged by')),
                 ('olt', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='hosts.olt', verbose_name='OLT')),
                 ('rule', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='alerts', to='alerts.alertrule', verbose_name='rule')),
@@ -113,7 +116,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='alertrule',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('quiet_from__isnull', True), ('quiet_to__isnull', True)), models.Q(('quiet_from__isnull', False), ('quiet_to__isnull', False)), _connector='OR'), name='quiet_hours_have_both_ends'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('quiet_from__isnull', True), ('quiet_to__isnull', True)), models.Q(('quiet_from__isnull', False), ('quiet_to__isnull', False)), _connector='OR'), name='quiet_hours_have_both_ends', violation_error_message='Quiet hours need both their beginning and their end.'),
+        ),
+        migrations.AddConstraint(
+            model_name='alertrule',
+            constraint=models.CheckConstraint(condition=models.Q(('quiet_from__isnull', True), models.Q(('quiet_from', models.F('quiet_to')), _negated=True), _connector='OR'), name='quiet_hours_end', violation_error_message='Quiet hours must end at another time than they begin.'),
         ),
         migrations.AddIndex(
             model_name='alert',
@@ -125,7 +132,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='alert',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'resolved'), _negated=True), fields=('rule', 'subject'), name='one_open_alert_per_rule_and_subject'),
+            constraint=models.UniqueConstraint(condition=models.Q(('resolved_at', None)), fields=('rule', 'subject'), name='one_open_alert_per_rule_and_subject'),
+        ),
+        migrations.AddConstraint(
+            model_name='alert',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', False), ('state', 'resolved')), models.Q(models.Q(('state', 'resolved'), _negated=True), ('resolved_at__isnull', True)), _connector='OR'), name='resolved_alert_has_a_time'),
         ),
         migrations.AddIndex(
             model_name='notice',

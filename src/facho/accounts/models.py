@@ -15,6 +15,7 @@ class Profile(models.Model):
     )
     olt_groups = models.ManyToManyField(
         OltGroup,
+        through="ProfileGroup",
         blank=True,
         related_name="profiles",
         verbose_name=_("OLT groups"),
@@ -29,6 +30,37 @@ class Profile(models.Model):
 
     def __str__(self) -> str:
         return str(self.user)
+
+
+class ProfileGroup(models.Model):
+    """A group that a user is limited to; it cannot be deleted, since who is limited to nothing sees everything."""
+
+    profile = models.ForeignKey(Profile, on_delete=models.CASCADE, verbose_name=_("profile"))
+    oltgroup = models.ForeignKey(OltGroup, on_delete=models.PROTECT, verbose_name=_("OLT group"))
+
+    class Meta:
+        db_table = "accounts_profile_olt_groups"
+        verbose_name = _("limit to an OLT group")
+        verbose_name_plural = _("limits to OLT groups")
+        unique_together = [("profile", "oltgroup")]
+
+    def __str__(self) -> str:
+        return f"{self.profile} · {self.oltgroup}"
+
+
+class FailedTries(models.Model):
+    """Wrong passwords or tokens that came lately for one reason to make somebody wait; the key is a digest."""
+
+    key = models.CharField(max_length=64, unique=True)
+    failures = models.PositiveIntegerField(_("failures"))
+    failed_at = models.DateTimeField(_("last failure"), db_index=True)
+
+    class Meta:
+        verbose_name = _("failed tries")
+        verbose_name_plural = _("failed tries")
+
+    def __str__(self) -> str:
+        return str(self.failures)
 
 
 class Acknowledgeable(models.Model):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class ReadOrOperate(BasePermission):
     """Lets any user read, and those write whose role, or whose token's role, is operator at least."""
 
+    writes_from = Role.OPERATOR
+
     def has_permission(self, request: Request, view: "APIView") -> bool:
         """Judge the method; nobody logged in and no token is a 401, too low a role a 403."""
         if not request.user.is_authenticated:
@@ -22,4 +24,10 @@ class ReadOrOperate(BasePermission):
         if request.method in SAFE_METHODS:
             return True
         role = role_of_request(request)
-        return role is not None and role.includes(Role.OPERATOR)
+        return role is not None and role.includes(self.writes_from)
+
+
+class ReadOrAdminister(ReadOrOperate):
+    """Lets any user read, and admins write: what decides how the product itself behaves."""
+
+    writes_from = Role.ADMIN

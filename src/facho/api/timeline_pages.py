@@ -1,7 +1,5 @@
 """Pages of a timeline: each begins beside an event of the page before, so that the last costs as much as the first."""
 
-import re
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -13,13 +11,10 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from facho.api.pagination import Page, with_exactness
-from facho.onus.events_read_model import Count, Cursor, EventPage, count_events, load_page
+from facho.onus.events_read_model import Count, EventPage, count_events, load_page
+from facho.onus.timeline import Cursor, read_cursor
 
 CURSOR = "cursor"
-# Microseconds of the epoch and the event's id.
-_CURSOR_TEXT = re.compile(r"(?P<side>older|newer)-(?P<at>\d{1,18})-(?P<id>\d{1,18})", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class TimelinePage(BasePagination):
@@ -63,23 +58,13 @@ class TimelinePage(BasePagination):
         ]
 
     def _link(self, cursor: Cursor | None) -> str | None:
-        return replace_query_param(self._address, CURSOR, _write_cursor(cursor)) if cursor else None
-
-
-def _write_cursor(cursor: Cursor) -> str:
-    side = "newer" if cursor.is_newer else "older"
-    return f"{side}-{(cursor.at - _EPOCH) // _MICROSECOND}-{cursor.event_id}"
+        return replace_query_param(self._address, CURSOR, str(cursor)) if cursor else None
 
 
 def _read_cursor(request: Request) -> Cursor | None:
     text = request.query_params.get(CURSOR, "")
-    if not text:
-        return None
-    parts = _CURSOR_TEXT.fullmatch(text)
     try:
-        at = _EPOCH + int(parts["at"]) * _MICROSECOND if parts else None
-    except OverflowError:
-        at = None
-    if parts is None or at is None:
-        raise ValidationError({CURSOR: [_("Take the cursor from the next or the previous page of an answer.")]})
-    return Cursor(at, int(parts["id"]), is_newer=parts["side"] == "newer")
+        return read_cursor(text) if text else None
+    except ValueError:
+        problem = _("Take the cursor from the next or the previous page of an answer.")
+        raise ValidationError({CURSOR: [problem]}) from None

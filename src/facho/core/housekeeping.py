@@ -9,7 +9,7 @@ from datetime import datetime
 from django.conf import settings
 
 from facho.core.gateway import ThreadGateway
-from facho.core.recognition import follow_probe, load_unidentified, recognise_olt
+from facho.core.recognition import follow_probe, load_asked_for, load_unidentified, recognise_olt
 from facho.core.silence import follow_silence
 from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
@@ -19,7 +19,7 @@ from facho.executions.processes import load_still_workers
 from facho.executions.store import Claimed, claim_probes
 from facho.executions.waiting import end_forsaken
 from facho.hosts.models import Olt
-from facho.hosts.store import load_due_probes, schedule_probe
+from facho.hosts.store import schedule_probe
 from facho.onus.compaction import Limits, compact
 from facho.polling.domain.poller_groups import DEFAULT_GROUP
 from facho.zabbix_pollers.statistics import save_poller_stats
@@ -122,8 +122,8 @@ def load_wanted_probes(now: datetime) -> dict[int, str]:
 
     Without groups all share the pollers; an OLT of a group that has none is left alone, as by the scheduler.
     """
-    due = load_due_probes(now) if settings.FACHO_SUSPENDED_RETURN == "probe" else []
-    olts = Olt.objects.filter(id__in={*load_unidentified(now), *due}).order_by("id").values_list("id", "poller_group")
+    wanted = {*load_unidentified(now), *load_asked_for(now)}
+    olts = Olt.objects.filter(id__in=wanted).order_by("id").values_list("id", "poller_group")
     known = settings.FACHO_POLLER_GROUPS
     if not known:
         return dict.fromkeys((olt_id for olt_id, _ in olts), DEFAULT_GROUP)
@@ -149,14 +149,12 @@ async def recognise_new_olts(parts: Parts) -> None:
 
 async def probe_suspended_olts(parts: Parts) -> None:
     """Ask OLTs with suspended nodes whether they are back; an answer returns all their nodes to the schedule."""
-    if settings.FACHO_SUSPENDED_RETURN != "probe":
-        return
 
     async def look(olt_id: int) -> None:
         report = await probe(parts, olt_id, wait_seconds=0)
         await parts.database.run(follow_probe, olt_id, answered=report.answered, now=parts.clock.now())
 
-    await _for_each(look, await parts.database.run(load_due_probes, parts.clock.now()))
+    await _for_each(look, await parts.database.run(load_asked_for, parts.clock.now()))
 
 
 async def _for_each(ask: Callable[[int], Awaitable[None]], olt_ids: Sequence[int]) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 from datetime import datetime
 
+from django.conf import settings
+
 from facho.core.wiring import COMMAND_LINE, Parts, open_parts, probe
 from facho.hosts.models import Olt
 from facho.hosts.pauses import is_paused
-from facho.hosts.store import schedule_probe
+from facho.hosts.store import load_due_probes, schedule_probe
 from facho.snmp_get.identity import ProbeReport
-from facho.snmp_jobs.models import Workflow
+from facho.snmp_jobs.models import Workflow, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.store import after_probe
 
@@ -35,6 +37,19 @@ def load_unidentified(now: datetime) -> list[int]:
     """
     unidentified = Olt.objects.filter(~is_paused("id", now), enabled=True, sys_object_id="", next_probe_at=None)
     return list(unidentified.values_list("id", flat=True))
+
+
+def load_asked_for(now: datetime) -> list[int]:
+    """Return the OLTs whose time for a probe has come: they may be back, or a person wants to know.
+
+    Where suspended nodes wait for a person, an OLT that has some is left alone; a new one is asked in any case.
+    """
+    due = load_due_probes(now)
+    if settings.FACHO_SUSPENDED_RETURN == "probe":
+        return due
+    suspended = WorkflowNode.objects.filter(suspended_at__isnull=False, workflow__olt_id__in=due)
+    waiting = set(suspended.values_list("workflow__olt_id", flat=True))
+    return [olt_id for olt_id in due if olt_id not in waiting]
 
 
 def follow_probe(olt_id: int, *, answered: bool, now: datetime) -> None:

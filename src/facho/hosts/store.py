@@ -119,6 +119,11 @@ def schedule_probe(olt_id: int, now: datetime) -> None:
         )
 
 
+def ask_for_probe(olt_id: int, now: datetime) -> None:
+    """Leave the wish that an OLT be probed now; whoever keeps house looks every few seconds."""
+    Olt.objects.filter(id=olt_id).update(next_probe_at=now, probes_done=0)
+
+
 def load_due_probes(now: datetime) -> list[int]:
     """Return the enabled OLTs whose time for a probe has come and that are not paused.
 
@@ -132,6 +137,11 @@ def load_due_probes(now: datetime) -> list[int]:
 def end_probes(olt_id: int) -> None:
     """Stop probing: the OLT answered, or nothing of it is suspended any more."""
     Olt.objects.filter(id=olt_id).update(next_probe_at=None)
+
+
+def has_identity(olt_id: int) -> bool:
+    """Tell whether an OLT has ever said who it is."""
+    return Olt.objects.filter(id=olt_id).exclude(sys_object_id="").exists()
 
 
 def save_identity(olt_id: int, identity: Identity) -> None:

@@ -5,18 +5,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from facho.hosts.secrets import UndecryptableSecret
-from facho.hosts.store import Identity, load_target, save_identity
+from facho.hosts.store import Identity, has_identity, load_target, save_identity
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl, SendPermit
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
+from facho.polling.domain.probe_finding import Finding
 from facho.polling.snmp.ber import Value
-from facho.polling.snmp.errors import SnmpError
+from facho.polling.snmp.errors import AgentTimeout, SnmpError
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, format_oid
-from facho.polling.snmp.target import Patience
+from facho.polling.snmp.own_address import own_address
+from facho.polling.snmp.target import Patience, Target
 from facho.polling.vendors.decoders import clean_text
 from facho.polling.vendors.definition import Definition, Refusal
 from facho.polling.vendors.recognition import recognise
+from facho.snmp_get.diagnosis import explain_silence, find_cause
 
 # A person waits for the answer.
 PATIENCE = Patience(timeout_s=2.0, tries=3)
@@ -31,6 +34,16 @@ class ProbeReport:
     round_trip_ms: float = 0.0
     refusal: str = ""
     failure: Failure | None = None
+    # Why it failed, as far as can be told, and from which address we asked: kept with the execution.
+    finding: Finding | None = None
+    asked_from: str = ""
+
+    @property
+    def summary(self) -> dict[str, int | str]:
+        """What is kept of it for whoever looks later."""
+        told = {"finding": self.finding.value if self.finding else "", "asked_from": self.asked_from}
+        kept: dict[str, int | str] = {name: text for name, text in told.items() if text}
+        return kept | ({"round_trip_ms": round(self.round_trip_ms)} if self.answered else {})
 
 
 @dataclass(slots=True)
@@ -46,16 +59,17 @@ class IdentityCollector:
         try:
             self.report = await self._probe(request, control)
         except SnmpError as error:
-            self.report = ProbeReport(failure=Failure(error.kind, str(error)))
+            self.report = _failed(error, find_cause(error))
         except UndecryptableSecret as error:
-            self.report = ProbeReport(failure=Failure(FailureKind.AUTH, str(error)))
+            failure = Failure(FailureKind.AUTH, str(error))
+            self.report = ProbeReport(failure=failure, finding=Finding.BAD_CREDENTIAL)
         identity = self.report.identity
 
         def save(now: datetime) -> None:
             if identity is not None:
                 save_identity(request.olt_id, identity)
 
-        return Collected({}, self.report.failure, was_heard=self.report.answered, save=save)
+        return Collected(self.report.summary, self.report.failure, was_heard=self.report.answered, save=save)
 
     async def _probe(self, request: CollectRequest, permit: SendPermit) -> ProbeReport:
         target, limits = await self.database.run(load_target, request, definition_in_flight=1)
@@ -64,10 +78,24 @@ class IdentityCollector:
         began_at = loop.time()
         try:
             varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME], patience=PATIENCE)
+        except AgentTimeout as silence:
+            was_heard = session.traffic.bytes_received > 0
+            report = _failed(
+                silence, Finding.IGNORES_USER if was_heard else await self._explain(request, target, permit)
+            )
+        except SnmpError as error:
+            report = _failed(error, find_cause(error))
+        else:
+            report = identify(*(value for _, _, value in varbinds[:3]))
         finally:
             await session.close()
-        report = identify(*(value for _, _, value in varbinds[:3]))
-        return replace(report, round_trip_ms=(loop.time() - began_at) * 1000)
+        return replace(report, round_trip_ms=(loop.time() - began_at) * 1000, asked_from=own_address(target))
+
+    async def _explain(self, request: CollectRequest, target: Target, permit: SendPermit) -> Finding:
+        """Look closer at a silent OLT, unless it answered before: then it is away, and more questions tell nothing."""
+        if await self.database.run(has_identity, request.olt_id):
+            return Finding.SILENT
+        return await explain_silence(self.network, target, permit)
 
 
 def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value) -> ProbeReport:
@@ -82,6 +110,10 @@ def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value) -> ProbeRe
         model = verdict.model_name(object_id, descr) or ""
         identity = replace(identity, vendor=verdict.key, brand=verdict.brand, model=model)
     return ProbeReport(answered=True, identity=identity)
+
+
+def _failed(error: SnmpError, finding: Finding) -> ProbeReport:
+    return ProbeReport(failure=Failure(error.kind, str(error)), finding=finding)
 
 
 def _text(value: Value) -> str:

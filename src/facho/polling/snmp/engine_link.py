@@ -12,12 +12,12 @@ from facho.polling.snmp.ber import Pdu, PduKind
 from facho.polling.snmp.courier import Courier
 from facho.polling.snmp.envelope import Envelope, decode_envelope
 from facho.polling.snmp.errors import (
-    AccessDenied,
     AgentError,
     AgentTimeout,
     BudgetSpent,
     ForgedAnswer,
     UnexpectedAnswer,
+    UserRefused,
 )
 from facho.polling.snmp.known_engines import KnownEngines
 from facho.polling.snmp.oid import USM_STATS, is_under
@@ -32,11 +32,12 @@ CLOCK_GOOD_FOR_SECONDS = 90.0
 
 _STALE_CLOCK = 2
 _OTHER_ENGINE = 4
+_CANNOT_DECRYPT = 6
 _DENIALS = {
     1: "does not offer this user the security level",
     3: "does not know the user",
     5: "says that the authentication key or protocol is wrong",
-    6: "cannot decrypt: the privacy key or protocol is wrong",
+    _CANNOT_DECRYPT: "cannot decrypt: the privacy key or protocol is wrong",
 }
 
 Seal = Callable[[Sealer], bytes]
@@ -156,7 +157,7 @@ class EngineLink:
                 raise
             # Raises the same silence when the agent is gone.
             await self._discover(patience, deadline)
-            raise AccessDenied(f"{self._target.address} {_DENIALS[6]}") from silence
+            raise self._denial(_CANNOT_DECRYPT) from silence
 
     async def _exchange(
         self, seal: Callable[[], bytes], engine: Engine | None, patience: Patience, deadline: float
@@ -189,9 +190,12 @@ class EngineLink:
         elif reason == _OTHER_ENGINE:
             self._start_over()
         elif reason in _DENIALS:
-            raise AccessDenied(f"{self._target.address} {_DENIALS[reason]}")
+            raise self._denial(reason)
         else:
             raise AgentError(f"{self._target.address} does not take our message")
+
+    def _denial(self, reason: int) -> UserRefused:
+        return UserRefused(f"{self._target.address} {_DENIALS[reason]}", statistic=reason)
 
     def _start_over(self) -> None:
         self._engines.forget(self._target)

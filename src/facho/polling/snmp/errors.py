@@ -25,9 +25,17 @@ class BudgetSpent(AgentTimeout):
 
 
 class AgentRefused(SnmpError):
-    """The network says that nobody listens there, or that there is no way to it."""
+    """The network says that nobody listens there, or that there is no way to it; `number` is the system's errno."""
 
     kind = FailureKind.REFUSED
+
+    def __init__(self, message: str, *, number: int = 0) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class NoSource(AgentRefused):
+    """The address that questions should leave from is not one of this machine."""
 
 
 class AgentError(SnmpError):
@@ -45,6 +53,14 @@ class AccessDenied(AgentError):
     """The agent knows us and will not tell (authorizationError, noAccess), or a v3 agent does not take our keys."""
 
     kind = FailureKind.AUTH
+
+
+class UserRefused(AccessDenied):
+    """A v3 agent does not take our user, level or keys; `statistic` is the number of the usmStats that it raised."""
+
+    def __init__(self, message: str, *, statistic: int) -> None:
+        super().__init__(message)
+        self.statistic = statistic
 
 
 class TooBig(AgentError):

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.ber import Message, PduKind, decode_message, peek_request_id
-from facho.polling.snmp.errors import AgentRefused, MalformedMessage, SessionClosed, SnmpError
+from facho.polling.snmp.errors import AgentRefused, MalformedMessage, NoSource, SessionClosed, SnmpError
 
 Peer = tuple[str, int]
 Answer = TypeVar("Answer")
@@ -229,7 +229,8 @@ def _open_socket(*, ipv6: bool, source_address: str | None) -> socket.socket:
         udp.bind((source_address or ("::" if ipv6 else "0.0.0.0"), 0))  # noqa: S104 - a client on any interface
     except OSError as error:
         udp.close()
-        raise AgentRefused(f"no socket on {source_address or 'any address'}: {_reason(error.errno)}") from error
+        where = source_address or "any address"
+        raise NoSource(f"no socket on {where}: {_reason(error.errno)}", number=error.errno or 0) from error
     return udp
 
 
@@ -241,7 +242,7 @@ def _errno_in(ancillary: list[tuple[int, int, bytes | Any]]) -> int:
 
 
 def _refusal(peer: Peer, number: int | None) -> AgentRefused:
-    return AgentRefused(f"{peer[0]} port {peer[1]}: {_reason(number)}")
+    return AgentRefused(f"{peer[0]} port {peer[1]}: {_reason(number)}", number=number or 0)
 
 
 def _reason(number: int | None) -> str:

@@ -1,0 +1,30 @@
+"""What a probe that failed found out: finer than a failure's kind, since each finding has another remedy."""
+
+from enum import StrEnum
+
+
+class Finding(StrEnum):
+    """Where the way to an OLT ends; whoever set the OLT up is told what to do about it."""
+
+    # Nothing came back, and nothing else helped to tell why.
+    SILENT = "silent"
+    # Nothing came back in the version that was asked, but it speaks another.
+    SPEAKS_V1 = "speaks_v1"
+    SPEAKS_V2C = "speaks_v2c"
+    SPEAKS_V3 = "speaks_v3"
+    # A v3 agent told who it is, and then left our question without an answer.
+    IGNORES_USER = "ignores_user"
+    PORT_CLOSED = "port_closed"
+    NO_ROUTE = "no_route"
+    NO_SOURCE = "no_source"
+    UNKNOWN_USER = "unknown_user"
+    WRONG_LEVEL = "wrong_level"
+    WRONG_AUTH = "wrong_auth"
+    WRONG_PRIV = "wrong_priv"
+    # It answered, and will not let us read what it is.
+    NOT_ALLOWED = "not_allowed"
+    # What is stored is no credential, or cannot be decrypted.
+    BAD_CREDENTIAL = "bad_credential"
+    NOT_SNMP = "not_snmp"
+    STOPPED = "stopped"
+    FAULT = "fault"

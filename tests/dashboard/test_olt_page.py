@@ -82,7 +82,7 @@ def test_a_port_of_the_map_leads_to_its_onus(viewer: Client) -> None:
     page = viewer.get(f"/onus/?olt={olt.id}&port=0/1/3").content.decode()
     card = viewer.get(f"/onus/?olt={olt.id}&port=0/1").content.decode()
 
-    assert ("HERE</th>" in page, "ELSEWHERE" in page) == (True, False)
+    assert ("HERE</a></th>" in page, "ELSEWHERE" in page) == (True, False)
     assert "ELSEWHERE" in card
 
 
@@ -157,14 +157,15 @@ def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
 
 def test_events_of_its_onus_are_told_in_words(viewer: Client) -> None:
     olt = make_olt("North")
-    make_event(make_onu(olt, (0, 1, 3, 7), serial="HWTC0001", description="Café"), cause="los")
+    onu = make_onu(olt, (0, 1, 3, 7), serial="HWTC0001", description="Café")
+    make_event(onu, cause="los")
     make_event(make_onu(make_olt("South"), serial="HWTC0002"))
 
     page = text(viewer, olt, "past/")
 
     assert "Went down: loss of signal" in page
     assert "0/1/3/7" in page
-    assert 'href="/onus/?q=HWTC0001"' in page
+    assert f'href="/onus/{onu.id}/">HWTC0001' in page
     assert "HWTC0002" not in page
 
 

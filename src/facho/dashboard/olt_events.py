@@ -1,10 +1,12 @@
 """What happened to the ONUs of an OLT lately."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from facho.onus.event_words import describe_event
 from facho.onus.events_read_model import all_events, load_page
+from facho.onus.models import OnuEvent
 from facho.onus.words import EventKinds
 
 _LOOKS = {
@@ -23,6 +25,7 @@ class EventRow:
     """One line; everything in it may be text that a device chose."""
 
     id: int
+    onu_id: int
     at: datetime
     look: str
     what: str
@@ -33,10 +36,15 @@ class EventRow:
 
 def load_events(olt_id: int, count: int) -> list[EventRow]:
     """Load the latest events of an OLT; one query."""
-    page = load_page(all_events().filter(olt_id=olt_id), None, count)
+    return event_rows(load_page(all_events().filter(olt_id=olt_id), None, count).events)
+
+
+def event_rows(events: Iterable[OnuEvent]) -> list[EventRow]:
+    """Shape loaded events into lines."""
     return [
         EventRow(
             id=event.id,
+            onu_id=event.onu_id,
             at=event.at,
             look=_LOOKS.get(EventKinds(event.kind), "unknown"),
             what=describe_event(event),
@@ -44,5 +52,5 @@ def load_events(olt_id: int, count: int) -> list[EventRow]:
             serial=event.onu.serial,
             description=event.onu.description,
         )
-        for event in page.events
+        for event in events
     ]

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from facho.dashboard.olt_page import olt_page, olt_part
+from facho.dashboard.onu_page import onu_page, onu_part
 from facho.dashboard.views import onus, overview, overview_hour, overview_live
 
 urlpatterns = [
@@ -12,4 +13,6 @@ urlpatterns = [
     path("olts/<int:olt_id>/", olt_page, name="olt"),
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
     path("onus/", onus, name="onus"),
+    path("onus/<int:onu_id>/", onu_page, name="onu"),
+    path("onus/<int:onu_id>/<slug:name>/", onu_part, name="onu-part"),
 ]

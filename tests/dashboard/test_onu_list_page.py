@@ -85,7 +85,7 @@ def test_the_list_is_narrowed(viewer: Client, query: str, expected: set[str]) ->
 
     page = text(viewer, f"/onus/?{query}")
 
-    assert {serial for serial in ("ON", "OFF", "NEVER", "GONE", "OTHER") if f">{serial}</th>" in page} == expected
+    assert {serial for serial in ("ON", "OFF", "NEVER", "GONE", "OTHER") if f">{serial}</a></th>" in page} == expected
 
 
 def test_the_list_is_narrowed_to_one_olt(viewer: Client) -> None:

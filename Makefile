@@ -13,7 +13,7 @@ unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast bench check setup messages requirements lock
+.PHONY: help demo test test-fast bench check setup messages requirements openapi lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ messages: .venv/dev.stamp  ## collect the texts to translate into the catalogues
 
 requirements: .venv/dev.stamp  ## mark in docs/requirements.md what the tests show
 	@$(BIN)/python tools/requirements.py
+
+openapi: .venv/dev.stamp  ## write docs/openapi.yaml again from the API as it is
+	@FACHO_LANGUAGE=en DATABASE_URL=sqlite:///:memory: $(BIN)/python manage.py spectacular --skip-checks --fail-on-warn --file docs/openapi.yaml
 
 lock:  ## write requirements/ again from pyproject.toml, keeping the versions that still fit
 	@tools/lock

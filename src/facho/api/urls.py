@@ -9,6 +9,7 @@ from facho.api import coordinator, views
 from facho.api.events import EventViewSet
 from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
+from facho.api.jobs import JobViewSet
 from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
 from facho.api.onus import OnuViewSet
 from facho.api.outages import OutageOnusView, OutageViewSet
@@ -19,6 +20,7 @@ from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, Stat
 
 router = SimpleRouter()
 router.register("olts", views.OltViewSet, basename="olt")
+router.register("jobs", JobViewSet, basename="job")
 router.register("nodes", views.NodeViewSet, basename="node")
 router.register("executions", views.ExecutionViewSet, basename="execution")
 router.register("pauses", PauseViewSet, basename="pause")

@@ -1,0 +1,104 @@
+"""Jobs over the API: read by all, written by admins, under the same rules as in the admin."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from rest_framework.test import APIClient
+
+from api.rows import make_node, make_user
+from facho.accounts.roles import Role
+from facho.snmp_jobs.models import SnmpJob
+
+pytestmark = pytest.mark.django_db
+
+ENGLISH = {"accept-language": "en"}
+UPTIME: dict[str, Any] = {
+    "name": "Uptime",
+    "slug": "uptime",
+    "vendor": "",
+    "query_type": "get",
+    "interval_seconds": 600,
+    "oids": [{"oid": "1.3.6.1.2.1.1.3.0", "name": "uptime"}],
+}
+
+
+@pytest.fixture
+def admin() -> APIClient:
+    client = APIClient(headers=ENGLISH)
+    client.force_login(make_user(Role.ADMIN))
+    return client
+
+
+def faults(answer: Any) -> dict[str, str]:
+    return {error["field"]: error["detail"] for error in answer.json()["errors"]}
+
+
+def test_a_job_is_added_changed_and_deleted_and_the_trail_says_so(admin: APIClient) -> None:
+    added = admin.post("/api/v1/jobs/", UPTIME, format="json")
+    job_id = added.json()["id"]
+    reads = [{"oid": "1.3.6.1.2.1.1.5.0"}, {"oid": "1.3.6.1.2.1.1.3.0", "keeps_history": True}]
+    changed = admin.patch(f"/api/v1/jobs/{job_id}/", {"interval_seconds": 900, "oids": reads}, format="json")
+    deleted = admin.delete(f"/api/v1/jobs/{job_id}/")
+
+    assert (added.status_code, changed.status_code, deleted.status_code) == (201, 200, 204)
+    assert added.json()["oids"][0]["name"] == "uptime"
+    body = changed.json()
+    assert (body["interval_seconds"], body["name"], body["task_type"]) == (900, "Uptime", "get_uptime")
+    assert [(read["oid"], read["keeps_history"]) for read in body["oids"]] == [
+        ("1.3.6.1.2.1.1.5.0", False),
+        ("1.3.6.1.2.1.1.3.0", True),
+    ]
+    assert [entry.action_flag for entry in LogEntry.objects.order_by("id")] == [1, 2, 3]
+    assert not SnmpJob.objects.exists()
+
+
+def test_what_is_not_named_stays(admin: APIClient) -> None:
+    job_id = admin.post("/api/v1/jobs/", UPTIME, format="json").json()["id"]
+
+    body = admin.patch(f"/api/v1/jobs/{job_id}/", {"priority": 90}, format="json").json()
+
+    assert (body["priority"], body["interval_seconds"], len(body["oids"])) == (90, 600, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"oids": [{"oid": "not.an.oid"}]}, "oids.0.oid"),
+        ({"oids": [{"column_key": "no_such_column"}]}, "oids.0.column_key"),
+        ({"hours_from": "08:00"}, "hours_to"),
+        ({"interval_seconds": 0}, "interval_seconds"),
+        ({"vendor": "nobody"}, "vendor"),
+        ({"master_job_id": 4711}, "master_job_id"),
+        ({"query_type": "guess"}, "query_type"),
+    ],
+)
+def test_a_job_that_would_not_do_is_refused_by_its_field(admin: APIClient, changes: dict[str, Any], field: str) -> None:
+    answer = admin.post("/api/v1/jobs/", {**UPTIME, **changes}, format="json")
+
+    assert answer.status_code == 400
+    assert field in faults(answer)
+    assert not SnmpJob.objects.exists()
+
+
+def test_a_job_that_asks_too_often_is_refused_as_in_the_admin(admin: APIClient) -> None:
+    wish = {**UPTIME, "vendor": "huawei_smartax", "interval_seconds": 5, "oids": [{"column_key": "onu.rx_power"}]}
+
+    answer = admin.post("/api/v1/jobs/", wish, format="json")
+
+    assert answer.status_code == 400
+    assert "oids" in faults(answer)
+
+
+def test_a_list_tells_on_how_many_olts_a_job_is(viewer: APIClient) -> None:
+    make_node(name="State")
+
+    (job,) = viewer.get("/api/v1/jobs/?search=stat").json()["results"]
+
+    assert (job["name"], job["nodes"]) == ("State", 1)
+
+
+def test_who_may_not_write_reads(viewer: APIClient, operator: APIClient) -> None:
+    for client in (viewer, operator):
+        assert client.get("/api/v1/jobs/").status_code == 200
+        assert client.post("/api/v1/jobs/", UPTIME, format="json").status_code == 403

@@ -106,7 +106,7 @@ def test_the_number_of_queries_does_not_grow(
     for _ in range(5):
         populate()
 
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         results(viewer, f"{path}/")
 
 

@@ -99,7 +99,7 @@ def test_the_number_of_queries_does_not_grow(
     for _ in range(5):
         populate()
 
-    with django_assert_max_num_queries(4):  # session, user, count, rows
+    with django_assert_max_num_queries(5):  # session, user, scope, count, rows
         assert len(results(viewer, f"{path}/")) == 5
 
 

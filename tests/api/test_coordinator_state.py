@@ -101,5 +101,5 @@ def test_the_number_of_queries_does_not_grow(
     for _ in range(6):
         busy_olt()
 
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         assert len(states(viewer)) == 6

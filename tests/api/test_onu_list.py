@@ -160,7 +160,7 @@ def test_a_page_takes_the_same_queries_however_long_it_is(
         make_onu(north, (0, 3, number, 1), serial=f"AAAA{number}DDDD")
 
     # Session, user, two parts of each of two conditions, count, ids and rows.
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         assert listed(viewer, query)
 
 

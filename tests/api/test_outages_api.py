@@ -142,7 +142,7 @@ def test_outages_are_for_who_may_read_and_cost_so_many_queries(
     address = "/api/v1/" + path.format(outage_id=outage.id)
 
     assert anonymous.get(address).status_code == 401
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         body = get(viewer, address)
 
     assert body["count"] >= 3

@@ -36,7 +36,7 @@ def test_one_query_counts_all_ports_of_a_page(
     for port in range(10):
         make_onu(make_olt(), (0, 1, port, 0))
 
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         assert len(viewer.get("/api/v1/pon-ports/").json()["results"]) == 10
 
 

@@ -376,5 +376,5 @@ def test_the_number_of_queries_does_not_grow(
         ran = make_execution(master, ExecutionState.SUCCESS, poller_id=poller_id)
         make_execution(member, poller_id=poller_id, master_execution=ran, chain_position=1)
 
-    with django_assert_max_num_queries({READS[0]: 13, READS[1]: 9, READS[2]: 13}[path]):
+    with django_assert_max_num_queries({READS[0]: 14, READS[1]: 10, READS[2]: 13}[path]):
         assert viewer.get(path).status_code == 200

@@ -11,6 +11,7 @@ from rest_framework.serializers import BaseSerializer
 from facho.accounts.acknowledge import with_acknowledger
 from facho.api import filters
 from facho.api.acknowledgement import Acknowledgement
+from facho.api.scoped import ScopedRows
 from facho.execution_coordinator.models import (
     CoordinatorLog,
     EventType,
@@ -44,7 +45,7 @@ def _in_hour(text: str) -> Q:
     return Q(period_start=hour_of(timezone.now()).start)
 
 
-class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
+class QuotaViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     """Quotas by hour, the latest first."""
 
     serializer_class = QuotaSerializer
@@ -61,7 +62,7 @@ class QuotaViewSet(viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     )
 
 
-class ViolationViewSet(Acknowledgement, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
+class ViolationViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
     """Hours in which an OLT got too little, the latest first, each with the report of every slot that was due."""
 
     serializer_class = ViolationSerializer
@@ -80,7 +81,7 @@ class ViolationViewSet(Acknowledgement, viewsets.ReadOnlyModelViewSet[QuotaViola
     )
 
 
-class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
+class PlanViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     """Plans by hour, the latest first; the runs of a plan are on its own address."""
 
     filter_backends = [filters.QueryStringFilter]
@@ -101,7 +102,7 @@ class PlanViewSet(viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
         return PlanDetailSerializer if self.action == "retrieve" else PlanSerializer
 
 
-class LogViewSet(viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
+class LogViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
     """The coordinator's log, the latest first; messages are in the language of the request."""
 
     serializer_class = LogSerializer
@@ -116,10 +117,11 @@ class LogViewSet(viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
     queryset = CoordinatorLog.objects.select_related("olt").defer(*OLT_SECRETS).order_by("-id")
 
 
-class StateView(generics.ListAPIView[Any]):
+class StateView(ScopedRows, generics.ListAPIView[Any]):
     """What the coordinator sees of each OLT now: tasks, the execution that holds it, the nodes that wait."""
 
     serializer_class = CoordinatorStateSerializer
+    olt_path = ""
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(""),

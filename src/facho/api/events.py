@@ -3,6 +3,7 @@
 from rest_framework import serializers, viewsets
 
 from facho.api import filters
+from facho.api.scoped import ScopedRows
 from facho.api.timeline_pages import TimelinePage
 from facho.onus.event_words import describe_event
 from facho.onus.events_read_model import all_events
@@ -53,7 +54,7 @@ class EventSerializer(serializers.ModelSerializer[OnuEvent]):
         return describe_event(event)
 
 
-class EventViewSet(viewsets.ReadOnlyModelViewSet[OnuEvent]):
+class EventViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[OnuEvent]):
     """Events, the latest first. An ONU that moved stands in the timelines of both ports."""
 
     serializer_class = EventSerializer

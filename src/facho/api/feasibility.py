@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from facho.api.scoped import must_see
 from facho.execution_coordinator.feasibility import NodeNeed, OltFeasibility, load_feasibility, words_of
 from facho.hosts.models import Olt
 from facho.polling.domain.feasibility import Blocked, Relaxation
@@ -65,7 +66,8 @@ class FeasibilityView(APIView):
     def get(self, request: Request, olt_id: int) -> Response:
         """Add up the SNMP time that an OLT's enabled nodes need per hour, and say what to relax if it is too much."""
         # Asked first: no table of ours bears an id of more digits than a column has.
-        found = load_feasibility([olt_id]).get(olt_id) if Olt.objects.filter(id=olt_id).exists() else None
+        must_see(request, Olt.objects.filter(id=olt_id), olt_path="")
+        found = load_feasibility([olt_id]).get(olt_id)
         if found is None:
             raise NotFound
         return Response(FeasibilitySerializer(found).data)

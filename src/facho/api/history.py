@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -18,6 +17,7 @@ from facho.api.history_serializers import (
     PortHistorySerializer,
     SpanQuestionSerializer,
 )
+from facho.api.scoped import must_see
 from facho.onus.history_metrics import Metric
 from facho.onus.history_read_model import (
     METRICS,
@@ -47,7 +47,7 @@ class OnuHistoryView(APIView):
         Each gap is a point whose value is null: one poll that did not come is enough. `auto` takes every sample of up
         to two days, hours of up to two months and days beyond, as far as they are still kept.
         """
-        must_exist(Onu.objects.filter(pk=onu_id))
+        must_see(request, Onu.objects.filter(pk=onu_id))
         with wrong_questions_are_problems():
             question = _question(request)
             series = load_onu_history(onu_id, question)
@@ -66,19 +66,13 @@ class PortHistoryView(APIView):
     )
     def get(self, request: Request, pon_port_id: int) -> Response:
         """Show one metric of all ONUs that were at a PON port over time, by default their light of the last day."""
-        must_exist(PonPort.objects.filter(pk=pon_port_id))
+        must_see(request, PonPort.objects.filter(pk=pon_port_id))
         with wrong_questions_are_problems():
             question = _question(request)
             series = load_port_history(pon_port_id, question)
         body = {**_asked(question), "pon_port_id": pon_port_id, "at": series.at, "onus": series}
         context = {"is_summed_up": bool(question.resolution), "names": load_names(series.onu_ids.tolist())}
         return Response(PortHistorySerializer(body, context=context).data)
-
-
-def must_exist(rows: QuerySet[Any]) -> None:
-    """Answer 404 unless there is a row."""
-    if not rows.exists():
-        raise NotFound
 
 
 @contextmanager

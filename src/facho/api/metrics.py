@@ -17,6 +17,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from facho.accounts.scope import EVERYTHING, OltScope, scope_of
 from facho.api.metrics_family import Family, build_metric
 from facho.api.metrics_olts import OLT_FAMILIES
 from facho.api.metrics_polling import POLLING_FAMILIES
@@ -60,14 +61,15 @@ class MetricsView(APIView):
     schema = None
 
     def get(self, request: Request) -> HttpResponse:
-        """Return every series as of now."""
-        return HttpResponse(render_metrics(timezone.now()), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+        """Return every series as of now; a token or a login names no OLT that it may not see."""
+        scope = scope_of(request.user) if request.user.is_authenticated else EVERYTHING
+        return HttpResponse(render_metrics(timezone.now(), scope), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def render_metrics(now: datetime) -> bytes:
+def render_metrics(now: datetime, scope: OltScope = EVERYTHING) -> bytes:
     """Write all series as of a moment."""
     registry = CollectorRegistry()
-    registry.register(_Scrape(now))
+    registry.register(_Scrape(now, scope))
     return generate_latest(registry)
 
 
@@ -86,7 +88,8 @@ class _Scrape:
     """One look at the database, in the form that the library asks for."""
 
     now: datetime
+    scope: OltScope
 
     def collect(self) -> Iterable[Metric]:
-        snapshot = load_snapshot(self.now)
+        snapshot = load_snapshot(self.now, self.scope)
         return (build_metric(family, snapshot) for family in FAMILIES)

@@ -20,6 +20,7 @@ from django.db.models import (
     Sum,
 )
 
+from facho.accounts.scope import EVERYTHING, OltScope
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.run_sums import Runs, load_run_sums
@@ -118,38 +119,44 @@ class Snapshot:
         return max((self.now - moment).total_seconds(), 0.0)
 
 
-def load_snapshot(now: datetime) -> Snapshot:
-    """Load what all series are made of; 18 statements, however many OLTs and nodes there are."""
-    runs_of_types, runs_of_olts = _load_runs(now - HOUR)
+def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
+    """Load what all series are made of; 18 statements, however many OLTs and nodes there are.
+
+    Pollers and queue are those of all OLTs; everything else is that of the OLTs in scope.
+    """
+    olts = _load_olts(scope)
+    runs_of_types, runs_of_olts = _load_runs(now - HOUR, olts)
     return Snapshot(
         now=now,
         is_led=load_is_polling(now),
         leader_renewed_at=LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"],
         pollers=load_pollers(now),
         candidates=load_candidates(now),
-        olts=_load_olts(),
-        nodes=_load_nodes(),
+        olts=olts,
+        nodes=_load_nodes(scope),
         runs_of_types=runs_of_types,
         runs_of_olts=runs_of_olts,
-        retries=_load_retries(now - HOUR),
+        retries=_load_retries(now - HOUR, scope),
         quotas=_load_quotas(hour_of(now).start),
-        violations=_load_violations(now - DAY),
+        violations=_load_violations(now - DAY, scope),
         onus=count_present(),
     )
 
 
-def _load_olts() -> dict[int, OltFacts]:
-    rows = Olt.objects.order_by("name").values_list("id", "name", "enabled", "reachability", "last_answer_at")
+def _load_olts(scope: OltScope) -> dict[int, OltFacts]:
+    olts = scope.narrow(Olt.objects.order_by("name"), "")
+    rows = olts.values_list("id", "name", "enabled", "reachability", "last_answer_at")
     return {
         olt_id: OltFacts(name, enabled, reachability, last_answer_at)
         for olt_id, name, enabled, reachability, last_answer_at in rows
     }
 
 
-def _load_nodes() -> list[NodeFacts]:
+def _load_nodes(scope: OltScope) -> list[NodeFacts]:
     # Newest first along the index of the node's runs: the first success ends the look, however long the history is.
     succeeded = Execution.objects.filter(node=OuterRef("id"), status=ExecutionState.SUCCESS).order_by("-created_at")
-    rows = WorkflowNode.objects.order_by("id").values_list(
+    nodes = scope.narrow(WorkflowNode.objects.order_by("id"), "workflow__olt")
+    rows = nodes.values_list(
         "workflow__olt_id",
         "job__query_type",
         "job__slug",
@@ -161,22 +168,27 @@ def _load_nodes() -> list[NodeFacts]:
     return [NodeFacts(olt_id, task_type(QueryType(query), slug), *values) for olt_id, query, slug, *values in rows]
 
 
-def _load_runs(since: datetime) -> tuple[dict[tuple[str, str], Runs], dict[tuple[int, str], Runs]]:
+def _load_runs(
+    since: datetime, olts: Mapping[int, OltFacts]
+) -> tuple[dict[tuple[str, str], Runs], dict[tuple[int, str], Runs]]:
     """Look once at the runs of the time since, and add them up in both ways."""
     of_types: dict[tuple[str, str], Runs] = defaultdict(Runs)
     of_olts: dict[tuple[int, str], Runs] = defaultdict(Runs)
     for summed in load_run_sums(since):
-        of_types[summed.task_type, summed.status] += summed.runs
-        of_olts[summed.olt_id, summed.status] += summed.runs
+        if summed.olt_id in olts:
+            of_types[summed.task_type, summed.status] += summed.runs
+            of_olts[summed.olt_id, summed.status] += summed.runs
     return of_types, of_olts
 
 
-def _load_retries(since: datetime) -> dict[str, Retries]:
+def _load_retries(since: datetime, scope: OltScope) -> dict[str, Retries]:
     before = ExecutionAttempt.objects.filter(execution=OuterRef("execution"), number=OuterRef("number") - 1)
     ended_at = Subquery(before.values("finished_at")[:1], output_field=DateTimeField())
     rows = (
         # By the end of the run, which has an index: attempts alone have none that a scrape could use.
-        ExecutionAttempt.objects.filter(execution__finished_at__gt=since, execution__attempt__gt=1, number__gt=1)
+        ExecutionAttempt.objects.filter(
+            scope.condition("execution__olt"), execution__finished_at__gt=since, execution__attempt__gt=1, number__gt=1
+        )
         .order_by()
         .values_list("execution__task_type")
         .annotate(Count("id"), waited=Sum(ExpressionWrapper(F("started_at") - ended_at, DurationField())))
@@ -197,6 +209,6 @@ def _load_quotas(hour_start: datetime) -> dict[tuple[int, str], Quota]:
     return {(olt_id, kind): Quota(*counts) for olt_id, kind, *counts in rows}
 
 
-def _load_violations(since: datetime) -> dict[str, int]:
-    rows = QuotaViolation.objects.filter(created_at__gt=since).order_by().values_list("severity")
+def _load_violations(since: datetime, scope: OltScope) -> dict[str, int]:
+    rows = QuotaViolation.objects.filter(scope.condition(), created_at__gt=since).order_by().values_list("severity")
     return dict(rows.annotate(Count("id")))

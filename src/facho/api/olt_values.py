@@ -3,11 +3,11 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import generics, serializers, viewsets
 
 from facho.api import filters
+from facho.api.scoped import ScopedRows, must_see
 from facho.hosts.models import Olt, OltData, WaitingOnu
 from facho.hosts.store import OLT_SECRETS
 from facho.hosts.value_words import title_of
@@ -65,7 +65,7 @@ class WaitingOnuSerializer(serializers.ModelSerializer[WaitingOnu]):
 
 
 @extend_schema_view(get=extend_schema(operation_id="olts_data_list", tags=["olts"]))
-class OltDataView(generics.ListAPIView[OltData]):
+class OltDataView(ScopedRows, generics.ListAPIView[OltData]):
     """The latest values of an OLT itself: its cards, ports, interfaces, and what a job's own OIDs brought."""
 
     serializer_class = OltDataSerializer
@@ -79,22 +79,27 @@ class OltDataView(generics.ListAPIView[OltData]):
 
     def get_queryset(self) -> QuerySet[OltData]:
         """Narrow to the OLT of the address."""
-        olt_id = _existing(Olt.objects.all(), self.kwargs.get("olt_id"))
+        olt_id = self.kwargs.get("olt_id")
+        if olt_id is not None:  # the schema asks without an address
+            must_see(self.request, Olt.objects.filter(pk=olt_id), olt_path="")
         return super().get_queryset().filter(olt_id=olt_id)
 
 
 @extend_schema_view(get=extend_schema(operation_id="onus_data_list", tags=["onus"]))
-class OnuDataView(generics.ListAPIView[OnuData]):
+class OnuDataView(ScopedRows, generics.ListAPIView[OnuData]):
     """The latest raw value of an ONU for each OID that was read."""
 
     serializer_class = OnuDataSerializer
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {"oid": filters.search("oid")}
+    olt_path = "onu__olt"
     queryset = OnuData.objects.order_by("oid")
 
     def get_queryset(self) -> QuerySet[OnuData]:
         """Narrow to the ONU of the address."""
-        onu_id = _existing(Onu.objects.all(), self.kwargs.get("onu_id"))
+        onu_id = self.kwargs.get("onu_id")
+        if onu_id is not None:  # the schema asks without an address
+            must_see(self.request, Onu.objects.filter(pk=onu_id))
         return super().get_queryset().filter(onu_id=onu_id).select_related("onu__olt").defer(*_ONU_SECRETS)
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
@@ -106,7 +111,7 @@ class OnuDataView(generics.ListAPIView[OnuData]):
         return page
 
 
-class WaitingOnuViewSet(viewsets.ReadOnlyModelViewSet[WaitingOnu]):
+class WaitingOnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[WaitingOnu]):
     """ONUs that wait for authorisation, the latest first; one that waits no longer is not in the list."""
 
     serializer_class = WaitingOnuSerializer
@@ -123,10 +128,3 @@ class WaitingOnuViewSet(viewsets.ReadOnlyModelViewSet[WaitingOnu]):
 
 
 _ONU_SECRETS = tuple(f"onu__{name}" for name in OLT_SECRETS)
-
-
-def _existing(rows: QuerySet[Any], pk: Any) -> Any:
-    """Return the id of a row of an address; 404 when there is none. The schema asks without an address."""
-    if pk is not None and not rows.filter(pk=pk).exists():
-        raise Http404
-    return pk

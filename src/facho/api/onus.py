@@ -15,10 +15,12 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from facho.accounts.scope import scope_of
 from facho.api import filters
 from facho.api.onu_export import CsvRenderer, stream_onus
 from facho.api.onu_serializers import OnuSerializer
 from facho.api.pagination import LongPage
+from facho.api.scoped import ScopedRows
 from facho.onus.models import Onu
 from facho.onus.search import DEFAULT_SORT, MIN_LETTERS, SORT_WORDS, FoundOnus, of_serial, of_state, of_text, shown_onus
 from facho.onus.words import DownCauses, ShownState
@@ -59,6 +61,8 @@ class OnuFilter(filters.QueryStringFilter):
         if getattr(view, "detail", False):
             return queryset
         conditions = filters.read_conditions(request, view)
+        if not (scope := scope_of(request.user)).is_everything:
+            conditions.append(scope.condition())
         word = request.query_params.get(ORDERING) or DEFAULT_SORT
         if word not in SORT_WORDS:
             raise ValidationError({ORDERING: [_("Choose one of: %(values)s.") % {"values": ", ".join(SORT_WORDS)}]})
@@ -78,7 +82,7 @@ class OnuFilter(filters.QueryStringFilter):
         ]
 
 
-class OnuViewSet(viewsets.ReadOnlyModelViewSet[Onu]):
+class OnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Onu]):
     """ONUs: `search` looks at serial, hardware address, description, name and all that is written of the customer."""
 
     serializer_class = OnuSerializer

@@ -9,8 +9,10 @@ from drf_spectacular.utils import extend_schema, extend_schema_field, extend_sch
 from rest_framework import generics, serializers, viewsets
 
 from facho.accounts.acknowledge import with_acknowledger
+from facho.accounts.scope import scope_of
 from facho.api import filters
 from facho.api.acknowledgement import Acknowledgement
+from facho.api.scoped import ScopedRows
 from facho.onus.models import Onu, Outage
 from facho.onus.outages_read_model import all_outages, onus_of
 from facho.onus.shown_state import shown_state
@@ -110,7 +112,7 @@ class OutageOnuSerializer(serializers.ModelSerializer[Onu]):
         return shown_state(onu).value
 
 
-class OutageViewSet(Acknowledgement, viewsets.ReadOnlyModelViewSet[Outage]):
+class OutageViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[Outage]):
     """Outages, the latest first; `from` and `to` find those that were going on between them."""
 
     serializer_class = OutageSerializer
@@ -138,7 +140,7 @@ class OutageViewSet(Acknowledgement, viewsets.ReadOnlyModelViewSet[Outage]):
 
 
 @extend_schema_view(get=extend_schema(operation_id="outages_onus_list", tags=["outages"]))
-class OutageOnusView(generics.ListAPIView[Onu]):
+class OutageOnusView(ScopedRows, generics.ListAPIView[Onu]):
     """The ONUs that an outage took down, by their places; one that a later outage took down is listed there.
 
     Of a silent OLT, or a lost network, they are all that were behind it.
@@ -151,7 +153,8 @@ class OutageOnusView(generics.ListAPIView[Onu]):
         """Find the ONUs of the outage of the address; the schema asks without an address."""
         if "outage_id" not in self.kwargs:
             return super().get_queryset()
-        outage = Outage.objects.filter(pk=self.kwargs["outage_id"]).first()
+        scope = scope_of(self.request.user)
+        outage = scope.narrow(Outage.objects.filter(pk=self.kwargs["outage_id"])).first()
         if outage is None:
             raise Http404
         return onus_of(outage)

@@ -8,6 +8,7 @@ from rest_framework.serializers import BaseSerializer
 
 from facho.api import filters
 from facho.api.onu_serializers import OnuSerializer
+from facho.api.scoped import ScopedRows
 from facho.onus.models import PonPort
 from facho.onus.port_view import WORST, load_port_counts, load_port_light, load_worst
 
@@ -79,7 +80,7 @@ class PonPortDetailSerializer(PonPortSerializer):
         return OnuSerializer(load_worst(port.id), many=True).data
 
 
-class PonPortViewSet(viewsets.ReadOnlyModelViewSet[PonPort]):
+class PonPortViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[PonPort]):
     """PON ports by their place in the chassis."""
 
     filter_backends = [filters.QueryStringFilter]

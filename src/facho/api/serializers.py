@@ -5,9 +5,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from facho.accounts.scope import NOTHING, OltScope
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Pause
 from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
@@ -234,11 +236,18 @@ class PauseSerializer(serializers.ModelSerializer[Pause]):
         fields = ["id", "olt_id", "olt", "starts_at", "ends_at", "note"]
 
 
+class _SeenOlt(serializers.PrimaryKeyRelatedField[Olt]):
+    """An OLT that whoever asks may see; another one is not there."""
+
+    def get_queryset(self) -> QuerySet[Olt]:
+        """Narrow by the scope of the request."""
+        scope: OltScope = self.context.get("scope", NOTHING)
+        return scope.narrow(super().get_queryset(), "")
+
+
 class NewPauseSerializer(serializers.Serializer[Pause]):
     """A pause that begins now; `olt_id` null, which has to be said, means everything."""
 
-    olt_id = serializers.PrimaryKeyRelatedField(
-        queryset=Olt.objects.defer(*SECRET_COLUMNS), source="olt", allow_null=True, required=True
-    )
+    olt_id = _SeenOlt(queryset=Olt.objects.defer(*SECRET_COLUMNS), source="olt", allow_null=True, required=True)
     minutes = serializers.IntegerField(min_value=1, max_value=MAX_MINUTES)
     note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")

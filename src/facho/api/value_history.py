@@ -8,13 +8,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from facho.api.history import ask_for, must_exist, read_wishes, span_of, wrong_questions_are_problems
+from facho.api.history import ask_for, read_wishes, span_of, wrong_questions_are_problems
 from facho.api.history_serializers import (
     OltValueHistorySerializer,
     OltValueQuestionSerializer,
     OnuValueHistorySerializer,
     ValueQuestionSerializer,
 )
+from facho.api.scoped import must_see
 from facho.hosts.models import Olt, OltData
 from facho.onus.history import Series
 from facho.onus.history_read_model import Question, load_olt_value_history, load_onu_history
@@ -40,7 +41,7 @@ class OltValueHistoryView(APIView):
 
         A value has a history if a job reads it with the wish to keep one. Of a counter it is the growth in a second.
         """
-        must_exist(Olt.objects.filter(pk=olt_id))
+        must_see(request, Olt.objects.filter(pk=olt_id), olt_path="")
         wishes = read_wishes(request, OltValueQuestionSerializer)
         oid, index = wishes["oid"], wishes["index"]
         metric, row_id = find_metric(oid), find_row(olt_id, index)
@@ -64,7 +65,7 @@ class OnuValueHistoryView(APIView):
     def get(self, request: Request, onu_id: int) -> Response:
         """Show the values of an OID that is not in the vendor's definition, wherever the ONU was plugged in."""
         onus = Onu.objects.filter(pk=onu_id)
-        must_exist(onus)
+        must_see(request, onus)
         wishes = read_wishes(request, ValueQuestionSerializer)
         metric = find_metric(wishes["oid"])
         with wrong_questions_are_problems():

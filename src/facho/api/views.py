@@ -9,6 +9,7 @@ from rest_framework.serializers import BaseSerializer
 
 from facho.api import filters
 from facho.api.operations import ExecutionOperations, NodeOperations, OltOperations
+from facho.api.scoped import ScopedRows
 from facho.api.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
@@ -39,10 +40,11 @@ def _chain_in_order() -> QuerySet[Execution]:
     return Execution.objects.select_related("node__job").defer("cursor", "result").order_by("chain_position", "id")
 
 
-class OltViewSet(OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
+class OltViewSet(ScopedRows, OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
     """OLTs: `state` is what the last operation learned; `search` looks at name, host and system name."""
 
     serializer_class = OltSerializer
+    olt_path = ""
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "state": filters.one_of("reachability", Reachability.values),
@@ -58,10 +60,11 @@ class OltViewSet(OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
     )
 
 
-class NodeViewSet(NodeOperations, viewsets.ReadOnlyModelViewSet[WorkflowNode]):
+class NodeViewSet(ScopedRows, NodeOperations, viewsets.ReadOnlyModelViewSet[WorkflowNode]):
     """Nodes: one job on one OLT."""
 
     serializer_class = NodeSerializer
+    olt_path = "workflow__olt"
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt("workflow__olt"),
@@ -77,7 +80,7 @@ class NodeViewSet(NodeOperations, viewsets.ReadOnlyModelViewSet[WorkflowNode]):
     )
 
 
-class ExecutionViewSet(ExecutionOperations, viewsets.ReadOnlyModelViewSet[Execution]):
+class ExecutionViewSet(ScopedRows, ExecutionOperations, viewsets.ReadOnlyModelViewSet[Execution]):
     """Executions, newest first; `chained=false` lists the masters, each with the executions of its chain."""
 
     filter_backends = [filters.QueryStringFilter]

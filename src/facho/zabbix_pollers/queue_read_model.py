@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from django.db.models import OuterRef, Q, Subquery
 
+from facho.accounts.scope import EVERYTHING, OltScope
 from facho.executions.models import Execution
 from facho.executions.waiting import load_unfinished
 from facho.polling.domain.candidates import choose_candidates
@@ -65,11 +66,13 @@ class _Described(NamedTuple):
     last_execution_id: int | None
 
 
-def load_queue(now: datetime, *, count: int = 10) -> QueueView:
-    """Look at the queue without disturbing it; seven queries, however long it is."""
+def load_queue(now: datetime, *, count: int = 10, scope: OltScope = EVERYTHING) -> QueueView:
+    """Look at the queue without disturbing it; seven queries, however long it is. Only OLTs in scope are named."""
     candidates = load_candidates(now)
     queue = NodeQueue(candidates.due)
-    first, retries = candidates.due[:count], candidates.retries[:count]
+    seen = scope.visible(node.olt_id for node in (*candidates.due, *candidates.retries))
+    first = [node for node in candidates.due if node.olt_id in seen][:count]
+    retries = [node for node in candidates.retries if node.olt_id in seen][:count]
     described = _describe([node.node_id for node in (*first, *retries)])
     return QueueView(
         size=queue.qsize(),

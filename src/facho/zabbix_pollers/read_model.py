@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import Q
 
+from facho.accounts.scope import EVERYTHING, OltScope
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.poller_load import is_saturated
@@ -59,7 +60,10 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class PollerView:
-    """A poller as its active execution proves it, whatever its own row remembers."""
+    """A poller as its active execution proves it, whatever its own row remembers.
+
+    What it runs for an OLT that may not be seen has no composite, and takes its time all the same.
+    """
 
     poller_id: int
     group: str
@@ -72,7 +76,7 @@ class PollerView:
     @property
     def status(self) -> PollerStatus:
         """BUSY from the claim of the master to the end of the last chain member."""
-        return PollerStatus.BUSY if self.composite else PollerStatus.FREE
+        return PollerStatus.FREE if self.elapsed_seconds is None else PollerStatus.BUSY
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +126,13 @@ class Overview:
     global_stats: GlobalStats
 
 
-def load_overview(now: datetime, *, queue_count: int = 0) -> Overview:
-    """Load everything about pollers, with the first `queue_count` nodes of the queue."""
-    pollers = load_pollers(now)
-    queue = load_queue(now, count=queue_count)
+def load_overview(now: datetime, *, queue_count: int = 0, scope: OltScope = EVERYTHING) -> Overview:
+    """Load everything about pollers, with the first `queue_count` nodes of the queue.
+
+    Figures are those of all OLTs; those out of the scope are not named.
+    """
+    pollers = _hide_work(load_pollers(now), scope)
+    queue = load_queue(now, count=queue_count, scope=scope)
     stats = _summarise(pollers, queue, was_saturated=load_was_saturated(), is_polling=load_is_polling(now))
     return Overview(tuple(pollers), queue, stats)
 
@@ -135,6 +142,14 @@ def load_pollers(now: datetime) -> list[PollerView]:
     composites = load_composites()
     busy = load_busy_percentages(now)
     return [_poller_view(row, composites.get(row.poller_id), busy.get(row.poller_id, 0.0), now) for row in _pollers()]
+
+
+def _hide_work(pollers: Sequence[PollerView], scope: OltScope) -> list[PollerView]:
+    seen = scope.visible(poller.composite.olt_id for poller in pollers if poller.composite)
+    return [
+        replace(poller, composite=None) if poller.composite and poller.composite.olt_id not in seen else poller
+        for poller in pollers
+    ]
 
 
 def load_composites() -> dict[int, Composite]:

@@ -9,6 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from facho.accounts.scope import scope_of
+from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import IsChainNode, UnknownNode
 from facho.zabbix_pollers.explain import Situation
 from facho.zabbix_pollers.queue_read_model import load_queue
@@ -28,7 +30,7 @@ class PollersView(APIView):
     @extend_schema(responses=PollersSerializer, operation_id="pollers_list", tags=["pollers"])
     def get(self, request: Request) -> Response:
         """Return the state of all pollers, verified against the executions that are active."""
-        return Response(PollersSerializer(load_overview(timezone.now())).data)
+        return Response(PollersSerializer(load_overview(timezone.now(), scope=scope_of(request.user))).data)
 
 
 class QueueView(APIView):
@@ -37,7 +39,7 @@ class QueueView(APIView):
     @extend_schema(responses=QueueSerializer, operation_id="pollers_queue", tags=["pollers"])
     def get(self, request: Request) -> Response:
         """Return the queue's length and its first ten nodes."""
-        return Response(QueueSerializer(load_queue(timezone.now())).data)
+        return Response(QueueSerializer(load_queue(timezone.now(), scope=scope_of(request.user))).data)
 
 
 class StatsView(APIView):
@@ -56,6 +58,7 @@ class RunNodeView(APIView):
     def post(self, request: Request, node_id: int) -> Response:
         """Ask for a run of a master and its chain as soon as the OLT is free."""
         try:
+            _must_see(request, node_id)
             asked = ask_for_run(node_id, now=timezone.now())
         except UnknownNode as error:
             raise NotFound(_("There is no node %(id)s.") % {"id": node_id}) from error
@@ -73,6 +76,12 @@ class RunNodeView(APIView):
             "execution_id": asked.execution_id,
         }
         return Response(RunSerializer(answer).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _must_see(request: Request, node_id: int) -> None:
+    """Treat a node of an OLT that is hidden from the user as one that is not there."""
+    if not scope_of(request.user).narrow(WorkflowNode.objects.filter(id=node_id), "workflow__olt").exists():
+        raise UnknownNode(node_id)
 
 
 def _message(asked: Asked) -> str:

@@ -28,7 +28,7 @@ from facho.accounts.roles import Role
 from facho.api.tokens import create_token
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.hosts.models import Brand, Olt, OltModel
+from facho.hosts.models import Brand, Olt, OltGroup, OltModel
 from facho.hosts.pauses import pause
 from facho.onus.models import OnuData, OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState
@@ -63,7 +63,7 @@ def address(model: type[Model], page: str, *arguments: object) -> str:
 def populate() -> None:
     """Make a row of everything that has a page."""
     model = OltModel.objects.create(brand=Brand.objects.create(name=f"B{Olt.objects.count()}"), name="M")
-    olt = make_olt(model=model)
+    olt = make_olt(model=model, group=OltGroup.objects.create(name=f"G{Olt.objects.count()}"))
     onu = make_onu(olt, run_state="online", rx_power_cdbm=-2000)
     OnuData.objects.create(onu=onu, oid="1.3.6.1", value="1", updated_at=NOW)
     OnuEvent.objects.create(olt=olt, pon_port=onu.pon_port, onu=onu, onu_number=0, at=NOW, kind="down", cause="los")

@@ -25,9 +25,9 @@ class OltAdminWithJobs(OltAdmin):
 
     actions = ["add_jobs"]
 
-    def after_save(self, olt: Olt, *, is_new: bool, has_other_vendor: bool) -> None:
+    def after_save(self, olt: Olt) -> None:
         """Give an OLT of a known vendor its jobs; one to be recognised gets them from the engine."""
-        if olt.vendor and (is_new or has_other_vendor):
+        if olt.vendor:
             apply_ready_made_jobs(olt, now=timezone.now())
 
     @admin.action(description=_("Add the vendor's ready-made jobs"), permissions=["change"])

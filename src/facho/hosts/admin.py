@@ -4,16 +4,20 @@ from typing import Any
 
 from django.contrib import admin
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
+from facho.hosts.csv_admin import CsvAdmin
 from facho.hosts.inventory import stored_olts
-from facho.hosts.models import Brand, Olt, OltData, OltModel, Pause, WaitingOnu
+from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, WaitingOnu
 from facho.hosts.olt_form import OltForm, new_secret
 from facho.hosts.pause_form import PauseForm
 from facho.hosts.pauses import end_pause
@@ -35,6 +39,25 @@ class OltModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = ["brand"]
     list_select_related = ["brand"]
     search_fields = ["name", "brand__name"]
+
+
+@admin.register(OltGroup)
+class OltGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Groups of OLTs, such as regions; deleting one leaves its OLTs, in no group."""
+
+    list_display = ["name", "olt_count"]
+    search_fields = ["name"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OltGroup]:
+        """Count the OLTs along."""
+        groups: QuerySet[OltGroup] = super().get_queryset(request)
+        return groups.annotate(olts_counted=Count("olts"))
+
+    @admin.display(description=_("OLTs"), ordering="olts_counted")
+    def olt_count(self, group: OltGroup) -> SafeString:
+        """Tell how many OLTs it has, and lead to them."""
+        place = f"{reverse('admin:hosts_olt_changelist')}?group__id__exact={group.pk}"
+        return format_html('<a href="{}">{}</a>', place, getattr(group, "olts_counted", 0))
 
 
 @admin.register(Pause)
@@ -109,12 +132,12 @@ class WaitingOnuAdmin(ReadOnlyAdmin):
         return onu.pon_port
 
 
-class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class OltAdmin(CsvAdmin):
     """OLTs: what an operator decides, and what the last operation learned. Secrets are taken, never shown."""
 
     form = OltForm
-    list_display = ["name", "host", "port", "vendor", "model", "enabled", "reachability", "last_answer_at"]
-    list_filter = ["enabled", "reachability", "vendor", "snmp_version"]
+    list_display = ["name", "host", "port", "vendor", "model", "group", "enabled", "reachability", "last_answer_at"]
+    list_filter = ["enabled", "reachability", "group", "vendor", "snmp_version"]
     search_fields = ["name", "host", "address", "sys_name"]
     readonly_fields = [
         "address",
@@ -127,7 +150,7 @@ class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         "sys_object_id",
     ]
     fieldsets = [
-        (None, {"fields": ["name", "host", "port", "vendor", "enabled"]}),
+        (None, {"fields": ["name", "host", "port", "vendor", "group", "enabled"]}),
         (_("SNMP"), {"fields": ["snmp_version", new_secret("community")]}),
         (
             _("SNMPv3"),
@@ -149,7 +172,7 @@ class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Olt]:
         """Leave the secrets in the database."""
-        return stored_olts().select_related("model__brand")
+        return stored_olts().select_related("model__brand", "group")
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Keep the inputs for secrets out of the columns that Django reads and writes."""
@@ -164,7 +187,5 @@ class OltAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         for name, secret in form.given_secrets().items():
             setattr(obj, name, secret)
         obj.save(update_fields=form.changed_columns() if change else None)
-        self.after_save(obj, is_new=not change, has_other_vendor="vendor" in form.changed_data)
-
-    def after_save(self, olt: Olt, *, is_new: bool, has_other_vendor: bool) -> None:
-        """Do what rooms above need; nothing here."""
+        if not change or "vendor" in form.changed_data:
+            self.after_save(obj)

@@ -7,21 +7,35 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from django.utils.translation import gettext as _
 
 from facho.hosts.csv_rows import guard, misshapen, read_rows, unguard
-from facho.hosts.inventory import AfterSave, InventoryError, Problem, Saved, import_olts
+from facho.hosts.import_plan import ImportPlan, bad_rows
+from facho.hosts.inventory import AfterSave, InventoryError, Problem, Saved, import_olts, plan_import
 from facho.hosts.models import SnmpVersion
 from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
 from facho.hosts.secrets import Secret
 
-GROUP_COLUMN = "poller_group"
-REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in (*V3_COLUMNS, GROUP_COLUMN))
+GROUP_COLUMNS = ("poller_group", "group")
+REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in (*V3_COLUMNS, *GROUP_COLUMNS))
 
 
 def import_file(
-    content: bytes, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None
+    content: bytes,
+    *,
+    after_save: AfterSave | None = None,
+    vendors: Collection[str] | None = None,
+    shown: str | None = None,
 ) -> Saved:
-    """Import a whole file, or nothing of it when any row is bad."""
+    """Import a whole file, or nothing of it when any row is bad, or when it is not what was `shown` before."""
     entries, problems = read_entries(content)
-    return import_olts(entries, problems=problems, after_save=after_save, vendors=vendors)
+    return import_olts(entries, problems=problems, after_save=after_save, vendors=vendors, shown=shown)
+
+
+def plan_file(content: bytes) -> ImportPlan:
+    """Tell what importing a file would do; a file that cannot be read is a plan of what is wrong with it."""
+    try:
+        entries, problems = read_entries(content)
+    except InventoryError as error:
+        return ImportPlan(tuple(bad_rows(((each.line, each.reason) for each in error.problems), {})))
+    return plan_import(entries, problems=problems)
 
 
 def read_entries(content: bytes) -> tuple[list[OltEntry], list[Problem]]:
@@ -57,8 +71,8 @@ def write_entries(entries: Iterable[OltEntry]) -> str:
 
 def _columns_for(rows: Sequence[OltEntry]) -> tuple[str, ...]:
     v3 = V3_COLUMNS if any(entry.version == SnmpVersion.V3 for entry in rows) else ()
-    group = (GROUP_COLUMN,) if any(entry.poller_group for entry in rows) else ()
-    return (*REQUIRED_COLUMNS, *v3, *group)
+    groups = (name for name in GROUP_COLUMNS if any(getattr(entry, name) for entry in rows))
+    return (*REQUIRED_COLUMNS, *v3, *groups)
 
 
 def _check_header(columns: Sequence[str], line: int) -> None:
@@ -69,9 +83,10 @@ def _check_header(columns: Sequence[str], line: int) -> None:
     if missing or unknown or len(set(columns)) != len(columns):
         expected = ",".join(REQUIRED_COLUMNS)
         reason = _(
-            "the header must be %(expected)s, separated by commas; for SNMPv3 also %(more)s; for a site also %(group)s"
+            "the header must be %(expected)s, separated by commas; for SNMPv3 also %(more)s;"
+            " for a site also %(site)s; for a group of OLTs also %(group)s"
         )
-        names = {"expected": expected, "more": ",".join(V3_COLUMNS), "group": GROUP_COLUMN}
+        names = {"expected": expected, "more": ",".join(V3_COLUMNS), "site": "poller_group", "group": "group"}
         raise InventoryError([Problem(line, reason % names)])
 
 
@@ -95,6 +110,7 @@ def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
         v3_auth_key=secret("v3_auth_key"),
         v3_priv_protocol=text("v3_priv_protocol"),
         v3_priv_key=secret("v3_priv_key"),
-        poller_group=text(GROUP_COLUMN),
+        poller_group=text("poller_group"),
+        group=text("group"),
         line=line,
     )

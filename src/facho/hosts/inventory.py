@@ -8,7 +8,8 @@ from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, SnmpVersion
+from facho.hosts.import_plan import ImportPlan, PlannedRow, Verdict, bad_rows, compare
+from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, OltGroup, SnmpVersion
 from facho.hosts.olt_entry import (
     AUTO,
     NONE,
@@ -54,6 +55,14 @@ class InventoryError(Exception):
         super().__init__("; ".join(problem.reason for problem in self.problems))
 
 
+class PlanChanged(Exception):
+    """Nothing was saved: what would be done is no longer what was shown."""
+
+    def __init__(self, plan: ImportPlan) -> None:
+        self.plan = plan
+        super().__init__()
+
+
 @dataclass(frozen=True, slots=True)
 class Saved:
     """The names that were new and those that were known."""
@@ -69,7 +78,12 @@ class _Draft:
     entry: OltEntry
     olt: Olt
     is_new: bool
-    has_other_vendor: bool
+    before: Mapping[str, str]
+    group: str
+
+    @property
+    def has_other_vendor(self) -> bool:
+        return self.before["vendor"] != _texts(self.olt, self.group)["vendor"]
 
 
 def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
@@ -86,21 +100,24 @@ def import_olts(
     problems: Iterable[Problem] = (),
     after_save: AfterSave | None = None,
     vendors: Collection[str] | None = None,
+    shown: str | None = None,
 ) -> Saved:
     """Add new OLTs and update known ones. Problems that a reader found before are told together with ours.
 
-    `after_save` runs for each OLT that is new or changed its vendor, in the same transaction.
+    `after_save` runs for each OLT that is new or changed its vendor, in the same transaction. With `shown`, the
+    fingerprint of a plan, nothing is saved unless it is still what would be done: PlanChanged then.
     """
-    known = load_definitions().keys() if vendors is None else vendors
-    faults = [*problems, *_text_problems(entries, known)]
-    # Before the transaction: none is open while the network is used.
-    addresses = resolve_all({entry.host for entry in entries if entry.host})
+    known, addresses = _look_up(entries, vendors)
     with transaction.atomic():
-        drafts = _lay_over(entries, addresses, known)
-        faults += _row_problems(drafts)
+        drafts = _lay_over(entries, addresses, known, is_locked=True)
+        faults = [*problems, *_text_problems(entries, known), *_row_problems(drafts)]
+        if shown is not None and shown != (plan := _plan(drafts, faults)).fingerprint:
+            raise PlanChanged(plan)
         if faults:
-            raise InventoryError(sorted(faults, key=lambda problem: problem.line or 0))
+            raise InventoryError(sorted(faults, key=_line_of))
+        groups = _save_groups(drafts)
         for draft in drafts:
+            draft.olt.group = groups.get(draft.group)
             _save(draft, after_save)
     return Saved(
         added=tuple(draft.olt.name for draft in drafts if draft.is_new),
@@ -108,9 +125,16 @@ def import_olts(
     )
 
 
+def plan_import(entries: Sequence[OltEntry], *, problems: Iterable[Problem] = ()) -> ImportPlan:
+    """Tell what `import_olts` would do with the same entries; nothing is written."""
+    known, addresses = _look_up(entries, None)
+    drafts = _lay_over(entries, addresses, known)
+    return _plan(drafts, [*problems, *_text_problems(entries, known), *_row_problems(drafts)])
+
+
 def export_entries() -> Iterator[OltEntry]:
     """Give every OLT as an entry that can be imported again; secrets stay behind."""
-    for olt in stored_olts():
+    for olt in stored_olts().select_related("group"):
         yield OltEntry(
             name=olt.name,
             host=olt.host,
@@ -121,6 +145,7 @@ def export_entries() -> Iterator[OltEntry]:
             v3_auth_protocol=olt.v3_auth_protocol,
             v3_priv_protocol=olt.v3_priv_protocol,
             poller_group=olt.poller_group,
+            group=olt.group.name if olt.group else "",
         )
 
 
@@ -169,14 +194,27 @@ def _text_problems(entries: Sequence[OltEntry], vendors: Collection[str]) -> Ite
         yield from (Problem(entry.line, fault) for fault in find_faults(entry, vendors=vendors, groups=groups))
 
 
-def _lay_over(entries: Sequence[OltEntry], addresses: Mapping[str, str], vendors: Collection[str]) -> list[_Draft]:
-    rows = stored_olts().in_bulk([entry.name for entry in entries], field_name="name")
-    return [_draft(entry, rows.get(entry.name), addresses.get(entry.host, ""), vendors) for entry in entries]
+def _look_up(entries: Sequence[OltEntry], vendors: Collection[str] | None) -> tuple[Collection[str], Mapping[str, str]]:
+    """Find what is asked of others, before any transaction: none is open while the network is used."""
+    known = load_definitions().keys() if vendors is None else vendors
+    return known, resolve_all({entry.host for entry in entries if entry.host})
 
 
-def _draft(entry: OltEntry, row: Olt | None, address: str, vendors: Collection[str]) -> _Draft:
+def _lay_over(
+    entries: Sequence[OltEntry], addresses: Mapping[str, str], vendors: Collection[str], *, is_locked: bool = False
+) -> list[_Draft]:
+    olts = stored_olts().select_for_update() if is_locked else stored_olts()
+    rows = olts.in_bulk([entry.name for entry in entries], field_name="name")
+    groups = dict(OltGroup.objects.values_list("id", "name"))
+    return [_draft(entry, rows.get(entry.name), addresses.get(entry.host, ""), vendors, groups) for entry in entries]
+
+
+def _draft(
+    entry: OltEntry, row: Olt | None, address: str, vendors: Collection[str], groups: Mapping[int, str]
+) -> _Draft:
     olt = row or Olt(name=entry.name, port=DEFAULT_SNMP_PORT)
-    vendor_before = olt.vendor
+    group = groups.get(olt.group_id or 0, "")
+    before = _texts(olt, group) if row else {"vendor": ""}
     olt.host, olt.address = entry.host, address
     olt.port = parse_port(entry.port) or olt.port
     olt.vendor = (find_vendor(entry.vendor, vendors) or "") if entry.vendor else olt.vendor
@@ -184,10 +222,15 @@ def _draft(entry: OltEntry, row: Olt | None, address: str, vendors: Collection[s
     olt.v3_user = entry.v3_user or olt.v3_user
     olt.v3_auth_protocol = _protocol(entry.v3_auth_protocol, olt.v3_auth_protocol)
     olt.v3_priv_protocol = _protocol(entry.v3_priv_protocol, olt.v3_priv_protocol)
-    olt.poller_group = _group(entry.poller_group, olt.poller_group)
+    olt.poller_group = _poller_group(entry.poller_group, olt.poller_group)
     for name in _given_secrets(entry):
         setattr(olt, name, getattr(entry, name))
-    return _Draft(entry, olt, is_new=row is None, has_other_vendor=olt.vendor != vendor_before)
+    return _Draft(entry, olt, row is None, before, _group(entry.group, group, groups.values()))
+
+
+def _texts(olt: Olt, group: str) -> dict[str, str]:
+    """Write down what saving may change, as people read it."""
+    return {name: str(getattr(olt, name)) for name in _PLAIN_FIELDS} | {"group": group}
 
 
 def _protocol(written: str, stored: str) -> str:
@@ -196,10 +239,19 @@ def _protocol(written: str, stored: str) -> str:
     return "" if written.lower() == NONE else written.upper()
 
 
-def _group(written: str, stored: str) -> str:
+def _poller_group(written: str, stored: str) -> str:
     if not written:
         return stored
     return DEFAULT_GROUP if written == NO_GROUP else written
+
+
+def _group(written: str, stored: str, known: Iterable[str]) -> str:
+    """Name the group of OLTs; one that differs from a known one by its case alone is that one."""
+    if not written:
+        return stored
+    if written.lower() == NONE:
+        return ""
+    return next((name for name in known if name.lower() == written.lower()), written)
 
 
 def _given_secrets(entry: OltEntry) -> list[str]:
@@ -238,10 +290,42 @@ def _same_devices(drafts: Sequence[_Draft]) -> Iterator[Problem]:
             yield Problem(draft.entry.line, _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place)
 
 
+def _plan(drafts: Sequence[_Draft], problems: Iterable[Problem]) -> ImportPlan:
+    names = {draft.entry.line: draft.olt.name for draft in drafts}
+    bad = bad_rows(((problem.line, problem.reason) for problem in problems), names)
+    bad_lines = {row.line for row in bad}
+    rows = [*bad, *(_planned(draft) for draft in drafts if draft.entry.line not in bad_lines)]
+    return ImportPlan(tuple(sorted(rows, key=_line_of)), _new_groups(drafts))
+
+
+def _planned(draft: _Draft) -> PlannedRow:
+    changes, given = compare(draft.before, _texts(draft.olt, draft.group)), tuple(_given_secrets(draft.entry))
+    kept = tuple(name for name in SECRET_COLUMNS if name not in given and getattr(draft.olt, f"has_{name}", False))
+    known = Verdict.CHANGED if changes or given else Verdict.UNCHANGED
+    verdict = Verdict.NEW if draft.is_new else known
+    return PlannedRow(draft.entry.line, draft.olt.name, verdict, changes, given, kept)
+
+
+def _new_groups(drafts: Sequence[_Draft]) -> tuple[str, ...]:
+    wanted = dict.fromkeys(draft.group for draft in drafts if draft.group)
+    known = set(OltGroup.objects.filter(name__in=wanted).values_list("name", flat=True))
+    return tuple(name for name in wanted if name not in known)
+
+
+def _save_groups(drafts: Sequence[_Draft]) -> Mapping[str, OltGroup]:
+    """Make the groups that nobody has made yet, and return all that the drafts name."""
+    OltGroup.objects.bulk_create([OltGroup(name=name) for name in _new_groups(drafts)], ignore_conflicts=True)
+    return OltGroup.objects.in_bulk([draft.group for draft in drafts if draft.group], field_name="name")
+
+
+def _line_of(item: Problem | PlannedRow) -> int:
+    return item.line or 0
+
+
 def _save(draft: _Draft, after_save: AfterSave | None) -> None:
     if draft.is_new:
         draft.olt.save()
     else:
-        draft.olt.save(update_fields=[*_PLAIN_FIELDS, *_given_secrets(draft.entry), "updated_at"])
+        draft.olt.save(update_fields=[*_PLAIN_FIELDS, "group", *_given_secrets(draft.entry), "updated_at"])
     if after_save and (draft.is_new or draft.has_other_vendor):
         after_save(draft.olt)

@@ -18,6 +18,7 @@ PRIV_PROTOCOLS = tuple(map(str, PrivProtocol))
 MAX_NAME = 100
 MAX_HOST = 253
 MAX_USER = 64
+MAX_GROUP = 60
 MAX_COMMUNITY_BYTES = 255
 
 NO_SECRET = Secret("")
@@ -39,6 +40,7 @@ class OltEntry:
     v3_priv_protocol: str = ""
     v3_priv_key: Secret = NO_SECRET
     poller_group: str = ""
+    group: str = ""
     line: int | None = field(default=None, compare=False)
 
 
@@ -52,6 +54,7 @@ def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection
     yield from _text_faults(_("name"), entry.name, MAX_NAME, required=True)
     yield from _text_faults(_("host"), entry.host, MAX_HOST, required=True)
     yield from _text_faults(_("SNMPv3 user"), entry.v3_user, MAX_USER, required=False)
+    yield from _text_faults(_("group"), entry.group, MAX_GROUP, required=False)
     if len(entry.v3_user.encode()) > MAX_USER_BYTES:
         yield _("SNMPv3 user is longer than %s bytes") % MAX_USER_BYTES
     if entry.port and parse_port(entry.port) is None:

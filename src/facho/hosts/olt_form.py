@@ -90,6 +90,7 @@ class OltForm(_OltModelForm):
             "host",
             "port",
             "vendor",
+            "group",
             "enabled",
             "snmp_version",
             "v3_user",

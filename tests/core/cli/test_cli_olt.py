@@ -157,6 +157,32 @@ def test_one_bad_row_is_named_and_nothing_is_imported(facho: Command, tmp_path: 
     assert not Olt.objects.exists()
 
 
+def test_a_dry_run_prints_what_would_change_and_writes_nothing(facho: Command, tmp_path: Path) -> None:
+    add(facho, "centro", "127.0.0.1")
+    file = write_csv(tmp_path, "centro,127.0.0.9,,,,", "norte,127.0.0.2,,,,canary-7f3a")
+
+    table = facho("olt", "import", "--dry-run", file)
+    rows = json.loads(facho("olt", "import", "--dry-run", "--json", file).out)
+
+    assert table.status == 0
+    assert table.out.splitlines()[1].split(maxsplit=3) == [
+        "2",
+        "centro",
+        "changed",
+        "Host: 127.0.0.1 → 127.0.0.9; Community: stays",
+    ]
+    assert [(row["line"], row["name"], row["what"]) for row in rows] == [(2, "centro", "changed"), (3, "norte", "new")]
+    assert "canary" not in table.out
+    assert Olt.objects.get().address == "127.0.0.1"
+
+
+def test_a_dry_run_of_a_bad_file_fails_and_names_the_rows(facho: Command, tmp_path: Path) -> None:
+    done = facho("olt", "import", "--dry-run", write_csv(tmp_path, "centro,127.0.0.1,abc,,,public"))
+
+    assert done.status == 1
+    assert 'error  port "abc" is not a number from 1 to 65535' in done.out
+
+
 @pytest.mark.parametrize("name", ["missing.csv", "."])
 def test_a_file_that_cannot_be_read_is_named(facho: Command, tmp_path: Path, name: str) -> None:
     done = facho("olt", "import", str(tmp_path / name))

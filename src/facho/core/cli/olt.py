@@ -40,6 +40,16 @@ class OltRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A row of a file, and what importing it would do."""
+
+    line: int | None
+    name: str
+    what: str
+    details: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeRow:
     """What an OLT said of itself; `error` is why it said nothing, or why it will not be polled."""
 
@@ -60,6 +70,8 @@ def register(subparsers: Subparsers) -> None:
     olt_add.register(olts)
     command = add_command(olts, "import", _("add and update OLTs from a CSV file, all or nothing"), import_file)
     command.add_argument("file", metavar=_("FILE"), type=Path)
+    command.add_argument("--dry-run", action="store_true", help=_("print what would change, and write nothing"))
+    add_json_flag(command)
     add_jobs_flag(command)
     command = add_command(olts, "export", _("write the inventory as CSV, without secrets"), export)
     command.add_argument("file", metavar=_("FILE"), nargs="?", default=STDOUT, help=_("default: standard output"))
@@ -71,16 +83,38 @@ def register(subparsers: Subparsers) -> None:
 
 @database_command
 def import_file(arguments: Namespace) -> int:
-    """Import a CSV file."""
+    """Import a CSV file, or tell what importing it would do."""
     from facho.hosts import csv_file
     from facho.hosts.inventory import InventoryError
 
+    if arguments.dry_run:
+        return _print_plan(arguments)
+    if arguments.as_json:
+        arguments.usage_error(_("--json goes with --dry-run"))
     try:
         saved = csv_file.import_file(read_csv(arguments.file), after_save=give_jobs(arguments))
     except InventoryError as error:
         raise refused(arguments.file, error) from None
     print(_("%(added)s OLTs added, %(updated)s updated") % {"added": len(saved.added), "updated": len(saved.updated)})
     return 0
+
+
+def _print_plan(arguments: Namespace) -> int:
+    """Print the table; a file with a bad row fails as importing it would."""
+    from facho.hosts.csv_file import plan_file
+
+    plan = plan_file(read_csv(arguments.file))
+    rows = [
+        PlanRow(
+            row.line,
+            row.name,
+            row.verdict.value if arguments.as_json else str(row.verdict.label),
+            "; ".join(row.in_words),
+        )
+        for row in plan.rows
+    ]
+    print_rows(PlanRow, rows, as_json=arguments.as_json)
+    return 0 if plan.is_good else 1
 
 
 @database_command

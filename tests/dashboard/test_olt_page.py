@@ -183,7 +183,7 @@ def test_text_from_a_device_is_only_text(viewer: Client, part: str) -> None:
     assert "<img src=x" not in page
 
 
-@pytest.mark.parametrize(("part", "queries"), [("", 34), ("state/", 10), ("light/", 5), ("work/", 16), ("past/", 12)])
+@pytest.mark.parametrize(("part", "queries"), [("", 35), ("state/", 11), ("light/", 6), ("work/", 17), ("past/", 13)])
 def test_the_number_of_queries_does_not_grow(
     part: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
 ) -> None:

@@ -102,7 +102,7 @@ class PonPortViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[PonPort]):
 
     def get_object(self) -> PonPort:
         """Count the ONUs of the one port."""
-        port = super().get_object()
+        port: PonPort = super().get_object()
         _count([port])
         return port
 

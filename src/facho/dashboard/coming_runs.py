@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
+from facho.accounts.scope import OltScope
 from facho.snmp_jobs.due import startable_nodes
 
 
@@ -18,12 +19,12 @@ class ComingRun:
     next_run_at: datetime | None
 
 
-def load_coming_runs(now: datetime, *, count: int) -> list[ComingRun]:
+def load_coming_runs(now: datetime, scope: OltScope, *, count: int) -> list[ComingRun]:
     """Load the next `count` runs of nodes that may start; none is asked for when no line is left."""
     if count < 1:
         return []
     rows = (
-        startable_nodes(now)
+        scope.narrow(startable_nodes(now), "workflow__olt")
         .filter(next_run_at__gt=now)
         .annotate(chained=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
         .order_by("next_run_at", "id")

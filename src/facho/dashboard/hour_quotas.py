@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
 
+from facho.accounts.scope import OltScope
 from facho.dashboard.svg import Bar, coordinate, stack
 from facho.execution_coordinator.models import QuotaStatus, QuotaTracker
 from facho.polling.domain.quota import Span, Tally, hour_of
@@ -56,10 +57,11 @@ class HourQuotas:
         return self.short_count - len(self.short)
 
 
-def load_hour_quotas(now: datetime) -> HourQuotas:
-    """Load the quotas of the hour; three queries."""
+def load_hour_quotas(now: datetime, scope: OltScope) -> HourQuotas:
+    """Load the quotas of the hour of the OLTs in scope; three queries."""
     hour = hour_of(now)
-    trackers = QuotaTracker.objects.filter(period_start=hour.start, olt__enabled=True, quota_required__gt=0)
+    owed = QuotaTracker.objects.filter(period_start=hour.start, olt__enabled=True, quota_required__gt=0)
+    trackers = scope.narrow(owed)
     short = trackers.filter(_FALLS_SHORT)
     counts = short.aggregate(all=Count("id"), will_miss=Count("id", filter=Q(will_miss_at__isnull=False)))
     return HourQuotas(

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from facho.accounts.scope import scope_of
 from facho.dashboard.hour_quotas import load_olt_quotas
 from facho.dashboard.hour_timeline import load_timeline
 from facho.dashboard.olt_events import load_events
@@ -46,7 +47,7 @@ class Part:
 @for_users
 def olt_page(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Show everything about one OLT."""
-    olt, now = _find(olt_id), timezone.now()
+    olt, now = _find(request, olt_id), timezone.now()
     context: dict[str, Any] = {"now": now, "olt": olt, "parts": list(PARTS.values())}
     for part in PARTS.values():
         context |= part.load(olt, now)
@@ -60,12 +61,12 @@ def olt_part(request: HttpRequest, olt_id: int, name: str) -> HttpResponse:
     part = PARTS.get(name)
     if part is None:
         raise Http404
-    olt, now = _find(olt_id), timezone.now()
+    olt, now = _find(request, olt_id), timezone.now()
     return render(request, part.template, {"now": now, "olt": olt, **part.load(olt, now)})
 
 
-def _find(olt_id: int) -> Olt:
-    olt = Olt.objects.filter(id=olt_id).only("name").first()
+def _find(request: HttpRequest, olt_id: int) -> Olt:
+    olt = scope_of(request.user).narrow(Olt.objects.filter(id=olt_id).only("name"), "").first()
     if olt is None:
         raise Http404
     return olt

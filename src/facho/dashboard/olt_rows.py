@@ -7,6 +7,7 @@ from datetime import datetime
 from django.core.paginator import Page, Paginator
 from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 
+from facho.accounts.scope import OltScope
 from facho.dashboard.late_olts import load_late_olts
 from facho.dashboard.onu_counts import OnuCounts, load_onu_counts
 from facho.dashboard.paused import Paused, load_paused
@@ -61,11 +62,11 @@ class OltRow:
     is_late: bool = False
 
 
-def load_olt_counts(late: Collection[int]) -> OltCounts:
-    """Count the OLTs; one query."""
+def load_olt_counts(late: Collection[int], scope: OltScope) -> OltCounts:
+    """Count the OLTs in scope; one query."""
     enabled, answers, is_late = Q(enabled=True), Q(reachability=Reachability.UP), Q(id__in=late)
     return OltCounts(
-        **Olt.objects.aggregate(
+        **scope.narrow(Olt.objects.all(), "").aggregate(
             up=Count("id", filter=enabled & answers & ~is_late),
             late=Count("id", filter=enabled & answers & is_late),
             down=Count("id", filter=enabled & Q(reachability=Reachability.DOWN)),
@@ -75,9 +76,9 @@ def load_olt_counts(late: Collection[int]) -> OltCounts:
     )
 
 
-def load_olt_page(number: str) -> Page[Olt]:
+def load_olt_page(number: str, scope: OltScope) -> Page[Olt]:
     """Load one page of OLTs, down before unknown before up before disabled; a number that is none is the first."""
-    return Paginator(_ranked_olts(), OLTS_PER_PAGE).get_page(number)
+    return Paginator(scope.narrow(_ranked_olts(), ""), OLTS_PER_PAGE).get_page(number)
 
 
 def load_olt_rows(
@@ -92,7 +93,7 @@ def load_olt_row(olt_id: int, now: datetime) -> OltRow | None:
     olt = _ranked_olts().filter(id=olt_id).first()
     if olt is None:
         return None
-    return _rows([olt], load_onu_counts(olt_id), load_paused(now), load_late_olts(now))[0]
+    return _rows([olt], load_onu_counts(olt_id=olt_id), load_paused(now), load_late_olts(now))[0]
 
 
 def _rows(

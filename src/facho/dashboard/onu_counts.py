@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from facho.accounts.scope import EVERYTHING, OltScope
 from facho.dashboard.svg import Bar, stack
 from facho.onus.models import RunState
 from facho.onus.shown_state import count_present
@@ -26,12 +27,13 @@ class OnuCounts:
         return OnuCounts(self.online + other.online, self.offline + other.offline, self.unknown + other.unknown)
 
 
-def load_onu_counts(olt_id: int | None = None) -> dict[int, OnuCounts]:
-    """Count the present ONUs of every OLT that has any, or of one; one query."""
+def load_onu_counts(scope: OltScope = EVERYTHING, *, olt_id: int | None = None) -> dict[int, OnuCounts]:
+    """Count the present ONUs of every OLT in scope that has any, or of one; one query, and one for a scope."""
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     for (counted, state), number in count_present(olt_id).items():
         counts[counted][state] = number
-    return {olt_id: OnuCounts(**states) for olt_id, states in counts.items()}
+    seen = scope.visible(counts)
+    return {olt_id: OnuCounts(**states) for olt_id, states in counts.items() if olt_id in seen}
 
 
 def add_up(counts: Iterable[OnuCounts]) -> OnuCounts:

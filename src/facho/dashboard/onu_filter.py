@@ -6,6 +6,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from facho.accounts.scope import OltScope
 from facho.dashboard.light import WEAKEST_CDBM
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, RunState
@@ -43,9 +44,9 @@ class OnuFilter(forms.Form):
         ],
     )
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, scope: OltScope) -> None:
         super().__init__(data, auto_id="onu-%s", label_suffix="")
-        olts = Olt.objects.order_by("name").values_list("id", "name")
+        olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
         field = self.fields["olt"]
         if isinstance(field, forms.ChoiceField):
             field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]

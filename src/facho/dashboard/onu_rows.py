@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
+from facho.accounts.scope import OltScope
 from facho.dashboard.light import Light, judge_light
 from facho.dashboard.words import LIGHTS
 from facho.onus.models import Onu, OnuReading
@@ -41,10 +42,11 @@ def listed_onus() -> QuerySet[Onu]:
     )
 
 
-def load_latest_changes(count: int) -> list[OnuRow]:
-    """Load the present ONUs whose state changed last."""
+def load_latest_changes(count: int, scope: OltScope) -> list[OnuRow]:
+    """Load the present ONUs in scope whose state changed last."""
     # The narrow table alone is sorted; twice as many leave room for ONUs that have gone since.
-    latest = OnuReading.objects.filter(state_since__isnull=False).order_by("-state_since", "-onu_id")[: 2 * count]
+    changed = scope.narrow(OnuReading.objects.filter(state_since__isnull=False), "onu__olt")
+    latest = changed.order_by("-state_since", "-onu_id")[: 2 * count]
     onus = listed_onus().filter(is_present=True, id__in=latest.values("onu_id"))
     return rows_of(onus.order_by("-reading__state_since", "-id")[:count])
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.db.models import Count, Min
 
+from facho.accounts.scope import OltScope
 from facho.dashboard.words import FAILURES_IN_SHORT
 from facho.snmp_jobs.models import WorkflowNode
 
@@ -31,9 +32,10 @@ class Suspended:
     nodes: int
 
 
-def load_suspended() -> Suspended:
-    """Load the suspended nodes that nobody switched off, by OLT and reason; one query."""
-    nodes = WorkflowNode.objects.filter(suspended_at__isnull=False, enabled=True, workflow__olt__enabled=True)
+def load_suspended(scope: OltScope) -> Suspended:
+    """Load the suspended nodes of the OLTs in scope that nobody switched off, by OLT and reason; one query."""
+    suspended = WorkflowNode.objects.filter(suspended_at__isnull=False, enabled=True, workflow__olt__enabled=True)
+    nodes = scope.narrow(suspended, "workflow__olt")
     columns = ("workflow__olt_id", "workflow__olt__name", "workflow__olt__next_probe_at", "suspend_reason")
     grouped = nodes.order_by().values_list(*columns).annotate(count=Count("id"), since=Min("suspended_at"))
     rows = [

@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.coming_runs import load_coming_runs
 from facho.dashboard.hour_quotas import load_hour_quotas
 from facho.dashboard.hour_timeline import load_timeline
@@ -37,8 +38,9 @@ TIMELINE_LINES = 8
 @for_users
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the network at a glance."""
-    now, page = timezone.now(), load_olt_page(request.GET.get("page", ""))
-    context = _live_context(page, now) | _hour_context(page, now)
+    now, scope = timezone.now(), scope_of(request.user)
+    page = load_olt_page(request.GET.get("page", ""), scope)
+    context = _live_context(page, scope, now) | _hour_context(page, scope, now)
     return render(request, "dashboard/overview.html", context)
 
 
@@ -46,7 +48,8 @@ def overview(request: HttpRequest) -> HttpResponse:
 @for_users
 def overview_live(request: HttpRequest) -> HttpResponse:
     """Show the part of the overview that changes at every moment."""
-    context = _live_context(load_olt_page(request.GET.get("page", "")), timezone.now())
+    scope = scope_of(request.user)
+    context = _live_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
     return render(request, "dashboard/overview_live.html", context)
 
 
@@ -54,7 +57,8 @@ def overview_live(request: HttpRequest) -> HttpResponse:
 @for_users
 def overview_hour(request: HttpRequest) -> HttpResponse:
     """Show the part of the overview that the coordinator's passes change: quotas and plans."""
-    context = _hour_context(load_olt_page(request.GET.get("page", "")), timezone.now())
+    scope = scope_of(request.user)
+    context = _hour_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
     return render(request, "dashboard/overview_hour.html", context)
 
 
@@ -63,8 +67,9 @@ def overview_hour(request: HttpRequest) -> HttpResponse:
 @for_users
 def onus(request: HttpRequest) -> HttpResponse:
     """List ONUs, narrowed by the form; htmx gets the list alone."""
-    form = OnuFilter(request.GET)
-    page = Paginator(form.narrow(listed_onus()), ONUS_PER_PAGE).get_page(request.GET.get("page"))
+    scope = scope_of(request.user)
+    form = OnuFilter(request.GET, scope)
+    page = Paginator(form.narrow(scope.narrow(listed_onus())), ONUS_PER_PAGE).get_page(request.GET.get("page"))
     chosen = {name: value for name in form.fields if (value := request.GET.get(name))}
     context = {
         "here": "onus",
@@ -78,19 +83,19 @@ def onus(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/onu_list.html" if is_part(request) else "dashboard/onus.html", context)
 
 
-def _live_context(page: Page[Olt], now: datetime) -> dict[str, Any]:
-    onu_counts, late = load_onu_counts(), load_late_olts(now)
+def _live_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:
+    onu_counts, late = load_onu_counts(scope), load_late_olts(now)
     total = add_up(onu_counts.values())
-    polling = load_overview(now, queue_count=QUEUE_LINES)
+    polling = load_overview(now, queue_count=QUEUE_LINES, scope=scope)
     paused = load_paused(now)
     lines_left = QUEUE_LINES - len(polling.queue.next_nodes)
     retries = polling.queue.retries[: max(lines_left, 0)]
     return {
         "here": "overview",
         "now": now,
-        "olts": load_olt_counts(late),
-        "outages": load_outages_now(),
-        "suspended": load_suspended(),
+        "olts": load_olt_counts(late, scope),
+        "outages": load_outages_now(scope),
+        "suspended": load_suspended(scope),
         "onus": total,
         "onu_shares": draw_shares(total),
         "polling": polling,
@@ -98,18 +103,18 @@ def _live_context(page: Page[Olt], now: datetime) -> dict[str, Any]:
         "saturation_width": 100 - SATURATED_ABOVE,
         "lateness": list(polling.queue.lateness.items()),
         "retries": retries,
-        "coming": load_coming_runs(now, count=lines_left - len(retries)),
+        "coming": load_coming_runs(now, scope, count=lines_left - len(retries)),
         "page": page,
         "olt_rows": load_olt_rows(page, onu_counts, paused, late),
         "paused": paused,
-        "changes": load_latest_changes(CHANGE_LINES),
+        "changes": load_latest_changes(CHANGE_LINES, scope),
     }
 
 
-def _hour_context(page: Page[Olt], now: datetime) -> dict[str, Any]:
+def _hour_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:
     return {
         "now": now,
-        "quotas": load_hour_quotas(now),
+        "quotas": load_hour_quotas(now, scope),
         "timeline": load_timeline([(olt.id, olt.name) for olt in page if olt.enabled][:TIMELINE_LINES], now),
         "names_olt": True,
     }

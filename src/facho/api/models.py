@@ -50,3 +50,20 @@ class TokenGroup(models.Model):
 
     def __str__(self) -> str:
         return f"{self.token} · {self.oltgroup}"
+
+
+class KeptAnswer(models.Model):
+    """What a request with an idempotency key was answered, should it come again; empty while it is served."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=100)
+    path = models.CharField(max_length=200)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.JSONField(null=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_user_and_key")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} · {self.key}"

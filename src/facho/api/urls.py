@@ -15,8 +15,9 @@ from facho.api.onus import OnuViewSet
 from facho.api.outages import OutageOnusView, OutageViewSet
 from facho.api.pauses import PauseViewSet
 from facho.api.pon_ports import PonPortViewSet
+from facho.api.run_now import RunNodeOnceView
 from facho.api.value_history import OltValueHistoryView, OnuValueHistoryView
-from facho.zabbix_pollers.views import PollersView, QueueView, RunNodeView, StatsView
+from facho.zabbix_pollers.views import PollersView, QueueView, StatsView
 
 router = SimpleRouter()
 router.register("olts", views.OltViewSet, basename="olt")
@@ -49,7 +50,7 @@ urlpatterns = [
     path("pollers/", PollersView.as_view(), name="pollers"),
     path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),
     path("pollers/stats/", StatsView.as_view(), name="pollers-stats"),
-    path("pollers/nodes/<int:node_id>/run/", RunNodeView.as_view(), name="pollers-run"),
+    path("pollers/nodes/<int:node_id>/run/", RunNodeOnceView.as_view(), name="pollers-run"),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
 ]

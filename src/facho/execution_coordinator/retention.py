@@ -57,6 +57,11 @@ RETENTIONS = (
     Retention("alerts.Notice", "created_at", 400, only=~Q(state="waiting")),
     # An alert that goes on has no end to count from.
     Retention("alerts.Alert", "resolved_at", 730),
+    # Whoever repeats a request does so within minutes.
+    Retention("api.KeptAnswer", "created_at", 1),
+    # A token that has ended opens nothing, and need not be seen for long.
+    Retention("api.ApiToken", "expires_at", 30),
+    Retention("accounts.FailedTries", "failed_at", 1),
     Retention("admin.LogEntry", "action_time", 730),
     Retention("sessions.Session", "expire_date", 0),
 )
@@ -64,9 +69,9 @@ RETENTIONS = (
 # Models with a time column that do not grow with time, and why.
 KEPT = {
     "alerts.AlertChannel": "as many as people make",
-    "api.ApiToken": "as many as people make",
     "auth.User": "as many as people work here",
     "executions.ExecutionAttempt": "deleted with its execution",
+    "executions.OnuRead": "one row per ONU, overwritten, and deleted with its execution",
     "hosts.Olt": "as many as the network has",
     "onus.OltMemory": "one row per OLT, overwritten",
     "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",

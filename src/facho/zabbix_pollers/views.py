@@ -54,7 +54,6 @@ class StatsView(APIView):
 class RunNodeView(APIView):
     """Run a node now."""
 
-    @extend_schema(request=None, responses={202: RunSerializer}, operation_id="pollers_run_node", tags=["pollers"])
     def post(self, request: Request, node_id: int) -> Response:
         """Ask for a run of a master and its chain as soon as the OLT is free."""
         try:

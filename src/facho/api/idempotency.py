@@ -47,7 +47,7 @@ class Idempotent(_View):
             return self._serve(request, *args, **kwargs)
         now = timezone.now()
         row, is_new = KeptAnswer.objects.get_or_create(
-            user=request.user, key=key, defaults={"path": request.path, "created_at": now}
+            user_id=request.user.pk or 0, key=key, defaults={"path": request.path, "created_at": now}
         )
         if not is_new and not _is_abandoned(row, now):
             return _repeat(row, request.path)

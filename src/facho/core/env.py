@@ -6,9 +6,10 @@ A value that cannot be read is kept as a problem, so that a system check can nam
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from facho.polling.domain.poller_groups import is_group_name
@@ -135,6 +136,17 @@ def _optional_address(value: str) -> str:
     return str(ip_address(value)) if value else ""
 
 
+def _networks(value: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(text) for text in _names(value))
+
+
+def _optional_http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None):
+        raise ValueError
+    return value
+
+
 def read_bind(value: str) -> str:
     """Read HOST:PORT; ValueError for anything else."""
     host, _separator, port = value.rpartition(":")
@@ -173,6 +185,8 @@ SETTINGS = (
     Setting("FACHO_BEAT_COORDINATOR_SECONDS", _period_seconds, "5", _("seconds, above 0 and up to 31 days")),
     Setting("FACHO_BEAT_QUOTAS_SECONDS", _period_seconds, "3600", _("seconds, above 0 and up to 31 days")),
     Setting("FACHO_BEAT_CLEANUP_SECONDS", _period_seconds, "86400", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
+    Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
     Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

@@ -1,4 +1,4 @@
-"""What the engine does beside scheduling: coordinates, recognises new OLTs, tells silent ones, tidies the database."""
+"""What the engine does beside scheduling: coordinates, recognises OLTs, tells what is wrong, tidies the database."""
 
 import asyncio
 import logging
@@ -8,6 +8,9 @@ from datetime import datetime
 
 from django.conf import settings
 
+from facho.alerts.delivery import Delivery
+from facho.alerts.heartbeat import Heartbeat
+from facho.alerts.ssrf import Reach
 from facho.core.gateway import ThreadGateway
 from facho.core.recognition import follow_probe, load_asked_for, load_unidentified, recognise_olt
 from facho.core.silence import follow_silence
@@ -38,6 +41,8 @@ SILENCE_SECONDS = 5.0
 COMPACTION_SECONDS = 60.0
 # Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
 COMPACTION_PIECES = 200
+DELIVERY_SECONDS = 2.0
+HEARTBEAT_SECONDS = 60.0
 CLEANUP_SECONDS = 600.0
 CLEANUP_BATCH = 1_000
 
@@ -51,6 +56,8 @@ class House:
     is_wanted: Callable[[], bool] = lambda: True
     # Who carries probes out; None: this process.
     executor: Executor | None = None
+    # Whether nodes are really being started.
+    is_scheduling: Callable[[], bool] = lambda: True
 
 
 async def housekeeping_loop(house: House) -> None:
@@ -63,6 +70,8 @@ async def housekeeping_loop(house: House) -> None:
         _compact(house),
         _repeat(save_statistics, house, STATISTICS_SECONDS),
         _repeat(clean_up, house, CLEANUP_SECONDS),
+        _deliver(house),
+        _beat(house),
     )
 
 
@@ -92,6 +101,33 @@ async def _compact(house: House) -> None:
         await _repeat(compact_history, house, COMPACTION_SECONDS)
     finally:
         await aside.close()
+
+
+async def _deliver(house: House) -> None:
+    """Send the messages that wait; a try under way when the process stops may still end."""
+    parts, reach = house.parts, Reach(settings.FACHO_WEBHOOK_ALLOW)
+    delivery = Delivery(parts.database, parts.clock, reach, lambda: house.is_wanted() and not house.stop.is_set())
+
+    async def deliver_messages(_parts: Parts) -> None:
+        await delivery.look()
+
+    try:
+        await _repeat(deliver_messages, house, DELIVERY_SECONDS)
+    finally:
+        await delivery.close()
+
+
+async def _beat(house: House) -> None:
+    """Call the heartbeat address while nodes are really being started."""
+    if not settings.FACHO_HEARTBEAT_URL:
+        return
+    heartbeat = Heartbeat(settings.FACHO_HEARTBEAT_URL)
+
+    async def call_heartbeat(_parts: Parts) -> None:
+        if house.is_scheduling():
+            await heartbeat.beat()
+
+    await _repeat(call_heartbeat, house, HEARTBEAT_SECONDS)
 
 
 async def _probe(house: House) -> None:

@@ -1,6 +1,7 @@
 """Django's settings, derived from the environment and nothing else."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network
 
 from django.utils.translation import gettext_lazy as _
 
@@ -25,6 +26,8 @@ FACHO_HISTORY_HOURLY_DAYS: int = ENVIRONMENT["FACHO_HISTORY_HOURLY_DAYS"]
 FACHO_HISTORY_DAILY_DAYS: int = ENVIRONMENT["FACHO_HISTORY_DAILY_DAYS"]
 FACHO_SUSPENDED_RETURN: str = ENVIRONMENT["FACHO_SUSPENDED_RETURN"]
 FACHO_PACKET_TIMEOUT_SECONDS: float = ENVIRONMENT["FACHO_PACKET_TIMEOUT_SECONDS"]
+FACHO_WEBHOOK_ALLOW: tuple[IPv4Network | IPv6Network, ...] = ENVIRONMENT["FACHO_WEBHOOK_ALLOW"]
+FACHO_HEARTBEAT_URL: str = ENVIRONMENT["FACHO_HEARTBEAT_URL"]
 FACHO_ENCRYPTION_KEYS = DATA_FOLDER.read_encryption_keys()
 REDIS_URL: str = ENVIRONMENT["REDIS_URL"]
 

@@ -26,6 +26,8 @@ RENEWALS_PER_LEASE = 3
 LOOKS_PER_LEASE = 5
 # Pages tell from the last renewal whether anyone polls.
 MAX_RENEWAL_PAUSE_SECONDS = 5.0
+# Many ticks: a busy database is no standstill.
+FRESH_TICK_SECONDS = 30.0
 # A claimed execution that nobody took is handed out again, and then given up.
 SEND_AGAIN_SECONDS = 30.0
 GIVE_UP_SECONDS = 90.0
@@ -76,6 +78,7 @@ class ZabbixScheduler:
     _leader_watch: LeaseWatch[str] = field(default_factory=LeaseWatch)
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
     _led_at: float | None = None
+    _ticked_at: float | None = None
     _sent_again: set[int] = field(default_factory=set)
     _clocks: tuple[datetime, float] | None = None
 
@@ -103,7 +106,9 @@ class ZabbixScheduler:
         await self._look_at_clock()
         unfinished = await self.database.run(load_unfinished, self.clock.now())
         await self._look_after(unfinished.active)
-        return await self.pollers.start_due_nodes(unfinished, self.clock.now())
+        started = await self.pollers.start_due_nodes(unfinished, self.clock.now())
+        self._ticked_at = self.clock.monotonic()
+        return started
 
     async def _wait(self) -> None:
         try:
@@ -117,6 +122,12 @@ class ZabbixScheduler:
     def is_leading(self) -> bool:
         """Whether this process led at its last tick, and its lease cannot be over yet."""
         return self._led_at is not None and self.clock.monotonic() - self._led_at < self.leases.lease_seconds
+
+    @property
+    def is_scheduling(self) -> bool:
+        """Whether this process leads and a whole tick of it has just gone well: a lease alone starts no node."""
+        is_fresh = self._ticked_at is not None and self.clock.monotonic() - self._ticked_at < FRESH_TICK_SECONDS
+        return is_fresh and self.is_leading
 
     async def leads(self) -> bool:
         """Keep the lead, or take it when nobody has it or its holder stood still for a lease."""

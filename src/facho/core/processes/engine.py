@@ -48,7 +48,9 @@ async def run_engine(stop: asyncio.Event) -> None:
     async with open_parts(role) as parts:
         engine = build_engine(parts)
         await _take_over(parts, engine, role)
-        keeping = asyncio.create_task(housekeeping_loop(House(parts, stop)))
+        keeping = asyncio.create_task(
+            housekeeping_loop(House(parts, stop, is_scheduling=lambda: engine.scheduler.is_scheduling))
+        )
         await engine.scheduler.scheduler_loop(stop)
         await engine.executor.drain(timeout_seconds=DRAIN_SECONDS)
         keeping.cancel()

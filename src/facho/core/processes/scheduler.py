@@ -22,8 +22,9 @@ async def run_scheduler(stop: asyncio.Event) -> None:
     async with open_parts(SCHEDULER) as parts:
         executor = CeleryExecutor(app, parts.database, parts.hints)
         scheduler = build_scheduler(parts, executor)
+        house = House(parts, stop, lambda: scheduler.is_leading, executor, lambda: scheduler.is_scheduling)
         aside = [
-            asyncio.create_task(housekeeping_loop(House(parts, stop, lambda: scheduler.is_leading, executor))),
+            asyncio.create_task(housekeeping_loop(house)),
             asyncio.create_task(
                 parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=lambda _execution_id: None)
             ),

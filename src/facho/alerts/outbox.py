@@ -1,0 +1,129 @@
+"""Takes messages out of the outbox one at a time and channel by channel, and writes down what became of each try.
+
+A claim moves the next try ahead, and counts it: who is killed with a message in hand leaves it to whoever looks after
+that time. Of two that claim the same try one wins.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.utils.translation import gettext as _
+
+from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
+from facho.alerts.outcome import Message, Outcome
+from facho.alerts.trouble_words import describe
+from facho.hosts.secrets import Secret, UndecryptableSecret
+from facho.polling.domain.redelivery import GIVE_UP_AFTER, LONGEST_PAUSE, next_try_at
+
+# Several times as long as one try may take.
+CLAIM = timedelta(minutes=2)
+# What was written or put off further ahead than this was so by a clock that went wrong.
+HORIZON = LONGEST_PAUSE * 2
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a channel leads, for the moment of one try."""
+
+    kind: ChannelKind
+    url: Secret
+    signing_key: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A message that was claimed for one try; without an address when it cannot be decrypted."""
+
+    notice_id: int
+    channel_id: int
+    try_number: int
+    message: Message
+    written_at: datetime
+    payload: dict[str, Any]
+    address: Address | None
+
+
+def load_due_channels(now: datetime) -> list[int]:
+    """Return the channels whose next message is due."""
+    head = _in_order(_begun(now).filter(channel_id=OuterRef("pk"))).values("pk")[:1]
+    heads = AlertChannel.objects.filter(enabled=True).values(head=Subquery(head))
+    due = _waiting().filter(_is_due(now), pk__in=heads)
+    return list(due.order_by("channel_id").values_list("channel_id", flat=True))
+
+
+@transaction.atomic
+def claim_next(channel_id: int, now: datetime) -> Parcel | None:
+    """Claim the message whose turn it is; nothing when it is not due, or another process was faster."""
+    head = _in_order(_begun(now).filter(channel_id=channel_id, channel__enabled=True)).first()
+    if head is None or not _waiting().filter(_is_due(now), pk=head.pk).exists():
+        return None
+    claimed = _waiting().filter(pk=head.pk, tries=head.tries)
+    if not claimed.update(tries=head.tries + 1, next_try_at=now + CLAIM):
+        return None
+    return Parcel(
+        notice_id=head.pk,
+        channel_id=channel_id,
+        try_number=head.tries + 1,
+        message=Message(head.key, head.kind, head.severity, head.title, head.body),
+        written_at=head.created_at,
+        payload=head.payload,
+        address=_load_address(channel_id),
+    )
+
+
+@transaction.atomic
+def save_sent(parcel: Parcel, *, now: datetime) -> bool:
+    """Mark a message sent, whoever holds it by now; False when it was marked before."""
+    sent = _waiting().filter(pk=parcel.notice_id)
+    return bool(sent.update(state=NoticeState.SENT, sent_at=now, next_try_at=None))
+
+
+def save_failed(parcel: Parcel, outcome: Outcome, *, now: datetime, chance: float) -> datetime | None:
+    """Write down a failed try and return when the next one is; None: it was given up."""
+    again_at = next_try_at(parcel.try_number, written_at=parcel.written_at, now=now, chance=chance)
+    if outcome.is_final or parcel.message.kind == NoticeKind.TEST:
+        again_at = None
+    # Whoever claimed it since writes down what becomes of that try.
+    _waiting().filter(pk=parcel.notice_id, tries=parcel.try_number).update(
+        state=NoticeState.WAITING if again_at else NoticeState.FAILED,
+        next_try_at=again_at,
+        last_error=describe(outcome),
+    )
+    return again_at
+
+
+def give_up_forgotten(now: datetime) -> int:
+    """Give up what waits for channels that have been disabled for too long; nobody wants last week's alerts."""
+    old = _waiting().filter(channel__enabled=False, created_at__lt=now - GIVE_UP_AFTER)
+    return old.update(state=NoticeState.FAILED, next_try_at=None, last_error=_("The channel is disabled."))
+
+
+def _waiting() -> QuerySet[Notice]:
+    return Notice.objects.filter(state=NoticeState.WAITING)
+
+
+def _in_order(notices: QuerySet[Notice]) -> QuerySet[Notice]:
+    """Put messages as they were written; a test, which somebody waits for, goes first."""
+    is_later = Case(When(kind=NoticeKind.TEST, then=Value(0)), default=Value(1))
+    return notices.order_by(is_later, "id")
+
+
+def _begun(now: datetime) -> QuerySet[Notice]:
+    """Select what waits in turn: a message that was put off to the end of quiet hours keeps no other from its way."""
+    return _waiting().filter(Q(tries__gt=0) | _is_due(now))
+
+
+def _is_due(now: datetime) -> Q:
+    is_astray = Q(tries__gt=0, next_try_at__gt=now + HORIZON) | Q(created_at__gt=now + HORIZON)
+    return Q(next_try_at__lte=now) | is_astray
+
+
+def _load_address(channel_id: int) -> Address | None:
+    try:
+        channel = AlertChannel.objects.only("kind", "url", "signing_key").get(pk=channel_id)
+    except UndecryptableSecret:
+        return None
+    return Address(ChannelKind(channel.kind), channel.url, channel.signing_key)

@@ -1,0 +1,74 @@
+"""Channels and messages for tests of delivery, and a delivery of their own."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+
+from facho.alerts.channels import ChannelSecrets, save_channel
+from facho.alerts.delivery import Delivery
+from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, Severity
+from facho.alerts.ssrf import Reach, read_networks
+from facho.core.gateway import ThreadGateway
+from facho.hosts.secrets import Secret
+from factories import NOW
+
+LOOPBACK = Reach(read_networks(["127.0.0.0/8"]))
+KEY = "a key of sixteen and more"
+_numbers = count(1)
+
+
+@dataclass
+class StillClock:
+    """A clock that a test moves."""
+
+    at: datetime = NOW
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return self.at.timestamp()
+
+
+@dataclass
+class Post:
+    """Delivers with a clock of the test's."""
+
+    clock: StillClock = field(default_factory=StillClock)
+    reach: Reach = LOOPBACK
+
+    async def deliver(self) -> None:
+        """Look once, and wait for what that began."""
+        database = ThreadGateway()
+        delivery = Delivery(database, self.clock, self.reach)
+        try:
+            await delivery.look()
+            await delivery.settle()
+        finally:
+            await database.close()
+
+
+def make_channel(url: str, *, kind: ChannelKind = ChannelKind.APPRISE, enabled: bool = True) -> AlertChannel:
+    channel = AlertChannel(name=f"Channel {next(_numbers)}", kind=kind, enabled=enabled)
+    save_channel(channel, ChannelSecrets(Secret(url), Secret(KEY if kind is ChannelKind.WEBHOOK else "")))
+    return channel
+
+
+def make_webhook(url: str) -> AlertChannel:
+    return make_channel(url, kind=ChannelKind.WEBHOOK)
+
+
+def write_notice(
+    channel: AlertChannel, title: str = "PON 0/1/3 is down", *, kind: NoticeKind = NoticeKind.OPENED, at: datetime = NOW
+) -> Notice:
+    return Notice.objects.create(
+        key=f"opened {next(_numbers)} {channel.pk}",
+        channel=channel,
+        kind=kind,
+        severity=Severity.CRITICAL,
+        title=title,
+        body="64 ONUs of North lost their light.",
+        payload={"onus": 64},
+        created_at=at,
+        next_try_at=at,
+    )

@@ -1,0 +1,251 @@
+"""The outbox is delivered: nothing lost, nothing doubled, in order, and nobody waits for a channel that is down."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from cryptography.fernet import Fernet
+from pytest_django import Settings
+
+from alerts.outbox_rows import KEY, Post, StillClock, make_channel, make_webhook, write_notice
+from alerts.sinks import HttpSink, http_sink, smtp_sink
+from facho.alerts import outbox
+from facho.alerts.channels import write_test
+from facho.alerts.models import AlertChannel, Notice, NoticeKind, NoticeState
+from facho.alerts.outcome import Outcome, Trouble
+from facho.alerts.ssrf import Reach
+from factories import NOW
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+A_MINUTE = timedelta(minutes=1)
+
+
+def deliver(post: Post) -> None:
+    asyncio.run(post.deliver())
+
+
+def titles(sink: HttpSink) -> list[str]:
+    return [each.body.decode().partition('"title":"')[2].partition('"')[0] for each in sink.received]
+
+
+def states() -> list[tuple[str, int]]:
+    return list(Notice.objects.order_by("id").values_list("state", "tries"))
+
+
+def test_a_webhook_down_and_back_gets_everything_once_and_in_order() -> None:
+    post = Post()
+    with http_sink() as sink:
+        channel = make_webhook(sink.url)
+        for title in ("one", "two", "three"):
+            write_notice(channel, title)
+    deliver(post)
+    assert states() == [("waiting", 1), ("waiting", 0), ("waiting", 0)]
+
+    with http_sink(sink):
+        deliver(post)  # too early: nobody hammers a server that is down
+        assert titles(sink) == []
+        post.clock.at += A_MINUTE
+        deliver(post)
+        deliver(post)
+
+    assert titles(sink) == ["one", "two", "three"]
+    assert states() == [("sent", 2), ("sent", 1), ("sent", 1)]
+    assert Notice.objects.earliest("id").last_error == "The server cannot be reached."
+
+
+def test_mail_down_and_back_arrives_once_and_keeps_its_message_id() -> None:
+    post = Post()
+    with smtp_sink() as sink:
+        channel = make_channel(f"mailto://user:pass@127.0.0.1:{sink.port}?from=facho@isp.example&to=noc@isp.example")
+        notice = write_notice(channel, "Corte en 0/1/3 ñ")
+    deliver(post)
+    assert (Notice.objects.get().state, sink.received) == (NoticeState.WAITING, [])
+
+    with smtp_sink(sink):
+        post.clock.at += A_MINUTE
+        deliver(post)
+        deliver(post)
+
+    [mail] = sink.received
+    assert (mail["Subject"], mail["To"], mail["Message-ID"]) == (
+        "Corte en 0/1/3 ñ",
+        "noc@isp.example",
+        f"<{notice.key.replace(' ', '-')}@127.0.0.1>",
+    )
+    assert mail.get_content().strip() == notice.body
+    assert states() == [("sent", 2)]
+
+
+def test_ntfy_on_a_server_of_ones_own_is_served() -> None:
+    with http_sink() as sink:
+        write_notice(make_channel(f"ntfy://127.0.0.1:{sink.port}/olt-alerts"))
+        deliver(Post())
+
+    [request] = sink.received
+    assert b"64 ONUs" in request.body
+    assert "github" not in request.body.decode()
+    assert states() == [("sent", 1)]
+
+
+def test_apprise_follows_no_redirect() -> None:
+    with http_sink() as other, http_sink() as sink:
+        sink.status, sink.location = 307, f"{other.url}/elsewhere"
+        write_notice(make_channel(f"ntfy://127.0.0.1:{sink.port}/olt-alerts"))
+        deliver(Post())
+
+    assert len(sink.received) == 1
+    assert other.received == []
+    assert Notice.objects.get().last_error == "The server refused it with status 307."
+
+
+def test_a_channel_that_is_down_holds_up_no_other() -> None:
+    with http_sink() as gone:
+        dead = make_webhook(gone.url)
+    with http_sink() as sink:
+        write_notice(dead)
+        write_notice(make_webhook(sink.url))
+        deliver(Post())
+
+    assert states() == [("waiting", 1), ("sent", 1)]
+
+
+def test_nothing_is_sent_inside_unless_listed() -> None:
+    with http_sink() as sink, smtp_sink() as mail:
+        write_notice(make_webhook(sink.url))
+        write_notice(make_channel(f"ntfy://127.0.0.1:{sink.port}/olt-alerts"))
+        write_notice(make_channel(f"mailto://user:pass@127.0.0.1:{mail.port}?from=facho@isp.example"))
+        deliver(Post(reach=Reach()))
+
+    assert (sink.received, mail.received) == ([], [])
+    assert set(Notice.objects.values_list("last_error", flat=True)) == {
+        "The server stands inside the network; FACHO_WEBHOOK_ALLOW does not list it."
+    }
+
+
+def test_two_leaders_send_once() -> None:
+    async def both(post: Post) -> None:
+        await asyncio.gather(post.deliver(), post.deliver())
+
+    with http_sink() as sink:
+        channel = make_webhook(sink.url)
+        for title in ("one", "two", "three"):
+            write_notice(channel, title)
+        asyncio.run(both(Post()))
+
+    assert titles(sink) == ["one", "two", "three"]
+
+
+def test_who_is_killed_with_a_message_in_hand_loses_nothing() -> None:
+    with http_sink() as sink:
+        write_notice(make_webhook(sink.url))
+        outbox.claim_next(AlertChannel.objects.get().id, NOW)  # and never heard of again
+        post = Post()
+        deliver(post)
+        assert sink.received == []
+
+        post.clock.at += outbox.CLAIM
+        deliver(post)
+
+    assert len(sink.received) == 1
+    assert states() == [("sent", 2)]
+
+
+def test_a_late_failure_does_not_undo_what_another_sent() -> None:
+    channel = make_webhook("https://sink.example.net/")
+    write_notice(channel)
+    slow = outbox.claim_next(channel.id, NOW)
+    fast = outbox.claim_next(channel.id, NOW + outbox.CLAIM)
+    assert slow is not None
+    assert fast is not None
+
+    outbox.save_sent(fast, now=NOW)
+    outbox.save_failed(slow, Outcome(Trouble.TIMED_OUT), now=NOW, chance=0.5)
+
+    assert states() == [("sent", 2)]
+
+
+def test_after_a_day_a_message_is_given_up_and_the_next_one_has_its_turn() -> None:
+    with http_sink() as gone:
+        channel = make_webhook(gone.url)
+    old = write_notice(channel)
+    young = write_notice(channel, at=NOW + timedelta(hours=23))
+    post = Post(StillClock(NOW + timedelta(days=1)))
+
+    deliver(post)
+
+    old.refresh_from_db()
+    young.refresh_from_db()
+    assert (old.state, old.next_try_at, old.last_error) == ("failed", None, "The server cannot be reached.")
+    assert (young.state, young.tries) == ("waiting", 1)
+
+
+def test_a_message_that_a_webhook_will_never_take_holds_up_nothing() -> None:
+    with http_sink() as sink:
+        sink.status = 422
+        channel = make_webhook(sink.url)
+        write_notice(channel, "one")
+        write_notice(channel, "two")
+        deliver(Post())
+
+    assert titles(sink) == ["one", "two"]
+    assert states() == [("failed", 1), ("failed", 1)]
+    assert Notice.objects.earliest("id").last_error == "The server refused it with status 422."
+
+
+def test_a_test_goes_first_and_is_tried_once() -> None:
+    with http_sink() as gone:
+        channel = make_webhook(gone.url)
+    write_notice(channel)
+    test = write_test(channel, now=NOW)
+
+    deliver(Post())
+
+    test.refresh_from_db()
+    assert (test.kind, test.state, test.tries) == (NoticeKind.TEST, "failed", 1)
+    assert states()[0] == ("waiting", 1)
+
+
+def test_a_disabled_channel_keeps_its_messages_for_a_day() -> None:
+    channel = make_webhook("https://sink.example.net/")
+    write_notice(channel)
+    AlertChannel.objects.update(enabled=False)
+    post = Post()
+
+    deliver(post)
+    assert states() == [("waiting", 0)]
+    post.clock.at += timedelta(days=1, seconds=1)
+    deliver(post)
+
+    assert states() == [("failed", 0)]
+    assert Notice.objects.get().last_error == "The channel is disabled."
+
+
+def test_a_message_put_off_keeps_no_other_from_its_way() -> None:
+    with http_sink() as sink:
+        channel = make_webhook(sink.url)
+        write_notice(channel, "after the night")
+        Notice.objects.update(next_try_at=NOW + timedelta(hours=8))
+        write_notice(channel, "at once")
+        deliver(Post())
+
+    assert titles(sink) == ["at once"]
+    assert states() == [("waiting", 0), ("sent", 1)]
+
+
+@pytest.mark.parametrize("tries", [0, 1])
+def test_a_clock_that_was_set_back_stops_no_message(tries: int) -> None:
+    write_notice(make_webhook("https://sink.example.net/"), at=NOW + timedelta(days=300))
+    Notice.objects.update(tries=tries)
+
+    assert outbox.load_due_channels(NOW) == [AlertChannel.objects.get().id]
+
+
+def test_an_address_that_cannot_be_decrypted_is_told(settings: Settings) -> None:
+    channel = make_webhook("https://sink.example.net/")
+    write_notice(channel)
+    settings.FACHO_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
+    deliver(Post())
+
+    assert "cannot be decrypted" in Notice.objects.get().last_error
+    assert KEY not in str(Notice.objects.values())

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count, Min
+from django.db.models import Count
 from django.utils.translation import gettext as _
 from redis import Redis, RedisError
 
 from facho.core.findings import CLOCK_TOLERANCE, Finding, error, ok, warning
 from facho.core.processes.report import VERSION
 from facho.executions.celery_executor import queues_of
-from facho.executions.models import Execution, ProductProcess
+from facho.executions.models import ProductProcess
 from facho.executions.processes import load_live_processes, load_still_workers
+from facho.executions.untaken import load_longest_waits
 from facho.hosts.models import Olt
-from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.poller_groups import DEFAULT_GROUP
 from facho.zabbix_pollers.models import Poller
 
@@ -103,11 +103,9 @@ def _clocks(processes: Sequence[ProductProcess]) -> Finding:
 def _queues(groups: Sequence[str], now: datetime) -> Iterator[Finding]:
     """Tell how many messages nobody has read yet, and how long the oldest claim has been waiting for a worker."""
     lengths = _lengths([name for group in groups for name in queues_of(group)] + [BEAT_QUEUE])
-    # What was taken before was claimed again since, at a time that nobody wrote down.
-    waiting = Execution.objects.filter(status=ExecutionState.PENDING, finished_at=None, started_at=None)
-    oldest = dict(waiting.order_by("poller_group").values_list("poller_group").annotate(at=Min("created_at")))
+    waits = load_longest_waits(now)
     for group in groups:
-        age = max(now - oldest[group], timedelta(0)) if group in oldest else timedelta(0)
+        age = waits.get(group, timedelta(0))
         told = ", ".join(f"{name} {lengths.get(name, '?')}" for name in queues_of(group))
         words = {"queues": told, "seconds": int(age.total_seconds())}
         if age > LONG_WAIT:

@@ -2,8 +2,10 @@
 
 from enum import StrEnum
 
-# What class B+ and C+ optics of customers' devices are rated for; outside, errors begin.
-WEAKEST_CDBM = -2700
+from facho.polling.domain import light_bands
+
+# What the optics are rated for; outside, errors begin.
+WEAKEST_CDBM = light_bands.WEAKEST_CDBM
 STRONGEST_CDBM = -800
 # Where a port's average leaves little for ageing and bends.
 FAIR_CDBM = -2300

@@ -1,7 +1,6 @@
 """Alerts as values: told once, resolved once, quiet when they should be, and damped when they flap."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -39,24 +38,21 @@ class Teller:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.course: Course | None = None
+        self.is_acknowledged = False
         self.firings: list[datetime] = []
         self.told: list[tuple[datetime, Telling]] = []
 
     def look(self, sight: Sight, now: datetime) -> Message | None:
         """Look once, and keep what came of it."""
         recent = sum(now - at < FLAP_WINDOW for at in self.firings)
-        step = follow(self.course, Look(sight, now, recent_openings=recent), self.policy)
+        look = Look(sight, now, recent_openings=recent, is_acknowledged=self.is_acknowledged)
+        step = follow(self.course, look, self.policy)
         if step.course and step.course.fired_at == now and step.course.stage is Stage.FIRING:
             self.firings.append(now)
         if step.telling:
             self.told.append((now, step.telling))
         self.course = step.course if step.course and step.course.stage is not Stage.RESOLVED else None
         return step.telling.message if step.telling else None
-
-    def acknowledge(self) -> None:
-        """Let somebody take note."""
-        assert self.course is not None
-        self.course = replace(self.course, is_acknowledged=True)
 
     @property
     def messages(self) -> list[Message]:
@@ -129,7 +125,7 @@ def test_a_value_near_its_threshold_does_not_flicker(
 def test_nobody_is_escalated_to_once_somebody_took_note() -> None:
     policy = Policy(escalate_after=2 * MINUTE)
     unanswered, answered = looked_at(policy, WRONG), looked_at(policy, WRONG)
-    answered.acknowledge()
+    answered.is_acknowledged = True
     for number in range(1, 6):
         unanswered.look(WRONG, NOON + number * MINUTE)
         answered.look(WRONG, NOON + number * MINUTE)

@@ -89,7 +89,6 @@ class Course:
     calm_since: datetime | None = None
     resolved_at: datetime | None = None
     is_flapping: bool = False
-    is_acknowledged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +115,14 @@ class Look:
     now: datetime
     since: datetime | None = None
     recent_openings: int = 0
+    # Somebody took note, so nobody else needs to be told.
+    is_acknowledged: bool = False
 
 
 def follow(course: Course | None, look: Look, policy: Policy) -> Step:
     """Return what becomes of an alert by a look, and what is to be told; a resolved course is not followed."""
     seen = _begin(look, policy) if course is None else _go_on(course, look, policy)
-    return Step() if seen is None else _tell(seen, policy, look.now)
+    return Step() if seen is None else _tell(seen, policy, look)
 
 
 def _begin(look: Look, policy: Policy) -> Course | None:
@@ -156,11 +157,12 @@ def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
     return replace(course, stage=Stage.RESOLVED, calm_since=since, resolved_at=now)
 
 
-def _tell(course: Course, policy: Policy, now: datetime) -> Step:
+def _tell(course: Course, policy: Policy, look: Look) -> Step:
+    now = look.now
     if course.stage is Stage.RESOLVED:
         is_told = course.told_at is not None and policy.tells_end
         return Step(course, Telling(Message.RESOLVED, _quiet_end(policy.quiet, now)) if is_told else None)
-    is_silent = course.is_acknowledged or course.calm_since is not None or _is_quiet(policy.quiet, now)
+    is_silent = look.is_acknowledged or course.calm_since is not None or _is_quiet(policy.quiet, now)
     if course.stage is Stage.PENDING or is_silent:
         return Step(course)
     if course.told_at is None:

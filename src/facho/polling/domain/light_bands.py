@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 BAND_CDBM = 100
+# What class B+ and C+ optics of customers' devices are rated for; below, errors begin.
+WEAKEST_CDBM = -2700
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,264 @@
+"""What each condition finds, and of what it says nothing."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+
+from alerts.alert_world import (
+    add_onus,
+    answering_olt,
+    cut,
+    drop_light,
+    kinds,
+    make_channel,
+    make_rule,
+    messages,
+    minute,
+    open_subjects,
+    passes,
+    set_light,
+)
+from facho.accounts.acknowledge import acknowledge
+from facho.alerts.models import Alert, Kind, Notice
+from facho.alerts.notices import on_sent
+from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
+from facho.executions.models import Execution, ProductProcess
+from facho.hosts.models import Olt, WaitingOnu
+from facho.onus.models import Onu, OnuReading
+from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers.models import LeaderLease, Poller
+from factories import NOW, make_node
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+
+
+def violate(olt: Olt, hours_ago: int = 1) -> QuotaViolation:
+    start = NOW - hours_ago * HOUR
+    return QuotaViolation.objects.create(
+        olt=olt, period_start=start, period_end=start + HOUR, severity="HIGH", report={"tasks": []}
+    )
+
+
+def test_weak_light_is_judged_of_who_is_online_and_in_no_outage() -> None:
+    make_rule(Kind.WEAK_LIGHT)
+    olt, silent = answering_olt(), answering_olt()
+    Olt.objects.filter(id=silent.id).update(reachability="down")
+    weak, away, gone = add_onus(olt, 3, port=1, dbm=-30)
+    OnuReading.objects.filter(onu=away).update(run_state="offline")
+    Onu.objects.filter(id=gone.id).update(is_present=False, absent_since=NOW)
+    out = add_onus(olt, 3, port=2, dbm=-30)
+    cut(olt, out, port=2)
+    OnuReading.objects.filter(onu=out[0]).update(run_state="online")  # the first one back, while the cut goes on
+    add_onus(silent, 1, dbm=-30)
+    add_onus(olt, 1, port=3, dbm=-27)
+
+    passes(0)
+
+    assert open_subjects() == [f"onu {weak.id}"]
+
+
+@pytest.mark.parametrize("change", ["offline", "silent", "absent"])
+def test_weak_light_that_cannot_be_seen_stands_until_the_onu_has_left(change: str) -> None:
+    make_rule(Kind.WEAK_LIGHT, make_channel())
+    olt = answering_olt()
+    (onu,) = add_onus(olt, 1, dbm=-30)
+    passes(0)
+
+    if change == "offline":
+        OnuReading.objects.update(run_state="offline")
+    elif change == "silent":
+        Olt.objects.update(reachability="down")
+    else:
+        Onu.objects.update(is_present=False, absent_since=NOW)
+    passes(1)
+
+    assert kinds() == (["opened", "resolved"] if change == "absent" else ["opened"])
+    assert onu.olt == olt
+
+
+def test_a_power_step_is_a_drop_against_what_was_usual_within_a_day() -> None:
+    make_rule(Kind.POWER_STEP, make_channel(), threshold=5, clear_margin=2)
+    olt = answering_olt()
+    twice, small = add_onus(olt, 2, dbm=-18)
+    drop_light(twice, -18, -21)
+    drop_light(twice, -21, -24.5, at=minute(1))
+    drop_light(small, -18, -22)
+
+    passes(1)
+    set_light([twice], -22)  # 4 dB below: within the margin
+    passes(2)
+    set_light([twice], -20)
+    passes(3)
+
+    where = f"{olt.name} 0/1/0: the ONU {twice.serial}"
+    assert [title for _, title in messages()] == [
+        f"{where} receives -24.50 dBm, and -18.00 before",
+        f"Over: {where} receives -22.00 dBm, and -18.00 before",
+    ]
+
+
+def test_after_a_day_less_light_is_usual() -> None:
+    make_rule(Kind.POWER_STEP)
+    (onu,) = add_onus(answering_olt(), 1)
+    drop_light(onu, -18, -24)
+
+    passes(0, 24 * 60 + 1)
+
+    assert Alert.objects.get().state == "resolved"
+
+
+def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -> None:
+    make_rule(Kind.NODE_SUSPENDED, make_channel())
+    olt = answering_olt()
+    broken, unheard, off = make_node(olt), make_node(olt), make_node(olt, enabled=False)
+    for node, reason in ((broken, "auth"), (unheard, "unreachable"), (off, "auth")):
+        WorkflowNode.objects.filter(id=node.id).update(suspended_at=NOW, suspend_reason=reason, next_run_at=None)
+
+    passes(0)
+
+    (title,) = [title for _, title in messages()]
+    assert title.startswith(f"{olt.name}: the node {broken.job.name} is suspended: It refuses our credentials")
+
+
+def test_a_violation_is_notified_when_its_message_is_sent_and_not_before() -> None:
+    make_rule(Kind.QUOTA_VIOLATED, make_channel())
+    olt = answering_olt()
+    first = violate(olt)
+    passes(5)
+    opened = Notice.objects.get()
+    assert not QuotaViolation.objects.get().notified
+
+    opened.sent_at = minute(6)
+    on_sent(opened)
+    second = violate(olt, hours_ago=0)  # the next hour too: no second message
+    passes(65)
+
+    first.refresh_from_db()
+    assert (first.notified, first.notified_at) == (True, minute(6))
+    assert kinds() == ["opened"]
+    passes(60 + 71)
+    resolved = Notice.objects.get(kind="resolved")
+    resolved.sent_at = minute(140)
+    on_sent(resolved)
+    for violation in (first, second):
+        violation.refresh_from_db()
+    assert (first.notified_at, second.notified_at) == (minute(6), minute(140))
+    assert resolved.title.startswith(f"Over: {olt.name} missed its quotas in 2 hours")
+
+
+def test_an_acknowledged_violation_is_not_escalated() -> None:
+    rule = make_rule(Kind.QUOTA_VIOLATED, make_channel(), escalate_minutes=5)
+    rule.escalation_channels.add(make_channel("boss"))
+    violation = violate(answering_olt())
+    passes(0)
+
+    acknowledge(violation, User.objects.create(username="ana"), "", now=minute(1))
+    passes(10)
+
+    assert kinds() == ["opened"]
+
+
+def test_a_quota_at_risk_is_one_of_this_hour_that_will_be_missed() -> None:
+    make_rule(Kind.QUOTA_AT_RISK, make_channel())
+    olt = answering_olt()
+    for task_type, will_miss_at, start in (("discovery", NOW, NOW), ("get_a", None, NOW), ("get_b", NOW, NOW - HOUR)):
+        QuotaTracker.objects.create(
+            olt=olt,
+            task_type=task_type,
+            period_start=start,
+            period_end=start + HOUR,
+            quota_required=4,
+            quota_completed=1,
+            will_miss_at=will_miss_at,
+        )
+
+    passes(1)
+
+    assert messages() == [("opened", f"{olt.name} will miss its quota of discovery: 1 of 4")]
+
+
+def test_pollers_are_saturated_by_group_and_recover_below_the_margin() -> None:
+    make_rule(Kind.POLLERS_SATURATED, make_channel(), clear_margin=10)
+    Poller.objects.bulk_create([Poller(poller_id=0), Poller(poller_id=1, group="north")])
+    node = make_node(answering_olt())
+    run = Execution.objects.create(
+        olt=node.workflow.olt,
+        node=node,
+        address="192.0.2.1",
+        port=161,
+        task_type="get",
+        status="RUNNING",
+        token=1,
+        poller_id=1,
+        created_at=NOW,
+        started_at=NOW,
+    )
+    passes(1)
+    Execution.objects.filter(id=run.id).update(status="SUCCESS", finished_at=minute(1.7))
+    passes(2)  # 70 %
+    passes(3)
+
+    assert [title for _, title in messages()] == [
+        "The pollers of the group north are busy for 100 % of their time",
+        "Over: The pollers of the group north are busy for 70 % of their time",
+    ]
+
+
+def test_a_node_that_lost_a_slot_by_waiting_is_an_overload() -> None:
+    make_rule(Kind.QUEUE_OVERLOAD, make_channel())
+    make_node(answering_olt(), next_run_at=minute(-6))
+
+    passes(0)
+
+    assert messages() == [("opened", "1 nodes are late by more than their interval; 1 wait")]
+
+
+def test_nobody_leads_when_the_lease_is_old() -> None:
+    make_rule(Kind.NO_LEADER, make_channel(), hold_minutes=2)
+    LeaderLease.objects.create(name="scheduler", owner="a", renewed_at=NOW)
+
+    passes(0, 1, 3)
+    LeaderLease.objects.update(renewed_at=minute(4))
+    passes(4)
+
+    told = "No scheduler leads, so nothing is polled"
+    assert messages() == [("opened", told), ("resolved", f"Over: {told}")]
+
+
+def test_nobody_takes_messages_where_no_worker_is_heard_of() -> None:
+    make_rule(Kind.MESSAGES_NOT_TAKEN, make_channel())
+    Poller.objects.bulk_create([Poller(poller_id=0), Poller(poller_id=1, group="north")])
+    passes(0)
+    assert messages() == []  # embedded: there are no such processes
+
+    now = minute(0)
+    for owner, groups in (("scheduler", []), ("worker", [""])):
+        ProductProcess.objects.create(
+            owner=owner, version="1", groups=groups, started_at=now, clock_at=now, seen_at="2999-01-01T00:00:00Z"
+        )
+    passes(1)
+
+    assert messages() == [("opened", "No worker is heard of, so nothing is polled (group north)")]
+
+
+def test_an_onu_waits_until_it_is_authorised() -> None:
+    make_rule(Kind.ONU_WAITING, make_channel())
+    olt = answering_olt()
+    hostile = "AB\x1b[31m\nCD\u202e"
+    for number, serial in enumerate((hostile, "HWTC0001")):
+        times = {"first_seen_at": NOW, "last_seen_at": NOW}
+        WaitingOnu.objects.create(olt=olt, frame=0, slot=1, port=number, serial=serial, **times)
+
+    passes(0)
+    WaitingOnu.objects.filter(serial="HWTC0001").delete()
+    passes(1)
+
+    titles = [title for _, title in messages()]
+    assert f"Over: {olt.name} 0/1/1: the ONU HWTC0001 waits for authorisation" in titles
+    texts = [text for notice in Notice.objects.all() for text in (notice.title, *notice.body.splitlines())]
+    assert all(text.isprintable() for text in texts)
+    assert all(
+        alert["facts"]["onu"].isprintable() for notice in Notice.objects.all() for alert in notice.payload["alerts"]
+    )

@@ -2,6 +2,7 @@
 
 import pytest
 from raw_manager import RawManager
+from world_factory import true_identities
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID
@@ -17,6 +18,7 @@ from facho.simulator.server import SimulatedOlt, Simulation
 
 FAMILIES = sorted(load_definitions())
 WITH_ONUS = [key for key in FAMILIES if load_definitions()[key].onu_indexes]
+WITH_CAUSES = [key for key in WITH_ONUS if load_definitions()[key].has_column("onu.last_down_cause")]
 WITH_AUTOFIND = [key for key in FAMILIES if load_definitions()[key].has_column("autofind.serial")]
 # What a column may lose by its scale.
 DB_TOLERANCE = 0.011
@@ -33,14 +35,14 @@ async def read_column(manager: RawManager, olt: SimulatedOlt, key: str) -> dict[
 
 
 @pytest.mark.parametrize("family", WITH_ONUS)
-async def test_serials_and_states_are_those_of_the_world(family: str, manager: RawManager) -> None:
+async def test_identities_and_states_are_those_of_the_world(family: str, manager: RawManager) -> None:
     async with Simulation.start(config_for(family)) as simulation:
         olt = simulation.olts[0]
 
-        serials = await read_column(manager, olt, "onu.serial")
+        identities = await read_column(manager, olt, *olt.definition.identity_columns())
         states = await read_column(manager, olt, "onu.run_state")
 
-        assert serials == {onu.place: onu.serial for onu in olt.world.onus}
+        assert identities == true_identities(olt.world, olt.definition)
         assert states == {onu.place: onu.state for onu in olt.world.onus}
 
 
@@ -53,10 +55,12 @@ async def test_light_is_that_of_the_world_and_missing_when_offline(family: str, 
 
         for onu in olt.world.onus:
             expected = read_optics(onu, at=0.0).rx_dbm if onu.is_online else None
-            assert powers[onu.place] == (expected if expected is None else pytest.approx(expected, abs=DB_TOLERANCE))
+            assert powers.get(onu.place) == (
+                expected if expected is None else pytest.approx(expected, abs=DB_TOLERANCE)
+            )
 
 
-@pytest.mark.parametrize("family", WITH_ONUS)
+@pytest.mark.parametrize("family", WITH_CAUSES)
 async def test_the_cause_of_an_absence_is_told(family: str, manager: RawManager) -> None:
     async with Simulation.start(config_for(family)) as simulation:
         olt = simulation.olts[0]
@@ -98,7 +102,8 @@ async def test_every_column_answers_in_order_and_with_readable_values(family: st
             for _, tag, value in rows:
                 decoded = column.decode(tag, value)
                 # A serial may stand where another kind of ONU has its hardware address.
-                allowed = (None, "sentinel", "malformed") if column.shares == "onu.serial" else (None, "sentinel")
+                is_shared = column.shares in ("onu.serial", "autofind.serial")
+                allowed = (None, "sentinel", "malformed") if is_shared else (None, "sentinel")
                 assert decoded.reason in allowed, (column.key, tag, value)
 
 

@@ -103,8 +103,8 @@ async def test_a_fleet_of_hundreds_answers_in_one_process() -> None:
     async with Simulation.start(config) as simulation:
 
         async def ask_some(manager: RawManager, olts: list[SimulatedOlt]) -> int:
-            serials = [len(await manager.walk(olt, olt.definition.column("onu.serial").oid)) for olt in olts]
-            return sum(serials)
+            states = [len(await manager.walk(olt, olt.definition.column("onu.run_state").oid)) for olt in olts]
+            return sum(states)
 
         shares = [simulation.olts[at :: len(managers)] for at in range(len(managers))]
         answered = await asyncio.gather(*map(ask_some, managers, shares))

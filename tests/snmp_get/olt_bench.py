@@ -80,7 +80,7 @@ class Bench:
         return collected
 
     async def discover(self) -> None:
-        await self.collect(QueryType.DISCOVERY, ["onu.serial"])
+        await self.collect(QueryType.DISCOVERY, self.simulated.definition.job("descubrimiento").columns)
         await self.collect(QueryType.WALK, ["onu.run_state"])
         self.simulated.reset_counters()
 

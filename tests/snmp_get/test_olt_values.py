@@ -39,7 +39,7 @@ def test_every_ready_made_value_of_the_olt_is_stored_with_its_unit(vendor: str) 
         for job in jobs:
             collected = await bench.collect(job.query_type, job.columns)
             assert collected.failure is None, job.slug
-        assert bench.simulated.counters.max_in_flight == 1
+        assert bench.simulated.counters.max_in_flight == bool(jobs)
 
     on_bench(scene, vendor=vendor)
 

@@ -13,6 +13,8 @@ from facho.polling.vendors.values import Typed
 from facho.snmp_get.reading import Part, Reader
 
 SERIAL, MODEL = AUTOFIND_SERIAL, "autofind.model"
+# Who has no serial is listed by its hardware address.
+MAC = "autofind.mac"
 # Where a family numbers the rows one after the other, these columns tell the port.
 PORT_COLUMNS = {"slot": "autofind.slot", "port": "autofind.port"}
 
@@ -20,15 +22,16 @@ Row = Mapping[str, Typed | None]
 
 
 async def list_waiting(reader: Reader, keys: Sequence[str]) -> Part:
-    """Walk the table side by side; rows without a serial or with a place that cannot be true are counted."""
+    """Walk the table side by side; rows of nobody or with a place that cannot be true are counted."""
     table = _Table.of(reader.definition)
     wanted = [SERIAL, *table.port_columns.values(), *(key for key in keys if key == MODEL)]
     walk = await reader.walk(wanted)
     rows: dict[Oid, dict[str, Typed | None]] = {}
     for key, cells in zip(wanted, walk.rows, strict=True):
-        column = reader.definition.column(key)
+        columns = reader.definition.readings(key)
         for suffix, tag, raw in cells:
-            rows.setdefault(suffix, {})[key] = column.decode(tag, raw).value
+            row = rows.setdefault(suffix, {})
+            row.update((column.key, column.decode(tag, raw).value) for column in columns)
     found = [waiting for suffix, row in rows.items() if (waiting := table.read(suffix, row))]
 
     def save(now: datetime) -> None:
@@ -47,7 +50,7 @@ class _Table:
         return cls(definition, {name: key for name, key in PORT_COLUMNS.items() if definition.has_column(key)})
 
     def read(self, suffix: Oid, row: Row) -> Waiting | None:
-        serial, port = row.get(SERIAL), self._port(suffix, row)
+        serial, port = row.get(SERIAL) or row.get(MAC), self._port(suffix, row)
         if port is None or not isinstance(serial, str) or not serial:
             return None
         model = str(row.get(MODEL) or "")

@@ -24,6 +24,9 @@ ENTERPRISES = "1.3.6.1.4.1"
         ("5875.800.1001.11", "", "fiberhome_an5516", "AN5516-01"),
         ("5875.800.1001.99", "AN6001-G16", "fiberhome_an5516", "AN6001-G16"),
         ("37950.1.1.5.10.14.1", "V1600G1", "vsol_gpon_v1600g", None),
+        ("37950.1.1.5.10.14.1", "V1600D4", "vsol_epon_v1600d", None),
+        ("17409", "FD1608S-B1", "cdata_gpon", "FD1608S"),
+        ("637.61.1", "R6.5.02r NFXS-E FANT-H NOKIA ISAM", "nokia_isam", None),
     ],
 )
 def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: str, model: str | None) -> None:
@@ -43,7 +46,10 @@ def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: st
         ("2011.2.224.6", "Huawei Versatile Routing Platform Software", "not a known SmartAX OLT"),
         ("2011.2.23.96", "S5720-52X Huawei", "not a known SmartAX OLT"),
         ("5875.800.1001.2", "AN5116-06", "AN5116 series"),
-        ("37950.1.1.5.10.14.1", "V1600D8", "not a V1600G"),
+        ("37950.1.1.5.10.14.1", "V3600 Switch", "neither a V1600G nor a V1600D"),
+        ("17409", "town-olt", "Several brands"),
+        ("17409.1.11", "EDFA", "not an OLT"),
+        ("637.61.1", "7750 SR", "does not say that it is an ISAM"),
     ],
 )
 def test_look_alike_is_refused_with_a_sentence(object_id: str, descr: str, reason: str) -> None:

@@ -37,6 +37,7 @@ _WORD = re.compile(rb"[A-Za-z\x80-\xff]{4}")
 _TELLING_LENGTH = 4
 # A text of fewer letters is no serial.
 _SHORTEST_ODD_SERIAL = 12
+_LONGER_THAN_MAC = 7
 _LOCALLY_ADMINISTERED = b"\x02"
 _TEST_NETWORKS = (b"\xc0\x00\x02", b"\xc6\x33\x64", b"\xcb\x00\x71")
 
@@ -129,7 +130,8 @@ class _Disguise:
     def _mac(self, raw: bytes) -> bytes:
         mac = decode_mac(raw)
         if type(mac) is not str:
-            return self._anything(raw)
+            # Any six octets are a hardware address.
+            return self._anything(raw).ljust(_LONGER_THAN_MAC, b".")
         new = _LOCALLY_ADMINISTERED + self._unique("mac", bytes.fromhex(mac.replace(":", "")), 5)
         return new if len(raw) == 6 else _respell(raw, _fill(clean_text(raw), new.hex()))
 
@@ -164,6 +166,8 @@ def _is_harmless(column: Column, raw: bytes) -> bool:
     decoder = column.rule.decoder.name
     if decoder in _MEASURES:
         return isinstance(column.decode(Tag.OCTET_STRING, raw).value, datetime) or not _WORD.search(raw)
+    if column.rule.words:
+        return column.decode(Tag.OCTET_STRING, raw).value is not None
     return decoder == "text" and column.key in MAY_STAY
 
 

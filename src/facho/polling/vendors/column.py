@@ -43,7 +43,8 @@ class ValueRule:
     offset: Fraction = Fraction(0)
     low: float = -math.inf
     high: float = math.inf
-    words: Mapping[int, StrEnum] = field(default_factory=dict)
+    # By the number on the wire, or by the text in lower case.
+    words: Mapping[int | str, StrEnum] = field(default_factory=dict)
     # Measured quantities are floats on every brand, even where one of them counts in whole units.
     is_measured: bool = False
 
@@ -101,6 +102,22 @@ def _mismatch(tag: int) -> Decoded:
 
 
 def _decode_words(rule: ValueRule) -> Decode:
+    return _decode_numbered_words(rule) if rule.decoder.is_numeric else _decode_written_words(rule)
+
+
+def _decode_written_words(rule: ValueRule) -> Decode:
+    known = {text: Decoded(word) for text, word in rule.words.items()} | {"": SENTINEL}
+    tags, python_type, read = rule.decoder.tags, rule.decoder.python_type, rule.decoder.decode
+
+    def decode(tag: int, raw: Value) -> Decoded:
+        if type(raw) is not python_type or tag not in tags:
+            return _mismatch(tag)
+        return known.get(str(read(raw)).lower(), UNKNOWN_ENUM)
+
+    return decode
+
+
+def _decode_numbered_words(rule: ValueRule) -> Decode:
     known = {raw: Decoded(word) for raw, word in rule.words.items()} | dict.fromkeys(rule.sentinels, SENTINEL)
 
     def decode(tag: int, raw: Value) -> Decoded:
@@ -164,12 +181,12 @@ def _ratio(rule: ValueRule) -> tuple[int, int, int]:
 
 
 def _encode_words(rule: ValueRule) -> Callable[[Typed], Value]:
-    # Several numbers may mean the same word; the first one listed is sent.
-    raw_of: dict[Typed, int] = {}
+    # Several values may mean the same word; the first one listed is sent.
+    raw_of: dict[Typed, Value] = {}
     for raw, word in rule.words.items():
-        raw_of.setdefault(word, raw)
+        raw_of.setdefault(word, raw if isinstance(raw, int) else raw.encode())
 
-    def encode(value: Typed) -> int:
+    def encode(value: Typed) -> Value:
         if value not in raw_of:
             raise ValueError(f"{value!r} is not a word of this column")
         return raw_of[value]

@@ -62,7 +62,7 @@ class ColumnReader:
 def _read_rule(section: Section, unit: Unit | None) -> ValueRule:
     tag, decoder = _read_type(section)
     low, high = _read_range(section, unit)
-    words = _read_words(section)
+    words = _read_words(section, decoder)
     rule = ValueRule(
         tag=tag,
         decoder=decoder,
@@ -100,17 +100,19 @@ def _read_range(section: Section, unit: Unit | None) -> tuple[float, float]:
     return limits[0], limits[1]
 
 
-def _read_words(section: Section) -> Mapping[int, StrEnum]:
+def _read_words(section: Section, decoder: Decoder) -> Mapping[int | str, StrEnum]:
     if not section.has("vocabulary"):
         return MappingProxyType({})
     name = section.text("vocabulary")
     vocabulary = VOCABULARIES.get(name)
     if vocabulary is None:
         raise section.error("vocabulary", f"{name!r} is not one of {', '.join(VOCABULARIES)}")
-    words: dict[int, StrEnum] = {}
+    words: dict[int | str, StrEnum] = {}
     for raw, word in section.section("values").pairs().items():
-        if type(raw) is not int:
+        if decoder.is_numeric and type(raw) is not int:
             raise section.error(f"values.{raw}", "the value on the wire must be a whole number")
+        if not decoder.is_numeric and (type(raw) is not str or raw != raw.lower()):
+            raise section.error(f"values.{raw}", "the text on the wire must be written in lower case")
         words[raw] = section.to_word(f"values.{raw}", word, vocabulary)
     if not words:
         raise section.error("values", "must not be empty")
@@ -118,8 +120,8 @@ def _read_words(section: Section) -> Mapping[int, StrEnum]:
 
 
 def _check_rule(section: Section, rule: ValueRule) -> None:
-    if rule.words and (rule.decoder.name != "integer" or rule.scale != 1 or rule.offset != 0):
-        raise section.error("values", "words are read from plain integers")
+    if rule.words and (rule.decoder.name not in ("integer", "text") or rule.scale != 1 or rule.offset != 0):
+        raise section.error("values", "words are read from plain integers or texts")
     if not rule.decoder.is_numeric and (rule.sentinels or rule.scale != 1 or rule.offset != 0):
         raise section.error("decoder", f"{rule.decoder.name!r} gives no number: sentinels and scale mean nothing")
     if rule.scale <= 0:

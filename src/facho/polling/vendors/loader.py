@@ -20,6 +20,8 @@ from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
 AUTOFIND_SERIAL = "autofind.serial"
 _MAX_INTERVAL_SECONDS = 7 * 86_400
+# Families count from 0, 1 or 2.
+_MOST_ADDED = 16
 
 
 # Folders of the operator's own: a definition there is added, or takes the place of ours of the same key.
@@ -144,7 +146,9 @@ def _read_field(section: Section) -> BitField:
         if name not in Place._fields:
             raise section.error("field", f"{name!r} is not one of {', '.join(Place._fields)}")
         low, high = section.optional_integer("min"), section.optional_integer("max")
-        found = BitField(name, shift, bits, section.integer("add", 0), low=low, high=high)
+        found = BitField(
+            name, shift, bits, section.integer("add", 0, low=-_MOST_ADDED, high=_MOST_ADDED), low=low, high=high
+        )
     section.close()
     return found
 

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models import Count, Min, Q, QuerySet, Sum
 
+from facho.accounts.acknowledge import who_acknowledged
+from facho.accounts.scope import OltScope
 from facho.onus.models import Outage
 from facho.onus.words import OutageCauses, OutageScopes
 
@@ -29,6 +31,8 @@ class OutageRow:
     affected: int
     down: int
     affected_olts: int
+    acknowledged_at: datetime | None
+    acknowledged_by: str
 
     @property
     def lasted_seconds(self) -> float:
@@ -51,12 +55,24 @@ class OutagesNow:
         return self.count - len(self.rows)
 
 
-def load_outages_now() -> OutagesNow:
+def load_outages_now(scope: OltScope) -> OutagesNow:
     """Load what is out, the parts of a larger outage under that one; two queries."""
-    now_out = Outage.objects.filter(ended_at__isnull=True, part_of__isnull=True)
+    now_out = whole_outages(scope).filter(ended_at__isnull=True)
     sums = now_out.aggregate(count=Count("id"), affected=Sum("affected"), first_at=Min("started_at"))
     rows = outage_rows(now_out.order_by("-affected", "started_at", "id")[:OUTAGE_LINES]) if sums["count"] else []
     return OutagesNow(rows, sums["count"], sums["affected"] or 0, sums["first_at"])
+
+
+def count_unseen(scope: OltScope) -> int:
+    """Count what is out and nobody has taken note of; one query."""
+    return whole_outages(scope).filter(ended_at__isnull=True, acknowledged_at__isnull=True).count()
+
+
+def whole_outages(scope: OltScope) -> QuerySet[Outage]:
+    """Return the outages that somebody may see, but for those that are parts of a larger one they may see too."""
+    is_whole = Q(part_of__isnull=True)
+    # The poller's own network has no OLT: who may see some OLTs only sees its parts.
+    return scope.narrow(Outage.objects.filter(is_whole if scope.is_everything else is_whole | Q(part_of__olt=None)))
 
 
 def load_outages_of(olt_id: int, count: int) -> list[OutageRow]:
@@ -69,7 +85,17 @@ def load_outages_of(olt_id: int, count: int) -> list[OutageRow]:
 
 def outage_rows(outages: QuerySet[Outage]) -> list[OutageRow]:
     """Shape outages into lines, with the names of their OLTs and nothing else of them."""
-    return list(_rows(outages.select_related("olt").only(*_COLUMNS)))
+    return shape_outages(with_names(outages))
+
+
+def with_names(outages: QuerySet[Outage]) -> QuerySet[Outage]:
+    """Select what a line needs."""
+    return outages.select_related("olt", "acknowledged_by").only(*_COLUMNS)
+
+
+def shape_outages(outages: Iterable[Outage]) -> list[OutageRow]:
+    """Shape loaded outages into lines."""
+    return [_row(outage) for outage in outages]
 
 
 _COLUMNS = (
@@ -79,28 +105,34 @@ _COLUMNS = (
     "slot",
     "port",
     "started_at",
+    "resumed_at",
     "ended_at",
     "affected",
     "down",
     "affected_olts",
+    "part_of_id",
+    "acknowledged_at",
+    "acknowledgement",
+    "acknowledged_by__username",
     "olt__name",
 )
 
 
-def _rows(outages: Iterable[Outage]) -> Iterable[OutageRow]:
-    for outage in outages:
-        yield OutageRow(
-            id=outage.id,
-            scope=outage.scope,
-            scope_words=str(OutageScopes(outage.scope).label),
-            cause=outage.cause,
-            cause_words=str(OutageCauses(outage.cause).label),
-            olt_id=outage.olt_id,
-            olt=outage.olt.name if outage.olt else "",
-            place=outage.place,
-            started_at=outage.started_at,
-            ended_at=outage.ended_at,
-            affected=outage.affected,
-            down=outage.down,
-            affected_olts=outage.affected_olts,
-        )
+def _row(outage: Outage) -> OutageRow:
+    return OutageRow(
+        id=outage.id,
+        scope=outage.scope,
+        scope_words=str(OutageScopes(outage.scope).label),
+        cause=outage.cause,
+        cause_words=str(OutageCauses(outage.cause).label),
+        olt_id=outage.olt_id,
+        olt=outage.olt.name if outage.olt else "",
+        place=outage.place,
+        started_at=outage.started_at,
+        ended_at=outage.ended_at,
+        affected=outage.affected,
+        down=outage.down,
+        affected_olts=outage.affected_olts,
+        acknowledged_at=outage.acknowledged_at,
+        acknowledged_by=who_acknowledged(outage) if outage.acknowledged_at else "",
+    )

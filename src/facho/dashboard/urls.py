@@ -1,6 +1,6 @@
 """The pages that people look at, and the parts of them that refresh themselves."""
 
-from django.urls import path
+from django.urls import include, path
 
 from facho.dashboard.olt_page import olt_page, olt_part
 from facho.dashboard.onu_page import onu_page, onu_part
@@ -15,4 +15,5 @@ urlpatterns = [
     path("onus/", onus, name="onus"),
     path("onus/<int:onu_id>/", onu_page, name="onu"),
     path("onus/<int:onu_id>/<slug:name>/", onu_part, name="onu-part"),
+    path("", include("facho.dashboard.trouble_urls")),
 ]

@@ -102,8 +102,8 @@ class OutageLimits:
 
 LIMITS = OutageLimits()
 
-_POWER_LOST = frozenset({DownCause.DYING_GASP, DownCause.POWER_OFF})
-_SIGNAL_LOST = frozenset(
+POWER_LOST = frozenset({DownCause.DYING_GASP, DownCause.POWER_OFF})
+SIGNAL_LOST = frozenset(
     {DownCause.LOS, DownCause.LOF, DownCause.SIGNAL_FAIL, DownCause.LOSS_OF_ACK, DownCause.LOSS_OF_PLOAM}
 )
 
@@ -111,11 +111,11 @@ _SIGNAL_LOST = frozenset(
 def probable_cause(scope: OutageScope, causes: Iterable[DownCause | None]) -> OutageCause:
     """Judge by what most ONUs of an outage say; only customers without power say so before they go."""
     told = list(causes)
-    if _is_most(sum(cause in _POWER_LOST for cause in told), of=len(told)):
+    if _is_most(sum(cause in POWER_LOST for cause in told), of=len(told)):
         return OutageCause.POWER
     if scope is OutageScope.CARD:
         return OutageCause.CARD
-    return OutageCause.FIBRE if _is_most(sum(c in _SIGNAL_LOST for c in told), of=len(told)) else OutageCause.UNKNOWN
+    return OutageCause.FIBRE if _is_most(sum(c in SIGNAL_LOST for c in told), of=len(told)) else OutageCause.UNKNOWN
 
 
 def is_recent(outage: Outage, now: datetime, limits: OutageLimits = LIMITS) -> bool:

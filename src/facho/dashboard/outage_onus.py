@@ -1,0 +1,36 @@
+"""The ONUs of an outage, by the page: how each is now, and what it said when it went."""
+
+from dataclasses import dataclass
+
+from facho.dashboard.onu_rows import OnuRow, rows_of
+from facho.onus.models import Onu, Outage
+from facho.onus.outages_read_model import onus_of
+from facho.onus.words import DownCauses
+
+ONUS_PER_PAGE = 50
+# Further on nobody reads; the list of ONUs narrows better.
+LAST_PAGE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class OutageOnus:
+    """A page of ONUs, each with its words of why it went; nothing was counted to find it."""
+
+    rows: list[tuple[OnuRow, str]]
+    number: int
+    has_more: bool
+
+
+def load_outage_onus(outage: Outage, page: str) -> OutageOnus:
+    """Load a page by its number as an address has it; what is no number is the first."""
+    number = min(int(page), LAST_PAGE) if page.isascii() and page.isdigit() and int(page) else 1
+    first = (number - 1) * ONUS_PER_PAGE
+    found = list(onus_of(outage)[first : first + ONUS_PER_PAGE + 1])
+    shown = found[:ONUS_PER_PAGE]
+    rows = list(zip(rows_of(shown), map(_cause, shown), strict=True))
+    return OutageOnus(rows, number, len(found) > ONUS_PER_PAGE)
+
+
+def _cause(onu: Onu) -> str:
+    reading = getattr(onu, "reading", None)
+    return str(DownCauses(reading.last_down_cause).label) if reading and reading.last_down_cause else ""

@@ -1,0 +1,38 @@
+"""What speaks for a cause: who said what, and how close together they went."""
+
+from datetime import timedelta
+
+from facho.polling.domain.onu_state import DownCause
+from facho.polling.domain.outage_evidence import Departure, weigh_departures
+from factories import NOW
+
+
+def departure(onu_id: int, seconds: float = 0, cause: DownCause = DownCause.LOS) -> Departure:
+    return Departure(onu_id, NOW + timedelta(seconds=seconds), cause)
+
+
+def test_onus_are_counted_by_what_they_said() -> None:
+    causes = [DownCause.DYING_GASP, DownCause.POWER_OFF, DownCause.LOS, DownCause.RESET, DownCause.UNKNOWN]
+
+    evidence = weigh_departures(departure(number, cause=cause) for number, cause in enumerate(causes))
+
+    assert (evidence.power, evidence.signal, evidence.other, evidence.untold) == (2, 1, 1, 1)
+    assert (evidence.together, evidence.spread) == (5, timedelta(0))
+
+
+def test_one_straggler_does_not_stretch_the_time_in_which_the_others_went() -> None:
+    evidence = weigh_departures([departure(0, 900), *(departure(number, number) for number in range(1, 20))])
+
+    assert (evidence.together, evidence.spread) == (18, timedelta(seconds=17))
+
+
+def test_an_onu_counts_once_by_its_first_word() -> None:
+    evidence = weigh_departures([departure(1, 60, DownCause.DYING_GASP), departure(1, 0, DownCause.LOS)])
+
+    assert (evidence.total, evidence.signal, evidence.power) == (1, 1, 0)
+
+
+def test_nobody_seen_is_no_evidence() -> None:
+    evidence = weigh_departures([])
+
+    assert (evidence.total, evidence.untold, evidence.together) == (0, 0, 0)

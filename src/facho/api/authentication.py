@@ -1,16 +1,18 @@
 """Lets a request prove who it is with `Authorization: Bearer <token>`."""
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
 
 from django.contrib.auth.models import User
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from facho.accounts.roles import Role, role_of
+from facho.accounts.throttle import Guess, Tries, address_of
 from facho.api.tokens import Grant, verify_token
 
 if TYPE_CHECKING:
@@ -27,14 +29,25 @@ class BearerTokenAuthentication(BaseAuthentication):
         keyword, _space, token = get_authorization_header(request).partition(b" ")
         if keyword.lower() != KEYWORD.lower().encode():
             return None
-        grant = verify_token(token.strip().decode("ascii", "replace"), now=timezone.now())
+        now = timezone.now()
+        grant = verify_token(token.strip().decode("ascii", "replace"), now=now)
         if grant is None:
-            raise AuthenticationFailed(_("The token is not valid, or no longer."))
+            _refuse(request, now)
         return grant.user, grant
 
     def authenticate_header(self, request: Request) -> str:
         """Make the answer to nobody a 401 instead of a 403."""
         return KEYWORD
+
+
+def _refuse(request: Request, now: datetime) -> NoReturn:
+    """Refuse a wrong token, and let its sender wait after many. A right one from there is let in all the same.
+
+    Nobody guesses a token: the wait keeps the log and the database from a program that does not stop.
+    """
+    if wait := Tries(Guess.TOKEN_FROM_ADDRESS, address_of(request)).count(now):
+        raise Throttled(wait=wait.total_seconds())
+    raise AuthenticationFailed(_("The token is not valid, or no longer."))
 
 
 class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

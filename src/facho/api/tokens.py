@@ -2,20 +2,28 @@
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import Q
 
+from facho.accounts.audit import speak_by_token
 from facho.accounts.roles import Role, lower, role_of
-from facho.api.models import ApiToken
+from facho.accounts.scope import limit_scope, scope_of
+from facho.api.models import ApiToken, TokenGroup
+from facho.hosts.models import OltGroup
 
 # Lets people and secret scanners recognise a token that strayed.
 PREFIX = "facho_"
 RANDOM_BYTES = 32
 # Every request would be a write otherwise.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
+# A token that nobody thinks of any more ends by itself.
+DEFAULT_DAYS = 365
+MOST_DAYS = 3650
 
 
 class RoleTooHigh(ValueError):
@@ -31,13 +39,27 @@ class Grant:
     role: Role
 
 
-def create_token(user: User, *, role: Role | None = None, expires_at: datetime | None = None) -> str:
-    """Store a new token and return its text, which exists nowhere else."""
+def create_token(
+    user: User,
+    *,
+    role: Role | None = None,
+    expires_at: datetime | None = None,
+    name: str = "",
+    olt_groups: Sequence[OltGroup] = (),
+) -> str:
+    """Store a new token and return its text, which exists nowhere else.
+
+    By default it may do and see what its owner may, and never ends.
+    """
     highest = role_of(user)
     if highest is None or not highest.includes(role or highest):
         raise RoleTooHigh(highest or "")
     text = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
-    ApiToken.objects.create(user=user, digest=digest(text), role=role or highest, expires_at=expires_at)
+    with transaction.atomic():
+        token = ApiToken.objects.create(
+            user=user, digest=digest(text), role=role or highest, expires_at=expires_at, name=name
+        )
+        token.olt_groups.set(olt_groups)
     return text
 
 
@@ -50,12 +72,21 @@ def verify_token(text: str, *, now: datetime) -> Grant | None:
     if highest is None:
         return None
     _note_use(token, now)
+    _limit(token)
     return Grant(token.user, token.id, lower(Role(token.role), highest))
 
 
 def digest(text: str) -> str:
     """Hash a token; it is random and long, so no slow hash is needed."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _limit(token: ApiToken) -> None:
+    """Let the user of this request see, and leave in the audit, no more than the token."""
+    groups = frozenset(TokenGroup.objects.filter(token=token).values_list("oltgroup_id", flat=True))
+    if groups:
+        limit_scope(token.user, scope_of(token.user).within(groups))
+    speak_by_token(token.user, token.id)
 
 
 def _note_use(token: ApiToken, now: datetime) -> None:

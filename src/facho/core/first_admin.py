@@ -16,6 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from facho.accounts.people import people
 from facho.accounts.roles import Role, give_role
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _CONTENT = "first administrator"
 
 def make_setup_path() -> str | None:
     """Return the path of a fresh link, or None when someone can already log in."""
-    if User.objects.exists():
+    if people().exists():
         return None
     return reverse("setup", args=[signing.dumps(_CONTENT, salt=_SALT)])
 
@@ -49,7 +50,7 @@ class FirstAdministratorForm(_UserForm):
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest, token: str) -> HttpResponse:
     """Ask for name and password, make the administrator, and log in."""
-    if not _is_valid(token) or User.objects.exists():
+    if not _is_valid(token) or people().exists():
         return _closed(request)
     form = FirstAdministratorForm(request.POST or None)
     if not form.is_valid():
@@ -73,7 +74,7 @@ def _create_first(form: FirstAdministratorForm) -> User | None:
     """Make the administrator unless someone was faster; of two at once the second waits, and finds the first."""
     # A row that every database has, as a lock: SQLite already has one writer, PostgreSQL needs to be told.
     ContentType.objects.select_for_update().get(app_label="auth", model="user")
-    if User.objects.exists():
+    if people().exists():
         return None
     user = form.save()
     give_role(user, Role.ADMIN)

@@ -1,17 +1,63 @@
-"""The login page; before anyone can log in it says how the first administrator is made."""
+"""The login page; before anyone can log in it says how the first administrator is made. Whoever guesses has to wait."""
 
+import math
+from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView, redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import ngettext
+
+from facho.accounts.people import people
+from facho.accounts.tastes import remember_tastes
+from facho.accounts.throttle import LoginTries
 
 
 class Login(LoginView):
-    """Django's own login in our design."""
+    """Django's own login in our design; no password is hashed for who has to wait."""
 
     template_name = "core/login.html"
     redirect_authenticated_user = True
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Judge the password unless there were too many wrong ones."""
+        self._tries = LoginTries.of(request.POST.get("username", ""), request)
+        wait = self._tries.count(timezone.now())
+        return self._ask_to_wait(wait) if wait else super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Log in, and read as this person likes to."""
+        self._tries.succeed()
+        answer = super().form_valid(form)
+        remember_tastes(self.request)
+        return answer
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Tell whether there is anyone who could log in."""
-        return super().get_context_data(**kwargs, has_users=User.objects.exists())
+        return super().get_context_data(**kwargs, has_users=people().exists())
+
+    def _ask_to_wait(self, wait: timedelta) -> HttpResponse:
+        context = self.get_context_data(form=AuthenticationForm(self.request), wait=wait_words(wait))
+        answer = self.render_to_response(context, status=HTTPStatus.TOO_MANY_REQUESTS)
+        answer.headers["Retry-After"] = str(math.ceil(wait.total_seconds()))
+        return answer
+
+
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """Send who wants to enter the admin to the one login page; who is logged in already may not enter."""
+    if request.user.is_authenticated:
+        raise PermissionDenied
+    return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+def wait_words(wait: timedelta) -> str:
+    """Say for how long to wait, in minutes where seconds are many."""
+    seconds = math.ceil(wait.total_seconds())
+    if seconds < 60:
+        return ngettext("Wait %(n)s second.", "Wait %(n)s seconds.", seconds) % {"n": seconds}
+    minutes = math.ceil(seconds / 60)
+    return ngettext("Wait %(n)s minute.", "Wait %(n)s minutes.", minutes) % {"n": minutes}

@@ -1,4 +1,4 @@
-"""Headers that every page carries."""
+"""Headers and marks that every page carries."""
 
 from collections.abc import Callable
 
@@ -19,4 +19,18 @@ class ContentSecurityPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+
+class SecureCookiesMiddleware:
+    """Keeps cookies that were given over TLS to TLS; without TLS, as on one's own machine, they would not come back."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if request.is_secure():
+            for cookie in response.cookies.values():
+                cookie["secure"] = True
         return response

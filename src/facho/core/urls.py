@@ -7,11 +7,13 @@ from django.urls import include, path
 from facho.api.metrics import MetricsView
 from facho.core.first_admin import setup
 from facho.core.health import livez, readyz
-from facho.core.login import Login
+from facho.core.login import Login, admin_login
 
 urlpatterns = [
     path("", include("facho.dashboard.urls")),
     path("api/v1/", include("facho.api.urls")),
+    # Before the admin's own: there is one way to log in.
+    path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),

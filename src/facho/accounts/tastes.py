@@ -1,0 +1,43 @@
+"""How a user likes to read: the language and the time zone, kept in the session so that no page has to ask for them."""
+
+from collections.abc import Callable
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone, translation
+
+from facho.accounts.models import Profile
+
+LANGUAGE, TIME_ZONE = "facho_language", "facho_time_zone"
+
+
+def remember_tastes(request: HttpRequest) -> None:
+    """Put what the profile of the logged-in user says into the session; empty is the installation's own."""
+    profile = Profile.objects.filter(user_id=request.user.pk or 0).first() or Profile()
+    request.session[LANGUAGE], request.session[TIME_ZONE] = profile.language, profile.time_zone
+
+
+class TastesMiddleware:
+    """Lets every page speak as its reader likes, whatever the browser asks for."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        has_session = settings.SESSION_COOKIE_NAME in request.COOKIES
+        language = request.session.get(LANGUAGE) if has_session else None
+        if language in dict(settings.LANGUAGES):
+            translation.activate(language)
+            request.LANGUAGE_CODE = language
+        # Else the zone of the request before would stay in this thread.
+        timezone.activate(_zone(request.session.get(TIME_ZONE) if has_session else None))
+        return self.get_response(request)
+
+
+def _zone(name: str | None) -> ZoneInfo:
+    """Return a zone by its name; one that this machine does not know, or no longer, is the installation's."""
+    try:
+        return ZoneInfo(name or settings.TIME_ZONE)
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return ZoneInfo(settings.TIME_ZONE)

@@ -1,0 +1,172 @@
+"""Makes whoever guesses passwords or tokens wait, longer at each wrong try, without a service beside the database.
+
+A try is counted before it is judged, so that many at once are no way around; one that was right is taken back.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from ipaddress import IPv6Address, IPv6Network, ip_address
+
+from django.db.models import F
+from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
+
+from facho.accounts.models import FailedTries
+
+logger = logging.getLogger(__name__)
+
+FIRST_WAIT = timedelta(seconds=1)
+# Long enough that nothing can be guessed, short enough that nobody is locked out of their own network.
+LONGEST_WAIT = timedelta(minutes=15)
+FORGOTTEN_AFTER = timedelta(hours=1)
+# Whoever has many addresses or names cannot fill the disk; the oldest make room.
+MOST_ROWS = 10_000
+MADE_ROOM = 1_000
+# What one household or office has of IPv6 addresses is one address here.
+IPV6_PREFIX = 64
+# Others counted a try at the same moment; who loses so often meets their wait.
+RACES = 5
+
+
+class Guess(StrEnum):
+    """What somebody guesses, and by what the tries are told apart."""
+
+    LOGIN_OF_ACCOUNT = "login-of-account"
+    LOGIN_FROM_ADDRESS = "login-from-address"
+    TOKEN_FROM_ADDRESS = "token-from-address"  # noqa: S105 a kind
+
+
+# Tries that cost no wait: a person mistypes, and an office shares an address.
+FREE = {Guess.LOGIN_OF_ACCOUNT: 5, Guess.LOGIN_FROM_ADDRESS: 20, Guess.TOKEN_FROM_ADDRESS: 20}
+
+
+def wait_after(guess: Guess, failures: int) -> timedelta:
+    """Return how long to wait after so many wrong tries: nothing, then a second, then twice as long each time."""
+    beyond = failures - FREE[guess]
+    if beyond < 0:
+        return timedelta(0)
+    return min(FIRST_WAIT * int(2 ** min(beyond, 20)), LONGEST_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """The tries of one kind from one side; `about` is the account where that matters."""
+
+    guess: Guess
+    address: str
+    about: str = ""
+
+    @property
+    def key(self) -> str:
+        """A digest: people type passwords into the field of the name."""
+        return salted_hmac("facho.accounts.throttle", f"{self.guess}\n{self.address}\n{self.about}").hexdigest()
+
+    def load_wait(self, now: datetime) -> timedelta:
+        """Return how long the next try has to wait; one query."""
+        return self._wait(_load(self.key, now), now)
+
+    def count(self, now: datetime) -> timedelta:
+        """Count a try; when it has to wait, return for how long and count nothing."""
+        for _race in range(RACES):
+            row = _load(self.key, now)
+            if wait := self._wait(row, now):
+                return wait
+            if _count_one_more(self.key, row, now):
+                self._log((row.failures if row else 0) + 1)
+                return timedelta(0)
+        return FIRST_WAIT
+
+    def take_back(self) -> None:
+        """Uncount the last try: it was right. The wait of those before it was over, and stays so."""
+        FailedTries.objects.filter(key=self.key, failures__gt=0).update(
+            failures=F("failures") - 1, failed_at=F("failed_at") - LONGEST_WAIT
+        )
+
+    def forget(self) -> None:
+        """Begin anew."""
+        FailedTries.objects.filter(key=self.key).delete()
+
+    def _wait(self, row: FailedTries | None, now: datetime) -> timedelta:
+        if row is None:
+            return timedelta(0)
+        whole = wait_after(self.guess, row.failures)
+        # A failure ahead of now was written before the clock was set back.
+        return min(max(row.failed_at + whole - now, timedelta(0)), whole)
+
+    def _log(self, failures: int) -> None:
+        """Tell of what costs a wait, hence seldom: a try that has to wait is not counted, and not told of."""
+        if wait := wait_after(self.guess, failures):
+            logger.warning(
+                "tries.throttled guess=%s address=%s failures=%s wait_seconds=%.0f",
+                self.guess,
+                self.address,
+                failures,
+                wait.total_seconds(),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LoginTries:
+    """The tries to log in to one account from one address; and from the address to any."""
+
+    of_account: Tries
+    from_address: Tries
+
+    @classmethod
+    def of(cls, username: str, request: HttpRequest) -> "LoginTries":
+        """Tell the tries of a request; it makes no difference whether there is such an account."""
+        address = address_of(request)
+        return cls(
+            Tries(Guess.LOGIN_OF_ACCOUNT, address, username.strip().casefold()[:150]),
+            Tries(Guess.LOGIN_FROM_ADDRESS, address),
+        )
+
+    def count(self, now: datetime) -> timedelta:
+        """Count a try; when it has to wait, return for how long. The name is looked at first: it waits alone."""
+        wait = self.from_address.load_wait(now) or self.of_account.count(now)
+        return wait or self.from_address.count(now)
+
+    def succeed(self) -> None:
+        """Forget the account's failures; those of others from the address stay."""
+        self.of_account.forget()
+        self.from_address.take_back()
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return the address that a request came from, as the web server knows it: it believes trusted proxies alone."""
+    try:
+        ip = ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return "unknown"
+    if isinstance(ip, IPv6Address):
+        ip = ip.ipv4_mapped or IPv6Network((ip, IPV6_PREFIX), strict=False).network_address
+    return str(ip)
+
+
+def forget_all_tries() -> None:
+    """Let everyone try again at once: whoever is at the console is not kept out."""
+    FailedTries.objects.all().delete()
+
+
+def _load(key: str, now: datetime) -> FailedTries | None:
+    return FailedTries.objects.filter(key=key, failed_at__gt=now - FORGOTTEN_AFTER).first()
+
+
+def _count_one_more(key: str, row: FailedTries | None, now: datetime) -> bool:
+    """Write the try down unless somebody else counted one since the row was read."""
+    if row is not None:
+        as_read = FailedTries.objects.filter(pk=row.pk, failures=row.failures, failed_at=row.failed_at)
+        return bool(as_read.update(failures=row.failures + 1, failed_at=now))
+    forgotten = FailedTries.objects.filter(key=key, failed_at__lte=now - FORGOTTEN_AFTER)
+    if forgotten.update(failures=1, failed_at=now):
+        return True
+    _make_room()
+    return FailedTries.objects.get_or_create(key=key, defaults={"failures": 1, "failed_at": now})[1]
+
+
+def _make_room() -> None:
+    if FailedTries.objects.count() >= MOST_ROWS:
+        oldest = FailedTries.objects.order_by("failed_at").values_list("pk", flat=True)[:MADE_ROOM]
+        FailedTries.objects.filter(pk__in=list(oldest)).delete()

@@ -1,0 +1,132 @@
+"""10,000 wrong passwords and 10,000 wrong tokens: throttled, logged a little, and everyone else is answered."""
+
+from collections import Counter
+
+import pytest
+from django.contrib.auth import hashers
+from django.test import Client, RequestFactory
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from api.rows import PASSWORD, make_user
+from facho.accounts.models import FailedTries
+from facho.accounts.roles import Role
+from facho.accounts.throttle import FREE, Guess, LoginTries, Tries
+from facho.api.tokens import create_token
+
+pytestmark = pytest.mark.django_db
+
+MANY = 10_000
+# Whole requests, of which most are pages that ask to wait; the rest of the many asks for the same verdict directly.
+REQUESTS = 500
+OUTSIDE = "192.0.2.7"
+ELSEWHERE = "198.51.100.9"
+
+
+@pytest.fixture
+def hashings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The passwords that were hashed; each costs a tenth of a second or more."""
+    done: list[str] = []
+    verify = hashers.PBKDF2PasswordHasher.encode
+
+    def counted(self: hashers.PBKDF2PasswordHasher, password: str, salt: str, iterations: int | None = None) -> str:
+        done.append(password)
+        return verify(self, password, salt, 1)
+
+    monkeypatch.setattr(hashers.PBKDF2PasswordHasher, "encode", counted)
+    return done
+
+
+def log_in(client: Client, name: str, password: str, address: str) -> int:
+    body = {"username": name, "password": password}
+    return client.post("/login/", body, REMOTE_ADDR=address).status_code
+
+
+def test_ten_thousand_wrong_passwords(client: Client, hashings: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    make_user(Role.ADMIN, "ana")
+
+    answers = Counter(log_in(client, "ana", f"wrong-{number}", OUTSIDE) for number in range(REQUESTS))
+    more = LoginTries.of("ana", RequestFactory(REMOTE_ADDR=OUTSIDE).get("/login/"))
+    passed = sum(not more.count(timezone.now()) for _ in range(MANY - REQUESTS))
+
+    assert answers[429] > REQUESTS - 20
+    assert len(hashings) <= answers[200] < 20
+    assert passed < 5
+    assert 0 < len([line for line in caplog.messages if "tries.throttled" in line]) < 20
+    assert FailedTries.objects.count() <= 2
+
+
+def test_who_waits_is_told_for_how_long(client: Client, hashings: list[str]) -> None:
+    for number in range(FREE[Guess.LOGIN_OF_ACCOUNT] + 4):
+        answer = client.post("/login/", {"username": "nobody", "password": f"wrong-{number}"})
+
+    assert answer.status_code == 429
+    assert 1 <= int(answer.headers["Retry-After"]) <= 8
+    assert "Too many wrong tries." in answer.content.decode()
+
+
+def test_an_account_that_does_not_exist_is_answered_like_one_that_does(client: Client, hashings: list[str]) -> None:
+    make_user(Role.ADMIN, "ana")
+
+    def answers(name: str, address: str) -> list[tuple[int, int]]:
+        seen = []
+        for number in range(FREE[Guess.LOGIN_OF_ACCOUNT] + 2):
+            before = len(hashings)
+            seen.append((log_in(client, name, f"wrong-{number}", address), len(hashings) - before))
+        return seen
+
+    assert answers("ana", OUTSIDE) == answers("nobody", ELSEWHERE)
+
+
+def test_an_admin_gets_in_from_elsewhere_while_somebody_guesses(client: Client, hashings: list[str]) -> None:
+    make_user(Role.ADMIN, "ana")
+    for number in range(50):
+        log_in(client, "ana", f"wrong-{number}", OUTSIDE)
+    before = FailedTries.objects.count()
+
+    assert log_in(client, "ana", PASSWORD, OUTSIDE) == 429
+    assert Client().post("/login/", {"username": "ana", "password": "wrong"}, REMOTE_ADDR=ELSEWHERE).status_code == 200
+    assert FailedTries.objects.count() > before
+
+
+def test_the_admin_has_no_login_of_its_own(client: Client, hashings: list[str]) -> None:
+    answer = client.post("/admin/login/?next=/admin/", {"username": "ana", "password": "wrong"})
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/login/?next=/admin/")
+    assert not hashings
+
+
+def test_who_may_not_administer_is_told_so_and_sent_nowhere(client: Client) -> None:
+    client.force_login(make_user(Role.OPERATOR))
+
+    answer = client.get("/admin/", follow=True)
+
+    assert answer.status_code == 403
+
+
+def test_ten_thousand_wrong_tokens(caplog: pytest.LogCaptureFixture) -> None:
+    right = create_token(make_user(Role.VIEWER))
+    client = APIClient(REMOTE_ADDR=OUTSIDE)
+
+    def ask(token: str) -> int:
+        return client.get("/api/v1/pollers/stats/", headers={"Authorization": f"Bearer {token}"}).status_code
+
+    answers = Counter(ask(f"facho_wrong-{number}") for number in range(REQUESTS))
+    more = Tries(Guess.TOKEN_FROM_ADDRESS, OUTSIDE)
+    passed = sum(not more.count(timezone.now()) for _ in range(MANY - REQUESTS))
+
+    assert answers[429] > REQUESTS - 40
+    assert answers[401] == REQUESTS - answers[429] >= FREE[Guess.TOKEN_FROM_ADDRESS]
+    assert passed < 5
+    assert 0 < len([line for line in caplog.messages if "tries.throttled" in line]) < 20
+    assert ask(right) == 200
+
+
+def test_a_refused_token_says_when_to_come_back() -> None:
+    client = APIClient(REMOTE_ADDR=OUTSIDE)
+    for _ in range(FREE[Guess.TOKEN_FROM_ADDRESS] + 3):
+        answer = client.get("/api/v1/olts/", headers={"Authorization": "Bearer facho_wrong"})
+
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert answer.json()["type"] == "urn:facho:problem:throttled"

@@ -32,6 +32,8 @@ JOB = {
     "chain_condition": "always",
     "oids-TOTAL_FORMS": "0",
     "oids-INITIAL_FORMS": "0",
+    "chain_jobs-TOTAL_FORMS": "0",
+    "chain_jobs-INITIAL_FORMS": "0",
 }
 
 

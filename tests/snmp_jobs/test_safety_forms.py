@@ -39,6 +39,7 @@ def administrator() -> Client:
 def oids(*rows: dict[str, str], stored: int = 0) -> dict[str, str]:
     """Build the inputs of the rows below a job."""
     inputs = {"oids-TOTAL_FORMS": str(len(rows)), "oids-INITIAL_FORMS": str(stored)}
+    inputs |= {"chain_jobs-TOTAL_FORMS": "0", "chain_jobs-INITIAL_FORMS": "0"}
     for number, row in enumerate(rows):
         inputs |= {f"oids-{number}-position": str(number)}
         inputs |= {f"oids-{number}-{name}": value for name, value in row.items()}

@@ -12,7 +12,9 @@ from django.utils.translation import ngettext
 from facho.executions.store import load_busy_olts
 from facho.hosts.admin import OltAdmin
 from facho.hosts.models import Olt
+from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.snmp_jobs.switches import request_runs
 
 admin.site.site_header = _("Facho administration")
 admin.site.site_title = "Facho"
@@ -23,12 +25,37 @@ admin.site.index_title = _("What Facho knows and does")
 class OltAdminWithJobs(OltAdmin):
     """OLTs, each with its vendor's ready-made jobs."""
 
-    actions = ["add_jobs"]
+    actions = ["run_now", "enable", "disable", "add_jobs"]
 
     def after_save(self, olt: Olt) -> None:
         """Give an OLT of a known vendor its jobs; one to be recognised gets them from the engine."""
         if olt.vendor:
             apply_ready_made_jobs(olt, now=timezone.now())
+
+    @admin.action(description=_("Run everything now"), permissions=["change"])
+    def run_now(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
+        """Ask for a run of every enabled node of the OLTs that were chosen."""
+        nodes = WorkflowNode.objects.filter(workflow__olt__in=[olt.pk for olt in queryset])
+        asked = request_runs(nodes, now=timezone.now())
+        self.message_user(
+            request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked}
+        )
+
+    @admin.action(description=_("Enable"), permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
+        """Let the OLTs that were chosen be polled."""
+        changed = _switch(queryset, enabled=True)
+        self.message_user(
+            request, ngettext("%(n)s OLT was enabled.", "%(n)s OLTs were enabled.", changed) % {"n": changed}
+        )
+
+    @admin.action(description=_("Disable"), permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
+        """Let nothing be asked of the OLTs that were chosen; what runs ends before its next packet."""
+        changed = _switch(queryset, enabled=False)
+        self.message_user(
+            request, ngettext("%(n)s OLT was disabled.", "%(n)s OLTs were disabled.", changed) % {"n": changed}
+        )
 
     @admin.action(description=_("Add the vendor's ready-made jobs"), permissions=["change"])
     def add_jobs(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
@@ -46,3 +73,9 @@ class OltAdminWithJobs(OltAdmin):
         sentence = _("%(olt)s is being polled: disable it, and delete it when its run has ended.")
         asked = [str(sentence % {"olt": olt}) for olt in objs if olt.id in busy]
         return deleted, counts, set(), [*protected, *asked]
+
+
+def _switch(olts: QuerySet[Olt], *, enabled: bool) -> int:
+    """Enable or disable OLTs; the coordinator sees it and does what follows."""
+    changed = Olt.objects.filter(pk__in=[olt.pk for olt in olts], enabled=not enabled)
+    return changed.update(enabled=enabled, updated_at=timezone.now())

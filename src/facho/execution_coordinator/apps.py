@@ -12,8 +12,9 @@ class ExecutionCoordinatorConfig(AppConfig):
     verbose_name = _("Execution coordinator")
 
     def ready(self) -> None:
-        """Let the pages of jobs and nodes warn of more work than an hour holds."""
-        from facho.execution_coordinator.feasibility import advise
-        from facho.snmp_jobs.advice import register_adviser
+        """Let the pages of jobs and nodes tell how much work an OLT has, and warn of more than an hour holds."""
+        from facho.execution_coordinator.feasibility import advise, load_work
+        from facho.snmp_jobs.advice import register_adviser, register_work_loader
 
         register_adviser(advise)
+        register_work_loader(load_work)

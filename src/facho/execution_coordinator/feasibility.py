@@ -11,6 +11,7 @@ from facho.execution_coordinator.durations import load_lengths
 from facho.execution_coordinator.state import load_olts
 from facho.execution_coordinator.workload import composites_of
 from facho.polling.domain.feasibility import MINUTES_PER_HOUR, Feasibility, Relaxation, judge_feasibility
+from facho.snmp_jobs.advice import Work
 from facho.snmp_jobs.models import WorkflowNode
 
 # More would be read by nobody; the API tells them all.
@@ -79,6 +80,19 @@ def advise(olt_ids: Collection[int]) -> list[str]:
     if more:
         told.append(ngettext("And %(n)s more OLT.", "And %(n)s more OLTs.", more) % {"n": more})
     return [*told, *_words_of_pollers(everything.values())] if chosen else []
+
+
+def load_work(olt_ids: Collection[int]) -> dict[int, Work]:
+    """Tell what the work of these OLTs comes to, for pages of rooms below."""
+    return {
+        olt_id: Work(
+            found.judged.minutes_per_hour,
+            sum(need.seconds is None for need in found.needs),
+            found.judged.fits,
+            () if found.judged.fits else tuple(words_of(found)),
+        )
+        for olt_id, found in load_feasibility(olt_ids).items()
+    }
 
 
 def words_of(found: OltFeasibility) -> Iterator[str]:

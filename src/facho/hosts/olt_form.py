@@ -101,6 +101,13 @@ class OltForm(_OltModelForm):
             "poller_group",
         ]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in SECRET_COLUMNS if self.instance.pk else ():
+            is_stored = getattr(self.instance, f"has_{name}", False)
+            field = self.fields[new_secret(name)]
+            field.widget.attrs["placeholder"] = _("stored") if is_stored else _("none stored")
+
     def clean(self) -> dict[str, Any]:
         """Resolve the host, and judge text, device and credentials by the rules of the inventory."""
         values = super().clean() or {}

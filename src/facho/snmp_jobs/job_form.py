@@ -44,9 +44,25 @@ class JobForm(_JobModelForm):
         model = SnmpJob
         fields = "__all__"
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        master = self.fields["master_job"]
+        if isinstance(master, forms.ModelChoiceField):
+            master.queryset = SnmpJob.objects.filter(master_job__isnull=True).exclude(pk=self.instance.pk)
+
+    def clean_master_job(self) -> SnmpJob | None:
+        """Refuse a chain of a chain: a master runs by itself."""
+        master: SnmpJob | None = self.cleaned_data["master_job"]
+        if master and self.instance.pk and self.instance.chain_jobs.exists():
+            raise forms.ValidationError(_("Other jobs run after this one: take them out of its chain first."))
+        return master
+
     def clean(self) -> dict[str, Any]:
-        """Refuse hours that nothing would keep."""
+        """Refuse hours that nothing would keep, and a chain over two vendors."""
         values = super().clean() or {}
+        master, vendor = values.get("master_job"), values.get("vendor")
+        if master and vendor and master.vendor not in ("", vendor):
+            self.add_error("master_job", _("That job is for another vendor."))
         problem = _hours_problem(values)
         if problem:
             self.add_error("hours_to" if values.get("hours_from") else "hours_from", problem)

@@ -11,9 +11,10 @@ from django.db.models import F, Q, QuerySet
 
 from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
+from facho.polling.domain.slots import first_offset
 from facho.polling.domain.suspension import UNREACHABLE
 from facho.polling.domain.task_type import QueryType, task_type
-from facho.polling.domain.window import Window
+from facho.polling.domain.window import Window, next_slot_in
 from facho.snmp_jobs.due import due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
 from facho.snmp_jobs.skipped import Passage, passed_until_now, save_skipped
@@ -263,6 +264,13 @@ def grid_of(node: WorkflowNode) -> Grid:
         window_of(node.job),
         is_fixed_delay=node.job.cadence == Cadence.FIXED_DELAY,
     )
+
+
+def first_slot(node: WorkflowNode, now: datetime) -> tuple[int, datetime]:
+    """Return the offset and the first run of a master that was just enabled; many enabled together are spread."""
+    offset = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
+    window = window_of(node.job)
+    return offset, next_slot_in(window, now, interval_seconds=node.interval_seconds, offset_seconds=offset)
 
 
 def window_of(job: SnmpJob) -> Window | None:

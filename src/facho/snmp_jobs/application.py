@@ -1,0 +1,171 @@
+"""Puts jobs on OLTs: says first which OLT would get which nodes and why not, then does exactly that."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from facho.hosts.models import Olt
+from facho.polling.domain.interval_text import format_interval
+from facho.snmp_jobs.advice import Work, load_work
+from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
+from facho.snmp_jobs.safety import check_node
+from facho.snmp_jobs.store import first_slot
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """A node that an OLT would get; with problems it gets none."""
+
+    job_id: int
+    name: str
+    interval_seconds: int
+    is_chained: bool
+    problems: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> str:
+        """How often it would run, as people write it."""
+        return format_interval(self.interval_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class OltApplication:
+    """What one OLT would get, and what it has already."""
+
+    olt_id: int
+    olt: str
+    nodes: tuple[PlannedNode, ...]
+    has: tuple[str, ...]
+
+    @property
+    def adds(self) -> tuple[PlannedNode, ...]:
+        """The nodes that it would really get."""
+        return tuple(node for node in self.nodes if not node.problems)
+
+
+def with_chains(jobs: Sequence[SnmpJob]) -> list[SnmpJob]:
+    """Return the jobs with everything that belongs to them: the chain of a master, the master of a member; in order."""
+    own = [job.pk for job in jobs]
+    masters = [job.master_job_id or job.pk for job in jobs]
+    belonging = SnmpJob.objects.filter(Q(pk__in=[*own, *masters]) | Q(master_job_id__in=own))
+    found = list(belonging.prefetch_related("oids").order_by("priority", "pk"))
+    heads = [job for job in found if not job.master_job_id]
+    return [each for head in heads for each in (head, *(job for job in found if job.master_job_id == head.pk))]
+
+
+def plan_application(jobs: Sequence[SnmpJob], olts: Sequence[Olt]) -> list[OltApplication]:
+    """Say what each OLT would get of the jobs, which come with their chains; a few queries, however many there are."""
+    stored = WorkflowNode.objects.filter(workflow__olt__in=[olt.pk for olt in olts], job__in=[job.pk for job in jobs])
+    nodes = {(node.workflow.olt_id, node.job_id): node for node in stored.select_related("workflow")}
+    return [_plan(jobs, olt, nodes) for olt in olts]
+
+
+def fingerprint(plan: Sequence[OltApplication]) -> str:
+    """Return a text that is another one as soon as the plan is."""
+    return hashlib.sha256(repr(list(plan)).encode()).hexdigest()
+
+
+@transaction.atomic
+def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> int:
+    """Give each OLT the nodes that were planned, the masters their first slot; returns how many were added."""
+    by_id = {job.pk: job for job in jobs}
+    workflows = _workflows([each.olt_id for each in plan if each.adds])
+    for is_chained in (False, True):
+        masters = _masters(workflows.values(), jobs) if is_chained else {}
+        WorkflowNode.objects.bulk_create(
+            [
+                _node(workflows[each.olt_id], by_id[planned.job_id], planned, masters)
+                for each in plan
+                for planned in each.adds
+                if planned.is_chained is is_chained
+            ]
+        )
+    _give_first_slots(workflows.values(), by_id, now)
+    return sum(len(each.adds) for each in plan)
+
+
+def weigh(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> dict[int, tuple[Work, Work]]:
+    """Tell what each OLT's work comes to now and afterwards: it is applied, looked at, and taken back."""
+    olt_ids = [each.olt_id for each in plan]
+    before = load_work(olt_ids)
+    with transaction.atomic():
+        apply_plan(plan, jobs, now=now)
+        after = load_work(olt_ids)
+        transaction.set_rollback(True)
+    return {olt_id: (before[olt_id], after[olt_id]) for olt_id in olt_ids if olt_id in before and olt_id in after}
+
+
+def _plan(jobs: Sequence[SnmpJob], olt: Olt, stored: Mapping[tuple[int, int], WorkflowNode]) -> OltApplication:
+    has = tuple(job.name for job in jobs if (olt.pk, job.pk) in stored)
+    ready = {job.pk: stored[olt.pk, job.pk] for job in jobs if (olt.pk, job.pk) in stored}
+    planned = []
+    for job in jobs:
+        if job.pk not in ready:
+            node = _draft(olt, job, ready.get(job.master_job_id or 0))
+            problems = tuple(_problems(olt, job, node))
+            planned.append(PlannedNode(job.pk, job.name, node.interval_seconds, bool(node.is_chain_node), problems))
+            if not problems:
+                ready[job.pk] = node
+    return OltApplication(olt.pk, olt.name, tuple(planned), has)
+
+
+def _draft(olt: Olt, job: SnmpJob, master: WorkflowNode | None) -> WorkflowNode:
+    interval = master.interval_seconds if master else job.interval_seconds
+    is_chained = job.master_job_id is not None
+    return WorkflowNode(
+        workflow=Workflow(olt=olt), job=job, interval_seconds=interval, is_chain_node=is_chained, master_node=master
+    )
+
+
+def _problems(olt: Olt, job: SnmpJob, node: WorkflowNode) -> Iterator[str]:
+    if job.vendor and not olt.vendor:
+        yield _("the vendor of this OLT is not recognised yet")
+    elif job.vendor and job.vendor != olt.vendor:
+        yield _("it is for another vendor")
+    elif job.master_job_id and node.master_node is None:
+        yield _("its master would not be there")
+    else:
+        try:
+            check_node(node)
+        except ValidationError as error:
+            yield from error.messages
+
+
+def _workflows(olt_ids: Sequence[int]) -> dict[int, Workflow]:
+    Workflow.objects.bulk_create([Workflow(olt_id=olt_id) for olt_id in olt_ids], ignore_conflicts=True)
+    return {workflow.olt_id: workflow for workflow in Workflow.objects.filter(olt_id__in=olt_ids)}
+
+
+def _masters(workflows: Iterable[Workflow], jobs: Sequence[SnmpJob]) -> dict[tuple[int, int], WorkflowNode]:
+    wanted = {job.master_job_id for job in jobs if job.master_job_id}
+    nodes = WorkflowNode.objects.filter(workflow__in=list(workflows), job__in=wanted, is_chain_node=False)
+    return {(node.workflow_id, node.job_id): node for node in nodes}
+
+
+def _node(
+    workflow: Workflow, job: SnmpJob, planned: PlannedNode, masters: Mapping[tuple[int, int], WorkflowNode]
+) -> WorkflowNode:
+    return WorkflowNode(
+        workflow=workflow,
+        job=job,
+        interval_seconds=planned.interval_seconds,
+        priority=job.priority,
+        is_chain_node=planned.is_chained,
+        master_node=masters[workflow.pk, job.master_job_id or 0] if planned.is_chained else None,
+    )
+
+
+def _give_first_slots(workflows: Iterable[Workflow], jobs: Mapping[int, SnmpJob], now: datetime) -> None:
+    fresh = WorkflowNode.objects.filter(
+        workflow__in=list(workflows), job__in=jobs, is_chain_node=False, enabled=True, next_run_at__isnull=True
+    )
+    nodes = list(fresh.select_related("job"))
+    for node in nodes:
+        node.offset_seconds, node.next_run_at = first_slot(node, now)
+    WorkflowNode.objects.bulk_update(nodes, ["offset_seconds", "next_run_at"], batch_size=500)

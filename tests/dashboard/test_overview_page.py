@@ -40,7 +40,7 @@ def test_a_page_whose_session_ended_reloads_instead_of_showing_a_login_inside() 
 
 
 def test_an_empty_product_says_the_next_step(viewer: Client) -> None:
-    assert "facho olt add NAME ADDRESS" in text(viewer)
+    assert "An administrator adds the first one" in text(viewer)
 
 
 def test_the_part_that_refreshes_is_the_part_that_the_page_began_with(viewer: Client) -> None:

@@ -10,6 +10,7 @@ urlpatterns = [
     path("", overview, name="dashboard"),
     path("live/", overview_live, name="dashboard-live"),
     path("live/hour/", overview_hour, name="dashboard-hour"),
+    path("olts/add/", include("facho.dashboard.first_run.urls")),
     path("olts/<int:olt_id>/", olt_page, name="olt"),
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
     path("onus/", onus, name="onus"),

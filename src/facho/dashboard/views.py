@@ -13,6 +13,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.coming_runs import load_coming_runs
+from facho.dashboard.first_run.progress import load_unfinished
 from facho.dashboard.hour_quotas import load_hour_quotas
 from facho.dashboard.hour_timeline import load_timeline
 from facho.dashboard.late_olts import load_late_olts
@@ -32,6 +33,7 @@ ONUS_PER_PAGE = 50
 QUEUE_LINES = 6
 CHANGE_LINES = 8
 TIMELINE_LINES = 8
+UNFINISHED_LINES = 5
 
 
 @require_safe
@@ -40,7 +42,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Show the network at a glance."""
     now, scope = timezone.now(), scope_of(request.user)
     page = load_olt_page(request.GET.get("page", ""), scope)
-    context = _live_context(page, scope, now) | _hour_context(page, scope, now)
+    context = _live_context(page, scope, now) | _hour_context(page, scope, now) | _undone_context(request, scope)
     return render(request, "dashboard/overview.html", context)
 
 
@@ -50,7 +52,7 @@ def overview_live(request: HttpRequest) -> HttpResponse:
     """Show the part of the overview that changes at every moment."""
     scope = scope_of(request.user)
     context = _live_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
-    return render(request, "dashboard/overview_live.html", context)
+    return render(request, "dashboard/overview_live.html", context | _undone_context(request, scope))
 
 
 @require_safe
@@ -109,6 +111,11 @@ def _live_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, 
         "paused": paused,
         "changes": load_latest_changes(CHANGE_LINES, scope),
     }
+
+
+def _undone_context(request: HttpRequest, scope: OltScope) -> dict[str, Any]:
+    """Tell who may finish it which OLTs were added and left without jobs."""
+    return {"unfinished": load_unfinished(scope, UNFINISHED_LINES) if request.user.is_superuser else []}
 
 
 def _hour_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:

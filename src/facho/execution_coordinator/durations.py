@@ -84,6 +84,16 @@ def load_lengths(olt_ids: Collection[int] | None = None) -> dict[int, Length]:
     return lengths
 
 
+def load_peer_runs(vendor: str) -> Mapping[str, list[PastRun]]:
+    """Load the last runs that OLTs of a vendor had of its ready-made jobs, by the job's slug."""
+    runs = defaultdict(list)
+    nodes = WorkflowNode.objects.filter(job__vendor=vendor, workflow__olt__vendor=vendor).order_by()
+    slugs = dict(nodes.values_list("job_id", "job__slug"))
+    for row in _last_runs(nodes, 1):
+        runs[slugs[row.job_id]].append(row.run)
+    return runs
+
+
 def _onus(reads: _Reads, size: _Size) -> int | None:
     """Return how many ONUs a run would read now; live values are asked of those that are online."""
     if not reads.of_onus:

@@ -1,5 +1,6 @@
 """Applies a vendor definition's ready-made jobs to an OLT: jobs once, nodes for each OLT."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django.conf import settings
@@ -17,8 +18,11 @@ from facho.snmp_jobs.store import window_of
 
 
 @transaction.atomic
-def apply_ready_made_jobs(olt: Olt, *, now: datetime) -> int:
-    """Give the OLT a node for each job of its vendor that it lacks; returns how many were added."""
+def apply_ready_made_jobs(olt: Olt, *, now: datetime, intervals: Mapping[str, int] | None = None) -> int:
+    """Give the OLT a node for each job of its vendor that it lacks; returns how many were added.
+
+    `intervals` names the jobs that are wanted, each with its seconds; without it all are, as suggested.
+    """
     definition = load_definitions().get(olt.vendor)
     if definition is None:
         return 0
@@ -27,7 +31,11 @@ def apply_ready_made_jobs(olt: Olt, *, now: datetime) -> int:
     added = 0
     # Masters first: a chained node points at its master's node.
     for job in sorted(definition.jobs, key=lambda job: job.chain_of is not None):
-        nodes[job.slug], is_new = _node(workflow, _job_row(definition, job), nodes.get(job.chain_of or ""), now)
+        if intervals is not None and job.slug not in intervals:
+            continue
+        row = _job_row(definition, job)
+        seconds = row.interval_seconds if intervals is None else intervals[job.slug]
+        nodes[job.slug], is_new = _node(workflow, row, nodes.get(job.chain_of or ""), now, seconds)
         added += is_new
     return added
 
@@ -84,12 +92,14 @@ def _job_row(definition: Definition, job: Job) -> SnmpJob:
     return row
 
 
-def _node(workflow: Workflow, job: SnmpJob, master: WorkflowNode | None, now: datetime) -> tuple[WorkflowNode, bool]:
+def _node(
+    workflow: Workflow, job: SnmpJob, master: WorkflowNode | None, now: datetime, interval_seconds: int
+) -> tuple[WorkflowNode, bool]:
     node, is_new = WorkflowNode.objects.get_or_create(
         workflow=workflow,
         job=job,
         defaults={
-            "interval_seconds": job.interval_seconds,
+            "interval_seconds": interval_seconds,
             "priority": job.priority,
             "is_chain_node": master is not None,
             "master_node": master,

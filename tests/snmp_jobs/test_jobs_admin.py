@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from api.rows import make_execution, make_user
 from facho.accounts.roles import Role
-from facho.hosts.models import Olt, OltGroup
+from facho.hosts.models import Brand, Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
@@ -126,8 +126,41 @@ def confirm(client: Client, page: str, *jobs: SnmpJob) -> str:
     return apply_page(client, *jobs, shown=shown[1], chosen=chosen[1])
 
 
+def test_a_job_is_made_with_all_its_parts_and_put_on_olts(administrator: Client) -> None:
+    """S3-01"""
+    brand, olt = Brand.objects.create(name="Huawei"), make_olt()
+    inputs = {
+        "name": "Texts",
+        "slug": "get_texts",
+        "vendor": "huawei_smartax",
+        "brand": brand.pk,
+        "query_type": "get",
+        "interval_seconds": "10m",
+        "cadence": "fixed_rate",
+        "priority": "40",
+        "max_attempts": "4",
+        "retry_delay_seconds": "90",
+        "chain_condition": "always",
+        "oids-TOTAL_FORMS": "2",
+        "oids-INITIAL_FORMS": "0",
+        "oids-0-position": "0",
+        "oids-0-column_key": "onu.description",
+        "oids-1-position": "1",
+        "oids-1-oid": "1.3.6.1.4.1.99999.1",
+    }
+
+    chosen = administrator.post(reverse("admin:snmp_jobs_snmpjob_add"), inputs, follow=True).content.decode()
+    job = SnmpJob.objects.get()
+    confirm(administrator, apply_page(administrator, job, olts=[str(olt.pk)]), job)
+
+    assert "Choose the OLTs that it runs on." in chosen
+    assert (job.brand, job.query_type, job.interval_seconds) == (brand, "get", 600)
+    assert (job.max_attempts, job.retry_delay_seconds) == (4, 90)
+    assert [str(oid) for oid in job.oids.all()] == ["onu.description", "1.3.6.1.4.1.99999.1"]
+    assert WorkflowNode.objects.get().workflow.olt == olt
+
+
 def test_jobs_are_put_on_olts_as_it_was_shown(administrator: Client) -> None:
-    """S3-01 but for the making of the job."""
     job, member = make_job(), make_job()
     SnmpJob.objects.filter(pk=member.pk).update(master_job=job)
     olt, has_it, stranger = make_olt(), make_olt(), make_olt(vendor="zte_c300_c320")

@@ -127,6 +127,13 @@ class SnmpJobAdmin(ApplyAdmin):
         if change and ("master_job" in form.changed_data or (obj.master_job_id and "priority" in form.changed_data)):
             self._carry(request, [obj])
 
+    def response_add(self, request: HttpRequest, obj: SnmpJob, post_url_continue: str | None = None) -> HttpResponse:
+        """Go on to the OLTs: a new job runs on none."""
+        if {"_addanother", "_continue", "_popup"} & set(request.POST):
+            return super().response_add(request, obj, post_url_continue)
+        self.message_user(request, _("%(job)s was added. Choose the OLTs that it runs on.") % {"job": obj})
+        return HttpResponseRedirect(apply_address([obj]))
+
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
         """Write the rows below the job, and carry its chain to the nodes."""
         super().save_formset(request, form, formset, change)

@@ -51,7 +51,12 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
             raise AssertionError(f"a way out: {address}")
         connect(self, address)
 
+    def nobody(*_: Any) -> None:
+        raise socket.gaierror
+
     monkeypatch.setattr(socket.socket, "connect", guarded)
+    # Looking a made-up name up would ask a server too.
+    monkeypatch.setattr(socket, "getaddrinfo", nobody)
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from rest_framework import viewsets
 from rest_framework.serializers import BaseSerializer
 
 from facho.api import filters
+from facho.api.olt_inventory import OltInventory
 from facho.api.operations import ExecutionOperations, NodeOperations, OltOperations
 from facho.api.scoped import ScopedRows
 from facho.api.serializers import (
@@ -40,7 +41,7 @@ def _chain_in_order() -> QuerySet[Execution]:
     return Execution.objects.select_related("node__job").defer("cursor", "result").order_by("chain_position", "id")
 
 
-class OltViewSet(ScopedRows, OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
+class OltViewSet(ScopedRows, OltInventory, OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
     """OLTs: `state` is what the last operation learned; `search` looks at name, host and system name."""
 
     serializer_class = OltSerializer

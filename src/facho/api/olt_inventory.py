@@ -1,0 +1,133 @@
+"""OLTs added, reached otherwise and deleted over the API, by the inventory's rules. Secrets go in, never out."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from facho.accounts.audit import Action, record
+from facho.api.permissions import ReadOrAdminister
+from facho.api.problems import Conflict
+from facho.api.serializers import OltSerializer
+from facho.executions.store import load_busy_olts
+from facho.hosts.inventory import InventoryError, add_olt, import_olts
+from facho.hosts.models import Olt
+from facho.hosts.olt_entry import MAX_HOST, MAX_NAME, SECRET_COLUMNS, OltEntry
+from facho.hosts.secrets import Secret
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+
+if TYPE_CHECKING:
+    from rest_framework.viewsets import GenericViewSet
+
+    _OltViews = GenericViewSet[Olt]
+else:
+    _OltViews = object  # joined to a view set, whose stubs alone take type parameters
+
+MAX_TEXT = 255
+BY_ADMINS = frozenset({"create", "destroy", "connection"})
+
+
+class _Optional(serializers.CharField):
+    """A text that keeps what is stored, or the default, when it is empty."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, allow_blank=True, default="", max_length=MAX_TEXT, **options)
+
+
+class ConnectionSerializer(serializers.Serializer[Any]):
+    """How an OLT is reached; what is left out or empty stays as it is. Secrets are taken and never shown."""
+
+    host = serializers.CharField(max_length=MAX_HOST, help_text="Name or address.")
+    port = serializers.IntegerField(min_value=1, max_value=65_535, required=False)
+    vendor = _Optional(help_text="A vendor definition, or `auto` to have it recognised.")
+    version = _Optional(help_text="1, 2c or 3.")
+    community = _Optional(write_only=True)
+    v3_user = _Optional()
+    v3_auth_protocol = _Optional()
+    v3_auth_key = _Optional(write_only=True)
+    v3_priv_protocol = _Optional()
+    v3_priv_key = _Optional(write_only=True)
+
+    def entry_of(self, name: str) -> OltEntry:
+        """Return the wish as an entry of the inventory."""
+        values: dict[str, Any] = {key: str(value) for key, value in self.validated_data.items() if key != "with_jobs"}
+        values |= {key: Secret(values.get(key, "")) for key in SECRET_COLUMNS}
+        return replace(OltEntry(name=name, host=""), **values)
+
+
+class NewOltSerializer(ConnectionSerializer):
+    """An OLT to be added; with its vendor's ready-made jobs, unless they are not wanted."""
+
+    name = serializers.CharField(max_length=MAX_NAME)
+    poller_group = _Optional()
+    group = _Optional(help_text="Name of an OLT group; a new one is made.")
+    with_jobs = serializers.BooleanField(default=True)
+
+
+class OltInventory(_OltViews):
+    """Adds `create`, `destroy` and `connection` to OLTs; all three are for admins."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        """Ask for more of who changes what exists."""
+        return [ReadOrAdminister()] if self.action in BY_ADMINS else super().get_permissions()  # type: ignore[return-value]
+
+    @extend_schema(request=NewOltSerializer, responses={201: OltSerializer})
+    def create(self, request: Request) -> Response:
+        """Add an OLT; one whose vendor is left to be recognised gets its jobs when the engine has asked it."""
+        wish = NewOltSerializer(data=request.data)
+        wish.is_valid(raise_exception=True)
+
+        def after_save(olt: Olt) -> None:
+            record(request.user, olt, Action.ADDED)
+            if wish.validated_data["with_jobs"]:
+                _give_jobs(olt)
+
+        try:
+            olt = add_olt(wish.entry_of(wish.validated_data["name"]), after_save=after_save)
+        except InventoryError as error:
+            raise _refusal(error) from error
+        return Response(OltSerializer(self.get_queryset().get(pk=olt.pk)).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=ConnectionSerializer, responses=OltSerializer)
+    @action(detail=True, methods=["put"])
+    def connection(self, request: Request, pk: str) -> Response:
+        """Say how the OLT is reached from now on; what runs at this moment ends at the old address."""
+        olt = self.get_object()
+        wish = ConnectionSerializer(data=request.data)
+        wish.is_valid(raise_exception=True)
+        # No transaction of ours around it: the name of the host is looked up first.
+        try:
+            import_olts([wish.entry_of(olt.name)], after_save=_give_jobs)
+        except InventoryError as error:
+            raise _refusal(error) from error
+        record(request.user, olt, Action.CHANGED, ", ".join(sorted(wish.validated_data)))
+        return Response(OltSerializer(self.get_object()).data)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete an OLT with all that is known about it; one that is being polled is disabled first."""
+        olt = self.get_object()
+        with transaction.atomic():
+            if olt.id in load_busy_olts():
+                sentence = _("%(olt)s is being polled: disable it, and delete it when its run has ended.")
+                raise Conflict(sentence % {"olt": olt.name})
+            record(request.user, olt, Action.DELETED)
+            Olt.objects.filter(pk=olt.pk).delete()
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _give_jobs(olt: Olt) -> None:
+    apply_ready_made_jobs(olt, now=timezone.now())
+
+
+def _refusal(error: InventoryError) -> ValidationError:
+    return ValidationError([problem.reason for problem in error.problems])

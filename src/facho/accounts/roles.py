@@ -1,8 +1,11 @@
 """The three roles, kept as Django groups, so that the admin can give and take them."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 
 class Role(StrEnum):
@@ -22,14 +25,26 @@ class Role(StrEnum):
         return self.rank >= other.rank
 
 
+ROLE_WORDS: dict[Role, Promise] = {
+    Role.VIEWER: _("look"),
+    Role.OPERATOR: _("look and operate"),
+    Role.ADMIN: _("everything"),
+}
+
+
 def role_of(user: AbstractBaseUser | AnonymousUser) -> Role | None:
     """Return the highest role of an active user; nobody else has one."""
     if not isinstance(user, User) or not user.is_active:
         return None
+    return highest_of(user, user.groups.values_list("name", flat=True))
+
+
+def highest_of(user: User, group_names: Iterable[str]) -> Role | None:
+    """Return the highest role that a user's groups give, whether the account is open or not."""
     if user.is_superuser:
         return Role.ADMIN
-    names = set(user.groups.filter(name__in=[role.value for role in Role]).values_list("name", flat=True))
-    return max((Role(name) for name in names), key=lambda role: role.rank, default=None)
+    names = set(group_names)
+    return max((role for role in Role if role.value in names), key=lambda role: role.rank, default=None)
 
 
 def lower(one: Role, other: Role) -> Role:

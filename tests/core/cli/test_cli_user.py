@@ -1,17 +1,22 @@
-"""`facho user create` and `facho token create`."""
+"""`facho user` and `facho token`."""
 
 import io
 import sys
 
 import pytest
 from cli_runner import Command
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from facho.accounts.roles import Role, role_of
+from facho.accounts.models import FailedTries
+from facho.accounts.people import CONSOLE, people
+from facho.accounts.roles import Role, give_role, role_of
+from facho.accounts.scope import scope_of
 from facho.api.models import ApiToken
 from facho.api.tokens import verify_token
 from facho.core.cli import secret_input
+from facho.hosts.models import OltGroup
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +27,7 @@ PASSWORD = b"correct-horse-9\n"
 def test_a_person_gets_the_role_that_was_asked_for(facho: Command, role: Role) -> None:
     done = facho("user", "create", "ana", "--role", role, "--password-stdin", stdin=PASSWORD)
 
-    user = User.objects.get()
+    user = people().get()
     assert (done.status, done.out) == (0, f"user ana created with role {role}\n")
     assert role_of(user) is role
     assert user.is_staff is user.is_superuser is (role is Role.ADMIN)
@@ -107,3 +112,102 @@ def test_a_token_for_nobody_is_refused(facho: Command) -> None:
 @pytest.mark.parametrize("days", ["0", "-1", "x", "1.5", "99999999"])
 def test_days_that_are_no_number_are_wrong_use(facho: Command, days: str) -> None:
     assert facho("token", "create", "ana", f"--days={days}").status == 2
+
+
+def test_a_token_ends_within_a_year_unless_told_otherwise(facho: Command) -> None:
+    person(Role.VIEWER)
+
+    facho("token", "create", "ana")
+    facho("token", "create", "ana", "--days", "7", "--name", "Grafana")
+
+    days = [(token.name, (token.expires_at - timezone.now()).days) for token in ApiToken.objects.order_by("id")]
+    assert days == [("", 364), ("Grafana", 6)]
+    assert facho("token", "create", "ana", "--days", "4000").status == 2
+
+
+def test_a_token_of_a_group_shows_its_olts_alone(facho: Command) -> None:
+    person(Role.VIEWER)
+    OltGroup.objects.create(name="North")
+
+    text = facho("token", "create", "ana", "--group", "North").out.strip()
+    grant = verify_token(text, now=timezone.now())
+
+    assert grant is not None
+    assert scope_of(grant.user).group_ids == {OltGroup.objects.get().id}
+    assert facho("token", "create", "ana", "--group", "Nowhere").status == 1
+
+
+def test_tokens_are_listed_and_revoked(facho: Command) -> None:
+    person(Role.VIEWER)
+    facho("token", "create", "ana", "--name", "Grafana")
+    token = ApiToken.objects.get()
+
+    listed = facho("token", "list", "--json").out
+
+    assert '"name": "Grafana"' in listed
+    assert token.digest not in listed
+    assert facho("token", "revoke", str(token.id)).status == 0
+    assert facho("token", "revoke", str(token.id)).status == 1
+    assert not ApiToken.objects.exists()
+
+
+def test_people_are_listed_without_the_console(facho: Command) -> None:
+    facho("user", "create", "ana", "--role", "operator", stdin=PASSWORD)
+
+    lines = facho("user", "list").out.splitlines()
+
+    assert [line.split()[:2] for line in lines] == [["NAME", "ROLE"], ["ana", "operator"]]
+
+
+def test_an_account_is_closed_and_opened(facho: Command) -> None:
+    person(Role.ADMIN, "eva")
+    user = person(Role.OPERATOR)
+
+    assert facho("user", "disable", "ana").status == 0
+    assert role_of(User.objects.get(pk=user.pk)) is None
+    assert facho("user", "enable", "ana").status == 0
+    assert facho("user", "role", "ana", "viewer").status == 0
+    assert role_of(User.objects.get(pk=user.pk)) is Role.VIEWER
+
+
+def test_the_last_administrator_stays(facho: Command) -> None:
+    person(Role.ADMIN)
+
+    assert facho("user", "disable", "ana").status == 1
+    assert facho("user", "role", "ana", "viewer").status == 1
+    person(Role.ADMIN, "eva")
+    assert facho("user", "disable", "ana").status == 0
+
+
+def test_a_new_password_obeys_the_rules_and_ends_all_waits(facho: Command) -> None:
+    person(Role.ADMIN)
+    FailedTries.objects.create(key="x", failures=99, failed_at=timezone.now())
+
+    assert facho("user", "password", "ana", "--password-stdin", stdin=b"short\n").status == 1
+    assert FailedTries.objects.exists()
+    assert facho("user", "password", "ana", "--password-stdin", stdin=PASSWORD).status == 0
+    assert people().get().check_password("correct-horse-9")
+    assert not FailedTries.objects.exists()
+
+
+def test_what_is_done_to_accounts_is_written_down_without_secrets(facho: Command) -> None:
+    person(Role.ADMIN, "eva")
+    facho("user", "create", "ana", "--role", "viewer", stdin=PASSWORD)
+    facho("user", "role", "ana", "operator")
+    facho("user", "password", "ana", "--password-stdin", stdin=PASSWORD)
+    facho("token", "create", "ana")
+
+    written = LogEntry.objects.order_by("id").values_list("user__username", "change_message")
+
+    assert list(written) == [
+        (CONSOLE, "role: viewer"),
+        (CONSOLE, "role: viewer → operator"),
+        (CONSOLE, "password: changed"),
+        (CONSOLE, ""),
+    ]
+
+
+def person(role: Role, name: str = "ana") -> User:
+    user = User.objects.create_user(name)
+    give_role(user, role)
+    return user

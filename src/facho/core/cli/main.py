@@ -22,6 +22,7 @@ from facho.core.cli import (
     run,
     simulate,
     snmp,
+    token,
     user,
 )
 from facho.core.cli.failure import CliError
@@ -29,7 +30,7 @@ from facho.core.cli.language import use_language
 from facho.core.cli.product import Handler
 from facho.core.env import read_environment
 
-GROUPS = (demo, run, distributed, simulate, olt, onu, node, execution, pause, snmp, record, user, doctor, backup)
+GROUPS = (demo, run, distributed, simulate, olt, onu, node, execution, pause, snmp, record, user, token, doctor, backup)
 FAILED = 1
 
 

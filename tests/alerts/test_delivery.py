@@ -14,7 +14,8 @@ from facho.alerts.channels import write_test
 from facho.alerts.models import AlertChannel, Notice, NoticeKind, NoticeState
 from facho.alerts.outcome import Outcome, Trouble
 from facho.alerts.ssrf import Reach
-from factories import NOW
+from facho.execution_coordinator.models import QuotaViolation
+from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,6 +53,19 @@ def test_a_webhook_down_and_back_gets_everything_once_and_in_order() -> None:
     assert titles(sink) == ["one", "two", "three"]
     assert states() == [("sent", 2), ("sent", 1), ("sent", 1)]
     assert Notice.objects.earliest("id").last_error == "The server cannot be reached."
+
+
+def test_a_violation_was_notified_when_its_message_was_sent() -> None:
+    violation = QuotaViolation.objects.create(olt=make_olt(), period_start=NOW, period_end=NOW, severity="HIGH")
+    with http_sink() as sink:
+        write_notice(make_webhook(sink.url))
+        Notice.objects.update(payload={"violations": [violation.id]})
+        post = Post()
+        post.clock.at += A_MINUTE
+        deliver(post)
+
+    violation.refresh_from_db()
+    assert (violation.notified, violation.notified_at) == (True, NOW + A_MINUTE)
 
 
 def test_mail_down_and_back_arrives_once_and_keeps_its_message_id() -> None:

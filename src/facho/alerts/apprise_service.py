@@ -9,6 +9,7 @@ from facho.alerts.outcome import Message
 if TYPE_CHECKING:
     from apprise import NotifyBase, NotifyType
 
+LOG = logging.getLogger("apprise")
 # Ports on which a mail server may stand inside without being listed.
 MAIL_PORTS = frozenset({25, 465, 587, 2525})
 MAIL_SCHEMES = frozenset({"mailto", "mailtos"})
@@ -20,7 +21,8 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9-]+")
 
 def open_service(url: str) -> "NotifyBase | None":
     """Build what sends to an address; nothing when apprise cannot read it."""
-    _silence()
+    # It writes addresses, and addresses hold tokens.
+    LOG.disabled = True
     # Half a second that only who sends or checks an address has to wait for.
     from apprise import Apprise, AppriseAsset, OverflowMode
 
@@ -61,14 +63,6 @@ def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
     client.add(service)
     title, body = (_uncalled(text) if scheme in CHAT_SCHEMES else text for text in (message.title, message.body))
     return bool(client.notify(title=title, body=body, notify_type=_type(message), body_format=NotifyFormat.TEXT))
-
-
-def _silence() -> None:
-    """Keep apprise's log to itself: it writes addresses, and addresses hold tokens."""
-    log = logging.getLogger("apprise")
-    log.propagate = False
-    if not log.handlers:
-        log.addHandler(logging.NullHandler())
 
 
 def _type(message: Message) -> "NotifyType":

@@ -13,6 +13,7 @@ from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.utils.translation import gettext as _
 
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
+from facho.alerts.notices import on_sent
 from facho.alerts.outcome import Message, Outcome
 from facho.alerts.trouble_words import describe
 from facho.hosts.secrets import Secret, UndecryptableSecret
@@ -78,7 +79,10 @@ def claim_next(channel_id: int, now: datetime) -> Parcel | None:
 def save_sent(parcel: Parcel, *, now: datetime) -> bool:
     """Mark a message sent, whoever holds it by now; False when it was marked before."""
     sent = _waiting().filter(pk=parcel.notice_id)
-    return bool(sent.update(state=NoticeState.SENT, sent_at=now, next_try_at=None))
+    if not sent.update(state=NoticeState.SENT, sent_at=now, next_try_at=None):
+        return False
+    on_sent(Notice.objects.get(pk=parcel.notice_id))
+    return True
 
 
 def save_failed(parcel: Parcel, outcome: Outcome, *, now: datetime, chance: float) -> datetime | None:

@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import Any
 
-from facho.alerts.apprise_service import MAIL_PORTS, MAIL_SCHEMES, hand_over, open_service
+from facho.alerts.apprise_service import LOG, MAIL_PORTS, MAIL_SCHEMES, hand_over, open_service
 from facho.alerts.outcome import Message, Outcome, Trouble
 from facho.alerts.ssrf import AddressRefused, Reach, read_networks
 
@@ -64,7 +64,8 @@ def carry_out(job: dict[str, Any]) -> Outcome:
     service, log = open_service(job["url"]), ReasonLog()
     if service is None:
         return Outcome(Trouble.UNUSABLE)
-    logging.getLogger("apprise").addHandler(log)
+    LOG.disabled = False
+    LOG.addHandler(log)
     sys.addaudithook(guard.watch)
     if hand_over(service, scheme, Message(**job["message"])):
         return Outcome()

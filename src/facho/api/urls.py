@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator, views
+from facho.api.alert_channels import AlertChannelViewSet, ChannelNoticeViewSet
 from facho.api.events import EventViewSet
 from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
@@ -33,6 +34,7 @@ router.register("outages", OutageViewSet, basename="outage")
 router.register("quotas", coordinator.QuotaViewSet, basename="quota")
 router.register("violations", coordinator.ViolationViewSet, basename="violation")
 router.register("plans", coordinator.PlanViewSet, basename="plan")
+router.register("alert-channels", AlertChannelViewSet, basename="alert-channel")
 router.register("coordinator/logs", coordinator.LogViewSet, basename="coordinator-log")
 
 urlpatterns = [
@@ -45,6 +47,11 @@ urlpatterns = [
     path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
     path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
     path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),
+    path(
+        "alert-channels/<int:channel_id>/notices/",
+        ChannelNoticeViewSet.as_view({"get": "list"}),
+        name="alert-channel-notices",
+    ),
     path("outages/<int:outage_id>/onus/", OutageOnusView.as_view(), name="outage-onus"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersView.as_view(), name="pollers"),

@@ -1,0 +1,104 @@
+"""Admin pages of channels and of the log of their messages: secrets are entered here and never shown."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
+
+from facho.accounts.audit import Action, record
+from facho.alerts.channels import ChannelSecrets, find_faults, save_channel, write_test
+from facho.alerts.models import AlertChannel, Notice
+from facho.hosts.admin_pages import ReadOnlyAdmin
+from facho.hosts.olt_form import SecretInput, new_secret
+from facho.hosts.secrets import Secret
+
+if TYPE_CHECKING:
+    _ChannelModelForm = forms.ModelForm[AlertChannel]
+else:
+    _ChannelModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
+
+
+class ChannelForm(_ChannelModelForm):
+    """Everything that an admin decides about a channel."""
+
+    language = forms.ChoiceField(
+        label=capfirst(_("language")), choices=[("", _("the installation's")), *settings.LANGUAGES], required=False
+    )
+    new_url = SecretInput(_("address"))
+    new_signing_key = SecretInput(_("signing key"))
+
+    class Meta:
+        model = AlertChannel
+        fields = ["name", "kind", "language", "enabled"]
+
+    def clean(self) -> dict[str, Any]:
+        """Judge address and key by the rules of the channel's kind."""
+        values = super().clean() or {}
+        if "kind" in values:
+            stored = self.instance if self.instance.pk else None
+            for column, fault in find_faults(values["kind"], self.given(), stored=stored).items():
+                self.add_error(new_secret(column), fault)
+        return values
+
+    def given(self) -> ChannelSecrets:
+        """Return the secrets that were filled in."""
+        url, key = (str(self.cleaned_data.get(new_secret(name)) or "") for name in ("url", "signing_key"))
+        return ChannelSecrets(Secret(url.strip()), Secret(key))
+
+
+@admin.register(AlertChannel)
+class AlertChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    """Ways to tell people."""
+
+    form = ChannelForm
+    list_display = ["name", "kind", "shown_as", "enabled"]
+    list_filter = ["kind", "enabled"]
+    search_fields = ["name"]
+    readonly_fields = ["shown_as"]
+    actions = ["send_test"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AlertChannel]:
+        """Load no secret."""
+        return super().get_queryset(request).defer("url", "signing_key")
+
+    def save_model(self, request: HttpRequest, obj: AlertChannel, form: Any, change: bool) -> None:
+        """Write what was decided, and the secrets that were filled in."""
+        save_channel(obj, form.given())
+
+    @admin.action(description=_("Send test"))
+    def send_test(self, request: HttpRequest, queryset: QuerySet[AlertChannel]) -> None:
+        """Put a test message into the outbox of each channel; its log tells what became of it."""
+        now, channels = timezone.now(), list(queryset.filter(enabled=True))
+        for channel in channels:
+            record(request.user, channel, Action.CHANGED, _("Sent a test"))
+            write_test(channel, now=now)
+        sent = len(channels)
+        text = ngettext(
+            "%(n)s test is on its way; the messages tell in a moment whether it arrived.",
+            "%(n)s tests are on their way; the messages tell in a moment whether they arrived.",
+            sent,
+        )
+        self.message_user(request, text % {"n": sent})
+
+
+@admin.register(Notice)
+class NoticeAdmin(ReadOnlyAdmin):
+    """The log of messages: what was told to whom, what waits, and what did not arrive."""
+
+    list_display = ["created_at", "channel", "kind", "title", "state", "tries", "next_try_at", "sent_at", "last_error"]
+    list_filter = ["state", "kind", "channel"]
+    search_fields = ["title"]
+    exclude = ["alerts", "payload", "key"]
+    olt_path = ""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Notice]:
+        """Load the channel of each message along, without its secrets."""
+        rows: QuerySet[Notice] = super().get_queryset(request)
+        return rows.select_related("channel").defer("channel__url", "channel__signing_key")

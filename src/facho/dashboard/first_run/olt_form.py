@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django import forms
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -53,10 +54,17 @@ class OltDetails(forms.Form):
     host = forms.CharField(
         label=gettext_lazy("Address"), strip=True, help_text=gettext_lazy("IP address or host name of its management.")
     )
-    port = forms.IntegerField(label=gettext_lazy("UDP port"), initial=DEFAULT_SNMP_PORT, min_value=1, max_value=65_535)
-    group = forms.ModelChoiceField(label=gettext_lazy("OLT group"), queryset=OltGroup.objects.none(), required=False)
+    port = forms.IntegerField(
+        label=capfirst(gettext_lazy("UDP port")), initial=DEFAULT_SNMP_PORT, min_value=1, max_value=65_535
+    )
+    group = forms.ModelChoiceField(
+        label=capfirst(gettext_lazy("OLT group")), queryset=OltGroup.objects.none(), required=False
+    )
     version = forms.ChoiceField(
-        label=gettext_lazy("SNMP version"), choices=VERSIONS, initial=SnmpVersion.V2C, widget=forms.RadioSelect
+        label=capfirst(gettext_lazy("SNMP version")),
+        choices=VERSIONS,
+        initial=SnmpVersion.V2C,
+        widget=forms.RadioSelect,
     )
     community = SecretText(
         gettext_lazy("Community"), gettext_lazy("The one for reading. It is stored encrypted and never shown.")

@@ -10,9 +10,11 @@ from collections.abc import Collection
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.vocabulary import Cost, Scope
 
-# Of a small chassis with 817 ONUs: a page of stored values costs so much beyond the way there and back, and each
-# value a little. A value that the OLT asks its ONU for costs 105 to 290 ms an ONU, however many columns.
+# Of a small chassis with 817 ONUs: a page of stored values costs so much where the way is short, and each value a
+# little. A value that the OLT asks its ONU for costs 105 to 290 ms an ONU, however many columns.
 PAGE_SECONDS = 0.05
+# One answer that was late, or came to a second question, does not make every page so.
+MAX_PAGE_SECONDS = 0.25
 CELL_SECONDS = 0.00025
 LIVE_ONU_SECONDS = 0.2
 ONUS_PER_PORT = 32
@@ -45,4 +47,5 @@ def _rows(scope: Scope, onus: int) -> int:
 def _walk_seconds(definition: Definition, rows: int, width: int, round_trip_seconds: float) -> float:
     polling = definition.polling
     pages = math.ceil(rows / polling.max_repetitions) * math.ceil(width / polling.max_varbinds)
-    return pages * (PAGE_SECONDS + round_trip_seconds) + rows * width * CELL_SECONDS
+    page_seconds = max(PAGE_SECONDS, min(round_trip_seconds, MAX_PAGE_SECONDS))
+    return pages * page_seconds + rows * width * CELL_SECONDS

@@ -1,0 +1,130 @@
+"""The first hour of somebody who never saw the product: an empty data folder, an OLT, a mistake, and the first ONUs."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from api.rows import PASSWORD
+from browser.conftest import DESKTOP, Visit, Visitor
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+NARROW = 360
+# The engine looks every five seconds, and silence takes ten; a busy machine takes longer.
+PATIENCE_SECONDS = 90
+PATIENCE_MS = PATIENCE_SECONDS * 1000
+ONUS = 32
+FACHO = str(Path(sys.executable).with_name("facho"))
+
+
+@contextmanager
+def started(arguments: list[str], environ: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """Start a command, and end it as Ctrl-C does."""
+    with subprocess.Popen([FACHO, *arguments], env=environ, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def read_line(process: "subprocess.Popen[str]", begins: str) -> str:
+    """Read until a line begins so, and return the rest of it."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith(begins):
+            return line.removeprefix(begins).strip()
+    raise AssertionError(f"no line began with {begins!r}")
+
+
+@pytest.fixture
+def simulated_port() -> Iterator[str]:
+    """The port of a Huawei that listens to the community `lectura`."""
+    arguments = ["simulate", "--vendor", "huawei_smartax", "--onus", str(ONUS), "--community", "lectura"]
+    with started(arguments, dict(os.environ)) as process:
+        assert process.stdout is not None
+        words = process.stdout.readline().split()
+        yield words[words.index("127.0.0.1") + 1]
+
+
+@pytest.fixture
+def setup_link(tmp_path: Path) -> Iterator[str]:
+    """The link that `facho run` prints on an empty data folder."""
+    environ = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    environ["FACHO_DATA_DIR"] = str(tmp_path / "data")
+    with started(["run", "--bind", "127.0.0.1:0"], environ) as process:
+        yield read_line(process, "setup: ")
+
+
+def look(visit: Visit, name: str) -> None:
+    """Keep the page as a desk and as a phone show it; both have to hold it."""
+    for width in (DESKTOP, NARROW):
+        visit.page.set_viewport_size({"width": width, "height": 900})
+        visit.keep(f"first-run-{name}-{width}")
+        assert visit.width() == width
+    visit.page.set_viewport_size({"width": DESKTOP, "height": 900})
+
+
+def become_administrator(visit: Visit, link: str) -> None:
+    visit.page.goto(link)
+    look(visit, "1-administrator")
+    visit.page.fill("[name=username]", "ana")
+    visit.page.fill("[name=password1]", PASSWORD)
+    visit.page.fill("[name=password2]", PASSWORD)
+    visit.page.click("main button[type=submit]")
+
+
+def add_olt(visit: Visit, port: str, community: str) -> None:
+    visit.page.click("#add-first")
+    look(visit, "3-add")
+    visit.page.fill("[name=name]", "Norte")
+    visit.page.fill("[name=host]", "127.0.0.1")
+    visit.page.fill("[name=port]", port)
+    visit.page.fill("[name=community]", community)
+    visit.page.click(".details button[type=submit]")
+
+
+def test_a_newcomer_goes_from_an_empty_product_to_the_first_onus(
+    setup_link: str, simulated_port: str, visitor: Visitor
+) -> None:
+    visit = visitor(language="es")
+    become_administrator(visit, setup_link)
+    look(visit, "2-empty")
+    add_olt(visit, simulated_port, "wrong")
+
+    expect(visit.page.locator(".line-of-test .now")).to_be_visible()
+    expect(visit.page.locator("#test-again")).to_be_visible(timeout=PATIENCE_MS)
+    expect(visit.page.locator(".diagnosis")).to_contain_text("127.0.0.1")
+    look(visit, "4-diagnosis")
+
+    visit.page.click("#correct")
+    visit.page.fill("[name=community]", "lectura")
+    visit.page.click(".details button[type=submit]")
+    expect(visit.page.locator("#bill")).to_be_visible(timeout=PATIENCE_MS)
+    expect(visit.page.locator(".recognised")).to_contain_text("Huawei")
+    total = visit.page.locator(".total").inner_text()
+    visit.page.fill("[name=onus]", "2000")
+    visit.page.locator("[name=onus]").blur()
+    expect(visit.page.locator(".total")).not_to_have_text(total)
+    look(visit, "5-jobs")
+
+    # Closed and opened again: the rows know where one was.
+    address = visit.page.url
+    visit.page.goto("/".join(address.split("/")[:3]))
+    visit.page.click("a[id^=finish-]")
+    visit.page.click("form[hx-get] button[type=submit]")
+    expect(visit.page.locator(".found")).to_contain_text(str(ONUS), timeout=PATIENCE_MS)
+    expect(visit.page.locator(".first-runs .done").first).to_be_visible(timeout=PATIENCE_MS)
+    look(visit, "6-data")
+
+    visit.page.click("#to-olt")
+    expect(visit.page.locator("h1")).to_contain_text("Norte")
+    assert visit.complaints == []
+    assert [request for request in visit.requests if not request.startswith((address[:17], "data:"))] == []

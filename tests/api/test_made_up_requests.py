@@ -51,7 +51,7 @@ def no_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
             raise AssertionError(f"a way out: {address}")
         connect(self, address)
 
-    def nobody(*_: Any) -> None:
+    def nobody(*_: Any, **__: Any) -> None:
         raise socket.gaierror
 
     monkeypatch.setattr(socket.socket, "connect", guarded)

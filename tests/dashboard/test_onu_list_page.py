@@ -149,5 +149,5 @@ def test_the_number_of_queries_does_not_grow(
     for number in range(12):
         make_onu(make_olt(), (0, 1, 0, number), run_state="online")
 
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(7):
         text(viewer)

@@ -77,7 +77,8 @@ def test_violations_have_the_columns_and_indexes_of_the_specification() -> None:
         "created_at",
     ]
 
-    assert sorted(columns("quota_violations")) == sorted(wanted)
+    ours = ["acknowledged_at", "acknowledged_by_id", "acknowledgement"]
+    assert sorted(columns("quota_violations")) == sorted(wanted + ours)
     indexes = keys("quota_violations", unique=False)
     assert [index in indexes for index in (["olt_id", "created_at"], ["severity"], ["notified"])] == [True] * 3
 

@@ -1,13 +1,22 @@
-"""The pages of what went wrong and what waits for somebody: outages."""
+"""The pages of what went wrong and of what waits for somebody: outages, events, violations, ONUs to authorise."""
 
 from django.urls import path
 
+from facho.dashboard.events_page import events_page
 from facho.dashboard.outage_page import outage_acknowledge, outage_page, outage_part
 from facho.dashboard.outages_page import outages_page
+from facho.dashboard.violations_page import violation_acknowledge, violation_page, violations_page
+from facho.dashboard.waiting_page import waiting_export, waiting_page
 
 urlpatterns = [
     path("outages/", outages_page, name="outages"),
     path("outages/<int:outage_id>/", outage_page, name="outage"),
     path("outages/<int:outage_id>/acknowledge/", outage_acknowledge, name="outage-acknowledge"),
     path("outages/<int:outage_id>/<slug:name>/", outage_part, name="outage-part"),
+    path("events/", events_page, name="events"),
+    path("violations/", violations_page, name="violations"),
+    path("violations/<int:violation_id>/", violation_page, name="violation"),
+    path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="violation-acknowledge"),
+    path("waiting/", waiting_page, name="waiting"),
+    path("waiting/export/", waiting_export, name="waiting-export"),
 ]

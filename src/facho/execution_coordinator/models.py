@@ -139,6 +139,7 @@ class QuotaViolation(Acknowledgeable):
         ordering = ["-created_at"]
         indexes = [
             models.Index(fields=["olt", "created_at"], name="violation_olt_created"),
+            models.Index(fields=["created_at"], name="violation_created"),
             models.Index(fields=["severity"], name="violation_severity"),
             models.Index(fields=["notified"], name="violation_notified"),
         ]

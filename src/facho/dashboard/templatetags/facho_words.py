@@ -58,6 +58,12 @@ def clock(moment: datetime) -> str:
     return f"{localtime(moment):%H:%M}"
 
 
+@register.simple_tag
+def hour(starts_at: datetime, ends_at: datetime) -> str:
+    """Write a span within a day, as one writes an hour: the date, from when to when."""
+    return f"{localtime(starts_at):%Y-%m-%d %H:%M}-{localtime(ends_at):%H:%M}"
+
+
 @register.filter
 def bucket_words(seconds: int) -> str:
     """Name a bound of the lateness of the queue."""

@@ -1,0 +1,62 @@
+"""The list of what happened to ONUs, the latest first."""
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.scope import OltScope, scope_of
+from facho.dashboard.olt_events import event_rows
+from facho.dashboard.parts import for_users, is_part
+from facho.dashboard.timeline_lists import ROWS_PER_PAGE, TimelineFilter, cursor_of
+from facho.onus.events_read_model import all_events, load_page
+from facho.onus.models import Onu, OnuEvent
+from facho.onus.search import MIN_LETTERS, of_text
+from facho.onus.words import EventKinds
+
+
+class EventFilter(TimelineFilter):
+    """Which ONUs, of which OLT, what happened, between which times."""
+
+    q = forms.CharField(
+        label=_("ONU"),
+        required=False,
+        min_length=MIN_LETTERS,
+        max_length=100,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial, description or customer")}),
+    )
+    kind = forms.ChoiceField(label=_("What"), required=False, choices=[("", _("all")), *EventKinds.choices])
+    field_order = ("q", "olt", "kind", "after", "before")
+
+    def narrow(self, events: QuerySet[OnuEvent], scope: OltScope) -> QuerySet[OnuEvent]:
+        """Apply what was filled in; a text costs three queries."""
+        values = self.chosen
+        if text := values.get("q"):
+            events = events.filter(onu__in=scope.narrow(Onu.objects.filter(of_text(text))).values("pk"))
+        if olt := values.get("olt"):
+            events = events.filter(olt_id=int(olt))
+        given = {"kind": "kind", "after": "at__gte", "before": "at__lt"}
+        return events.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def events_page(request: HttpRequest) -> HttpResponse:
+    """List events, narrowed by the form; htmx gets the list alone."""
+    scope, cursor = scope_of(request.user), cursor_of(request)
+    form = EventFilter(request.GET, scope)
+    page = load_page(form.narrow(scope.narrow(all_events()), scope), cursor, ROWS_PER_PAGE)
+    context = {
+        "here": "events",
+        "now": timezone.now(),
+        "form": form,
+        "is_first": cursor is None,
+        "page": page,
+        "rows": list(zip(page.events, event_rows(page.events), strict=True)),
+    }
+    return render(request, "dashboard/event_list.html" if is_part(request) else "dashboard/events.html", context)

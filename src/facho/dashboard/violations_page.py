@@ -1,0 +1,132 @@
+"""Hours in which OLTs got too little: the list, and each with every slot that was due and what became of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.acknowledge import who_acknowledged, with_acknowledger
+from facho.accounts.scope import scope_of
+from facho.dashboard.acknowledging import acknowledgement_context, answer_acknowledgement
+from facho.dashboard.parts import for_users, is_part
+from facho.dashboard.svg import Bar, stack
+from facho.dashboard.timeline_lists import ROWS_PER_PAGE, TimelineFilter, cursor_of
+from facho.execution_coordinator.models import QuotaViolation, Severity
+from facho.execution_coordinator.report_words import TaskReport, read_report
+from facho.hosts.store import OLT_SECRETS
+from facho.onus.timeline import load_rows
+
+UNSEEN, ACKNOWLEDGED = "unseen", "acknowledged"
+_LOOKS = {"completed": "success", "failed": "failed", "skipped": "skipped", "pending": "waiting"}
+
+
+class ViolationFilter(TimelineFilter):
+    """Which hours, of which OLT, how severe, seen by somebody or not."""
+
+    show = forms.ChoiceField(
+        label=_("Show"),
+        required=False,
+        choices=[("", _("all")), (UNSEEN, _("not acknowledged")), (ACKNOWLEDGED, _("acknowledged"))],
+    )
+    severity = forms.ChoiceField(label=_("Severity"), required=False, choices=[("", _("all")), *Severity.choices])
+    field_order = ("show", "olt", "severity", "after", "before")
+
+    def narrow(self, violations: QuerySet[QuotaViolation]) -> QuerySet[QuotaViolation]:
+        """Apply what was filled in; times are of the hours."""
+        values = self.chosen
+        if "show" in values:
+            violations = violations.filter(acknowledged_at__isnull=values["show"] == UNSEEN)
+        if olt := values.get("olt"):
+            violations = violations.filter(olt_id=int(olt))
+        given = {"severity": "severity", "after": "period_end__gt", "before": "period_start__lt"}
+        return violations.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationRow:
+    """One line of the list."""
+
+    violation: QuotaViolation
+    in_short: str
+    acknowledged_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSheet:
+    """A task type that fell short, with its bar and each slot beside the look of its fate."""
+
+    task: TaskReport
+    bars: list[Bar]
+    slots: list[tuple[str, Any]]
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def violations_page(request: HttpRequest) -> HttpResponse:
+    """List violations, narrowed by the form; htmx gets the list alone."""
+    form = ViolationFilter(request.GET, scope_of(request.user))
+    page = load_rows(form.narrow(_seen_by(request)), "created_at", cursor_of(request), ROWS_PER_PAGE)
+    context = {
+        "here": "violations",
+        "now": timezone.now(),
+        "form": form,
+        "page": page,
+        "rows": [_row(violation) for violation in page.rows],
+    }
+    return render(request, f"dashboard/{'violation_list' if is_part(request) else 'violations'}.html", context)
+
+
+@require_safe
+@for_users
+def violation_page(request: HttpRequest, violation_id: int) -> HttpResponse:
+    """Show one violation with its report."""
+    violation = _find(request, violation_id)
+    report = read_report(violation.report)
+    context = {
+        "here": "violations",
+        "now": timezone.now(),
+        "violation": violation,
+        "tasks": [_sheet(task) for task in report.tasks],
+        "pauses": report.pauses,
+        **acknowledgement_context(request, violation),
+    }
+    return render(request, "dashboard/violation.html", context)
+
+
+@require_POST
+@for_users
+def violation_acknowledge(request: HttpRequest, violation_id: int) -> HttpResponse:
+    """Take note of a violation, or take that back."""
+    return answer_acknowledgement(request, _find(request, violation_id), "violation")
+
+
+def _seen_by(request: HttpRequest) -> QuerySet[QuotaViolation]:
+    violations = QuotaViolation.objects.select_related("olt").defer(*OLT_SECRETS)
+    return with_acknowledger(scope_of(request.user).narrow(violations))
+
+
+def _find(request: HttpRequest, violation_id: int) -> QuotaViolation:
+    violation = _seen_by(request).filter(pk=violation_id).first()
+    if violation is None:
+        raise Http404
+    return violation
+
+
+def _row(violation: QuotaViolation) -> ViolationRow:
+    who = who_acknowledged(violation) if violation.acknowledged_at else ""
+    return ViolationRow(violation, read_report(violation.report).in_short, who)
+
+
+def _sheet(task: TaskReport) -> TaskSheet:
+    tally = task.tally
+    parts = (("completed", tally.completed), ("failed", tally.failed), ("skipped", tally.skipped))
+    bars = stack(parts, total=task.required)
+    return TaskSheet(task, bars, [(_LOOKS.get(slot.outcome, "waiting"), slot) for slot in task.slots])

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.conf import settings
 
 from facho.alerts.delivery import Delivery
+from facho.alerts.engine import run_pass
 from facho.alerts.heartbeat import Heartbeat
 from facho.alerts.ssrf import Reach
 from facho.core.gateway import ThreadGateway
@@ -41,6 +42,8 @@ SILENCE_SECONDS = 5.0
 COMPACTION_SECONDS = 60.0
 # Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
 COMPACTION_PIECES = 200
+# What is wrong is seen by polls that are minutes apart.
+ALERT_SECONDS = 15.0
 DELIVERY_SECONDS = 2.0
 HEARTBEAT_SECONDS = 60.0
 CLEANUP_SECONDS = 600.0
@@ -70,6 +73,7 @@ async def housekeeping_loop(house: House) -> None:
         _compact(house),
         _repeat(save_statistics, house, STATISTICS_SECONDS),
         _repeat(clean_up, house, CLEANUP_SECONDS),
+        _alert(house),
         _deliver(house),
         _beat(house),
     )
@@ -99,6 +103,19 @@ async def _compact(house: House) -> None:
 
     try:
         await _repeat(compact_history, house, COMPACTION_SECONDS)
+    finally:
+        await aside.close()
+
+
+async def _alert(house: House) -> None:
+    """Let the rules look for what is wrong, in a thread of its own; what they write is one short transaction."""
+    aside = ThreadGateway(threads=1)
+
+    async def raise_alerts(parts: Parts) -> None:
+        await aside.run(run_pass, parts.clock.now())
+
+    try:
+        await _repeat(raise_alerts, house, ALERT_SECONDS)
     finally:
         await aside.close()
 

@@ -5,6 +5,7 @@ import logging
 
 from facho.core.celery import app
 from facho.core.housekeeping import House, housekeeping_loop
+from facho.core.leader_watch import watching
 from facho.core.processes.report import VERSION, reporting
 from facho.core.processes.until_signal import run_until_signal
 from facho.core.wiring import build_scheduler, open_parts
@@ -30,8 +31,9 @@ async def run_scheduler(stop: asyncio.Event) -> None:
             ),
         ]
         started_at = parts.clock.now()
-        async with reporting(
-            parts.database, lambda: ProcessReport(parts.owner, VERSION, started_at, parts.clock.now())
+        async with (
+            reporting(parts.database, lambda: ProcessReport(parts.owner, VERSION, started_at, parts.clock.now())),
+            watching(parts.database, parts.clock),
         ):
             await scheduler.scheduler_loop(stop)
         for task in aside:

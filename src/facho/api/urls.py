@@ -7,6 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator, views
 from facho.api.alert_channels import AlertChannelViewSet, ChannelNoticeViewSet
+from facho.api.alerts import AlertRuleViewSet, AlertViewSet
 from facho.api.events import EventViewSet
 from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
@@ -31,6 +32,8 @@ router.register("onus", OnuViewSet, basename="onu")
 router.register("waiting-onus", WaitingOnuViewSet, basename="waiting-onu")
 router.register("events", EventViewSet, basename="event")
 router.register("outages", OutageViewSet, basename="outage")
+router.register("alerts", AlertViewSet, basename="alert")
+router.register("alert-rules", AlertRuleViewSet, basename="alert-rule")
 router.register("quotas", coordinator.QuotaViewSet, basename="quota")
 router.register("violations", coordinator.ViolationViewSet, basename="violation")
 router.register("plans", coordinator.PlanViewSet, basename="plan")

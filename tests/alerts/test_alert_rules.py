@@ -1,0 +1,99 @@
+"""Rules: those of a fresh installation, and what the admin's pages let people write."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from alerts.alert_world import answering_olt, make_channel, make_rule, minute
+from facho.accounts.roles import Role, give_role
+from facho.alerts.default_rules import seed_default_rules
+from facho.alerts.models import Alert, AlertRule, Kind
+from facho.alerts.rule_check import find_faults
+from facho.alerts.rule_words import LOOKS_FOR, THRESHOLDS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def admin() -> Client:
+    user = User.objects.create(username="root")
+    give_role(user, Role.ADMIN)
+    client = Client(headers={"accept-language": "en"})
+    client.force_login(user)
+    return client
+
+
+def test_a_fresh_installation_looks_for_everything_and_tells_nobody() -> None:
+    seed_default_rules(AlertRule)
+    seed_default_rules(AlertRule)
+
+    rules = list(AlertRule.objects.prefetch_related("channels", "escalation_channels"))
+    assert sorted(rule.kind for rule in rules) == sorted(Kind)
+    assert not any(find_faults(vars(rule) | {"kind": rule.kind}) for rule in rules)
+    assert not any(rule.channels.exists() for rule in rules)
+
+
+def test_who_deleted_a_rule_keeps_it_away() -> None:
+    seed_default_rules(AlertRule)
+    AlertRule.objects.filter(kind=Kind.ONU_WAITING).delete()
+
+    seed_default_rules(AlertRule)
+
+    assert not AlertRule.objects.filter(kind=Kind.ONU_WAITING).exists()
+
+
+def test_every_kind_is_explained_and_every_threshold_has_its_unit() -> None:
+    assert LOOKS_FOR.keys() == set(Kind)
+    assert all(find_faults({"kind": kind, "threshold": float("nan")}) for kind in Kind)
+    assert {kind for kind in Kind if not find_faults({"kind": kind, "clear_margin": 1})} == THRESHOLDS.keys()
+
+
+def test_the_admin_writes_a_rule_and_is_told_what_cannot_be_meant(admin: Client) -> None:
+    channel = make_channel()
+    wish = {
+        "name": "Dark",
+        "kind": "weak_light",
+        "severity": "warning",
+        "enabled": "on",
+        "threshold": "-26.5",
+        "clear_margin": "1",
+        "hold_minutes": "5",
+        "clear_minutes": "5",
+        "channels": [channel.id],
+        "sends_resolved": "on",
+    }
+    address = reverse("admin:alerts_alertrule_add")
+
+    refused = admin.post(address, {**wish, "threshold": "26"})
+    assert "Write a number from -40 to 0." in refused.content.decode()
+    assert admin.post(address, wish).status_code == 302
+
+    rule = AlertRule.objects.get()
+    assert (rule.threshold, [*rule.channels.all()]) == (-26.5, [channel])
+    page = admin.get(reverse("admin:alerts_alertrule_changelist")).content.decode()
+    assert "night shift" in page
+
+
+def test_the_admin_takes_note_of_alerts_and_writes_none(admin: Client) -> None:
+    olt = answering_olt()
+    alert = Alert.objects.create(
+        rule=make_rule(Kind.OLT_UNREACHABLE),
+        subject="olt 1",
+        olt=olt,
+        severity="critical",
+        state="firing",
+        facts={"olt": olt.name},
+        began_at=minute(0),
+        fired_at=minute(0),
+    )
+    address = reverse("admin:alerts_alert_changelist")
+
+    answer = admin.post(address, {"action": "take_note", "_selected_action": [alert.id]}, follow=True)
+
+    assert "1 alert acknowledged." in answer.content.decode()
+    assert f"{olt.name} does not answer" in answer.content.decode()
+    alert.refresh_from_db()
+    assert alert.acknowledged_by is not None
+    assert admin.get(reverse("admin:alerts_alert_change", args=[alert.id])).status_code == 200
+    assert admin.get(reverse("admin:alerts_alert_add")).status_code == 403

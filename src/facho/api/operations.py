@@ -1,15 +1,19 @@
 """What a person can do to an OLT, a node or an execution: change it, explain it, resume it, cancel it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import ModelSerializer
 
+from facho.accounts.audit import Action, changed_words, record
 from facho.api.problems import Conflict
 from facho.api.serializers import (
     ExecutionDetailSerializer,
@@ -42,9 +46,7 @@ class OltOperations(_OltViews):
     @extend_schema(request=OltChangesSerializer, responses=OltSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
         """Enable or disable the OLT, or name its poller group; what runs on a disabled one stops at its next packet."""
-        changes = OltChangesSerializer(self.get_object(), data=request.data, partial=True)
-        changes.is_valid(raise_exception=True)
-        Olt.objects.filter(pk=pk).update(**changes.validated_data)
+        _store(request, OltChangesSerializer(self.get_object(), data=request.data, partial=True))
         return Response(OltSerializer(self.get_object()).data)
 
 
@@ -54,9 +56,7 @@ class NodeOperations(_NodeViews):
     @extend_schema(request=NodeChangesSerializer, responses=NodeSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change how often the node runs and whether it does; the schedule follows within seconds."""
-        changes = NodeChangesSerializer(self.get_object(), data=request.data, partial=True)
-        changes.is_valid(raise_exception=True)
-        WorkflowNode.objects.filter(pk=pk).update(**changes.validated_data)
+        _store(request, NodeChangesSerializer(self.get_object(), data=request.data, partial=True))
         return Response(NodeSerializer(self.get_object()).data)
 
     @extend_schema(responses=ExplanationSerializer)
@@ -70,8 +70,10 @@ class NodeOperations(_NodeViews):
     def resume(self, request: Request, pk: str) -> Response:
         """Return a suspended node to its schedule: it goes on at its next slot."""
         node = self.get_object()
-        if not return_to_schedule(WorkflowNode.objects.filter(id=node.id), now=timezone.now()):
-            raise Conflict(_("This node is not suspended."))
+        with transaction.atomic():
+            if not return_to_schedule(WorkflowNode.objects.filter(id=node.id), now=timezone.now()):
+                raise Conflict(_("This node is not suspended."))
+            record(request.user, node, Action.CHANGED, gettext_lazy("resumed"))
         return Response(NodeSerializer(self.get_object()).data)
 
 
@@ -83,6 +85,19 @@ class ExecutionOperations(_ExecutionViews):
     def cancel(self, request: Request, pk: str) -> Response:
         """End a run before its next packet, or at once if it waits; the rest of its chain is skipped."""
         execution = self.get_object()
-        if not cancel(execution.id, now=timezone.now()):
-            raise Conflict(_("This execution is over."))
+        with transaction.atomic():
+            if not cancel(execution.id, now=timezone.now()):
+                raise Conflict(_("This execution is over."))
+            record(request.user, execution, Action.CHANGED, gettext_lazy("cancelled"))
         return Response(ExecutionDetailSerializer(self.get_object()).data, status=status.HTTP_202_ACCEPTED)
+
+
+def _store(request: Request, changes: ModelSerializer[Any]) -> None:
+    """Write the columns that change, and who changed them."""
+    changes.is_valid(raise_exception=True)
+    row: Any = changes.instance
+    values = changes.validated_data
+    before = {name: getattr(row, name) for name in values}
+    with transaction.atomic():
+        type(row)._default_manager.filter(pk=row.pk).update(**values)
+        record(request.user, row, Action.CHANGED, changed_words(before, values))

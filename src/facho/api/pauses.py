@@ -1,8 +1,10 @@
 """Maintenance: pauses of one OLT or of everything, seen, begun and ended."""
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, status, viewsets
 from rest_framework.decorators import action
@@ -10,6 +12,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.api import filters
 from facho.api.problems import Conflict
@@ -50,7 +53,9 @@ class PauseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
         wish = NewPauseSerializer(data=request.data, context={"scope": scope_of(request.user)})
         wish.is_valid(raise_exception=True)
         _refuse_everything(request, wish.validated_data["olt"])
-        made = pause(**wish.validated_data, now=timezone.now())
+        with transaction.atomic():
+            made = pause(**wish.validated_data, now=timezone.now())
+            record(request.user, made, Action.ADDED)
         return Response(PauseSerializer(made).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=None, responses={204: None})
@@ -59,8 +64,10 @@ class PauseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
         """End a pause now; one that has not begun is dropped."""
         held = self.get_object()
         _refuse_everything(request, held.olt)
-        if not end_pause(held.id, now=timezone.now()):
-            raise Conflict(_("This pause is over."))
+        with transaction.atomic():
+            record(request.user, held, Action.CHANGED, gettext_lazy("ended"))
+            if not end_pause(held.id, now=timezone.now()):
+                raise Conflict(_("This pause is over."))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -2,6 +2,7 @@
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.exceptions import NotFound, ValidationError
@@ -9,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import IsChainNode, UnknownNode
@@ -65,6 +67,7 @@ class RunNodeView(APIView):
             raise ValidationError(
                 _("This node runs in a chain: run its master, node %(id)s.") % {"id": error.master_id}
             ) from error
+        record(request.user, asked.node, Action.CHANGED, gettext_lazy("run now"))
         answer: dict[str, object] = {
             "status": "queued" if asked.execution_id is None else "started",
             "node_id": asked.node.id,

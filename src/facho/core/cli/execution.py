@@ -9,6 +9,7 @@ from facho.core.cli.arguments import Subparsers, add_command, add_group, add_jso
 from facho.core.cli.failure import CliError
 from facho.core.cli.output import print_rows
 from facho.core.cli.product import database_command
+from facho.core.cli.written import write_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,11 @@ def cancel(arguments: Namespace) -> int:
     from facho.executions.waiting import cancel
 
     number = arguments.execution
-    if not Execution.objects.filter(id=number).exists():
+    execution = Execution.objects.only("olt_id", "task_type").filter(id=number).first()
+    if execution is None:
         raise CliError(_("There is no execution %s; `facho execution list` shows what runs.") % number)
     if not cancel(number, now=timezone.now()):
         raise CliError(_("Execution %s is over already.") % number)
+    write_down("CHANGED", [execution], "cancelled")
     print(_("execution %s ends before its next packet") % number)
     return 0

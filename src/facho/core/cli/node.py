@@ -12,6 +12,7 @@ from facho.core.cli.arguments import Subparsers, add_command, add_group, add_jso
 from facho.core.cli.failure import CliError
 from facho.core.cli.output import cell, print_rows
 from facho.core.cli.product import database_command
+from facho.core.cli.written import write_down
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -147,6 +148,7 @@ def _request_run(node_id: int, now: datetime) -> str:
             % {"node": node_id, "master": error.master_id}
         ) from error
     _refuse_stopped(node)
+    write_down("CHANGED", [node], "run now")
     paused_until = _paused_until(node, now)
     words = {"id": node.id, "name": node, "until": cell(paused_until)}
     if paused_until:

@@ -10,6 +10,7 @@ from facho.core.cli.arguments import Subparsers, add_command, add_json_flag, who
 from facho.core.cli.failure import CliError
 from facho.core.cli.output import cell
 from facho.core.cli.product import database_command
+from facho.core.cli.written import write_down
 
 if TYPE_CHECKING:
     from facho.snmp_jobs.models import WorkflowNode
@@ -51,6 +52,7 @@ def resume(arguments: Namespace) -> int:
 
 @database_command
 def _resume(arguments: Namespace) -> int:
+    from django.db import transaction
     from django.utils import timezone
 
     from facho.snmp_jobs.models import WorkflowNode
@@ -58,7 +60,9 @@ def _resume(arguments: Namespace) -> int:
 
     node_ids = _suspended(arguments.nodes) if arguments.nodes else _suspended_of(arguments.olt)
     nodes = WorkflowNode.objects.filter(id__in=node_ids)
-    return_to_schedule(nodes, now=timezone.now())
+    with transaction.atomic():
+        return_to_schedule(nodes, now=timezone.now())
+        write_down("CHANGED", nodes.select_related("job", "workflow__olt"), "resumed")
     for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
         print(_sentence(node))
     return 0

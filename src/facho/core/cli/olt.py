@@ -16,6 +16,7 @@ from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
 from facho.core.cli.output import cell, print_record, print_rows
 from facho.core.cli.product import database_command
 from facho.core.cli.site import tell_site
+from facho.core.cli.written import write_down
 
 if TYPE_CHECKING:
     from facho.hosts.models import Olt
@@ -85,7 +86,7 @@ def register(subparsers: Subparsers) -> None:
 def import_file(arguments: Namespace) -> int:
     """Import a CSV file, or tell what importing it would do."""
     from facho.hosts import csv_file
-    from facho.hosts.inventory import InventoryError
+    from facho.hosts.inventory import InventoryError, stored_olts
 
     if arguments.dry_run:
         return _print_plan(arguments)
@@ -95,6 +96,8 @@ def import_file(arguments: Namespace) -> int:
         saved = csv_file.import_file(read_csv(arguments.file), after_save=give_jobs(arguments))
     except InventoryError as error:
         raise refused(arguments.file, error) from None
+    write_down("ADDED", stored_olts().filter(name__in=saved.added), arguments.file)
+    write_down("CHANGED", stored_olts().filter(name__in=saved.updated), arguments.file)
     print(_("%(added)s OLTs added, %(updated)s updated") % {"added": len(saved.added), "updated": len(saved.updated)})
     return 0
 

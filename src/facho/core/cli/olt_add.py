@@ -10,9 +10,11 @@ from facho.core.cli.failure import CliError
 from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
 from facho.core.cli.output import cell
 from facho.core.cli.product import database_command
+from facho.core.cli.written import write_down
 from facho.polling.snmp.target import AuthProtocol, PrivProtocol
 
 if TYPE_CHECKING:
+    from facho.hosts.models import Olt
     from facho.hosts.olt_entry import OltEntry
 
 
@@ -42,8 +44,12 @@ def add(arguments: Namespace) -> int:
     """Add one OLT."""
     from facho.hosts.inventory import InventoryError, add_olt
 
+    def after_save(olt: "Olt") -> None:
+        give_jobs(arguments)(olt)
+        write_down("ADDED", [olt])
+
     try:
-        olt = add_olt(_entry(arguments), after_save=give_jobs(arguments))
+        olt = add_olt(_entry(arguments), after_save=after_save)
     except InventoryError as error:
         raise CliError(*(_sentence(problem.reason) for problem in error.problems)) from None
     place = {"name": olt.name, "address": olt.address, "port": olt.port}

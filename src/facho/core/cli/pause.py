@@ -10,6 +10,7 @@ from facho.core.cli.arguments import Subparsers, add_command, add_group, add_jso
 from facho.core.cli.failure import CliError
 from facho.core.cli.output import cell, print_rows
 from facho.core.cli.product import database_command
+from facho.core.cli.written import write_down
 
 if TYPE_CHECKING:
     from facho.hosts.models import Olt
@@ -43,13 +44,16 @@ def register(subparsers: Subparsers) -> None:
 @database_command
 def add(arguments: Namespace) -> int:
     """Begin a pause."""
+    from django.db import transaction
     from django.utils import timezone
 
     from facho.hosts.pauses import MAX_MINUTES, pause
 
     if arguments.minutes > MAX_MINUTES:
         raise CliError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_MINUTES)
-    held = pause(_olt(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
+    with transaction.atomic():
+        held = pause(_olt(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
+        write_down("ADDED", [held])
     print(_("%(what)s paused until %(until)s") % {"what": _what(arguments.olt), "until": cell(held.ends_at)})
     return 0
 
@@ -70,12 +74,16 @@ def list_pauses(arguments: Namespace) -> int:
 @database_command
 def end(arguments: Namespace) -> int:
     """End what holds, and tell when something else still pauses the same OLT."""
+    from django.db import transaction
     from django.utils import timezone
 
-    from facho.hosts.pauses import end_pauses, load_pause
+    from facho.hosts.pauses import active_pauses, end_pauses, load_pause
 
     olt, now = _olt(arguments.olt), timezone.now()
-    if not end_pauses(olt, now=now):
+    with transaction.atomic():
+        write_down("CHANGED", active_pauses(now).filter(olt=olt), "ended")
+        was_paused = end_pauses(olt, now=now)
+    if not was_paused:
         raise CliError(_("%s is not paused; `facho pause list` shows what is.") % _what(arguments.olt))
     print(_("pause of %s ended") % _what(arguments.olt))
     if olt is not None and load_pause(olt.id, now) is not None:

@@ -1,4 +1,4 @@
-"""Names the admin, and joins its page of OLTs with the jobs that a new OLT gets."""
+"""Joins the admin's page of OLTs with the jobs that a new OLT gets, and with its nodes."""
 
 from typing import Any
 
@@ -15,10 +15,6 @@ from facho.hosts.models import Olt
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.switches import request_runs
-
-admin.site.site_header = _("Facho administration")
-admin.site.site_title = "Facho"
-admin.site.index_title = _("What Facho knows and does")
 
 
 @admin.register(Olt)

@@ -17,7 +17,7 @@ from facho.execution_coordinator.log_words import describe
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.execution_coordinator.plan_view import load_planned_runs
 from facho.execution_coordinator.report_words import read_report
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, pretty_json
+from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter, pretty_json
 from facho.polling.domain.quota import hour_of
 
 _DAY = timedelta(hours=24)
@@ -39,25 +39,6 @@ class PeriodFilter(admin.SimpleListFilter):
         if self.value() == "hour":
             return queryset.filter(period_start=hour_of(now).start)
         return queryset.filter(period_start__gt=now - _DAY) if self.value() == "day" else queryset
-
-
-class RecentFilter(admin.SimpleListFilter):
-    """Narrows a list to what was written in the last hour or day."""
-
-    title = _("period")
-    parameter_name = "hours"
-    time_field = "created_at"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
-        """Offer both."""
-        return [("1", _("last hour")), ("24", _("last 24 hours"))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Narrow to the chosen one."""
-        if self.value() not in ("1", "24"):
-            return queryset
-        since = timezone.now() - timedelta(hours=int(self.value() or 0))
-        return queryset.filter(**{f"{self.time_field}__gte": since})
 
 
 class RecentEntryFilter(RecentFilter):

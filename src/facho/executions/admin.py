@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -11,7 +11,13 @@ from django.utils.translation import ngettext
 
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.waiting import cancel
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, pretty_json, without_secrets
+from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter, pretty_json, without_secrets
+from facho.hosts.models import Olt
+from facho.polling.domain.failure import FailureKind
+from facho.snmp_jobs.models import WorkflowNode
+
+# What no number of a row is as long as.
+MAX_DIGITS = 19
 
 
 class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
@@ -31,6 +37,21 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic i
         return False
 
 
+class FailureFilter(admin.SimpleListFilter):
+    """Narrows to runs that failed in one way; all kinds are offered, since finding those in use reads every run."""
+
+    title = _("failure")
+    parameter_name = "failure"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Offer every kind."""
+        return [(kind.value, kind.value) for kind in FailureKind]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Execution]) -> QuerySet[Execution]:
+        """Narrow to the chosen one."""
+        return queryset.filter(failure_kind=self.value()) if self.value() else queryset
+
+
 @admin.register(Execution)
 class ExecutionAdmin(ReadOnlyAdmin):
     """Each run of a node: by which poller, under which master, how it ended."""
@@ -47,8 +68,10 @@ class ExecutionAdmin(ReadOnlyAdmin):
         "duration_ms",
         "failure_kind",
     ]
-    list_filter = ["status", "origin", "failure_kind", OltFilter]
-    search_fields = ["olt__name", "task_type"]
+    list_filter = ["status", RecentFilter, FailureFilter, "origin", OltFilter]
+    search_fields = ["olt__name"]
+    search_help_text = _("Number of an execution, or a part of the name of an OLT or of a job.")
+    sortable_by = ["id", "created_at"]
     inlines = [AttemptInline]
     actions = ["cancel"]
     exclude = ["lease_counter", "cursor", "result"]
@@ -61,6 +84,20 @@ class ExecutionAdmin(ReadOnlyAdmin):
         return rows.select_related("node__job", *others).defer(
             *(name for path in others for name in without_secrets(path))
         )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Execution], search_term: str
+    ) -> tuple[QuerySet[Execution], bool]:
+        """Find runs by the index of their OLT or node: these are few and found by name, the runs are a million."""
+        words = search_term.strip()
+        if not words:
+            return queryset, False
+        if words.isascii() and words.isdecimal() and len(words) < MAX_DIGITS:
+            return queryset.filter(pk=int(words)), False
+        olts = list(Olt.objects.filter(name__icontains=words).values_list("pk", flat=True))
+        is_job = Q(job__name__icontains=words) | Q(job__slug__icontains=words)
+        nodes = list(WorkflowNode.objects.filter(is_job).order_by().values_list("pk", flat=True))
+        return queryset.filter(Q(olt__in=olts) | Q(node__in=nodes)), False
 
     @admin.display(description=_("chain"), ordering="master_execution_id")
     def chain(self, execution: Execution) -> str:

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
+from facho.hosts.admin_pages import LongListAdmin, OltFilter, ReadOnlyAdmin, without_secrets
 from facho.hosts.csv_admin import CsvAdmin
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, WaitingOnu
@@ -61,15 +61,13 @@ class OltGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 @admin.register(Pause)
-class PauseAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class PauseAdmin(LongListAdmin):
     """Times without polling, past ones included: they excuse the slots that went by."""
 
     form = PauseForm
     list_display = ["place", "starts_at", "ends_at", "note"]
     list_filter = [OltFilter]
     search_fields = ["olt__name", "note"]
-    list_per_page = 50
-    show_full_result_count = False
     actions = ["end_now"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Pause]:

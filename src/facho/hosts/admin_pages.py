@@ -2,17 +2,24 @@
 
 import json
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from django.contrib import admin
+from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS
+
+# Pages end here; who looks for more narrows the list.
+MANY = 10_000
 
 
 def without_secrets(path: str = "olt") -> list[str]:
@@ -25,11 +32,38 @@ def pretty_json(value: Any) -> SafeString:
     return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """Rows that only the engine writes."""
+class LongPages(Paginator):  # type: ignore[type-arg]  # generic in its stubs only
+    """Pages of a list that may be so long that counting it takes longer than showing it: it ends at MANY rows."""
+
+    @cached_property
+    def found(self) -> int:
+        """How many rows there are, counted up to MANY and one more."""
+        rows: Any = self.object_list
+        return int(rows.order_by().values("pk")[: MANY + 1].count())
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows the pages hold."""
+        return min(self.found, MANY)
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell whether there are more rows than pages."""
+        return self.found > MANY
+
+
+class LongListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """A list of many rows: nothing is counted to its end, neither for pages nor beside filters."""
 
     list_per_page = 50
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    paginator = LongPages
+
+
+class ReadOnlyAdmin(LongListAdmin):
+    """Rows that only the engine writes."""
+
     # The path from a row to its OLT; empty when there is none.
     olt_path = "olt"
 
@@ -66,3 +100,22 @@ class OltFilter(admin.SimpleListFilter):
         """Narrow to the chosen one."""
         chosen = self.value()
         return queryset.filter(**{self.path: int(chosen)}) if chosen and chosen.isdecimal() else queryset
+
+
+class RecentFilter(admin.SimpleListFilter):
+    """Narrows a list to what was written in the last hour or day."""
+
+    title = _("period")
+    parameter_name = "hours"
+    time_field = "created_at"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
+        """Offer both."""
+        return [("1", _("last hour")), ("24", _("last 24 hours"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Narrow to the chosen one."""
+        if self.value() not in ("1", "24"):
+            return queryset
+        since = timezone.now() - timedelta(hours=int(self.value() or 0))
+        return queryset.filter(**{f"{self.time_field}__gte": since})

@@ -3,16 +3,39 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin
-from django.db.models import QuerySet
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin
+from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter
 from facho.onus.customers import FIELDS, tidy_tags
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuEvent, Outage, PonPort
-from facho.onus.shown_state import in_state, shown_state
+from facho.onus.search import of_state, of_text
+from facho.onus.shown_state import shown_state
 from facho.onus.words import ShownState
+
+
+class OnuSearch(ReadOnlyAdmin):
+    """A list that is searched by what the OLT or people wrote about an ONU, by the indexes made for it."""
+
+    # The path from a row to its ONU; empty for ONUs themselves.
+    onu_path = "onu__in"
+    search_help_text = _("Serial, description, name or customer; at least three letters.")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Narrow to the ONUs that the words are about."""
+        if not search_term.strip():
+            return queryset, False
+        try:
+            found = of_text(search_term)
+        except ValueError as error:
+            self.message_user(request, str(error), messages.WARNING)
+            return queryset.none(), False
+        is_meant = Q(**{self.onu_path: Onu.objects.filter(found).values("pk")}) if self.onu_path else found
+        return queryset.filter(is_meant), False
 
 
 @admin.register(PonPort)
@@ -37,7 +60,7 @@ class StateFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Onu]) -> QuerySet[Onu]:
         """Narrow to the chosen state."""
         value = self.value()
-        return queryset.filter(in_state(value)) if value in ShownState.values else queryset
+        return queryset.filter(of_state(value)) if value in ShownState.values else queryset
 
 
 class CustomerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
@@ -61,12 +84,15 @@ class CustomerInline(admin.StackedInline):  # type: ignore[type-arg]
 
 
 @admin.register(Onu)
-class OnuAdmin(ReadOnlyAdmin):
+class OnuAdmin(OnuSearch):
     """ONUs with their latest state and light; their customers can be edited, and who has left can be deleted."""
 
     list_display = ["serial", "description", "olt", "pon_port", "onu_id", "run_state", "rx_power_dbm", "is_present"]
     list_filter = [StateFilter, OltFilter]
-    search_fields = ["serial", "mac", "description", "name", "customer__label", "customer__address"]
+    search_fields = ["serial"]
+    onu_path = ""
+    ordering = ["serial", "id"]
+    sortable_by = ["serial", "description"]
     inlines = [CustomerInline]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Onu]:
@@ -104,26 +130,34 @@ class OnuAdmin(ReadOnlyAdmin):
 
 
 @admin.register(OnuData)
-class OnuDataAdmin(ReadOnlyAdmin):
+class OnuDataAdmin(OnuSearch):
     """The latest raw value of each ONU and OID."""
 
     olt_path = "onu__olt"
     list_display = ["onu", "oid", "value", "updated_at"]
-    search_fields = ["onu__serial", "oid"]
+    search_fields = ["onu__serial"]
+    ordering = ["onu_id", "oid"]
+    sortable_by = ()
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OnuData]:
         """Load the place of each ONU along."""
         return super().get_queryset(request).select_related("onu__pon_port")
 
 
+class EventTimeFilter(RecentFilter):
+    """Narrows the timeline to its end."""
+
+    time_field = "at"
+
+
 @admin.register(OnuEvent)
-class OnuEventAdmin(ReadOnlyAdmin):
+class OnuEventAdmin(OnuSearch):
     """The timeline of all ONUs."""
 
     list_display = ["at", "kind", "onu", "olt", "pon_port", "onu_number", "cause", "before", "after"]
-    list_filter = ["kind", "cause", OltFilter]
-    search_fields = ["onu__serial", "onu__description"]
-    date_hierarchy = "at"
+    list_filter = [EventTimeFilter, "kind", "cause", OltFilter]
+    search_fields = ["onu__serial"]
+    sortable_by = ["at"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OnuEvent]:
         """Load ONU and ports along."""

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, without_secrets
+from facho.hosts.admin_pages import LongListAdmin, OltFilter, ReadOnlyAdmin, without_secrets
 from facho.polling.domain.interval_text import format_interval
 from facho.snmp_jobs.advice import advise
 from facho.snmp_jobs.apply_admin import ApplyAdmin, apply_address
@@ -217,7 +217,7 @@ class NodeOltFilter(OltFilter):
 
 
 @admin.register(WorkflowNode)
-class WorkflowNodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class WorkflowNodeAdmin(LongListAdmin):
     """Nodes: one job on one OLT, and when it runs."""
 
     form = NodeForm
@@ -241,8 +241,6 @@ class WorkflowNodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         NodeOltFilter,
     ]
     search_fields = ["job__name", "job__slug", "workflow__olt__name"]
-    list_per_page = 50
-    show_full_result_count = False
     actions = ["run_now", "resume", "enable", "disable"]
     readonly_fields = [
         "master_node",

@@ -1,5 +1,7 @@
 """Channels and messages for tests of delivery, and a delivery of their own."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -39,13 +41,23 @@ class Post:
 
     async def deliver(self) -> None:
         """Look once, and wait for what that began."""
-        database = ThreadGateway()
-        delivery = Delivery(database, self.clock, self.reach)
-        try:
+        async with open_delivery(self.clock, self.reach) as (delivery, _database):
             await delivery.look()
             await delivery.settle()
-        finally:
-            await database.close()
+
+
+@asynccontextmanager
+async def open_delivery(
+    clock: StillClock | None = None, reach: Reach = LOOPBACK, is_wanted: Callable[[], bool] = lambda: True
+) -> AsyncIterator[tuple[Delivery, ThreadGateway]]:
+    """Build a delivery with a gateway of its own, and end both."""
+    database = ThreadGateway()
+    delivery = Delivery(database, clock or StillClock(), reach, is_wanted)
+    try:
+        yield delivery, database
+        await delivery.settle()
+    finally:
+        await database.close()
 
 
 def make_channel(url: str, *, kind: ChannelKind = ChannelKind.APPRISE, enabled: bool = True) -> AlertChannel:

@@ -23,11 +23,12 @@ class Received:
 
 @dataclass(slots=True)
 class HttpSink:
-    """What an HTTP server got, and with which status it answers."""
+    """What an HTTP server got, and with what it answers."""
 
     port: int = 0
     status: int = 200
     location: str = ""
+    answer: bytes = b"{}"
     received: list[Received] = field(default_factory=list)
 
     @property
@@ -55,9 +56,9 @@ def http_sink(sink: HttpSink | None = None) -> Iterator[HttpSink]:
             self.send_response(served.status)
             if served.location:
                 self.send_header("Location", served.location)
-            self.send_header("Content-Length", "2")
+            self.send_header("Content-Length", str(len(served.answer)))
             self.end_headers()
-            self.wfile.write(b"{}")
+            self.wfile.write(served.answer)
 
         do_GET = do_POST = do_PUT = handle_any
 

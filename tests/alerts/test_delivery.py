@@ -1,13 +1,14 @@
 """The outbox is delivered: nothing lost, nothing doubled, in order, and nobody waits for a channel that is down."""
 
 import asyncio
+import socket
 from datetime import timedelta
 
 import pytest
 from cryptography.fernet import Fernet
 from pytest_django import Settings
 
-from alerts.outbox_rows import KEY, Post, StillClock, make_channel, make_webhook, write_notice
+from alerts.outbox_rows import KEY, Post, StillClock, make_channel, make_webhook, open_delivery, write_notice
 from alerts.sinks import HttpSink, http_sink, smtp_sink
 from facho.alerts import outbox
 from facho.alerts.channels import write_test
@@ -122,6 +123,44 @@ def test_a_channel_that_is_down_holds_up_no_other() -> None:
         deliver(Post())
 
     assert states() == [("waiting", 1), ("sent", 1)]
+
+
+def test_nobody_waits_for_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("facho.alerts.http_request.REQUEST_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent, http_sink() as sink:
+        write_notice(make_webhook(f"http://127.0.0.1:{silent.getsockname()[1]}/"))
+        other = make_webhook(sink.url)
+        told_meanwhile = asyncio.run(_tell_twice(other))
+
+    assert told_meanwhile == ["waiting", "sent", "sent"]
+    assert states() == [("waiting", 1), ("sent", 1), ("sent", 1)]
+
+
+async def _tell_twice(channel: AlertChannel) -> list[str]:
+    """Tell something, and something more, while another channel waits for its server."""
+    async with open_delivery() as (delivery, database):
+        for title in ("one", "two"):
+            await database.run(write_notice, channel, title)
+            await delivery.look()
+            await delivery._under_way[channel.pk]
+        return await database.run(lambda: [state for state, _tries in states()])
+
+
+def test_a_process_that_stops_lets_a_try_end_and_begins_no_other() -> None:
+    async def stop_at_once() -> None:
+        is_wanted = iter([True, False])
+        async with open_delivery(is_wanted=lambda: next(is_wanted)) as (delivery, _database):
+            await delivery.look()
+            await delivery.close()
+
+    with http_sink() as sink:
+        channel = make_webhook(sink.url)
+        write_notice(channel, "one")
+        write_notice(channel, "two")
+        asyncio.run(stop_at_once())
+
+    assert titles(sink) == ["one"]
+    assert states() == [("sent", 1), ("waiting", 0)]
 
 
 def test_nothing_is_sent_inside_unless_listed() -> None:

@@ -10,6 +10,7 @@ from alerts.outbox_rows import StillClock
 from alerts.sinks import http_sink
 from facho.alerts.heartbeat import Heartbeat
 from facho.core import housekeeping
+from facho.core.env import read_environment
 from facho.core.housekeeping import House
 from facho.zabbix_pollers.scheduler import FRESH_TICK_SECONDS, Leases, ZabbixScheduler
 
@@ -52,6 +53,14 @@ def test_it_beats_only_while_nodes_are_started(settings: Settings, is_scheduling
         asyncio.run(keep())
 
     assert len(sink.received) == beats
+
+
+@pytest.mark.parametrize("url", ["ftp://hc.example.net/x", "hc.example.net", f"https://user:{CANARY}@hc.example.net/"])
+def test_an_address_that_cannot_be_called_is_a_problem_of_the_environment(url: str) -> None:
+    environment = read_environment({"FACHO_HEARTBEAT_URL": url, "FACHO_WEBHOOK_ALLOW": "10.0.0.5/8"})
+
+    assert [problem.name for problem in environment.problems] == ["FACHO_WEBHOOK_ALLOW", "FACHO_HEARTBEAT_URL"]
+    assert CANARY not in str(environment)
 
 
 def test_a_leader_whose_ticks_fail_does_not_schedule() -> None:

@@ -61,7 +61,7 @@ def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
         service.notify_format = NotifyFormat.TEXT
     client = Apprise(asset=service.asset)
     client.add(service)
-    title, body = (_uncalled(text) if scheme in CHAT_SCHEMES else text for text in (message.title, message.body))
+    title, body = _texts(scheme, message)
     return bool(client.notify(title=title, body=body, notify_type=_type(message), body_format=NotifyFormat.TEXT))
 
 
@@ -71,6 +71,16 @@ def _type(message: Message) -> "NotifyType":
     if message.kind == "resolved":
         return NotifyType.SUCCESS
     return {"critical": NotifyType.FAILURE, "warning": NotifyType.WARNING}.get(message.severity, NotifyType.INFO)
+
+
+def _texts(scheme: str, message: Message) -> tuple[str, str]:
+    """Return title and body as a service takes them."""
+    if scheme in CHAT_SCHEMES:
+        return _uncalled(message.title), _uncalled(message.body)
+    if scheme == "whatsapp":
+        # Meta refuses a variable of a template that has a line break.
+        return "", " ".join(f"{message.title} · {message.body}".split())
+    return message.title, message.body
 
 
 def _uncalled(text: str) -> str:

@@ -1,6 +1,7 @@
 """One small HTTP request: to an address that was judged, without proxies, redirects or an answer of any size."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -61,7 +62,7 @@ async def _exchange(method: str, url: SplitResult, headers: dict[str, str], body
 async def _connect(url: SplitResult, reach: Reach | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Resolve once, and connect to the addresses that were judged and to no other."""
     host, port = str(url.hostname), url.port or PORTS[url.scheme]
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=2)
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(entry[4][0]) for entry in found if reach is None or reach.allows(str(entry[4][0]), port)]
     if not addresses:
         raise AddressRefused

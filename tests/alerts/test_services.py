@@ -1,0 +1,84 @@
+"""What each service is handed: apprise itself, with the server of the service replaced by one of the test's."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from alerts.sinks import HttpSink, http_sink
+from facho.alerts.apprise_service import UNJOINED, hand_over, open_service
+from facho.alerts.outcome import Message
+
+MESSAGE = Message("opened 1 2", "opened", "critical", "Corte en 0/1/3", "64 ONUs\n<!channel> @everyone <i>")
+TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+SERVERS = {
+    "tgram": ("telegram.NotifyTelegram", "notify_url", "/bot"),
+    "slack": ("slack.NotifySlack", "webhook_url", "/services"),
+    "discord": ("discord.NotifyDiscord", "notify_url", "/api/webhooks"),
+    "whatsapp": ("whatsapp.NotifyWhatsApp", "notify_url", "/{fb_ver}/{phone_id}/messages"),
+}
+ADDRESSES = {
+    "tgram": f"tgram://123456789:{TOKEN}/-100123456",
+    "slack": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+    "discord": f"discord://4174216298/{TOKEN}",
+    "whatsapp": f"whatsapp://alerta:{TOKEN}@12345678901234/+573001234567?lang=es&:body=1",
+}
+
+
+@pytest.fixture
+def sink() -> Iterator[HttpSink]:
+    with http_sink() as served:
+        yield served
+
+
+def send(scheme: str, sink: HttpSink, monkeypatch: pytest.MonkeyPatch) -> bool:
+    service = open_service(ADDRESSES[scheme])
+    assert service is not None
+    place, name, path = SERVERS[scheme]
+    # What Slack says when it took a message.
+    sink.answer = b"ok" if scheme == "slack" else sink.answer
+    monkeypatch.setattr(f"apprise.plugins.{place}.{name}", sink.url + path)
+    return hand_over(service, scheme, MESSAGE)
+
+
+@pytest.mark.parametrize("scheme", sorted(ADDRESSES))
+def test_a_message_is_one_request_that_says_it_all(
+    scheme: str, sink: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert send(scheme, sink, monkeypatch)
+
+    [request] = sink.received
+    text = json.dumps(json.loads(request.body), ensure_ascii=False)
+    assert "Corte en 0/1/3" in text
+    assert "64 ONUs" in text
+    assert "github" not in text
+
+
+@pytest.mark.parametrize("scheme", ["tgram", "slack", "discord"])
+def test_a_name_that_a_device_chose_calls_nobody(scheme: str, sink: HttpSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(scheme, sink, monkeypatch)
+
+    text = json.dumps(json.loads(sink.received[0].body), ensure_ascii=False)
+    assert f"@{UNJOINED}everyone" in text
+    assert not [call for call in ("@everyone", "<!channel>", "<i>") if call in text]
+
+
+def test_whatsapp_fills_the_variable_of_its_template_without_line_breaks(
+    sink: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send("whatsapp", sink, monkeypatch)
+
+    [request] = sink.received
+    body: dict[str, Any] = json.loads(request.body)
+    [variable] = body["template"]["components"][0]["parameters"]
+    assert (request.headers["Authorization"], body["template"]["name"]) == (f"Bearer {TOKEN}", "alerta")
+    assert variable["text"] == "Corte en 0/1/3 · 64 ONUs <!channel> @everyone <i>"
+
+
+@pytest.mark.parametrize("scheme", sorted(ADDRESSES))
+def test_a_refusal_is_one(scheme: str, sink: HttpSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink.status = 401
+
+    assert not send(scheme, sink, monkeypatch)
+    assert len(sink.received) == 1

@@ -200,5 +200,5 @@ def test_the_number_of_queries_does_not_grow(
         make_onu(onu.olt, (0, 1, 0, number + 1), run_state="online")
         OnuData.objects.create(onu=onu, oid=f"1.3.{number}", value="1", updated_at=timezone.now())
 
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(16):
         text(viewer, onu)

@@ -13,6 +13,7 @@ from facho.api.feasibility import FeasibilityView
 from facho.api.history import OnuHistoryView, PortHistoryView
 from facho.api.jobs import JobViewSet
 from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
+from facho.api.onu_reading import OnuReadView
 from facho.api.onus import OnuViewSet
 from facho.api.outages import OutageOnusView, OutageViewSet
 from facho.api.pauses import PauseViewSet
@@ -48,6 +49,7 @@ urlpatterns = [
     path("olts/<int:olt_id>/data/history/", OltValueHistoryView.as_view(), name="olt-data-history"),
     path("onus/<int:onu_id>/data/history/", OnuValueHistoryView.as_view(), name="onu-data-history"),
     path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
+    path("onus/<int:onu_id>/read/", OnuReadView.as_view(), name="onu-read-api"),
     path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
     path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),
     path(

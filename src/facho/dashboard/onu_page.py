@@ -10,9 +10,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from facho.accounts.scope import scope_of
 from facho.dashboard.onu_plot import SPANS, load_plot
-from facho.dashboard.onu_sheet import load_onu, load_onu_events, load_onu_outages, load_raw_values, load_sheet
+from facho.dashboard.onu_reading import find_onu, reading_context
+from facho.dashboard.onu_sheet import load_onu_events, load_onu_outages, load_raw_values, load_sheet
 from facho.dashboard.parts import for_users
 from facho.onus.models import Onu
 
@@ -39,7 +39,8 @@ class Part:
 @for_users
 def onu_page(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Show everything about one ONU."""
-    context = _context(request, onu_id) | {"parts": list(PARTS.values())}
+    context = _context(request, onu_id)
+    context |= reading_context(request, context["onu"])
     for part in PARTS.values():
         context |= part.load(context["onu"], context["span"], context["now"])
     return render(request, "dashboard/onu.html", context)
@@ -55,14 +56,6 @@ def onu_part(request: HttpRequest, onu_id: int, name: str) -> HttpResponse:
     context = _context(request, onu_id)
     context |= part.load(context["onu"], context["span"], context["now"])
     return render(request, part.template, context)
-
-
-def find_onu(request: HttpRequest, onu_id: int) -> Onu:
-    """Return an ONU that the visitor may see; 404 for every other."""
-    onu = load_onu(onu_id, scope_of(request.user))
-    if onu is None:
-        raise Http404
-    return onu
 
 
 def _context(request: HttpRequest, onu_id: int) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from facho.dashboard.olt_page import olt_page, olt_part
 from facho.dashboard.onu_page import onu_page, onu_part
+from facho.dashboard.onu_reading import onu_read, onu_reading
 from facho.dashboard.views import onus, overview, overview_hour, overview_live
 
 urlpatterns = [
@@ -16,6 +17,8 @@ urlpatterns = [
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
     path("onus/", onus, name="onus"),
     path("onus/<int:onu_id>/", onu_page, name="onu"),
+    path("onus/<int:onu_id>/read/", onu_read, name="onu-read"),
+    path("onus/<int:onu_id>/reading/", onu_reading, name="onu-reading"),
     path("onus/<int:onu_id>/<slug:name>/", onu_part, name="onu-part"),
     path("", include("facho.dashboard.trouble_urls")),
 ]

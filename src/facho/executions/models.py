@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
+from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.snmp_jobs.models import WorkflowNode
@@ -156,6 +157,33 @@ class ExecutionAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.execution} · {self.number}"
+
+
+class OnuRead(models.Model):
+    """A person's wish to have an ONU read now, and the execution that grants it; the next wish takes its place."""
+
+    onu = models.OneToOneField(Onu, on_delete=models.CASCADE, primary_key=True, related_name="+", verbose_name=_("ONU"))
+    requested_at = models.DateTimeField(_("requested"))
+    # With its execution goes the row: without one it would be a wish again.
+    execution = models.OneToOneField(
+        Execution,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="onu_read",
+        verbose_name=_("execution"),
+    )
+
+    class Meta:
+        db_table = "onu_reads"
+        verbose_name = _("read of an ONU")
+        verbose_name_plural = _("reads of ONUs")
+        indexes = [
+            models.Index(fields=["requested_at"], condition=Q(execution__isnull=True), name="onu_read_waiting"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.onu_id} · {self.requested_at:%Y-%m-%d %H:%M:%S}"
 
 
 class OltToken(models.Model):

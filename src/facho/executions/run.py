@@ -5,9 +5,10 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from facho.executions.models import Execution, ExecutionAttempt
+from facho.executions.models import Execution, ExecutionAttempt, OnuRead
 from facho.polling.domain.collection import CollectRequest, FreeOid, Summary
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.onu_state import OnuPlace
 from facho.polling.domain.task_type import QueryType
 
 
@@ -94,7 +95,8 @@ def _collect_request(execution: Execution) -> CollectRequest:
     node, device = execution.node, (execution.address, execution.port)
     vendor = execution.olt.vendor
     if node is None:
-        return CollectRequest(execution.olt_id, *device, vendor, QueryType.GET, columns=())
+        onu = _load_wanted_place(execution.id)
+        return CollectRequest(execution.olt_id, *device, vendor, QueryType.GET, columns=(), onu=onu)
     reads = list(node.job.oids.order_by("position", "id"))
     return CollectRequest(
         execution.olt_id,
@@ -105,3 +107,9 @@ def _collect_request(execution: Execution) -> CollectRequest:
         cursor=execution.cursor,
         oids=tuple(FreeOid(read.oid, read.name, read.unit) for read in reads if read.oid),
     )
+
+
+def _load_wanted_place(execution_id: int) -> OnuPlace | None:
+    """Return where the ONU is that a person wants to have read, if that is what the execution is for."""
+    wish = OnuRead.objects.filter(execution_id=execution_id)
+    return wish.values_list("onu__pon_port__frame", "onu__pon_port__slot", "onu__pon_port__port", "onu__onu_id").first()

@@ -15,6 +15,7 @@ from facho.executions import store
 from facho.executions.chain import open_next
 from facho.executions.claim import Claim
 from facho.executions.hints import Hints, NoHints
+from facho.executions.onu_reads import is_read_wanted
 from facho.executions.outcome import Ending, judge
 from facho.executions.run import Run
 from facho.executions.store import Renewal
@@ -173,7 +174,7 @@ class NodeRunner:
                 claim.lose("cancelled" if renewal is Renewal.CANCELLED else "another owner holds the claim")
 
     async def _is_another_due(self, run: Run) -> bool:
-        for is_wanted in (is_another_due, is_another_waiting):
+        for is_wanted in (is_another_due, is_another_waiting, is_read_wanted):
             if await self.database.run(is_wanted, run.olt_id, except_node_id=run.node_id, now=self.clock.now()):
                 return True
         return False

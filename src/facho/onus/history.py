@@ -29,6 +29,7 @@ from facho.onus.history_grid import (
     join,
     summarise,
     with_gaps,
+    without_strangers,
 )
 from facho.onus.history_metrics import Floats, Ints, Metric, from_steps, to_steps
 from facho.onus.history_models import HistoryStay
@@ -166,7 +167,10 @@ class _Question:
     def answer(self, grids: Iterable[Grid]) -> Grid:
         step = self.resolution
         steps = [summarise(grid, self.metric, step) if step else grid for grid in grids]
-        return with_gaps(join(steps).between(self.start, self.end), step or None) if steps else _NOTHING
+        if not steps:
+            return _NOTHING
+        joined = join(steps).between(self.start, self.end)
+        return with_gaps(joined if step or len(joined.onu_ids) > 1 else without_strangers(joined), step or None)
 
     def series(self, grids: Iterable[Grid]) -> Series:
         grid = self.answer(grids)

@@ -180,6 +180,18 @@ def with_gaps(grid: Grid, step_seconds: int | None) -> Grid:
     return Grid(grid.onu_ids, at, np.insert(grid.layers, before + 1, MISSING, axis=-1))
 
 
+def without_strangers(grid: Grid) -> Grid:
+    """Drop the times at which a single row has no value because somebody asked for another one between two polls."""
+    if len(grid.at) < 3:
+        return grid
+    spacing = np.diff(grid.at)
+    is_between = np.zeros(len(grid.at), dtype=bool)
+    # Without it the polls around it are as close as usual: a poll that found nothing would leave a hole there.
+    is_between[1:-1] = spacing[1:] + spacing[:-1] <= _usual(spacing)[1:] * _GAP
+    is_kept = ~is_between | (grid.layers[0] != MISSING).any(axis=0)
+    return Grid(grid.onu_ids, grid.at[is_kept], grid.layers[:, :, is_kept])
+
+
 def _usual(spacing: Ints) -> Floats:
     """Return the median of the spacings around each: an operator may have changed the interval on the way."""
     beside = min(_SPACINGS, len(spacing)) // 2

@@ -51,8 +51,11 @@ class Reading:
 Pairs = Sequence[tuple[PresentOnu, Reading]]
 
 
-def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime) -> int:
-    """Store what a poll read of present ONUs, and what follows from it; returns how many ONUs changed."""
+def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime, is_poll: bool = True) -> int:
+    """Store what a poll read of present ONUs, and what follows from it; returns how many ONUs changed.
+
+    What is no poll read some ONUs and left out their neighbours: the cycle of polls does not begin anew with it.
+    """
     keys = set(chain.from_iterable(reading.values for reading in readings))
     columns = _Columns(keys)
     onus = load_present(olt_id, columns.paths)
@@ -68,7 +71,8 @@ def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime) ->
         after = {status.onu_id: status for status in changes.statuses}
         members = [member_of(onu, after.get(onu.id, onu.status)) for onu in onus.values()]
         follow_outages(olt_id, members, has_changes=bool(after), now=now)
-        insert_values(OltMemory, ["olt", "states_at"], [(olt_id, now)], unique=["olt"])
+        if is_poll:
+            insert_values(OltMemory, ["olt", "states_at"], [(olt_id, now)], unique=["olt"])
     return len(changed)
 
 

@@ -1,24 +1,28 @@
 """The collector: opens a session with the OLT, reads what the node asks for, and reports failures as outcomes."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.task_type import QueryType
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_get.autofind import list_waiting
 from facho.snmp_get.device import EXPECTED, Devices, failure_of
 from facho.snmp_get.discovery import discover
 from facho.snmp_get.free_oids import read_free_oids
 from facho.snmp_get.olt_values import read_olt_values
+from facho.snmp_get.one_onu import fetch_onu
 from facho.snmp_get.onu_batches import fetch_onus
 from facho.snmp_get.plan import CannotRead, Plan, plan_reading
 from facho.snmp_get.reading import Part, Reader
 from facho.snmp_get.tables import walk_tables
 
 Step = Callable[[], Awaitable[Part]]
+Steps = Callable[[Reader], Iterator[Step]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +37,28 @@ class OltCollector:
         if definition is None:
             return _failed(FailureKind.MISSING, f"no vendor definition {request.vendor!r}")
         try:
-            plan = plan_reading(definition, request)
+            steps = _plan(definition, request)
             async with self.devices.open(request, definition, control) as reader:
-                return await _read(reader, plan, request)
+                return await _read(reader, steps(reader))
         except CannotRead as error:
             return _failed(FailureKind.MISSING, str(error))
         except EXPECTED as error:
             return Collected(failure=failure_of(error))
 
 
-async def _read(reader: Reader, plan: Plan, request: CollectRequest) -> Collected:
+def _plan(definition: Definition, request: CollectRequest) -> Steps:
+    """Find out what is to be read before a session is opened; CannotRead when it means nothing here."""
+    if request.onu is not None:
+        place = Place(*request.onu)
+        return lambda reader: iter([partial(fetch_onu, reader, place)])
+    plan = plan_reading(definition, request)
+    return lambda reader: _steps(reader, plan, request)
+
+
+async def _read(reader: Reader, steps: Iterable[Step]) -> Collected:
     """Read part after part, until one of them fails or gives way."""
     parts: list[Part] = []
-    for step in _steps(reader, plan, request):
+    for step in steps:
         parts.append(await step())
         if parts[-1].is_end:
             break

@@ -36,7 +36,7 @@ async def fetch_onus(reader: Reader, keys: Sequence[str], *, cursor: Mapping[str
             stopped_at = batch_places[0].pon
             break
         batch = await _fetch(reader, keys, batch_places)
-        _gather(reader, keys, batch_places, batch, gathered)
+        gather_batch(reader, keys, batch_places, batch, gathered)
         unreadable += len(batch.failures)
         failure = batch.failure
         if failure:
@@ -109,9 +109,10 @@ async def _fetch(reader: Reader, keys: Sequence[str], places: Sequence[Place]) -
     return batch
 
 
-def _gather(
+def gather_batch(
     reader: Reader, keys: Sequence[str], places: Sequence[Place], batch: BatchResult, gathered: Gathered
 ) -> None:
+    """Decode what a batch brought of the ONUs at these places."""
     columns = [reader.definition.readings(key) for key in keys]
     oids = [format_oid(shared[0].oid) for shared in columns]
     for place, answer in zip(places, batch.answers, strict=True):

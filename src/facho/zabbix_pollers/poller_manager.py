@@ -8,6 +8,7 @@ from datetime import datetime
 from facho.executions import store as executions
 from facho.executions.executor import Executor
 from facho.executions.models import Execution
+from facho.executions.onu_reads import load_wanted_reads
 from facho.executions.outcome import Ending
 from facho.executions.waiting import Unfinished, end_waiting
 from facho.polling.domain.candidates import Waiting, choose_candidates
@@ -16,6 +17,7 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.domain.node_queue import NodeQueue
+from facho.polling.domain.onu_reads import ReadStart, plan_reads
 from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_groups
 from facho.polling.domain.poller_groups import DEFAULT_GROUP, numbers_by_group
 from facho.snmp_jobs.due import load_due_nodes
@@ -52,14 +54,26 @@ class PollerManager:
         await self._database.run(store.save_poller_count, self.start_pollers, self._groups)
 
     async def start_due_nodes(self, unfinished: Unfinished, now: datetime) -> int:
-        """Start what is due and has a place; what waits becomes the queue. Returns how many started."""
-        return await self.assign(await self._database.run(self._plan, unfinished, now), now)
+        """Start what is due and has a place; what waits becomes the queue. Returns how many started.
+
+        First come the reads that people wait for: what a claim takes from a node, the node takes in the next tick.
+        """
+        reads, nodes = await self._database.run(self._plan, unfinished, now)
+        return await self._start_reads(reads, now) + await self.assign(nodes, now)
 
     async def assign(self, assignments: Sequence[Assignment], now: datetime) -> int:
         """Claim each start and hand the claims that won to the executor; never waits for a run."""
         if not assignments:
             return 0
         claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
+        for claim in claimed:
+            self._executor.start(claim.execution_id, claim.token)
+        return len(claimed)
+
+    async def _start_reads(self, starts: Sequence[ReadStart], now: datetime) -> int:
+        if not starts:
+            return 0
+        claimed = await self._database.run(store.claim_read_starts, starts, owner=self._owner, now=now)
         for claim in claimed:
             self._executor.start(claim.execution_id, claim.token)
         return len(claimed)
@@ -100,18 +114,25 @@ class PollerManager:
         """Return every poller with all executions of what it runs, and their sums; asks the database."""
         return load_overview(now)
 
-    def _plan(self, unfinished: Unfinished, now: datetime) -> Sequence[Assignment]:
-        busy = unfinished.busy_pollers
+    def _plan(self, unfinished: Unfinished, now: datetime) -> tuple[Sequence[ReadStart], Sequence[Assignment]]:
+        reads = plan_reads(
+            load_wanted_reads(now),
+            free_pollers=self._free(unfinished.busy_pollers),
+            busy_olts=unfinished.busy_olts,
+        )
         plan = plan_groups(
             _load_candidates(unfinished.waiting, now),
-            free_pollers={group: [n for n in numbers if n not in busy] for group, numbers in self._numbers.items()},
-            busy_olts=unfinished.busy_olts,
+            free_pollers=self._free(unfinished.busy_pollers | {start.poller_id for start in reads}),
+            busy_olts=unfinished.busy_olts | {start.read.olt_id for start in reads},
             now=now,
         )
         starting = [replace(start, waited_because=self._waited.get(start.node.node_id)) for start in plan.start]
         self.queue = NodeQueue(node for node, _ in plan.waiting)
         self._waited = {node.node_id: reason for node, reason in plan.waiting}
-        return starting
+        return reads, starting
+
+    def _free(self, busy: set[int]) -> dict[str, list[int]]:
+        return {group: [n for n in numbers if n not in busy] for group, numbers in self._numbers.items()}
 
 
 def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> Sequence[DueNode]:

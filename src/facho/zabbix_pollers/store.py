@@ -7,15 +7,18 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import BigIntegerField, Case, F, QuerySet, Value, When
+from django.db.models.functions import Cast
 
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
+from facho.executions.onu_reads import claim_reads
 from facho.executions.runner import Finished
 from facho.executions.store import Claimed, ClaimRequest
 from facho.executions.waiting import resume
 from facho.hosts.store import Device, end_probes, schedule_probe
 from facho.polling.domain.execution_state import ACTIVE
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.onu_reads import ReadStart
 from facho.polling.domain.planning import Assignment
 from facho.polling.domain.poller_groups import numbers_by_group
 from facho.polling.domain.quota import SkipReason
@@ -58,6 +61,15 @@ def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: dat
     resumed = [_resume(a, tokens[a.node.olt_id], owner, now) for a in waited]
     claimed = _claim_fresh(fresh, tokens, owner=owner, now=now) + [claim for claim in resumed if claim]
     _occupy(claimed, delayed=_delayed_nodes(assignments, now), now=now)
+    return claimed
+
+
+@transaction.atomic
+def claim_read_starts(starts: Sequence[ReadStart], *, owner: str, now: datetime) -> list[Claimed]:
+    """Claim OLTs and pollers for the planned reads of single ONUs; all or nothing."""
+    tokens = executions.next_tokens(start.read.olt_id for start in starts)
+    claimed = claim_reads(starts, tokens, owner=owner, now=now)
+    _occupy(claimed, delayed=(), now=now)
     return claimed
 
 
@@ -211,9 +223,10 @@ def _occupy(claimed: Sequence[Claimed], *, delayed: Collection[int], now: dateti
     if not by_poller:
         return
 
-    def each(value: Callable[[Claimed], int | None]) -> Case:
+    def each(value: Callable[[Claimed], int | None]) -> Cast:
         whens = [When(poller_id=poller_id, then=Value(value(claim))) for poller_id, claim in by_poller.items()]
-        return Case(*whens, output_field=BigIntegerField())
+        # Of nothing but NULLs a database would make a text: what has no node.
+        return Cast(Case(*whens, output_field=BigIntegerField()), BigIntegerField())
 
     Poller.objects.filter(poller_id__in=by_poller).update(
         status=PollerStatus.BUSY,

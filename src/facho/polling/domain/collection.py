@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.onu_state import OnuPlace
 from facho.polling.domain.task_type import QueryType
 
 # What was sent was sent, whatever became of it.
@@ -50,6 +51,8 @@ class CollectRequest:
     cursor: Mapping[str, int] | None = None
     # What no column of the vendor definition stands for.
     oids: tuple[FreeOid, ...] = ()
+    # The one ONU whose state and light a person wants to know; the columns follow from that.
+    onu: OnuPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

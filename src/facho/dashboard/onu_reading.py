@@ -1,0 +1,71 @@
+"""Reading one ONU now: the button, and the line that says how far it has come. No packet leaves from here."""
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from facho.accounts.roles import Role, role_of
+from facho.accounts.scope import scope_of
+from facho.dashboard.onu_sheet import load_onu
+from facho.dashboard.parts import for_users, is_part
+from facho.executions.onu_reads import NotThere, TooManyReads, request_read
+from facho.onus.models import Onu
+from facho.zabbix_pollers.read_progress import load_progress
+from facho.zabbix_pollers.read_words import describe_read
+
+TEMPLATE = "dashboard/onu_reading.html"
+
+
+@require_POST
+@for_users
+def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Leave the wish to have the ONU read; operators and admins only."""
+    if not may_read(request):
+        raise PermissionDenied
+    onu, refused = find_onu(request, onu_id), ""
+    try:
+        request_read(onu.id, now=timezone.now())
+    except NotThere:
+        refused = _("It is not where it was: there is nobody to ask.")
+    except TooManyReads:
+        refused = _("Others wait for this OLT already. Ask again in a moment.")
+    if is_part(request):
+        return render(request, TEMPLATE, {**reading_context(request, onu), "refused": refused})
+    return redirect("onu", onu_id=onu.id)
+
+
+@require_safe
+@for_users
+def onu_reading(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Show how far the latest wish has come."""
+    return render(request, TEMPLATE, reading_context(request, find_onu(request, onu_id)))
+
+
+def find_onu(request: HttpRequest, onu_id: int) -> Onu:
+    """Return an ONU that the visitor may see; 404 for every other."""
+    onu = load_onu(onu_id, scope_of(request.user))
+    if onu is None:
+        raise Http404
+    return onu
+
+
+def reading_context(request: HttpRequest, onu: Onu) -> dict[str, Any]:
+    """Load what the button and its line show."""
+    progress = load_progress(onu.id, olt_id=onu.olt_id, now=timezone.now())
+    return {
+        "onu": onu,
+        "may_read": may_read(request),
+        "progress": progress,
+        "progress_words": describe_read(progress) if progress else "",
+    }
+
+
+def may_read(request: HttpRequest) -> bool:
+    """Tell whether the visitor may make the OLT work."""
+    role = role_of(request.user)
+    return role is not None and role.includes(Role.OPERATOR)

@@ -163,6 +163,7 @@ class Alert(Acknowledgeable):
         ordering = ["-began_at", "-id"]
         indexes = [
             models.Index(fields=["state", "began_at"], name="alert_state_began"),
+            models.Index(fields=["began_at"], name="alert_began"),
             models.Index(fields=["resolved_at"], name="alert_resolved"),
         ]
         constraints = [

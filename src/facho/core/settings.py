@@ -155,6 +155,8 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "AlertChannelKindEnum": "facho.alerts.models.ChannelKind",
+        "AlertKindEnum": "facho.alerts.models.Kind",
+        "AlertSeverityEnum": "facho.alerts.models.Severity",
         "ExecutionStatusEnum": "facho.executions.models.ExecutionStates",
         "NoticeKindEnum": "facho.alerts.models.NoticeKind",
         "NoticeStateEnum": "facho.alerts.models.NoticeState",

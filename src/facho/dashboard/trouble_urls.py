@@ -1,7 +1,8 @@
-"""The pages of what went wrong and of what waits for somebody: outages, events, violations, ONUs to authorise."""
+"""The pages of what went wrong and of what waits for somebody: alerts, outages, events, violations, waiting ONUs."""
 
 from django.urls import path
 
+from facho.dashboard.alerts_page import alert_acknowledge, alert_page, alerts_page
 from facho.dashboard.events_page import events_page
 from facho.dashboard.outage_page import outage_acknowledge, outage_page, outage_part
 from facho.dashboard.outages_page import outages_page
@@ -9,6 +10,9 @@ from facho.dashboard.violations_page import violation_acknowledge, violation_pag
 from facho.dashboard.waiting_page import waiting_export, waiting_page
 
 urlpatterns = [
+    path("alerts/", alerts_page, name="alerts"),
+    path("alerts/<int:alert_id>/", alert_page, name="alert"),
+    path("alerts/<int:alert_id>/acknowledge/", alert_acknowledge, name="alert-acknowledge"),
     path("outages/", outages_page, name="outages"),
     path("outages/<int:outage_id>/", outage_page, name="outage"),
     path("outages/<int:outage_id>/acknowledge/", outage_acknowledge, name="outage-acknowledge"),

@@ -128,6 +128,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='alert',
+            index=models.Index(fields=['began_at'], name='alert_began'),
+        ),
+        migrations.AddIndex(
+            model_name='alert',
             index=models.Index(fields=['resolved_at'], name='alert_resolved'),
         ),
         migrations.AddConstraint(

@@ -1,0 +1,126 @@
+"""Alerts on pages: what fires, what is over, whom it was told to, who takes care, and who may see what."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from api.rows import make_olt, make_user
+from facho.accounts.models import Profile
+from facho.accounts.roles import Role
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Kind, Notice
+from facho.hosts.models import Olt, OltGroup
+from facho.hosts.secrets import Secret
+
+pytestmark = pytest.mark.django_db
+CANARY = "canary-4d2e"
+
+
+def make_alert(olt: Olt | None, minutes: int = 5, **fields: Any) -> Alert:
+    rule, _ = AlertRule.objects.get_or_create(name="silent", defaults={"kind": Kind.OLT_UNREACHABLE})
+    at = timezone.now() - timedelta(minutes=minutes, seconds=5)
+    values = {
+        "state": "firing",
+        "severity": "critical",
+        "began_at": at,
+        "fired_at": at,
+        "subject": str(Alert.objects.count()),
+    }
+    return Alert.objects.create(rule=rule, olt=olt, facts={"olt": olt.name if olt else "?"}, **{**values, **fields})
+
+
+def text(client: Client, path: str = "/alerts/") -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def test_what_fires_is_shown_first_and_the_gravest_before_the_rest(viewer: Client) -> None:
+    north, south, west = make_olt("North"), make_olt("South"), make_olt("West")
+    make_alert(north, severity="warning")
+    make_alert(south, minutes=90, is_flapping=True)
+    make_alert(west, state="resolved", resolved_at=timezone.now())
+    make_alert(make_olt("East"), state="pending", fired_at=None)
+
+    page = text(viewer)
+
+    order = [page.index(f"{name} does not answer") for name in ("South", "North", "West")]
+    assert order == sorted(order)
+    assert "2 alerts now" in page
+    assert '<span class="tag">flapping</span>' in page
+    assert "East does not answer" not in page
+
+
+def test_the_form_narrows_the_list(viewer: Client) -> None:
+    seen, unseen = make_olt("North"), make_olt("South")
+    make_alert(seen, acknowledged_at=timezone.now())
+    make_alert(unseen, severity="info")
+
+    assert "North does not" not in text(viewer, "/alerts/?show=unseen")
+    assert "South does not" not in text(viewer, "/alerts/?severity=critical")
+    assert "South does not" not in text(viewer, f"/alerts/?olt={seen.id}")
+    assert "does not answer" not in text(viewer, "/alerts/?show=over")
+    assert "does not answer" not in text(viewer, "/alerts/?kind=weak_light")
+
+
+def test_a_page_tells_whom_it_was_told_to_and_no_address(viewer: Client) -> None:
+    alert = make_alert(make_olt("North"))
+    channel = AlertChannel.objects.create(name="night shift", url=Secret(f"json://{CANARY}"))
+    notice = Notice.objects.create(
+        key="1", channel=channel, kind="opened", severity="critical", created_at=timezone.now(), last_error="no route"
+    )
+    notice.alerts.add(alert)
+
+    page = text(viewer, f"/alerts/{alert.id}/")
+
+    assert "night shift" in page
+    assert '<span class="step waiting">waiting</span> <span class="muted">no route</span>' in page
+    assert CANARY not in page
+
+
+def test_an_operator_takes_note_and_a_viewer_may_not(viewer: Client) -> None:
+    alert = make_alert(make_olt("North"))
+    ana = Client(headers={"accept-language": "en"})
+    ana.force_login(make_user(Role.OPERATOR, "ana"))
+
+    assert viewer.post(f"/alerts/{alert.id}/acknowledge/", {"note": "me"}).status_code == 403
+    ana.post(f"/alerts/{alert.id}/acknowledge/", {"note": "the crew is under way"})
+
+    assert "the crew is under way" in text(viewer, f"/alerts/{alert.id}/")
+    assert "seen by ana" in text(viewer)
+
+
+def test_who_sees_one_group_sees_its_alerts_alone() -> None:
+    group = OltGroup.objects.create(name="North")
+    inside, outside, everywhere = make_alert(make_olt("In", group=group)), make_alert(make_olt("Out")), make_alert(None)
+    user = make_user(Role.OPERATOR)
+    Profile.objects.get_or_create(user=user)[0].olt_groups.add(group)
+    client = Client(headers={"accept-language": "en"})
+    client.force_login(user)
+
+    page = text(client)
+
+    assert "In does not answer" in page
+    assert "Out does not answer" not in page
+    assert client.get(f"/alerts/{inside.id}/").status_code == 200
+    for hidden in (outside, everywhere):
+        assert client.get(f"/alerts/{hidden.id}/").status_code == 404
+        assert client.post(f"/alerts/{hidden.id}/acknowledge/").status_code == 404
+
+
+def test_the_page_costs_the_same_however_many_alerts_there_are(
+    viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    for number in range(30):
+        make_alert(make_olt(), **({"state": "resolved", "resolved_at": timezone.now()} if number % 2 else {}))
+
+    with django_assert_max_num_queries(8):
+        text(viewer)
+
+
+def test_nobody_looks_without_logging_in(client: Client) -> None:
+    assert client.get("/alerts/").status_code == 302

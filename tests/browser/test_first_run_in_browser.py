@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
+from pytest_django.live_server_helper import LiveServer
 
-from api.rows import PASSWORD
+from api.rows import PASSWORD, make_olt, make_user
 from browser.conftest import DESKTOP, Visit, Visitor
+from facho.accounts.roles import Role
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -69,6 +72,8 @@ def look(visit: Visit, name: str) -> None:
         visit.page.set_viewport_size({"width": width, "height": 900})
         visit.keep(f"first-run-{name}-{width}")
         assert visit.width() == width
+    barriers = Axe().run(visit.page).response["violations"]
+    assert [barrier["id"] for barrier in barriers if barrier["impact"] in ("serious", "critical")] == []
     visit.page.set_viewport_size({"width": DESKTOP, "height": 900})
 
 
@@ -128,3 +133,33 @@ def test_a_newcomer_goes_from_an_empty_product_to_the_first_onus(
     expect(visit.page.locator("h1")).to_contain_text("Norte")
     assert visit.complaints == []
     assert [request for request in visit.requests if not request.startswith((address[:17], "data:"))] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_only_what_the_chosen_version_needs_is_asked_for_and_a_stranger_can_be_named(
+    live_server: LiveServer, visitor: Visitor
+) -> None:
+    make_user(Role.ADMIN, "ana")
+    olt = make_olt("Sur", sys_object_id="1.3.6.1.4.1.99999.1", vendor="generic", sys_descr="<script>alert(1)</script>")
+    visit = visitor(dark=True)
+    visit.log_in(live_server.url, "ana", PASSWORD)
+
+    visit.page.click("#add-olt")
+    expect(visit.page.locator("[name=v3_user]")).to_be_hidden()
+    visit.page.check("[name=version][value='3']")
+    expect(visit.page.locator("[name=community]")).to_be_hidden()
+    visit.page.click(".details button[type=submit]")
+    expect(visit.page.locator("#field-name .errors")).to_be_visible()
+    look(visit, "v3")
+
+    visit.page.goto(f"{live_server.url}/olts/add/{olt.id}/")
+    expect(visit.page.locator(".known")).to_contain_text("<script>alert(1)</script>")
+    look(visit, "stranger")
+    visit.page.select_option("#vendor", "huawei_smartax")
+    visit.page.click(".choice button")
+    expect(visit.page.locator("#bill")).to_be_visible()
+    visit.page.fill("[name=onus]", "20000")
+    visit.page.locator("[name=onus]").blur()
+    expect(visit.page.locator(".total.over")).to_be_visible()
+    look(visit, "too-much")
+    assert visit.complaints == []

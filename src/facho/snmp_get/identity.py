@@ -15,6 +15,7 @@ from facho.polling.snmp.errors import AgentTimeout, SnmpError
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, format_oid
 from facho.polling.snmp.own_address import own_address
+from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import Patience, Target
 from facho.polling.vendors.decoders import clean_text
 from facho.polling.vendors.definition import Definition, Refusal
@@ -74,10 +75,8 @@ class IdentityCollector:
     async def _probe(self, request: CollectRequest, permit: SendPermit) -> ProbeReport:
         target, limits = await self.database.run(load_target, request, definition_in_flight=1)
         session = self.network.open(target, permit, limits)
-        loop = asyncio.get_running_loop()
-        began_at = loop.time()
         try:
-            varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME], patience=PATIENCE)
+            report = await _ask(session)
         except AgentTimeout as silence:
             was_heard = session.traffic.bytes_received > 0
             report = _failed(
@@ -85,17 +84,24 @@ class IdentityCollector:
             )
         except SnmpError as error:
             report = _failed(error, find_cause(error))
-        else:
-            report = identify(*(value for _, _, value in varbinds[:3]))
         finally:
             await session.close()
-        return replace(report, round_trip_ms=(loop.time() - began_at) * 1000, asked_from=own_address(target))
+        return replace(report, asked_from=own_address(target))
 
     async def _explain(self, request: CollectRequest, target: Target, permit: SendPermit) -> Finding:
         """Look closer at a silent OLT, unless it answered before: then it is away, and more questions tell nothing."""
         if await self.database.run(has_identity, request.olt_id):
             return Finding.SILENT
         return await explain_silence(self.network, target, permit)
+
+
+async def _ask(session: Session) -> ProbeReport:
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+    varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME], patience=PATIENCE)
+    # Before anything is made of it: the definitions may have to be loaded first.
+    round_trip_ms = (loop.time() - began_at) * 1000
+    return replace(identify(*(value for _, _, value in varbinds[:3])), round_trip_ms=round_trip_ms)
 
 
 def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value) -> ProbeReport:

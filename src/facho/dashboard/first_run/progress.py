@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from django.db.models import Exists, OuterRef
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.scope import OltScope
@@ -90,7 +91,7 @@ class Setup:
     @property
     def refusal(self) -> str:
         """Why it should not be polled, for a device that only looks like an OLT."""
-        return self.verdict.sentence if isinstance(self.verdict, Refusal) else ""
+        return gettext(self.verdict.sentence) if isinstance(self.verdict, Refusal) else ""
 
     @property
     def is_stranger(self) -> bool:

@@ -173,3 +173,9 @@ def test_the_list_costs_the_same_however_long_it_is(admin: APIClient, django_ass
 
     with django_assert_max_num_queries(6):
         assert admin.get(CHANNELS).json()["count"] == 3
+
+
+def test_what_is_shown_of_a_very_long_address_fits(admin: APIClient) -> None:
+    made = make(admin, url=f"https://{'a' * 1_500}.example.net/")
+
+    assert len(made["address"]) == 300

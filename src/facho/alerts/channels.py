@@ -14,6 +14,7 @@ from facho.alerts.schemes import ChannelFault, check_service, check_signing_key,
 from facho.hosts.secrets import Secret
 
 SECRETS = ("url", "signing_key")
+MAX_SHOWN = AlertChannel._meta.get_field("shown_as").max_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def save_channel(channel: AlertChannel, given: ChannelSecrets) -> None:
     """Write a channel that has no faults; a secret that was not given is neither read nor written."""
     columns = ["name", "kind", "language", "enabled", "updated_at"]
     if given.url:
-        channel.url, channel.shown_as = given.url, _shown(channel.kind, given.url)
+        channel.url, channel.shown_as = given.url, _shown(channel.kind, given.url)[:MAX_SHOWN]
         columns += ["url", "shown_as"]
     if given.signing_key or channel.kind != ChannelKind.WEBHOOK:
         channel.signing_key = given.signing_key if channel.kind == ChannelKind.WEBHOOK else Secret("")

@@ -1,0 +1,155 @@
+"""Who is limited to a group meets nothing of the OLTs of others, wherever they look."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from django.test import Client
+from django.utils import timezone
+
+from accounts.two_groups import OID, Route, World, all_routes, make_limited, make_world, token_of
+from api.rows import make_olt, make_user
+from facho.accounts.models import Profile
+from facho.accounts.roles import Role
+from facho.accounts.scope import EVERYTHING, NOTHING, scope_of
+from facho.api.tokens import create_token, verify_token
+from facho.hosts.models import Olt, OltGroup, Pause
+from facho.snmp_jobs.models import WorkflowNode
+
+pytestmark = pytest.mark.django_db
+
+# What an address needs besides, so that it answers with rows.
+QUERIES = {"data/history": f"?oid={OID}&index=0.1"}
+LISTS = (
+    *("olts", "nodes", "executions", "pauses", "pon-ports", "onus", "waiting-onus", "events", "outages", "alerts"),
+    *("quotas", "violations", "plans", "coordinator/logs"),
+)
+# Pages without rows of OLTs, and those that end the session.
+LEFT_OUT = ("admin/", "logout/", "setup/", "account/", "olts/add/")
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def limited(client: Client, world: World) -> Client:
+    client.force_login(make_limited(world))
+    return client
+
+
+def looked_at() -> list[Route]:
+    return [route for route in all_routes() if not route.pattern.startswith(LEFT_OUT)]
+
+
+def address(world: World, route: Route, side_name: str) -> str:
+    path = world.path(route, getattr(world, side_name))
+    return path + next((query for part, query in QUERIES.items() if part in path), "")
+
+
+def body_of(answer: Any) -> str:
+    if not getattr(answer, "is_async", False):
+        return str(answer.getvalue().decode())
+
+    async def read() -> bytes:
+        return b"".join([part async for part in answer.streaming_content])
+
+    return async_to_sync(read)().decode()
+
+
+def test_nothing_hidden_is_on_any_page_or_in_any_answer(limited: Client, world: World) -> None:
+    leaks, answered = [], 0
+    for route in looked_at():
+        for side in ("shown", "hidden"):
+            path = address(world, route, side)
+            answer = limited.get(path, REMOTE_ADDR="192.0.2.7")
+            body = body_of(answer)
+            answered += answer.status_code == 200
+            leaks += [f"{path}: {word}" for word in world.hidden.words if word in body]
+
+    assert not leaks
+    assert answered > 60
+
+
+def test_everything_of_the_own_group_is_there(limited: Client, world: World) -> None:
+    bodies = {
+        route.pattern: body_of(limited.get(address(world, route, "shown"), REMOTE_ADDR="192.0.2.7"))
+        for route in looked_at()
+    }
+
+    told = {pattern for pattern, body in bodies.items() if any(word in body for word in world.shown.words)}
+    assert told >= {"", "live/", "onus/", "outages/", "events/", "violations/", "waiting/", "alerts/", "metrics"}
+    assert told >= {f"api/v1/^{name}/$" for name in LISTS}
+
+
+def test_what_is_hidden_is_not_there(limited: Client, world: World) -> None:
+    """Nothing but 404 for a row of a hidden OLT, whatever is asked of it."""
+    wrong = []
+    for route in looked_at():
+        if not set(route.names) & world.hidden.ids.keys():
+            continue
+        path = address(world, route, "hidden")
+        for method in ("get", "post", "put", "patch", "delete"):
+            status = getattr(limited, method)(path, {}, content_type="application/json").status_code
+            if status not in (404, 405, 403):
+                wrong.append((method, path, status))
+
+    assert not wrong
+
+
+def test_what_is_hidden_is_not_changed(limited: Client, world: World) -> None:
+    olt, node = world.hidden.olt, WorkflowNode.objects.get(pk=world.hidden.ids["node"])
+    json = "application/json"
+
+    limited.patch(f"/api/v1/olts/{olt.pk}/", {"enabled": False}, content_type=json)
+    limited.post(f"/api/v1/pollers/nodes/{node.pk}/run/")
+    limited.post(f"/api/v1/pauses/{world.hidden.ids['pause']}/end/")
+    hidden = limited.post("/api/v1/pauses/", {"olt_id": olt.pk, "minutes": 5}, content_type=json)
+    everything = limited.post("/api/v1/pauses/", {"olt_id": None, "minutes": 5}, content_type=json)
+
+    assert (hidden.status_code, everything.status_code) == (400, 403)
+    assert Olt.objects.get(pk=olt.pk).enabled
+    assert WorkflowNode.objects.get(pk=node.pk).run_requested_at is None
+    assert Pause.objects.get(pk=world.hidden.ids["pause"]).ends_at > timezone.now()
+
+
+def test_a_token_shows_no_more_than_its_owner_sees(client: Client, world: World) -> None:
+    headers = {"Authorization": token_of(make_limited(world))}
+
+    listed = client.get("/api/v1/olts/", headers=headers).json()["results"]
+    metrics = client.get("/metrics", headers=headers).content.decode()
+
+    assert [olt["name"] for olt in listed] == [world.shown.olt.name]
+    assert world.shown.olt.name in metrics
+    assert world.hidden.olt.name not in metrics
+
+
+def test_a_token_of_groups_shows_less_than_its_owner_sees(client: Client, world: World) -> None:
+    text = create_token(make_user(Role.ADMIN), olt_groups=[world.shown.group])
+
+    listed = client.get("/api/v1/olts/", headers={"Authorization": f"Bearer {text}"}).json()["results"]
+
+    assert [olt["name"] for olt in listed] == [world.shown.olt.name]
+
+
+def test_a_token_whose_groups_its_owner_lost_shows_nothing() -> None:
+    north, south = OltGroup.objects.create(name="North"), OltGroup.objects.create(name="South")
+    make_olt(group=north)
+    user = make_user()
+    profile = Profile.objects.create(user=user)
+    text = create_token(user, olt_groups=[north])
+
+    profile.olt_groups.set([south])
+
+    grant = verify_token(text, now=timezone.now())
+    assert grant is not None
+    assert scope_of(grant.user) == NOTHING
+    assert not scope_of(grant.user).narrow(Olt.objects.all(), "").exists()
+
+
+def test_nobody_sees_nothing_and_who_has_no_limit_sees_everything() -> None:
+    from django.contrib.auth.models import AnonymousUser
+
+    assert scope_of(AnonymousUser()) == NOTHING
+    assert scope_of(make_user()) == EVERYTHING

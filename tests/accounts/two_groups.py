@@ -1,0 +1,174 @@
+"""Two OLTs in two groups, each with a row of everything that is shown, and every address of the product."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
+
+from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
+from api.rows import make_execution, make_node, make_olt, make_olt_value, make_onu, make_user, make_waiting_onu
+from dashboard.outage_rows import make_outage
+from facho.accounts.models import Profile
+from facho.accounts.roles import Role
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
+from facho.api.tokens import create_token
+from facho.hosts.models import Olt, OltGroup
+from facho.hosts.pauses import pause
+from facho.onus.models import OnuData, OnuEvent, OnuReading
+from facho.polling.domain.execution_state import ExecutionState
+from facho.zabbix_pollers.models import Poller
+
+OID = "1.3.6.1.4.1.9.77"
+# What an address calls its parts, where that is not the name of a row.
+OTHER_PARTS = {"name": "state", "token": "wrong", "section": "x", "app_label": "hosts", "content_type_id": "1"}
+
+
+@dataclass
+class Side:
+    """An OLT of one group and the ids of what belongs to it, by the names that addresses use."""
+
+    group: OltGroup
+    olt: Olt
+    ids: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def words(self) -> list[str]:
+        """Everything that names it or a part of it; jobs are those of all OLTs."""
+        return [self.olt.name, f"{self.group.name}SERIAL", f"{self.group.name}-words", self.olt.address]
+
+
+def make_side(name: str, poller_id: int) -> Side:
+    """Make an OLT with a row of everything."""
+    now = timezone.now()
+    group = OltGroup.objects.create(name=name)
+    address = f"203.0.113.{poller_id}"
+    olt = make_olt(f"{name}-olt", group=group, address=address, host=address, reachability="up", last_answer_at=now)
+    node = make_node(olt, name=f"{name}-job", slug=f"{name.lower()}_job", next_run_at=now - timedelta(minutes=9))
+    other = make_node(olt, name=f"{name}-job-2", suspended_at=now, suspend_reason="timeout", next_run_at=now)
+    coming = make_node(olt, name=f"{name}-job-3", next_run_at=now + timedelta(minutes=3))
+    Poller.objects.create(poller_id=poller_id)
+    run = make_execution(coming, poller_id=poller_id)
+    make_execution(other, ExecutionState.FAILED, at=now - timedelta(minutes=5))
+    onu = make_onu(olt, (0, 1, 3, poller_id), serial=f"{name}SERIAL01", description=f"{name}-words", run_state="online")
+    OnuReading.objects.filter(onu=onu).update(state_since=now, rx_power_cdbm=-2900)
+    OnuData.objects.create(onu=onu, oid=OID, value=f"{name}-words", updated_at=now)
+    event = OnuEvent.objects.create(
+        olt=olt, pon_port=onu.pon_port, onu=onu, onu_number=1, at=now, kind="down", cause="los"
+    )
+    held = pause(olt, minutes=5, note=f"{name}-words", now=now)
+    rule = AlertRule.objects.exclude(alerts__olt=olt).order_by("id")[0]
+    alert = Alert.objects.create(
+        rule=rule,
+        subject=f"olt:{olt.pk}",
+        olt=olt,
+        state="firing",
+        severity="warning",
+        facts={"olt": olt.name},
+        place=f"olt:{olt.pk}",
+        began_at=now,
+        fired_at=now,
+    )
+    ids = {
+        "olt": olt.pk,
+        "node": node.pk,
+        "execution": run.pk,
+        "onu": onu.pk,
+        "pon-port": onu.pon_port_id,
+        "event": event.pk,
+        "outage": make_outage(olt).pk,
+        "waiting-onu": make_waiting_onu(olt, serial=f"{name}SERIAL02").pk,
+        "quota": make_tracker(olt, will_miss_at=now).pk,
+        "violation": make_violation(olt).pk,
+        "plan": make_plan(olt).pk,
+        "coordinator-log": make_log(olt, message=f"{name}-words").pk,
+        "pause": held.pk,
+        "alert": alert.pk,
+    }
+    make_olt_value(olt, place=f"{name}-words", oid=OID)
+    return Side(group, olt, ids)
+
+
+@dataclass
+class World:
+    """What is shown and what is hidden, and rows that belong to no OLT."""
+
+    shown: Side
+    hidden: Side
+    common: dict[str, int]
+
+    def path(self, route: "Route", side: Side) -> str:
+        """Write the address of a route for the rows of one side."""
+        ids = {**self.common, **side.ids}
+        return route.fill(ids)
+
+
+def make_world() -> World:
+    """Make both sides, and a channel with a message about the hidden one."""
+    hidden, shown = make_side("Hidden", 1), make_side("Shown", 2)
+    channel = AlertChannel.objects.create(name="mail", shown_as="mailto", url="mailto://x", signing_key="")
+    told = Notice.objects.create(
+        key="n1",
+        channel=channel,
+        kind="opened",
+        severity="warning",
+        title=hidden.olt.name,
+        body="Hidden-words",
+        created_at=timezone.now(),
+    )
+    told.alerts.add(hidden.ids["alert"])
+    node = shown.olt.workflow.nodes.order_by("id")[0]
+    rule = AlertRule.objects.order_by("id")[0]
+    return World(shown, hidden, {"alert-channel": channel.pk, "alert-rule": rule.pk, "job": node.job_id})
+
+
+def make_limited(world: World, role: Role = Role.OPERATOR, name: str = "limited") -> User:
+    """Make somebody who sees the shown side alone."""
+    user = make_user(role, name)
+    Profile.objects.create(user=user).olt_groups.add(world.shown.group)
+    return user
+
+
+def token_of(user: User, role: Role | None = None) -> str:
+    """Return the header of a new token of a user."""
+    return f"Bearer {create_token(user, role=role)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A pattern of the product, as it is written in its module."""
+
+    pattern: str
+    view: Any
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its parts, as rows are named; `pk` is that of the resource before it."""
+        return [self._row(name) for name in re.findall(r"<(?:\w+:)?(\w+)>", self.pattern)]
+
+    def fill(self, ids: dict[str, Any]) -> str:
+        """Write an address with these ids; a name that is not among them stays as OTHER_PARTS has it."""
+        values: Iterator[str] = (str(ids.get(name, OTHER_PARTS.get(name, "1"))) for name in self.names)
+        plain = re.sub(r"\(\?P<\w+>[^)]+\)|<[^>]+>", lambda _part: next(values), self.pattern)
+        return "/" + plain.replace("^", "").replace("$", "").replace("\\Z", "")
+
+    def _row(self, name: str) -> str:
+        if name != "pk":
+            return name.removesuffix("_id").replace("pon_port", "pon-port").replace("channel", "alert-channel")
+        resource = self.pattern.split("/(?P<pk>")[0].split("^")[-1]
+        return {"coordinator/logs": "coordinator-log", "quotas": "quota", "pauses": "pause"}.get(
+            resource, resource.removesuffix("s")
+        )
+
+
+def all_routes(patterns: Sequence[Any] | None = None, prefix: str = "") -> Iterator[Route]:
+    """Give every pattern that the product answers."""
+    for entry in get_resolver().url_patterns if patterns is None else patterns:
+        if isinstance(entry, URLPattern):
+            yield Route(prefix + str(entry.pattern), entry.callback)
+        elif isinstance(entry, URLResolver):
+            yield from all_routes(entry.url_patterns, prefix + str(entry.pattern))

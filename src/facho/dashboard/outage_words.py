@@ -19,8 +19,7 @@ _MEANINGS: dict[str, Promise] = {
         "ask the electricity company about the area."
     ),
     OutageCauses.FIBRE: gettext_lazy(
-        "The light was lost and nobody told of failing power: the fibre is cut or unplugged. Nobody of the port is "
-        "left online, so look between the OLT and the first splitter."
+        "The light was lost and hardly anybody told of failing power: the fibre is cut or unplugged."
     ),
     OutageCauses.CARD: gettext_lazy(
         "All ports of the card lost their ONUs at once: look at the card, its power and its seat in the OLT."
@@ -36,10 +35,8 @@ _MEANINGS: dict[str, Promise] = {
         "Many went at once and have no reason in common. Look at where they are and what they share."
     ),
 }
-_PARTIAL_CUT = gettext_lazy(
-    "The light was lost and nobody told of failing power: the fibre is cut or unplugged. Others of the port are "
-    "online, so look at the branch that the lost ones share, behind a splitter."
-)
+_WHOLE_PORT = gettext_lazy("Nobody of the port is left online: look between the OLT and the first splitter.")
+_BRANCH = gettext_lazy("Others of the port are online: look at the branch that the lost ones share, behind a splitter.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +51,10 @@ class Findings:
 
 def meaning_of(cause: str, findings: Findings) -> str:
     """Say what the cause means and where to look."""
-    if cause == OutageCauses.FIBRE and findings.port and findings.port.online:
-        return str(_PARTIAL_CUT)
-    return str(_MEANINGS[cause])
+    meaning, port = str(_MEANINGS[cause]), findings.port
+    if cause != OutageCauses.FIBRE or not port or not port.total:
+        return meaning
+    return f"{meaning} {_BRANCH if port.online else _WHOLE_PORT}"
 
 
 def evidence_lines(findings: Findings) -> list[str]:

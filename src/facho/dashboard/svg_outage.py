@@ -9,12 +9,13 @@ from django.utils.timezone import localtime
 from facho.dashboard.svg import coordinate
 from facho.dashboard.svg_timeline import Scale, draw_ticks
 
-WIDTH, TOP, BASE = 960.0, 26.0, 116.0
+# The words of moments stand in rows above the area.
+WIDTH, TOP, BASE = 960.0, 50.0, 140.0
 SHORTEST = timedelta(minutes=10)
 MOST_TICKS = 8
 # Marks nearer than this write their words below one another.
 LABEL_WIDTH = 110.0
-LABEL_HEIGHT = 12.0
+LABEL_ROWS, LABEL_HEIGHT = 3, 14.0
 _STEPS = tuple(
     timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10_080, 43_200)
 )
@@ -97,8 +98,8 @@ def _draw_moments(moments: Sequence[Moment], scale: Scale) -> list[DrawnMoment]:
     drawn, row, before = [], 0, -LABEL_WIDTH
     for moment in sorted(moments, key=lambda each: each.at):
         x = scale.x(moment.at)
-        row, before = (row + 1 if x - before < LABEL_WIDTH else 0), x
+        row, before = ((row + 1) % LABEL_ROWS if x - before < LABEL_WIDTH else 0), x
         anchor = "end" if x > WIDTH - LABEL_WIDTH else "start"
         tip = f"{moment.words} · {localtime(moment.at):%Y-%m-%d %H:%M:%S}"
-        drawn.append(DrawnMoment(coordinate(x), coordinate(TOP + 6 + row * LABEL_HEIGHT), anchor, moment.words, tip))
+        drawn.append(DrawnMoment(coordinate(x), coordinate((row + 1) * LABEL_HEIGHT), anchor, moment.words, tip))
     return drawn

@@ -1,7 +1,6 @@
 """Hours in which OLTs got too little: the list, and each with every slot that was due and what became of it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -18,8 +17,9 @@ from facho.dashboard.acknowledging import acknowledgement_context, answer_acknow
 from facho.dashboard.parts import for_users, is_part
 from facho.dashboard.svg import Bar, stack
 from facho.dashboard.timeline_lists import ROWS_PER_PAGE, TimelineFilter, cursor_of
+from facho.dashboard.times import clock_span
 from facho.execution_coordinator.models import QuotaViolation, Severity
-from facho.execution_coordinator.report_words import TaskReport, read_report
+from facho.execution_coordinator.report_words import Slot, TaskReport, read_report
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.timeline import load_rows
 
@@ -60,11 +60,11 @@ class ViolationRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskSheet:
-    """A task type that fell short, with its bar and each slot beside the look of its fate."""
+    """A task type that fell short, with its bar, and each slot with the look of its fate and when it ran."""
 
     task: TaskReport
     bars: list[Bar]
-    slots: list[tuple[str, Any]]
+    slots: list[tuple[str, str, Slot]]
 
 
 @require_safe
@@ -129,4 +129,8 @@ def _sheet(task: TaskReport) -> TaskSheet:
     tally = task.tally
     parts = (("completed", tally.completed), ("failed", tally.failed), ("skipped", tally.skipped))
     bars = stack(parts, total=task.required)
-    return TaskSheet(task, bars, [(_LOOKS.get(slot.outcome, "waiting"), slot) for slot in task.slots])
+    return TaskSheet(task, bars, [(_LOOKS.get(slot.outcome, "waiting"), _ran(slot), slot) for slot in task.slots])
+
+
+def _ran(slot: Slot) -> str:
+    return clock_span(slot.started_at, slot.finished_at or slot.started_at) if slot.started_at else ""

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 BATCH = 500
 _COURSE = ("told_at", "fired_at", "escalated_at", "calm_since", "resolved_at", "is_flapping")
 _CHANGING = ("state", "facts", *_COURSE)
+# What a row that nobody foresaw can raise: a condition that trips over it must not silence the others.
+_ODD_ROWS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # An alert whose rule was switched off says so at its end.
 RULE_IS_OFF = {"ended_by": "rule"}
 
@@ -87,7 +89,7 @@ def _find(kind: Kind, question: Question) -> Findings | None:
     """Look; None when that fails, which says nothing of what would have been seen."""
     try:
         return CONDITIONS[kind].look(question)
-    except Exception:  # a loop guard: a condition that cannot look must not silence the others
+    except _ODD_ROWS:
         logger.exception("alerts.look_failed kind=%s", kind)
         return None
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from django.conf import settings
+from django.db import Error
 
 from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
@@ -62,5 +63,6 @@ async def _keep_looking(watch: LeaderWatch) -> None:
         await asyncio.sleep(WATCH_SECONDS)
         try:
             await watch.look()
-        except Exception:  # a loop guard: a database that is away now may be back at the next look
+        except (Error, ExceptionGroup):
+            # A database or a channel that is away now may be back at the next look.
             logger.warning("leader_watch.failed", exc_info=True)

@@ -19,7 +19,7 @@ from facho.snmp_jobs.models import WorkflowNode
 pytestmark = pytest.mark.django_db
 
 # What an address needs besides, so that it answers with rows.
-QUERIES = {"data/history": f"?oid={OID}&index=0.1"}
+QUERIES = {"data/history": f"?oid={OID}&index=0.1", "search": "?q=SERIAL"}
 LISTS = (
     *("olts", "nodes", "executions", "pauses", "pon-ports", "onus", "waiting-onus", "events", "outages", "alerts"),
     *("quotas", "violations", "plans", "coordinator/logs"),

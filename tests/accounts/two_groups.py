@@ -25,7 +25,7 @@ from facho.zabbix_pollers.models import Poller
 
 OID = "1.3.6.1.4.1.9.77"
 # What an address calls its parts, where that is not the name of a row.
-OTHER_PARTS = {"name": "state", "token": "wrong", "section": "x", "app_label": "hosts", "content_type_id": "1"}
+OTHER_PARTS = {"name": "state", "token": "999999", "section": "x", "app_label": "hosts", "content_type_id": "1"}
 
 
 @dataclass

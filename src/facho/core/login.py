@@ -22,6 +22,7 @@ class Login(LoginView):
 
     template_name = "core/login.html"
     redirect_authenticated_user = True
+    http_method_names = ["get", "post", "head", "options"]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Judge the password unless there were too many wrong ones."""

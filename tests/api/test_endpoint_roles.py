@@ -1,0 +1,275 @@
+"""Every address of the product, and who gets what there: one table, which fails when an address is not in it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.cookies import SimpleCookie
+
+import pytest
+from django.db import transaction
+from django.test import Client
+
+from accounts.two_groups import OID, Route, World, all_routes, make_limited, make_world, token_of
+from api.rows import make_user
+from facho.accounts.roles import Role
+
+pytestmark = pytest.mark.django_db
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+OUTSIDE = "192.0.2.7"
+PEOPLE = ("anonymous", "viewer", "operator", "admin", "viewer token of an admin", "limited operator")
+
+# Who gets there at least, by which method, what an admin is answered with an empty body, and where.
+# ANY: also nobody. GUEST: nobody; who is logged in is sent on. Whoever is less gets 401 or 403 of the API, the login page or 403 of pages.
+# Who is limited to other OLTs gets 404 where an OLT, or what belongs to one, is addressed.
+TABLE = r"""
+USER     GET    200
+USER     GET    200 account/
+USER     POST   200 account/password/
+USER     POST   302 account/reading/
+USER     POST   200 account/tokens/
+USER     POST   404 account/tokens/<int:token_id>/revoke/
+USER     GET    200 live/
+USER     GET    200 live/hour/
+ADMIN    GET    200 olts/add/
+ADMIN    POST   200 olts/add/
+ADMIN    GET    200 olts/add/<int:olt_id>/
+ADMIN    GET    200 olts/add/<int:olt_id>/step/
+ADMIN    GET    302 olts/add/<int:olt_id>/correct/
+ADMIN    POST   302 olts/add/<int:olt_id>/correct/
+ADMIN    POST   302 olts/add/<int:olt_id>/test/
+ADMIN    POST   302 olts/add/<int:olt_id>/vendor/
+ADMIN    GET    302 olts/add/<int:olt_id>/jobs/
+ADMIN    POST   302 olts/add/<int:olt_id>/jobs/
+USER     GET    200 olts/<int:olt_id>/
+USER     GET    200 olts/<int:olt_id>/<slug:name>/
+USER     GET    200 search/
+USER     GET    200 search/suggestions/
+USER     GET    200 onus/
+USER     GET    200 onus/<int:onu_id>/
+OPERATOR POST   302 onus/<int:onu_id>/read/
+USER     GET    200 onus/<int:onu_id>/reading/
+USER     GET    200 onus/<int:onu_id>/<slug:name>/
+USER     GET    200 alerts/
+USER     GET    200 alerts/<int:alert_id>/
+OPERATOR POST   302 alerts/<int:alert_id>/acknowledge/
+USER     GET    200 outages/
+USER     GET    200 outages/<int:outage_id>/
+OPERATOR POST   302 outages/<int:outage_id>/acknowledge/
+USER     GET    200 outages/<int:outage_id>/<slug:name>/
+USER     GET    200 events/
+USER     GET    200 violations/
+USER     GET    200 violations/<int:violation_id>/
+OPERATOR POST   302 violations/<int:violation_id>/acknowledge/
+USER     GET    200 waiting/
+USER     GET    200 waiting/export/
+ANY      GET    302 api/v1/
+ANY      POST   302 api/v1/
+ANY      PUT    302 api/v1/
+ANY      PATCH  302 api/v1/
+ANY      DELETE 302 api/v1/
+USER     GET    200 api/v1/^olts/$
+ADMIN    POST   400 api/v1/^olts/$
+USER     GET    200 api/v1/^olts/(?P<pk>[^/.]+)/$
+OPERATOR PATCH  200 api/v1/^olts/(?P<pk>[^/.]+)/$
+ADMIN    DELETE 409 api/v1/^olts/(?P<pk>[^/.]+)/$
+ADMIN    PUT    400 api/v1/^olts/(?P<pk>[^/.]+)/connection/$
+USER     GET    200 api/v1/^jobs/$
+ADMIN    POST   400 api/v1/^jobs/$
+USER     GET    200 api/v1/^jobs/(?P<pk>[^/.]+)/$
+ADMIN    PATCH  200 api/v1/^jobs/(?P<pk>[^/.]+)/$
+ADMIN    DELETE 204 api/v1/^jobs/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^nodes/$
+USER     GET    200 api/v1/^nodes/(?P<pk>[^/.]+)/$
+OPERATOR PATCH  200 api/v1/^nodes/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^nodes/(?P<pk>[^/.]+)/explain/$
+OPERATOR POST   409 api/v1/^nodes/(?P<pk>[^/.]+)/resume/$
+USER     GET    200 api/v1/^executions/$
+USER     GET    200 api/v1/^executions/(?P<pk>[^/.]+)/$
+OPERATOR POST   202 api/v1/^executions/(?P<pk>[^/.]+)/cancel/$
+USER     GET    200 api/v1/^pauses/$
+OPERATOR POST   400 api/v1/^pauses/$
+USER     GET    200 api/v1/^pauses/(?P<pk>[^/.]+)/$
+OPERATOR POST   204 api/v1/^pauses/(?P<pk>[^/.]+)/end/$
+USER     GET    200 api/v1/^pon-ports/$
+USER     GET    200 api/v1/^pon-ports/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^onus/$
+USER     GET    200 api/v1/^onus/export/$
+USER     GET    200 api/v1/^onus/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^waiting-onus/$
+USER     GET    200 api/v1/^waiting-onus/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^events/$
+USER     GET    200 api/v1/^events/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^outages/$
+USER     GET    200 api/v1/^outages/(?P<pk>[^/.]+)/$
+OPERATOR POST   200 api/v1/^outages/(?P<pk>[^/.]+)/acknowledge/$
+OPERATOR DELETE 409 api/v1/^outages/(?P<pk>[^/.]+)/acknowledge/$
+USER     GET    200 api/v1/^alerts/$
+USER     GET    200 api/v1/^alerts/(?P<pk>[^/.]+)/$
+OPERATOR POST   200 api/v1/^alerts/(?P<pk>[^/.]+)/acknowledge/$
+OPERATOR DELETE 409 api/v1/^alerts/(?P<pk>[^/.]+)/acknowledge/$
+USER     GET    200 api/v1/^alert-rules/$
+ADMIN    POST   400 api/v1/^alert-rules/$
+USER     GET    200 api/v1/^alert-rules/(?P<pk>[^/.]+)/$
+ADMIN    PATCH  200 api/v1/^alert-rules/(?P<pk>[^/.]+)/$
+ADMIN    DELETE 204 api/v1/^alert-rules/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^quotas/$
+USER     GET    200 api/v1/^quotas/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^violations/$
+USER     GET    200 api/v1/^violations/(?P<pk>[^/.]+)/$
+OPERATOR POST   200 api/v1/^violations/(?P<pk>[^/.]+)/acknowledge/$
+OPERATOR DELETE 409 api/v1/^violations/(?P<pk>[^/.]+)/acknowledge/$
+USER     GET    200 api/v1/^plans/$
+USER     GET    200 api/v1/^plans/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/^alert-channels/$
+ADMIN    POST   400 api/v1/^alert-channels/$
+USER     GET    200 api/v1/^alert-channels/(?P<pk>[^/.]+)/$
+ADMIN    PATCH  200 api/v1/^alert-channels/(?P<pk>[^/.]+)/$
+ADMIN    DELETE 204 api/v1/^alert-channels/(?P<pk>[^/.]+)/$
+ADMIN    POST   202 api/v1/^alert-channels/(?P<pk>[^/.]+)/test/$
+USER     GET    200 api/v1/^coordinator/logs/$
+USER     GET    200 api/v1/^coordinator/logs/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/olts/<int:olt_id>/feasibility/
+USER     GET    200 api/v1/olts/<int:olt_id>/data/
+USER     GET    200 api/v1/olts/<int:olt_id>/data/history/
+USER     GET    200 api/v1/onus/<int:onu_id>/data/history/
+USER     GET    200 api/v1/onus/<int:onu_id>/data/
+USER     GET    404 api/v1/onus/<int:onu_id>/read/
+OPERATOR POST   202 api/v1/onus/<int:onu_id>/read/
+USER     GET    200 api/v1/onus/<int:onu_id>/history/
+USER     GET    200 api/v1/pon-ports/<int:pon_port_id>/history/
+USER     GET    200 api/v1/alert-channels/<int:channel_id>/notices/
+USER     GET    200 api/v1/outages/<int:outage_id>/onus/
+USER     GET    200 api/v1/coordinator/state/
+USER     GET    200 api/v1/pollers/
+USER     GET    200 api/v1/pollers/queue/
+USER     GET    200 api/v1/pollers/stats/
+OPERATOR POST   202 api/v1/pollers/nodes/<int:node_id>/run/
+ANY      GET    200 api/v1/schema/
+ANY      GET    200 api/v1/docs/
+GUEST    GET    200 login/
+GUEST    POST   200 login/
+ANY      POST   302 logout/
+ANY      GET    410 setup/<str:token>/
+ANY      POST   410 setup/<str:token>/
+ANY      GET    200 livez
+ANY      GET    200 readyz
+USER     GET    200 metrics
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the table."""
+
+    least: str
+    method: str
+    status: int
+    pattern: str
+
+    @property
+    def is_api(self) -> bool:
+        """Tell whether programs are answered: they have tokens, and no login page."""
+        return self.pattern.startswith(("api/", "metrics"))
+
+    def expected(self, who: str, *, is_of_an_olt: bool) -> int:
+        """Return the status that somebody gets."""
+        role = {"viewer token of an admin": "viewer", "limited operator": "operator"}.get(who, who)
+        is_known = who != "anonymous" and (self.is_api or "token" not in who)
+        if self.least == "ANY":
+            return self.status
+        if self.least == "GUEST":
+            return 302 if is_known else self.status
+        if not is_known:
+            return 401 if self.is_api else 302
+        if self.least != "USER" and not Role(role).includes(Role(self.least.lower())):
+            return 403
+        return 404 if who == "limited operator" and is_of_an_olt else self.status
+
+
+def lines() -> Iterator[Line]:
+    for text in TABLE.strip().splitlines():
+        least, method, status, *pattern = text.split()
+        yield Line(least, method, int(status), "".join(pattern))
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def clients(world: World) -> dict[str, Client]:
+    admin = make_user(Role.ADMIN)
+    people = {"viewer": make_user(Role.VIEWER), "operator": make_user(Role.OPERATOR), "admin": admin}
+    found = {who: Client() for who in PEOPLE}
+    for who, user in {**people, "limited operator": make_limited(world)}.items():
+        found[who].force_login(user)
+    found["viewer token of an admin"] = Client(headers={"Authorization": token_of(admin, Role.VIEWER)})
+    return found
+
+
+def ask(client: Client, method: str, path: str) -> int:
+    """Ask and undo what it did, so that everyone meets the same rows."""
+    cookies = SimpleCookie(client.cookies.output(header="", sep=";"))
+    with transaction.atomic():
+        body = {} if method == "GET" else {"data": "{}", "content_type": "application/json"}
+        answer = client.generic(method, path, **body, REMOTE_ADDR=OUTSIDE)
+        transaction.set_rollback(True)
+    client.cookies = cookies
+    return answer.status_code
+
+
+def address(world: World, route: Route) -> str:
+    path = world.path(route, world.hidden)
+    return f"{path}?oid={OID}&index=0.1" if "data/history" in path else path
+
+
+def own_routes() -> dict[str, Route]:
+    return {route.pattern: route for route in all_routes() if not route.pattern.startswith("admin/")}
+
+
+def test_every_address_is_in_the_table() -> None:
+    assert {line.pattern for line in lines()} == set(own_routes())
+
+
+def test_everyone_gets_what_the_table_says(world: World, clients: dict[str, Client]) -> None:
+    wrong, routes = [], own_routes()
+    for line in lines():
+        route = routes[line.pattern]
+        is_of_an_olt = bool(set(route.names) & world.hidden.ids.keys())
+        for who in PEOPLE:
+            status = ask(clients[who], line.method, address(world, route))
+            expected = line.expected(who, is_of_an_olt=is_of_an_olt)
+            if status != expected:
+                wrong.append(f"{line.method} {line.pattern} as {who}: {status} instead of {expected}")
+
+    assert not wrong
+
+
+def test_no_address_answers_to_other_methods(world: World, clients: dict[str, Client]) -> None:
+    known = {(line.pattern, line.method) for line in lines()}
+    known |= {("login/", method) for method in METHODS}  # who is logged in is sent on before
+    answered = [
+        (method, pattern, status)
+        for pattern, route in own_routes().items()
+        for method in METHODS
+        if (pattern, method) not in known and (status := ask(clients["admin"], method, address(world, route))) != 405
+    ]
+
+    assert not answered
+
+
+def test_nobody_but_admins_enters_the_admin(world: World, clients: dict[str, Client]) -> None:
+    admin_routes = [route for route in all_routes() if route.pattern.startswith("admin/")]
+    entered = [
+        (method, who, route.pattern, status)
+        for route in admin_routes
+        for who in PEOPLE
+        if who != "admin"
+        for method in ("GET", "POST")
+        if (status := ask(clients[who], method, address(world, route))) not in (302, 403, 404, 405)
+    ]
+
+    assert len(admin_routes) > 100
+    assert not entered
+    assert ask(clients["admin"], "GET", "/admin/") == 200

@@ -3,13 +3,14 @@
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.scope import OltScope
 from facho.dashboard.light import WEAKEST_CDBM
 from facho.hosts.models import Olt
-from facho.onus.models import Onu, RunState
+from facho.onus.models import RunState
+from facho.onus.search import FoundOnus, of_text
 from facho.onus.shown_state import in_state
 from facho.onus.words import ShownState
 
@@ -23,7 +24,7 @@ class OnuFilter(forms.Form):
         label=_("Search"),
         required=False,
         max_length=100,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial or description")}),
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial, description or customer")}),
     )
     olt = forms.ChoiceField(label=_("OLT"), required=False)
     port = forms.RegexField(
@@ -46,22 +47,31 @@ class OnuFilter(forms.Form):
 
     def __init__(self, data: Any, scope: OltScope) -> None:
         super().__init__(data, auto_id="onu-%s", label_suffix="")
+        self._scope = scope
         olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
         field = self.fields["olt"]
         if isinstance(field, forms.ChoiceField):
             field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]
 
-    def narrow(self, onus: QuerySet[Onu]) -> QuerySet[Onu]:
-        """Apply what was filled in; before any choice the ONUs that are present are shown."""
+    def clean_q(self) -> Q | None:
+        """Look for the text as every search of the product does."""
+        text = self.cleaned_data["q"]
+        try:
+            return of_text(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def find(self) -> FoundOnus:
+        """Find what fits in scope, by place; before any choice those that are present are found."""
         values = self.cleaned_data if self.is_valid() else {}
-        onus = onus.filter(_state(values.get("state", "")))
+        conditions = [_state(values.get("state", "")), self._scope.condition()]
         if values.get("olt"):
-            onus = onus.filter(olt_id=int(values["olt"]))
+            conditions.append(Q(olt_id=int(values["olt"])))
         if values.get("port"):
-            onus = onus.filter(_place(values["port"]))
-        if values.get("q"):
-            onus = onus.filter(Q(serial__icontains=values["q"]) | Q(description__icontains=values["q"]))
-        return onus
+            conditions.append(_place(values["port"]))
+        if values.get("q") is not None:
+            conditions.append(values["q"])
+        return FoundOnus(conditions)
 
 
 def _state(choice: str) -> Q:

@@ -5,6 +5,7 @@ from django.urls import include, path
 from facho.dashboard.olt_page import olt_page, olt_part
 from facho.dashboard.onu_page import onu_page, onu_part
 from facho.dashboard.onu_reading import onu_read, onu_reading
+from facho.dashboard.search_page import search_page, search_suggestions
 from facho.dashboard.views import onus, overview, overview_hour, overview_live
 
 urlpatterns = [
@@ -15,6 +16,8 @@ urlpatterns = [
     path("olts/add/", include("facho.dashboard.first_run.urls")),
     path("olts/<int:olt_id>/", olt_page, name="olt"),
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
+    path("search/", search_page, name="search"),
+    path("search/suggestions/", search_suggestions, name="search-suggestions"),
     path("onus/", onus, name="onus"),
     path("onus/<int:onu_id>/", onu_page, name="onu"),
     path("onus/<int:onu_id>/read/", onu_read, name="onu-read"),

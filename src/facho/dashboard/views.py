@@ -20,12 +20,14 @@ from facho.dashboard.late_olts import load_late_olts
 from facho.dashboard.olt_rows import load_olt_counts, load_olt_page, load_olt_rows
 from facho.dashboard.onu_counts import add_up, draw_shares, load_onu_counts
 from facho.dashboard.onu_filter import OnuFilter
-from facho.dashboard.onu_rows import listed_onus, load_latest_changes, rows_of
+from facho.dashboard.onu_rows import load_latest_changes, rows_of
 from facho.dashboard.outages_now import load_outages_now
 from facho.dashboard.parts import for_users, is_part
 from facho.dashboard.paused import load_paused
 from facho.dashboard.suspended import load_suspended
 from facho.hosts.models import Olt
+from facho.onus.models import Onu
+from facho.onus.search import MANY
 from facho.polling.domain.poller_load import SATURATED_ABOVE
 from facho.zabbix_pollers.read_model import load_overview
 
@@ -71,7 +73,9 @@ def onus(request: HttpRequest) -> HttpResponse:
     """List ONUs, narrowed by the form; htmx gets the list alone."""
     scope = scope_of(request.user)
     form = OnuFilter(request.GET, scope)
-    page = Paginator(form.narrow(scope.narrow(listed_onus())), ONUS_PER_PAGE).get_page(request.GET.get("page"))
+    # It is counted and sliced, which is all that a paginator does.
+    found: Any = form.find()
+    page: Page[Onu] = Paginator(found, ONUS_PER_PAGE).get_page(request.GET.get("page"))
     chosen = {name: value for name in form.fields if (value := request.GET.get(name))}
     context = {
         "here": "onus",
@@ -79,6 +83,7 @@ def onus(request: HttpRequest) -> HttpResponse:
         "form": form,
         "page": page,
         "rows": rows_of(page),
+        "many": MANY,
         "page_query": f"{urlencode(chosen)}&" if chosen else "",
         "refresh_query": urlencode({**chosen, "page": page.number}),
     }

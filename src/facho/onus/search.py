@@ -4,6 +4,7 @@ A condition over two tables, such as a text of the ONU or of its customer, is se
 So the parts are asked first: who matches is few and named by id, or many, and then any order soon comes by some.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import or_
@@ -17,6 +18,8 @@ from facho.onus.customers import FIELDS as CUSTOMER_TEXTS
 from facho.onus.models import Onu, OnuCustomer, OnuReading
 from facho.onus.shown_state import in_state
 from facho.onus.words import RunState, ShownState
+from facho.polling.vendors.decoders import decode_mac, decode_serial
+from facho.polling.vendors.values import Reject
 
 # Trigrams need three letters; fewer would be half of all ONUs anyway.
 MIN_LETTERS = 3
@@ -25,6 +28,8 @@ MANY = 10_000
 ONU_TEXTS = ("serial", "mac", "description", "name")
 DEFAULT_SORT = "place"
 
+# Two to four numbers; whatever stands before them names the OLT.
+_PLACE_TEXT = re.compile(r"(?:(?P<olt>.*\S)[\s:]+)?(?P<numbers>[0-9]{1,5}(?:/[0-9]{1,5}){1,3})")
 _PLACE = ("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "pk")
 # Who has no light comes behind the darkest; whose change nobody saw comes before the oldest.
 _POWER = F("reading__rx_power_cdbm").asc(nulls_last=True)
@@ -109,6 +114,27 @@ def of_text(text: str) -> Q:
     of_onu, of_customer = _any_has(ONU_TEXTS, wanted), _any_has(CUSTOMER_TEXTS, wanted)
     either = of_onu | _any_has([f"customer__{name}" for name in CUSTOMER_TEXTS], wanted)
     return _few_or(either, Onu.objects.filter(of_onu), OnuCustomer.objects.filter(of_customer))
+
+
+def of_place(text: str) -> Q | None:
+    """Match a card, a port or an ONU as people write its place, perhaps behind a part of its OLT's name; else None."""
+    found = _PLACE_TEXT.fullmatch(text.strip())
+    if found is None:
+        return None
+    numbers = map(int, found["numbers"].split("/"))
+    names = ("pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id")
+    place = Q(**dict(zip(names, numbers, strict=False)))
+    olt = (found["olt"] or "").rstrip(": ")
+    return place & Q(olt__name__icontains=olt) if olt else place
+
+
+def of_code(text: str) -> Q:
+    """Match who has exactly this serial or hardware address, whichever way it is printed."""
+    raw = text.strip().encode()
+    serial, mac = decode_serial(raw), decode_mac(raw)
+    serials = {text.strip(), text.strip().upper(), *([] if isinstance(serial, Reject) else [serial])}
+    has_serial = Q(serial__in=sorted(serials))
+    return has_serial if isinstance(mac, Reject) else has_serial | Q(mac=mac)
 
 
 def of_serial(text: str) -> Q:

@@ -1,0 +1,120 @@
+"""Search from anywhere: ONUs by what is written of them or by their place, and OLTs by name or address."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+from django.urls import reverse
+
+from facho.accounts.scope import OltScope
+from facho.hosts.models import Olt
+from facho.onus.models import Onu
+from facho.onus.search import MIN_LETTERS as ONU_LETTERS
+from facho.onus.search import FoundOnus, of_code, of_place, of_text, shown_onus
+from facho.onus.shown_state import shown_state
+
+# One letter is on half of all names.
+MIN_LETTERS = 2
+MAX_LETTERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OltHit:
+    """An OLT that was found."""
+
+    id: int
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnuHit:
+    """An ONU that was found, by whatever names it best; everything in it may be text that a device chose."""
+
+    id: int
+    serial: str
+    name: str
+    olt: str
+    place: str
+    state: str
+    state_words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, as far as it is listed; `has_more` ONUs are not."""
+
+    text: str
+    olts: list[OltHit]
+    onus: list[OnuHit]
+    has_more: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether ONUs were not looked for, because there are too many with so little in common."""
+        return len(self.text) < ONU_LETTERS
+
+
+def tidy(text: str) -> str:
+    """Keep what can be meant of what somebody typed or sent."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text[:MAX_LETTERS]).split())
+
+
+def find(text: str, scope: OltScope, *, lines: int) -> Found:
+    """Find OLTs and ONUs in scope, at most so many of each; at most nine queries."""
+    if len(text) < MIN_LETTERS:
+        return Found(text, [], [])
+    onus = _find_onus(text, scope, lines + 1)
+    return Found(text, _find_olts(text, scope, lines), [_hit(onu) for onu in onus[:lines]], len(onus) > lines)
+
+
+def find_page(text: str, found: Found, scope: OltScope) -> str:
+    """Return the address of the one thing that is meant; empty when it may be several or none."""
+    exact = _exact_pages(text, scope) if len(text) >= MIN_LETTERS else []
+    pages = exact or [_olt_page(olt.id) for olt in found.olts] + [_onu_page(onu.id) for onu in found.onus]
+    return pages[0] if len(pages) == 1 else ""
+
+
+def _find_olts(text: str, scope: OltScope, count: int) -> list[OltHit]:
+    named = Q(name__icontains=text) | Q(host__icontains=text) | Q(address__startswith=text)
+    olts = scope.narrow(Olt.objects.filter(named), "").order_by("name", "id")
+    return [OltHit(*row) for row in olts.values_list("id", "name", "address")[:count]]
+
+
+def _find_onus(text: str, scope: OltScope, count: int) -> list[Onu]:
+    """Take a place for a place, unless nothing is there: then it may be a part of a street."""
+    place = of_place(text)
+    there = FoundOnus([place, scope.condition()])[:count] if place is not None else []
+    if there or len(text) < ONU_LETTERS:
+        return there
+    return FoundOnus([of_text(text), scope.condition()], "serial")[:count]
+
+
+def _exact_pages(text: str, scope: OltScope) -> list[str]:
+    olts = scope.narrow(Olt.objects.filter(Q(name__iexact=text) | Q(host__iexact=text)), "")
+    # Of several rows of a serial the present one is meant.
+    codes = list(scope.narrow(shown_onus()).filter(of_code(text)).order_by("-is_present", "id")[:3])
+    onus = [onu for onu in codes if onu.is_present] or codes
+    return [_olt_page(pk) for pk in olts.order_by("id").values_list("id", flat=True)[:2]] + [
+        _onu_page(onu.id) for onu in onus
+    ]
+
+
+def _hit(onu: Onu) -> OnuHit:
+    customer, state = getattr(onu, "customer", None), shown_state(onu)
+    return OnuHit(
+        id=onu.id,
+        serial=onu.serial,
+        name=(customer.label if customer else "") or onu.description or onu.name,
+        olt=onu.olt.name,
+        place=f"{onu.pon_port}/{onu.onu_id}",
+        state=state.value,
+        state_words=str(state.label),
+    )
+
+
+def _olt_page(olt_id: int) -> str:
+    return reverse("olt", args=[olt_id])
+
+
+def _onu_page(onu_id: int) -> str:
+    return reverse("onu", args=[onu_id])

@@ -58,7 +58,7 @@ def url(live_server: LiveServer) -> str:
 def at_the_olt(visit: Visit, url: str) -> Visit:
     """Log in and go where the outage leads."""
     visit.log_in(url, "ana", PASSWORD)
-    visit.page.click(".trouble tbody a >> nth=0")
+    visit.page.click(".trouble tbody td a >> nth=0")
     visit.page.wait_for_selector(".heat")
     return visit
 
@@ -70,7 +70,7 @@ def test_trouble_leads_to_its_olt_on_any_screen(url: str, visitor: Visitor, widt
     visit.keep(f"trouble-{width}-{'dark' if dark else 'light'}")
     first_width = visit.width()
 
-    visit.page.click(".trouble tbody a >> nth=0")
+    visit.page.click(".trouble tbody td a >> nth=0")
     expect(visit.page.locator("h1")).to_contain_text("North")
     visit.keep(f"olt-{width}-{'dark' if dark else 'light'}")
 

@@ -93,8 +93,11 @@ def test_an_operator_takes_note_and_another_is_told(viewer: Client) -> None:
     violation = make_violation()
     address = f"/violations/{violation.id}/acknowledge/"
 
+    eva = operator("eva")
+    assert f'action="{address}"' in text(eva, f"/violations/{violation.id}/")
+
     operator("ana").post(address, {"note": "power work on site"})
-    refused = operator("eva").post(address, {"note": "mine"}, follow=True)
+    refused = eva.post(address, {"note": "mine"}, follow=True)
 
     assert "ana has acknowledged this already." in refused.content.decode()
     assert "power work on site" in text(viewer, f"/violations/{violation.id}/")

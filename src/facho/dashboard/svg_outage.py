@@ -15,6 +15,8 @@ SHORTEST = timedelta(minutes=10)
 MOST_TICKS = 8
 # Marks nearer than this write their words below one another.
 LABEL_WIDTH = 110.0
+# Times nearer to an edge would be cut off.
+EDGE = 36.0
 LABEL_ROWS, LABEL_HEIGHT = 3, 14.0
 _STEPS = tuple(
     timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10_080, 43_200)
@@ -91,7 +93,8 @@ def _draw_ticks(scale: Scale) -> list[DrawnTick]:
     length = scale.end - scale.start
     step = next((step for step in _STEPS if length / step <= MOST_TICKS), _STEPS[-1])
     form = "%H:%M" if length < _DAY else "%m-%d %H:%M" if step < _DAY else "%Y-%m-%d"
-    return [DrawnTick(tick.x, f"{localtime(tick.moment):{form}}") for tick in draw_ticks(scale, step)]
+    ticks = [tick for tick in draw_ticks(scale, step) if EDGE < scale.x(tick.moment) < WIDTH - EDGE]
+    return [DrawnTick(tick.x, f"{localtime(tick.moment):{form}}") for tick in ticks]
 
 
 def _draw_moments(moments: Sequence[Moment], scale: Scale) -> list[DrawnMoment]:

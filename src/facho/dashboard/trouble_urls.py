@@ -12,15 +12,15 @@ from facho.dashboard.waiting_page import waiting_export, waiting_page
 urlpatterns = [
     path("alerts/", alerts_page, name="alerts"),
     path("alerts/<int:alert_id>/", alert_page, name="alert"),
-    path("alerts/<int:alert_id>/acknowledge/", alert_acknowledge, name="alert-acknowledge"),
+    path("alerts/<int:alert_id>/acknowledge/", alert_acknowledge, name="acknowledge-alert"),
     path("outages/", outages_page, name="outages"),
     path("outages/<int:outage_id>/", outage_page, name="outage"),
-    path("outages/<int:outage_id>/acknowledge/", outage_acknowledge, name="outage-acknowledge"),
+    path("outages/<int:outage_id>/acknowledge/", outage_acknowledge, name="acknowledge-outage"),
     path("outages/<int:outage_id>/<slug:name>/", outage_part, name="outage-part"),
     path("events/", events_page, name="events"),
     path("violations/", violations_page, name="violations"),
     path("violations/<int:violation_id>/", violation_page, name="violation"),
-    path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="violation-acknowledge"),
+    path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="acknowledge-violation"),
     path("waiting/", waiting_page, name="waiting"),
     path("waiting/export/", waiting_export, name="waiting-export"),
 ]

@@ -52,10 +52,15 @@ def _count(causes: Iterable[DownCause], wanted: Collection[DownCause]) -> int:
 
 
 def _burst(moments: Sequence[datetime]) -> tuple[int, timedelta]:
-    """Find the shortest time that holds nearly all of these, which are in order, and how many it holds."""
+    """Find the shortest time that holds nearly all of these, which are in order, and how many it holds.
+
+    It is the time of all when that is not much longer: then nobody is a straggler.
+    """
     if not moments:
         return 0, timedelta(0)
     size = ceil(LIMITS.dark_share * len(moments))
     begin = min(range(len(moments) - size + 1), key=lambda number: moments[number + size - 1] - moments[number])
     spread = moments[begin + size - 1] - moments[begin]
+    if moments[-1] - moments[0] <= 2 * spread:
+        return len(moments), moments[-1] - moments[0]
     return sum(moments[begin] <= moment <= moments[begin] + spread for moment in moments), spread

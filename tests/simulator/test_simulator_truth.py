@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-from world_factory import spread, true_identities
+from world_factory import TELLING_CAUSES, spread, true_identities
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.outage import OutageCause, OutageScope, probable_cause
-from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
+from facho.polling.snmp.ber import PduKind, VarBind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
@@ -21,10 +21,9 @@ from facho.simulator.optics import DRIFT_STEP_SECONDS, read_optics
 from facho.simulator.personality import Personality
 from facho.simulator.readings import Moment
 from facho.simulator.world import OltWorld
+from learned_rows import GIVING_IDS, learned
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
-FAMILIES = sorted(key for key, definition in load_definitions().items() if definition.onu_indexes)
-WITH_CAUSES = [key for key in FAMILIES if load_definitions()[key].has_column("onu.last_down_cause")]
 STEPS = 60
 
 Told = dict[Place | None, object]
@@ -46,6 +45,12 @@ class Olt:
         )
 
     def told(self, key: str) -> Told:
+        names = [row for name in self.definition.naming_columns for row in self._walk(name)]
+        column = learned(self.definition, names).column(key)
+        size = len(column.oid)
+        return {column.index.decode(o[size:]): column.decode(t, v).value for o, t, v in self._walk(key)}
+
+    def _walk(self, key: str) -> list[VarBind]:
         column = self.definition.column(key)
         size = len(column.oid)
         rows = []
@@ -55,8 +60,8 @@ class Olt:
             ).pdu.varbinds
             if oid[:size] != column.oid:
                 break
-            rows.append((column.index.decode(oid[size:]), column.decode(tag, value).value))
-        return dict(rows)
+            rows.append((oid, tag, value))
+        return rows
 
 
 def act_somehow(olt: Olt, rng: Random) -> None:
@@ -74,7 +79,7 @@ def act_somehow(olt: Olt, rng: Random) -> None:
     rng.choice(actions)()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", GIVING_IDS)
 def test_what_is_told_follows_every_change(family: str) -> None:
     olt = Olt(load_definitions()[family])
     rng = Random(family)  # noqa: S311 - repeatable on purpose
@@ -180,11 +185,12 @@ def test_a_port_counts_who_waits_on_it() -> None:
     assert olt.told("pon.autofind_count") == {place: 1, **dict.fromkeys(others, 0)}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", GIVING_IDS)
 def test_of_a_garbled_onu_nothing_is_told_that_could_be_true(family: str) -> None:
     olt = Olt(load_definitions()[family])
     onu = next(onu for onu in olt.world.onus if onu.is_online)
-    keys = [column.key for column in olt.definition.columns_of(Scope.ONU) if column.shares is None]
+    own = [column.key for column in olt.definition.columns_of(Scope.ONU) if column.shares is None]
+    keys = [key for key in own if key not in olt.definition.naming_columns]
     before = {key: olt.told(key) for key in keys}
 
     olt.world.garble(onu)
@@ -196,7 +202,7 @@ def test_of_a_garbled_onu_nothing_is_told_that_could_be_true(family: str) -> Non
     assert {key: olt.told(key) for key in keys} == before
 
 
-@pytest.mark.parametrize("family", WITH_CAUSES)
+@pytest.mark.parametrize("family", TELLING_CAUSES)
 def test_every_family_with_causes_tells_a_gasp_from_a_cut(family: str) -> None:
     """Of the causes of an outage, power and fibre can be told apart on every family that tells causes."""
     olt = Olt(load_definitions()[family])

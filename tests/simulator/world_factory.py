@@ -2,13 +2,21 @@
 
 from random import Random
 
-from facho.polling.vendors.definition import MAC, Definition
+from facho.polling.domain.onu_state import DownCause
+from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.index import Place
+from facho.polling.vendors.loader import load_definitions
 from facho.simulator.customers import CustomerMaker
 from facho.simulator.readings import ONU
 from facho.simulator.shape import Shape, spread_onus
 from facho.simulator.world import OltWorld
 
+# The families that tell a lost fibre from lost power.
+TELLING_CAUSES = sorted(
+    key
+    for key, definition in load_definitions().items()
+    if (column := definition.columns.get("onu.last_down_cause")) and DownCause.LOS in column.rule.words.values()
+)
 SHAPE = Shape(cards=2, ports_per_card=4, used_ports=4)
 
 
@@ -22,7 +30,7 @@ def spread(shape: Shape, onus: int, *, seed: int = 7) -> dict[Place, list[int]]:
 
 
 def true_identities(world: OltWorld, definition: Definition) -> dict[Place, str]:
-    """Return by what the family tells the ONUs apart: serials, or hardware addresses where it has no serials."""
+    """Return by what the family tells the ONUs apart: serials, else hardware addresses, else what it calls them."""
     [key] = definition.identity_columns()
-    addresses = {onu.place: str(ONU["mac"](onu)[0]) for onu in world.onus}
-    return addresses if key == MAC else {onu.place: onu.serial for onu in world.onus}
+    reading = ONU["serial" if key == SERIAL else "mac" if key == MAC else "description"]
+    return {onu.place: str(reading(onu)[0]) for onu in world.onus}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from facho.polling.snmp.oid import Oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.vocabulary import LinkState, Scope
 from facho.simulator.readings import Candidates, port_reading
 from facho.simulator.world import OltWorld, PonPort
@@ -64,7 +65,7 @@ def _uplinks(definition: Definition, world: OltWorld, *, taken: int) -> list[Int
 
 
 def _tells_places(index: Index) -> bool:
-    return index.scope is Scope.INTERFACE and "slot" in index.fields
+    return index.scope is Scope.INTERFACE and index.length == 1 and "slot" in index.fields
 
 
 def _port_numbers(definition: Definition, places: list[Place]) -> Callable[[Place], Oid]:
@@ -77,7 +78,12 @@ def _port_numbers(definition: Definition, places: list[Place]) -> Callable[[Plac
 
 
 def _port_encoder(index: Index) -> Callable[[Place], Oid] | None:
+    if isinstance(index, LearnedIndex):
+        return None
     if index.scope is Scope.PON and index.length == 1:
+        return index.encode
+    # Ports and uplinks in one space of numbers.
+    if _tells_places(index) and not index.fixed:
         return index.encode
     if index.scope is not Scope.ONU or index.length == 1:
         return None

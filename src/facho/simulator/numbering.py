@@ -41,8 +41,8 @@ def _shared_values(indexes: Sequence[Index], name: str) -> range:
 def shape_for(definition: Definition, onus: int, chassis: Chassis | None = None) -> Shape:
     """Lay out an OLT of this family with room for so many ONUs; slots count from 1 where the family leaves it open."""
     numbers = numbering_of(definition)
-    size = chassis or (plan_chassis if len(numbers.slot) > 1 else plan_single_card)(onus)
-    if size.cards > len(numbers.slot) or size.ports_per_card > len(numbers.port):
+    size = chassis or _plan(numbers, onus)
+    if size.cards > len(numbers.slot) or size.ports_per_card > len(numbers.port) or not size.holds(onus):
         raise ConfigError(f"{definition.key} has no room for {size.cards} cards of {size.ports_per_card} ports")
     return Shape(
         cards=size.cards,
@@ -53,3 +53,10 @@ def shape_for(definition: Definition, onus: int, chassis: Chassis | None = None)
         first_port=numbers.port.start,
         first_onu=numbers.onu.start,
     )
+
+
+def _plan(numbers: Numbering, onus: int) -> Chassis:
+    if len(numbers.port) == 1:
+        # A family that does not tell ports has all its ONUs on one.
+        return Chassis(1, 1, 1)
+    return (plan_chassis if len(numbers.slot) > 1 else plan_single_card)(onus)

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, Oid
 from facho.polling.vendors.column import Column as VendorColumn
-from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Place
+from facho.polling.vendors.definition import OLT_NAME, Definition
+from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.learned_index import LearnedIndex, NameForm
 from facho.polling.vendors.values import Reject
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.simulator.identity import Identity
@@ -18,6 +19,7 @@ from facho.simulator.interfaces import Interface, build_interfaces, interface_re
 from facho.simulator.mib import Column, ColumnKind, MibView, Rows, Typed
 from facho.simulator.onu import Onu
 from facho.simulator.readings import Candidates, Moment, board_reading, plain_reading, port_reading
+from facho.simulator.row_numbers import RowNumbers
 from facho.simulator.waiting import WaitingRoom
 from facho.simulator.world import OltWorld, PonPort
 
@@ -37,7 +39,8 @@ class Personality:
     ) -> None:
         self._world = world
         self._moment = moment
-        self._onu_rows: dict[str, Rows[Onu]] = {}
+        self._numbers = RowNumbers(list(world.ports))
+        self._onu_rows: dict[str, Rows[Any]] = {}
         self._port_rows: dict[str, Rows[PonPort]] = {}
         self._place_rows: dict[str, Rows[Place]] = {}
         self._scalar_rows: Rows[OltWorld] = Rows(lambda _: SCALAR_INDEX, [world])
@@ -106,20 +109,39 @@ class Personality:
             return self._autofind_column(column)
         return Column(column.oid, self._scalar_rows, self._reading(column, None, lambda _: 0), _kind(column))
 
-    def _onu_column(self, column: VendorColumn) -> Column[Onu]:
+    def _onu_column(self, column: VendorColumn) -> Column[Any]:
         index = column.index
+        forms = self._forms_in(column.key)
+        if forms:
+            return self._naming_column(column, forms)
         rows = self._onu_rows.get(index.name)
         if rows is None:
-            rows = self._onu_rows[index.name] = Rows(lambda onu: index.encode(onu.place), self._world.onus)
+            rows = self._onu_rows[index.name] = Rows(self._numbers.by(index), self._world.onus)
         read = self._reading(column, self._onu_reading(column.key), lambda onu: onu.salt)
         shared = [other for other in self._definition.columns.values() if other.shares == column.key]
         agreeing = self._agreeing(column, read, shared)
         garbled = impossible_value(column, *shared)
         return Column(column.oid, rows, lambda onu: garbled if onu.is_garbled else agreeing(onu), _kind(column))
 
+    def _forms_in(self, key: str) -> dict[Scope, NameForm]:
+        """Return how a column names ONUs and ports, where the family's rows are known by their names."""
+        learned = [index for index in self._definition.indexes.values() if isinstance(index, LearnedIndex)]
+        return {index.scope: index.forms[0] for index in learned if index.forms and index.learned_from == key}
+
+    def _naming_column(self, column: VendorColumn, forms: dict[Scope, NameForm]) -> Column[Onu | PonPort]:
+        """Name ONUs and ports side by side, as interfaces are named; the OLT knows their names whatever they tell."""
+        ports = self._world.ports.values() if Scope.PON in forms else ()
+        rows = self._onu_rows[f"{column.key} names"] = Rows(self._numbers.of, [*ports, *self._world.onus])
+
+        def read(owner: Onu | PonPort) -> Typed:
+            scope = Scope.PON if isinstance(owner, PonPort) else Scope.ONU
+            return column.encode(forms[scope].write(owner.place))
+
+        return Column(column.oid, rows, read, _kind(column))
+
     def _onu_reading(self, key: str) -> Callable[[Onu], Candidates] | None:
-        # Where a family has no description, operators put it into the name.
-        if key == "onu.name" and not self._definition.has_column("onu.description"):
+        # Where a family has no description, operators put it into the name or the id.
+        if key == OLT_NAME or (key == "onu.name" and not self._definition.has_column("onu.description")):
             key = "onu.description"
         return self._moment.onu_reading(key)
 
@@ -143,10 +165,13 @@ class Personality:
         index = column.index
         rows = self._port_rows.get(index.name)
         if rows is None:
-            rows = self._port_rows[index.name] = Rows(lambda port: index.encode(port.place), self._world.ports.values())
+            rows = self._port_rows[index.name] = Rows(self._port_number(index), self._world.ports.values())
         known = self._count_waiting if column.key == "pon.autofind_count" else port_reading(column.key)
         read = self._reading(column, known, lambda port: hash(port.place) & 0xFFFF)
         return Column(column.oid, rows, read, _kind(column))
+
+    def _port_number(self, index: Index) -> Callable[[PonPort], Oid]:
+        return self._numbers.of if isinstance(index, LearnedIndex) else lambda port: index.encode(port.place)
 
     def _count_waiting(self, port: PonPort) -> Candidates:
         return (self.waiting.count(port.place),)

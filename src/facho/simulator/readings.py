@@ -127,6 +127,7 @@ ONU: Mapping[str, OnuReading] = MappingProxyType(
         "mac": lambda onu: (f"02:00:00:{onu.salt >> 16:02X}:{onu.salt >> 8 & 0xFF:02X}:{onu.salt & 0xFF:02X}",),
         "run_state": lambda onu: (onu.state,),
         "phase_state": _phase,
+        "pon_port": lambda onu: (onu.place.port if onu.is_online else 0,),
         "admin_state": lambda onu: (AdminState.ENABLED,),
         "config_state": lambda onu: (ConfigState.NORMAL if onu.is_online else ConfigState.INITIAL,),
         "match_state": lambda onu: (MatchState.MATCH if onu.is_online else MatchState.INITIAL,),
@@ -159,6 +160,7 @@ TIMES: Mapping[str, Callable[[Onu], float | None]] = MappingProxyType(
 PORT: Mapping[str, PortReading] = MappingProxyType(
     {
         "pon.onu_count": lambda port: (len(port.onus),),
+        "pon.onu_offline": lambda port: (len(port.onus) - port.online_count,),
         "pon.onu_online": lambda port: (port.online_count,),
         "pon.name": lambda port: (port_name(port),),
         "pon.admin_state": lambda port: (AdminState.ENABLED,),

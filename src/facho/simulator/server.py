@@ -167,16 +167,23 @@ def build_world(name: str, config: SimulatorConfig, definition: Definition, numb
 
 
 def choose_definitions(vendor: str) -> list[Definition]:
-    """Return the definition that a name means, or all that show ONUs for a mixed fleet."""
+    """Return the definition that a name means, or for a mixed fleet all that tell where ONUs hang.
+
+    Those that tell most come first, since a small fleet shows the first ones only.
+    """
     known = load_definitions()
     if vendor == MIXED:
-        return [definition for definition in known.values() if definition.onu_indexes]
+        return sorted(filter(_tells_ports, known.values()), key=lambda each: -len(each.columns))
     if vendor in known:
         return [known[vendor]]
     matches = [definition for key, definition in known.items() if key.startswith(vendor)]
     if len(matches) != 1:
         raise ConfigError(f"{vendor!r} is not one of {', '.join([*known, MIXED])}")
     return matches
+
+
+def _tells_ports(definition: Definition) -> bool:
+    return any("port" in index.fields for index in definition.onu_indexes.values())
 
 
 def _faults_of(config: SimulatorConfig) -> Faults:

@@ -33,14 +33,17 @@ class Devices:
 
     @asynccontextmanager
     async def open(self, request: CollectRequest, definition: Definition, control: RunControl) -> AsyncIterator[Reader]:
-        """Give a reader of the OLT at the claim's address; no packet leaves before it is asked something."""
+        """Give a reader of the OLT at the claim's address, who knows what its rows are.
+
+        Only where that has to be learned does a packet leave before the reader is asked something.
+        """
         target, limits = await self.database.run(
             load_target, request, definition_in_flight=definition.polling.in_flight
         )
         learned = await self.database.run(load_learned_sizes, request.olt_id)
         session = self.network.open(target, control, limits)
         try:
-            yield Reader(
+            reader = Reader(
                 request.olt_id,
                 session,
                 definition,
@@ -50,6 +53,8 @@ class Devices:
                 max_timeout_seconds=self.max_timeout_seconds,
                 sizes=learned,
             )
+            await reader.learn_rows()
+            yield reader
         finally:
             await session.close()
 

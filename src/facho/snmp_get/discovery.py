@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 
 from facho.onus.store import MAX_SERIAL_LENGTH, is_storable, load_ports, save_inventory
 from facho.polling.domain.onu_match import Identity
@@ -44,7 +45,8 @@ def _identities(definition: Definition, keys: Sequence[str], walk: WalkResult) -
     }
     serials, macs = texts.get(SERIAL, {}), texts.get(MAC, {})
     return {
-        place: Identity(serials.get(place, "")[:MAX_SERIAL_LENGTH], macs.get(place, "")) for place in serials | macs
+        place: Identity(serials.get(place, "")[:MAX_SERIAL_LENGTH], macs.get(place, ""))
+        for place in dict.fromkeys(chain.from_iterable(texts.values()))
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from facho.hosts.learned import save_learned_size
-from facho.onus.store import Reading
+from facho.onus.store import Reading, load_places
 from facho.polling.domain.collection import Collected, Failure, RunControl
 from facho.polling.domain.gateway import DatabaseGateway
 from facho.polling.snmp.ber import Value
@@ -14,11 +14,11 @@ from facho.polling.snmp.errors import SnmpError
 from facho.polling.snmp.oid import Oid, format_oid
 from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import Patience
-from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
+from facho.polling.snmp.walk import Row, WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.values import Reject
+from facho.polling.vendors.values import Reject, Typed
 from facho.polling.vendors.vocabulary import Cost
 from facho.snmp_get.raw_text import raw_text
 
@@ -66,6 +66,17 @@ class Reader:
         """Return how long to wait for what costs the OLT so much."""
         rule = self.definition.polling.classes[cost]
         return Patience(min(rule.timeout_seconds, self.max_timeout_seconds), rule.tries)
+
+    async def learn_rows(self) -> None:
+        """Learn what the rows are where their numbers do not say it; SnmpError when the device does not tell all."""
+        keys = self.definition.naming_columns
+        if not keys:
+            return
+        walk = await self.walk(keys)
+        if walk.failure:
+            raise walk.failure
+        told = {key: _values(self.definition.column(key), rows) for key, rows in zip(keys, walk.rows, strict=True)}
+        self.definition = self.definition.learn(told, await self.database.run(load_places, self.olt_id))
 
     async def walk(self, keys: Sequence[str]) -> WalkResult:
         """Walk columns side by side, beginning with the size that worked last time."""
@@ -144,6 +155,11 @@ def gather_walk(definition: Definition, keys: Sequence[str], walk: WalkResult, g
             place = decode_place(suffix)
             if place is not None:
                 gathered.add(shared, oid, place, tag, value)
+
+
+def _values(column: Column, rows: Iterable[Row]) -> dict[Oid, Typed]:
+    decoded = ((suffix, column.decode(tag, raw).value) for suffix, tag, raw in rows)
+    return {suffix: value for suffix, value in decoded if value is not None}
 
 
 def subject_of(way: str, keys: Sequence[str]) -> str:

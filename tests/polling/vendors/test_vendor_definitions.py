@@ -62,11 +62,16 @@ def family(request: pytest.FixtureRequest) -> Definition:
 
 def test_shipped_families_are_these() -> None:
     assert sorted(load_definitions()) == [
+        "bdcom_epon",
+        "bdcom_gpon",
+        "calix_axos",
         "cdata_gpon",
+        "datacom_dmos",
         "fiberhome_an5516",
         "generic",
         "huawei_smartax",
         "nokia_isam",
+        "ubiquiti_ufiber",
         "vsol_epon_v1600d",
         "vsol_gpon_v1600g",
         "zte_c300_c320",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import BitField, Index, Place, build_index
+from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions, read_index
 from facho.polling.vendors.schema import Section
 from facho.polling.vendors.vocabulary import Scope
@@ -22,6 +23,7 @@ INDEXES = [
     pytest.param(index, id=f"{found.key}-{index.name}")
     for found in load_definitions().values()
     for index in found.indexes.values()
+    if not isinstance(index, LearnedIndex)
 ]
 any_sub_id = st.integers(0, 0xFFFF_FFFF)
 

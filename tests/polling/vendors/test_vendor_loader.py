@@ -167,7 +167,7 @@ BROKEN = {
         "columns: [onu.serial]",
         "columns: [onu.serial, onu.model]",
         "jobs[0].columns",
-        "onu.serial, onu.mac and nothing else",
+        "onu.serial, onu.mac, onu.id and nothing else",
     ),
     "hardware addresses in any spelling": (
         "onu.mac: {id: 10, type: OctetString, decoder: mac}",

@@ -27,6 +27,14 @@ ENTERPRISES = "1.3.6.1.4.1"
         ("37950.1.1.5.10.14.1", "V1600D4", "vsol_epon_v1600d", None),
         ("17409", "FD1608S-B1", "cdata_gpon", "FD1608S"),
         ("637.61.1", "R6.5.02r NFXS-E FANT-H NOKIA ISAM", "nokia_isam", None),
+        ("3320.1.390.0", "BDCOM(tm) GP3600-16B Software, Version 10.3.0E", "bdcom_gpon", "GP3600-16B"),
+        ("3320.1.999.0", "BDCOM(tm) GP3600-08B Software, Version 117819", "bdcom_gpon", "GP3600-08B"),
+        ("3320.1.294.0", "", "bdcom_epon", "P3310C"),
+        ("3320.1.999", "BDCOM(tm) P3616-2TE Software, Version 10.1.0E", "bdcom_epon", "P3616-2TE"),
+        ("3709.1.2.137", "DM4610 OLT 8GPON+8GX+4GT+2XS DmOS version 5.0.0", "datacom_dmos", "DM4610"),
+        ("41112.1.5", "EdgeOS v4.4.2.4598.220304.1412", "ubiquiti_ufiber", None),
+        ("4413", "UISP Fiber OLT XGS, 1.4.0", "ubiquiti_ufiber", None),
+        ("6321.1.2.4.1.4", "Calix, Inc E5-16F AXOS-R2.2.0", "calix_axos", "E5-16F"),
     ],
 )
 def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: str, model: str | None) -> None:
@@ -50,6 +58,11 @@ def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: st
         ("17409", "town-olt", "Several brands"),
         ("17409.1.11", "EDFA", "not an OLT"),
         ("637.61.1", "7750 SR", "does not say that it is an ISAM"),
+        ("3320.1.100.0", "BDCOM(tm) S2528-C Software, Version 2.2.0C", "switches answer under the same number"),
+        ("3709.1.2.137", "DM4770 32CX DmOS version 7.2.0", "not an OLT of the DM46 series"),
+        ("41112.1.5", "EdgeOS v2.0.9-hotfix.6.5574651", "does not say that it is a UFiber OLT"),
+        ("4413.1.1.26.1", "EdgeSwitch 24-Port 250W", "does not say that it is a UFiber OLT"),
+        ("6321.1.2.2.5.3", "Calix E7-2", "runs EXA"),
     ],
 )
 def test_look_alike_is_refused_with_a_sentence(object_id: str, descr: str, reason: str) -> None:

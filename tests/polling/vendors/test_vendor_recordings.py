@@ -16,6 +16,7 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import recognise
 from facho.polling.vendors.recording import RecordingError, read_recording, write_recording
+from learned_rows import learned
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SYS_DESCR, SYS_OBJECT_ID = (1, 3, 6, 1, 2, 1, 1, 1, 0), (1, 3, 6, 1, 2, 1, 1, 2, 0)
@@ -41,6 +42,7 @@ def columns_at(family: Definition, oid: tuple[int, ...]) -> list[Column]:
 
 
 def rows_of(family: Definition, values: tuple[VarBind, ...]) -> dict[str, Any]:
+    family = learned(family, values)
     rows: dict[str, dict[str, Any]] = {}
     rejected: Counter[str] = Counter()
     refused = set()

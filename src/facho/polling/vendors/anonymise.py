@@ -16,6 +16,7 @@ from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID, SYSTEM, is_under
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import clean_text, decode_mac, decode_serial, encode_serial
 from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.learned_index import LearnedIndex, NameForm, serial_of, spell_serial
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import GENERIC_KEY
 
@@ -50,15 +51,18 @@ def anonymise(rows: Iterable[VarBind], definition: Definition, *, salt: bytes) -
     """
     ordered = sorted(rows, key=lambda row: row[0])
     columns = _Columns(definition)
-    disguise = _Disguise(salt, _serial_tails(ordered, columns))
+    disguise = _Disguise(salt, _serial_tails(ordered, columns), _place_names(definition))
     disguised: dict[Oid, tuple[int, Value]] = {}
     for oid, tag, value in ordered:
         found = columns.at(oid)
-        if is_under(oid, SYSTEM) or (found and not _may_spell(oid, found[0])):
+        index = disguise.index(oid[len(found[0].oid) :], found[0]) if found else None
+        if is_under(oid, SYSTEM):
             disguised[oid] = tag, disguise.value(found, tag, value)
+        elif index is not None:
+            disguised[found[0].oid + index] = tag, disguise.value(found, tag, value)
     if SYS_DESCR in disguised:
         disguised[SYS_DESCR] = disguised[SYS_DESCR][0], _scrub_description(ordered, disguised, definition)
-    return [(oid, tag, value) for oid, (tag, value) in disguised.items()]
+    return sorted((oid, tag, value) for oid, (tag, value) in disguised.items())
 
 
 class _Columns:
@@ -86,8 +90,9 @@ def _by_oid(definition: Definition) -> dict[Oid, tuple[Column, ...]]:
 class _Disguise:
     """Replaces values; remembers by what, so that equal ones stay equal."""
 
-    def __init__(self, salt: bytes, serial_tails: set[bytes]) -> None:
+    def __init__(self, salt: bytes, serial_tails: set[bytes], place_names: Sequence[NameForm]) -> None:
         self._salt = salt
+        self._place_names = place_names
         # What no replacement may be: another replacement, or a true serial's tail.
         self._taken = set(serial_tails)
         self._replaced: dict[tuple[str, bytes], bytes] = {}
@@ -102,12 +107,22 @@ class _Disguise:
             return self._address(value)
         if tag != Tag.OCTET_STRING or not columns:
             return self._anything(value)
-        if all(_is_harmless(column, value) for column in columns):
+        if all(_is_harmless(column, value) for column in columns) or self._names_place(value):
             return value
         decoder = columns[0].rule.decoder.name
         if decoder in _SERIALS:
             return self._serial(value)
         return self._mac(value) if decoder == "mac" else self._anything(value)
+
+    def index(self, suffix: Oid, column: Column) -> Oid | None:
+        """Return the index of a row, with another serial if it spells one; None when it may spell anything else."""
+        serial = serial_of(suffix) if isinstance(column.index, LearnedIndex) and not column.index.forms else None
+        if serial is not None:
+            return spell_serial(self._serial(serial.encode()).decode())
+        return None if _may_spell(suffix, column) else suffix
+
+    def _names_place(self, raw: bytes) -> bool:
+        return any(form.read(clean_text(raw)) for form in self._place_names)
 
     def _serial(self, raw: bytes) -> bytes:
         serial = decode_serial(raw)
@@ -171,9 +186,13 @@ def _is_harmless(column: Column, raw: bytes) -> bool:
     return decoder == "text" and column.key in MAY_STAY
 
 
-def _may_spell(oid: Oid, column: Column) -> bool:
+def _place_names(definition: Definition) -> tuple[NameForm, ...]:
+    learned = (index for index in definition.indexes.values() if isinstance(index, LearnedIndex))
+    return tuple(form for index in learned for form in index.forms)
+
+
+def _may_spell(suffix: Oid, column: Column) -> bool:
     """Tell whether a foreign index has four small numbers in a row: letters, or an address."""
-    suffix = oid[len(column.oid) :]
     if column.index.decode(suffix) is not None:
         return False
     small = "".join("x" if sub_id < 256 else " " for sub_id in suffix)

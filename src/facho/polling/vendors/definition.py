@@ -2,18 +2,21 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.values import Typed
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
-SERIAL, MAC = "onu.serial", "onu.mac"
-# What tells one ONU from another, the best first; where a device says neither, only its place is left.
-IDENTITY = (SERIAL, MAC)
+SERIAL, MAC, OLT_NAME = "onu.serial", "onu.mac", "onu.id"
+# What tells one ONU from another, the best first; what the OLT calls it tells its place only.
+IDENTITY = (SERIAL, MAC, OLT_NAME)
 _MAX_DESCRIPTION = 1024
 
 
@@ -120,6 +123,28 @@ class Definition:
         offered = [key for key in IDENTITY if key in self.columns]
         return tuple(key for key in offered if key in keys) or tuple(offered[:1])
 
+    @property
+    def naming_columns(self) -> tuple[str, ...]:
+        """What has to be walked before rows can be told apart; empty where their numbers speak for themselves."""
+        learned = (index for index in self.indexes.values() if isinstance(index, LearnedIndex))
+        return tuple(dict.fromkeys(index.learned_from for index in learned))
+
+    def learn(self, told: Mapping[str, Mapping[Oid, Typed]], last: Iterable[Place] = ()) -> "Definition":
+        """Return this definition for one device, given its naming columns and where its ONUs were when last seen."""
+        by_number = {place.onu: place for place in last}
+        indexes = {
+            name: index.learn(told[index.learned_from], by_number) if isinstance(index, LearnedIndex) else index
+            for name, index in self.indexes.items()
+        }
+        columns = {key: replace(column, index=indexes[column.index.name]) for key, column in self.columns.items()}
+        return replace(
+            self,
+            indexes=MappingProxyType(indexes),
+            columns=MappingProxyType(columns),
+            tables=tuple(_rebuilt(table, indexes, columns) for table in self.tables),
+            onu_indexes=MappingProxyType({size: indexes[index.name] for size, index in self.onu_indexes.items()}),
+        )
+
     def columns_of(self, scope: Scope) -> tuple[Column, ...]:
         return tuple(column for column in self.columns.values() if column.index.scope is scope)
 
@@ -170,6 +195,11 @@ class Definition:
         match = pattern.search(sys_descr[:_MAX_DESCRIPTION]) if pattern else None
         told = match.groupdict().get("model") if match else None
         return told or _longest(self.recognition.models, oid_of(sys_object_id))
+
+
+def _rebuilt(table: Table, indexes: Mapping[str, Index], columns: Mapping[str, Column]) -> Table:
+    own = tuple(columns[column.key] for column in table.columns)
+    return replace(table, index=indexes[table.index.name], columns=own)
 
 
 def _overlap(one: Oid, other: Oid) -> bool:

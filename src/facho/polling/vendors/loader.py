@@ -15,6 +15,7 @@ from facho.polling.vendors.column import Column
 from facho.polling.vendors.column_reader import ColumnReader
 from facho.polling.vendors.definition import IDENTITY, MAC, CostClass, Definition, Job, Polling, Recognition, Table
 from facho.polling.vendors.index import BitField, Index, Place, build_index
+from facho.polling.vendors.learned_index import LearnedIndex, build_learned_index
 from facho.polling.vendors.schema import DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
@@ -68,6 +69,9 @@ def read_definition(text: str, source: str) -> Definition:
     indexes = _read_indexes(top.section("indexes"))
     tables = _read_tables(top.section("tables"), indexes, confidence)
     columns = _collect_columns(top, tables)
+    for index in indexes.values():
+        if isinstance(index, LearnedIndex) and index.learned_from not in columns:
+            raise top.error(f"indexes.{index.name}.learned_from", "is no column of this file")
     polling = _read_polling(top.section("polling"), columns)
     loaded = Definition(
         key=top.text("key"),
@@ -115,6 +119,8 @@ def _read_indexes(section: Section) -> dict[str, Index]:
 
 def read_index(name: str, section: Section) -> Index:
     scope = section.word("scope", Scope)
+    if section.has("learned_from"):
+        return _read_learned_index(name, scope, section)
     components = []
     for at, component in enumerate(section.items("components", object)):
         path = f"components[{at}]"
@@ -127,6 +133,16 @@ def read_index(name: str, section: Section) -> Index:
         return build_index(name, scope, components)
     except ValueError as error:
         raise section.error("components", str(error)) from None
+
+
+def _read_learned_index(name: str, scope: Scope, section: Section) -> LearnedIndex:
+    source, length = section.text("learned_from"), section.integer("length", 1, low=1, high=64)
+    forms = section.items("names", str, required=False)
+    section.close()
+    try:
+        return build_learned_index(name, scope, length, source, forms)
+    except ValueError as error:
+        raise section.error("names", str(error)) from None
 
 
 def _as_mapping(entry: object) -> object:

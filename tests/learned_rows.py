@@ -1,0 +1,29 @@
+"""What a reader learns of a device before it reads: which row is which, where their numbers do not say it."""
+
+from collections.abc import Iterable
+
+from facho.polling.snmp.ber import VarBind
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.loader import load_definitions
+
+
+def _gives_ids(definition: Definition) -> bool:
+    return not any(isinstance(index, LearnedIndex) and not index.forms for index in definition.indexes.values())
+
+
+# The families that show ONUs by the ids that they gave them; the others know them by their serials alone.
+GIVING_IDS = sorted(key for key, each in load_definitions().items() if each.onu_indexes and _gives_ids(each))
+
+
+def learned(definition: Definition, rows: Iterable[VarBind], last: Iterable[Place] = ()) -> Definition:
+    """Return the definition for the device that has these rows."""
+    told: dict[str, dict[tuple[int, ...], object]] = {key: {} for key in definition.naming_columns}
+    for oid, tag, raw in rows:
+        for key, values in told.items():
+            column = definition.column(key)
+            value = column.decode(tag, raw).value if oid[: len(column.oid)] == column.oid else None
+            if value is not None:
+                values[oid[len(column.oid) :]] = value
+    return definition.learn(told, last)  # type: ignore[arg-type]  # decoded values

@@ -4,6 +4,7 @@ Looking takes no lock. Alerts and their messages change in one short transaction
 changed nothing, and the next one does the same.
 """
 
+import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -20,6 +21,7 @@ from facho.alerts.notices import Told, write_notices
 from facho.alerts.rules import Rule, load_rules
 from facho.hosts.models import Olt
 from facho.hosts.pauses import is_paused
+from facho.onus.bulk import update_values
 from facho.polling.domain.alerting import FLAP_WINDOW, Course, Look, Sight, Stage, Step, Telling, follow
 
 logger = logging.getLogger(__name__)
@@ -173,7 +175,7 @@ class _Work:
         """Write alerts and messages; the caller's transaction makes them one."""
         Alert.objects.filter(id__in=self._forgotten).delete()
         Alert.objects.bulk_create(self._new, batch_size=BATCH)
-        Alert.objects.bulk_update(self._changed, _CHANGING, batch_size=BATCH)
+        update_values(Alert, _CHANGING, [_values(alert) for alert in self._changed])
         write_notices(self._told, self._seen.now)
         for (message, rule_id), count in Counter((told.telling.message, told.rule.id) for told in self._told).items():
             logger.info("alert.%s rule=%s count=%s", message, rule_id, count)
@@ -188,6 +190,10 @@ def _new_alert(rule: Rule, subject: str, finding: Finding) -> Alert:
         facts=finding.facts,
         place="/".join(finding.place),
     )
+
+
+def _values(alert: Alert) -> list[object]:
+    return [alert.pk, alert.state, json.dumps(alert.facts), *(getattr(alert, name) for name in _COURSE)]
 
 
 def course_of(alert: Alert) -> Course:

@@ -3,7 +3,7 @@
 Judged of ONUs that are online, and in no outage that goes on; of the others nobody knows their light now.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from facho.alerts.conditions.finding import NOT_KNOWN, Finding, Findings, Question, numbers_of, olt_place, plain
 from facho.hosts.models import Reachability
-from facho.onus.models import Onu, OnuEvent, OnuReading, RunState
+from facho.onus.models import OnuEvent, OnuReading, RunState
 from facho.onus.words import EventKinds
 
 # How far back what an ONU usually receives is looked for; after that it got used to less.
@@ -42,7 +42,7 @@ def find_weak_light(question: Question) -> Findings:
     loosest = max(bound.threshold + bound.margin for bound in question.bounds)
     weak = _readings().filter(_IS_JUDGED, rx_power_cdbm__lt=round(loosest * 100))
     found = {_subject(row): _finding(row, value=row["rx_power_cdbm"] / 100) for row in _rows(weak)}
-    return {**_unjudged(question), **found}
+    return found | _unjudged(question.open_subjects - found.keys())
 
 
 def find_power_steps(question: Question) -> Findings:
@@ -54,7 +54,7 @@ def find_power_steps(question: Question) -> Findings:
         for row in _rows(readings)
         if (dropped := usual[row["onu_id"]] - row["rx_power_cdbm"] / 100) > 0
     }
-    return {**_unjudged(question), **found}
+    return found | _unjudged(question.open_subjects - found.keys())
 
 
 def _load_usual(question: Question) -> dict[int, float]:
@@ -71,15 +71,12 @@ def _readings() -> QuerySet[OnuReading]:
     return OnuReading.objects.filter(_IS_WATCHED).order_by("rx_power_cdbm", "onu_id")
 
 
-def _unjudged(question: Question) -> Findings:
-    """Find the ONUs of open alerts that are watched and cannot be judged."""
-    onu_ids = numbers_of(question.open_subjects, "onu")
-    if not onu_ids:
+def _unjudged(subjects: Collection[str]) -> Findings:
+    """Find which of these ONUs are watched and cannot be judged."""
+    if not subjects:
         return {}
-    watched = Onu.objects.filter(id__in=onu_ids, is_present=True, olt__enabled=True).order_by()
-    judged = _readings().filter(_IS_JUDGED, onu_id__in=onu_ids)
-    unknown = watched.exclude(id__in=judged.order_by().values("onu_id"))
-    return {f"onu {onu_id}": NOT_KNOWN for onu_id in unknown.values_list("id", flat=True)}
+    unknown = _readings().filter(onu_id__in=numbers_of(subjects, "onu")).exclude(_IS_JUDGED).order_by()
+    return {f"onu {onu_id}": NOT_KNOWN for onu_id in unknown.values_list("onu_id", flat=True)}
 
 
 def _rows(readings: QuerySet[OnuReading]) -> Iterable[dict[str, Any]]:

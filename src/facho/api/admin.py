@@ -1,9 +1,11 @@
-"""Admin page of API tokens: seen and revoked here, made on the command line, since their text is shown once."""
+"""Admin page of API tokens: seen and revoked here, made by their owners or on the command line, shown once."""
 
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from facho.api.models import ApiToken
 from facho.hosts.admin_pages import ReadOnlyAdmin
@@ -13,11 +15,21 @@ from facho.hosts.admin_pages import ReadOnlyAdmin
 class ApiTokenAdmin(ReadOnlyAdmin):
     """Tokens by user."""
 
-    list_display = ["user", "role", "created_at", "expires_at", "last_used_at"]
+    list_display = ["user", "name", "role", "groups", "created_at", "expires_at", "last_used_at"]
     list_filter = ["role"]
     list_select_related = ["user"]
-    search_fields = ["user__username"]
+    search_fields = ["user__username", "name"]
+    fields = ["user", "name", "role", "groups", "created_at", "expires_at", "last_used_at"]
     olt_path = ""
+
+    @admin.display(description=_("OLT groups"))
+    def groups(self, token: ApiToken) -> str:
+        """Name the groups that it is limited to."""
+        return ", ".join(group.name for group in token.olt_groups.all()) or "—"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Load the groups along."""
+        return super().get_queryset(request).prefetch_related("olt_groups")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Let a token be revoked by whoever may."""

@@ -5,6 +5,7 @@ from zoneinfo import available_timezones
 
 from django import forms
 from django.conf import settings
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.utils.translation import gettext_lazy as _
 
@@ -16,8 +17,10 @@ from facho.hosts.models import OltGroup
 
 if TYPE_CHECKING:
     _ProfileForm = forms.ModelForm[Profile]
+    _PasswordForm = PasswordChangeForm[User]
 else:
-    _ProfileForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
+    # Django's forms take type parameters in their stubs only.
+    _ProfileForm, _PasswordForm = forms.ModelForm, PasswordChangeForm
 
 
 class TastesForm(_ProfileForm):
@@ -36,6 +39,14 @@ class TastesForm(_ProfileForm):
         super().__init__(data, instance=instance, label_suffix="")
         default = _("the installation's: %(zone)s") % {"zone": settings.TIME_ZONE}
         self.fields["time_zone"].choices = [("", default), *((zone, zone) for zone in sorted(available_timezones()))]  # type: ignore[attr-defined]
+
+
+class OwnPasswordForm(_PasswordForm):
+    """The old password and twice a new one, by the rules; it is one form of several and takes no focus."""
+
+    def __init__(self, user: User, data: Any = None) -> None:
+        super().__init__(user, data, label_suffix="")
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)
 
 
 class TokenForm(forms.Form):

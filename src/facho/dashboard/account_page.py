@@ -5,7 +5,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -25,7 +24,7 @@ from facho.accounts.tastes import remember_tastes
 from facho.accounts.throttle import LoginTries
 from facho.api.models import ApiToken
 from facho.api.tokens import RoleTooHigh, create_token
-from facho.dashboard.account_forms import TastesForm, TokenForm
+from facho.dashboard.account_forms import OwnPasswordForm, TastesForm, TokenForm
 from facho.dashboard.parts import for_users
 
 TASTES = ("language", "time_zone")
@@ -63,7 +62,7 @@ def change_tastes(request: HttpRequest) -> HttpResponse:
 def change_password(request: HttpRequest) -> HttpResponse:
     """Take a new password and end all other sessions; guessing the old one is as slow as at the login."""
     user = _user(request)
-    form = PasswordChangeForm(user, request.POST)
+    form = OwnPasswordForm(user, request.POST)
     tries = LoginTries.of(user.get_username(), request)
     if tries.count(timezone.now()):
         messages.error(request, _("Too many wrong tries. Wait a little."))
@@ -125,7 +124,7 @@ def _page(request: HttpRequest, **context: Any) -> HttpResponse:
     shown = {
         "here": "account",
         "now": timezone.now(),
-        "password_form": PasswordChangeForm(user),
+        "password_form": OwnPasswordForm(user),
         "tastes_form": TastesForm(instance=Profile.objects.filter(user=user).first()),
         "token_form": TokenForm(user, scope_of(user)),
         "tokens": [(token, ROLE_WORDS[Role(token.role)]) for token in tokens],

@@ -25,11 +25,13 @@ from api.rows import (
     make_waiting_onu,
 )
 from facho.accounts.roles import Role
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.api.tokens import create_token
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltGroup, OltModel
 from facho.hosts.pauses import pause
+from facho.hosts.secrets import Secret
 from facho.onus.models import OnuData, OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
@@ -83,6 +85,18 @@ def populate() -> None:
     CoordinatorLog.objects.create(olt=olt, event_type="TASK_ADDED", message="added", details={"a": 1})
     create_token(make_user())
     pause(olt, minutes=30, note="works", now=NOW)
+    populate_alerts(olt)
+
+
+def populate_alerts(olt: Olt) -> None:
+    """Make a rule, what it found, a channel and a message."""
+    name = f"A{olt.pk}"
+    channel = AlertChannel.objects.create(name=name, url=Secret(CANARY), signing_key=Secret(CANARY))
+    rule = AlertRule.objects.create(name=name, kind="olt_unreachable")
+    Alert.objects.create(
+        rule=rule, subject=name, olt=olt, severity="warning", state="firing", began_at=NOW, fired_at=NOW
+    )
+    Notice.objects.create(key=name, channel=channel, kind="opened", severity="warning", title="T", created_at=NOW)
 
 
 def raw_community() -> str:

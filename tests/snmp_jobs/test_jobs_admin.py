@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
 from django.db.models import Model
 from django.test import Client
@@ -261,6 +262,7 @@ def test_nodes_jobs_and_olts_are_switched_off_and_on(administrator: Client) -> N
         "1 OLT was enabled.",
         "0 OLTs were enabled.",
     ]
+    assert LogEntry.objects.filter(change_message="Disabled.").count() == 3
 
 
 def test_jobs_and_olts_are_run_now_without_what_is_off(administrator: Client) -> None:

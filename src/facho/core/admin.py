@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -11,6 +12,7 @@ from django.utils.translation import ngettext
 
 from facho.executions.store import load_busy_olts
 from facho.hosts.admin import OltAdmin
+from facho.hosts.admin_pages import write_down
 from facho.hosts.models import Olt
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
@@ -33,6 +35,7 @@ class OltAdminWithJobs(OltAdmin):
         """Ask for a run of every enabled node of the OLTs that were chosen."""
         nodes = WorkflowNode.objects.filter(workflow__olt__in=[olt.pk for olt in queryset])
         asked = request_runs(nodes, now=timezone.now())
+        write_down(request, queryset, CHANGE, _("Run now."))
         self.message_user(
             request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked}
         )
@@ -41,6 +44,7 @@ class OltAdminWithJobs(OltAdmin):
     def enable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Let the OLTs that were chosen be polled."""
         changed = _switch(queryset, enabled=True)
+        write_down(request, queryset, CHANGE, _("Enabled."))
         self.message_user(
             request, ngettext("%(n)s OLT was enabled.", "%(n)s OLTs were enabled.", changed) % {"n": changed}
         )
@@ -49,6 +53,7 @@ class OltAdminWithJobs(OltAdmin):
     def disable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Let nothing be asked of the OLTs that were chosen; what runs ends before its next packet."""
         changed = _switch(queryset, enabled=False)
+        write_down(request, queryset, CHANGE, _("Disabled."))
         self.message_user(
             request, ngettext("%(n)s OLT was disabled.", "%(n)s OLTs were disabled.", changed) % {"n": changed}
         )
@@ -57,6 +62,7 @@ class OltAdminWithJobs(OltAdmin):
     def add_jobs(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Give the chosen OLTs the jobs of their vendors that they lack; what they have stays as it is."""
         added = sum(apply_ready_made_jobs(olt, now=timezone.now()) for olt in queryset)
+        write_down(request, queryset, CHANGE, _("Got the vendor's ready-made jobs."))
         self.message_user(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:

@@ -34,7 +34,7 @@ SECTIONS: Sequence[tuple[Any, Sequence[str]]] = (
         ),
     ),
     (_("What was read"), ("onus.onuevent", "onus", "hosts")),
-    (_("People and access"), ("auth.user", "accounts", "api", "auth")),
+    (_("People and access"), ("auth.user", "accounts", "api", "auth", "admin")),
 )
 
 

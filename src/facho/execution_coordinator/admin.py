@@ -17,7 +17,7 @@ from facho.execution_coordinator.log_words import describe
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.execution_coordinator.plan_view import load_planned_runs
 from facho.execution_coordinator.report_words import read_report
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter, pretty_json
+from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter, pretty_json, short_time
 from facho.polling.domain.quota import hour_of
 
 _DAY = timedelta(hours=24)
@@ -76,14 +76,14 @@ class CoordinatorAdmin(ReadOnlyAdmin):
         return widgets.period(row.period_start, row.period_end)
 
     @admin.display(description=_("created"), ordering="created_at")
-    def created(self, row: QuotaTracker | QuotaViolation | ExecutionPlan) -> SafeString:
+    def created(self, row: QuotaTracker | QuotaViolation | ExecutionPlan) -> SafeString | str:
         """Write when it was made."""
-        return widgets.time(row.created_at)
+        return short_time(row.created_at)
 
     @admin.display(description=_("updated"), ordering="updated_at")
-    def updated(self, row: QuotaTracker | ExecutionPlan) -> SafeString:
+    def updated(self, row: QuotaTracker | ExecutionPlan) -> SafeString | str:
         """Write when it was last counted."""
-        return widgets.time(row.updated_at)
+        return short_time(row.updated_at)
 
 
 @admin.register(QuotaTracker)
@@ -173,9 +173,9 @@ class CoordinatorLogAdmin(CoordinatorAdmin):
     fields = ["time", "level_badge", "place", "sentence", "event_type", "details_laid_out"]
 
     @admin.display(description=_("time"), ordering="timestamp")
-    def time(self, entry: CoordinatorLog) -> SafeString:
+    def time(self, entry: CoordinatorLog) -> SafeString | str:
         """Write when it happened."""
-        return widgets.time(entry.timestamp)
+        return short_time(entry.timestamp)
 
     @admin.display(description=_("level"), ordering="level")
     def level_badge(self, entry: CoordinatorLog) -> SafeString:

@@ -15,6 +15,7 @@ from facho.execution_coordinator.models import ExecutionPlan, Level, PlanStatus,
 from facho.execution_coordinator.plan_view import PlannedRun
 from facho.execution_coordinator.report_words import Report
 from facho.executions.models import ExecutionStates
+from facho.hosts import admin_pages
 from facho.polling.domain.quota import Tally
 
 # The look of each state: a shape and a colour of the style sheet; what is not here is quiet.
@@ -53,7 +54,7 @@ class Part:
 
 def badge(code: str, words: object) -> SafeString:
     """Draw a state: its words behind the shape of its look."""
-    return format_html('<span class="facho-badge {}">{}</span>', _LOOKS.get(code, "quiet"), words)
+    return admin_pages.badge(_LOOKS.get(code, "quiet"), words)
 
 
 def progress(tally: Tally, required: int) -> SafeString:
@@ -96,13 +97,7 @@ def standing(tracker: QuotaTracker, now: datetime) -> SafeString:
 def period(starts_at: datetime, ends_at: datetime) -> SafeString:
     """Write an hour in local time."""
     local = localtime(starts_at)
-    return _in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M}-{localtime(ends_at):%H:%M}")
-
-
-def time(moment: datetime) -> SafeString:
-    """Write a moment in local time."""
-    local = localtime(moment)
-    return _in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M:%S}")
+    return admin_pages.in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M}-{localtime(ends_at):%H:%M}")
 
 
 def report_tables(report: Report) -> SafeString:
@@ -123,11 +118,6 @@ def plan_table(runs: Sequence[PlannedRun]) -> SafeString:
     """Lay a plan out: its runs in order, and what became of each."""
     rows = [(run, badge(run.fate.state, run.fate.words) if run.fate.words else "") for run in runs]
     return render_to_string("execution_coordinator/_plan.html", {"runs": rows})
-
-
-def _in_two(date: str, hours: str) -> SafeString:
-    """Let a narrow column break a time where people would."""
-    return format_html('<span class="facho-time">{}</span> <span class="facho-time">{}</span>', date, hours)
 
 
 def _parts(tally: Tally) -> list[Part]:

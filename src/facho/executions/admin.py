@@ -3,19 +3,37 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from facho.executions.models import Execution, ExecutionAttempt
+from facho.executions.models import Execution, ExecutionAttempt, ExecutionStates
 from facho.executions.waiting import cancel
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter, pretty_json, without_secrets
+from facho.hosts.admin_pages import (
+    OltFilter,
+    ReadOnlyAdmin,
+    RecentFilter,
+    badge,
+    pretty_json,
+    short_time,
+    without_secrets,
+    write_down,
+)
 from facho.hosts.models import Olt
 from facho.polling.domain.failure import FailureKind
 from facho.snmp_jobs.models import WorkflowNode
 
+_LOOKS: dict[str, str] = {
+    ExecutionStates.SUCCESS: "good",
+    ExecutionStates.FAILED: "bad",
+    ExecutionStates.INTERRUPTED: "warn",
+    ExecutionStates.SKIPPED: "warn",
+}
 # What no number of a row is as long as.
 MAX_DIGITS = 19
 
@@ -56,22 +74,12 @@ class FailureFilter(admin.SimpleListFilter):
 class ExecutionAdmin(ReadOnlyAdmin):
     """Each run of a node: by which poller, under which master, how it ended."""
 
-    list_display = [
-        "id",
-        "olt",
-        "task_type",
-        "status",
-        "origin",
-        "poller_id",
-        "chain",
-        "created_at",
-        "duration_ms",
-        "failure_kind",
-    ]
+    empty_value_display = ""
+    list_display = ["id", "olt", "task_type", "outcome", "poller_id", "chain", "claimed", "length"]
     list_filter = ["status", RecentFilter, FailureFilter, "origin", OltFilter]
     search_fields = ["olt__name"]
     search_help_text = _("Number of an execution, or a part of the name of an OLT or of a job.")
-    sortable_by = ["id", "created_at"]
+    sortable_by = ["id", "claimed"]
     inlines = [AttemptInline]
     actions = ["cancel"]
     exclude = ["lease_counter", "cursor", "result"]
@@ -99,6 +107,22 @@ class ExecutionAdmin(ReadOnlyAdmin):
         nodes = list(WorkflowNode.objects.filter(is_job).order_by().values_list("pk", flat=True))
         return queryset.filter(Q(olt__in=olts) | Q(node__in=nodes)), False
 
+    @admin.display(description=_("status"))
+    def outcome(self, execution: Execution) -> SafeString:
+        """Draw how it stands, and how it failed."""
+        words = " · ".join(filter(None, [str(execution.get_status_display()), execution.failure_kind]))
+        return badge(_LOOKS.get(execution.status, "quiet"), words)
+
+    @admin.display(description=_("claimed"), ordering="created_at")
+    def claimed(self, execution: Execution) -> SafeString | str:
+        """Write when it was claimed."""
+        return short_time(execution.created_at)
+
+    @admin.display(description=_("duration"))
+    def length(self, execution: Execution) -> str:
+        """Write how long it took."""
+        return f"{number_format(execution.duration_ms / 1000, 1)} s" if execution.finished_at else ""
+
     @admin.display(description=_("chain"), ordering="master_execution_id")
     def chain(self, execution: Execution) -> str:
         """Name the master of a chain member, and its position after it."""
@@ -113,6 +137,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
     def cancel(self, request: HttpRequest, queryset: QuerySet[Execution]) -> None:
         """Let the runs that were chosen end before their next packet; those that are over stay as they are."""
         now = timezone.now()
-        asked = sum(cancel(execution.id, now=now) for execution in queryset)
-        told = ngettext("%(n)s execution ends.", "%(n)s executions end.", asked) % {"n": asked}
+        asked = [execution for execution in queryset if cancel(execution.id, now=now)]
+        write_down(request, asked, CHANGE, _("Cancelled."))
+        told = ngettext("%(n)s execution ends.", "%(n)s executions end.", len(asked)) % {"n": len(asked)}
         self.message_user(request, told)

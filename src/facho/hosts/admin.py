@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.models import CHANGE
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
@@ -14,10 +15,18 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from facho.hosts.admin_pages import LongListAdmin, OltFilter, ReadOnlyAdmin, without_secrets
+from facho.hosts.admin_pages import (
+    LongListAdmin,
+    OltFilter,
+    ReadOnlyAdmin,
+    badge,
+    short_time,
+    without_secrets,
+    write_down,
+)
 from facho.hosts.csv_admin import CsvAdmin
 from facho.hosts.inventory import stored_olts
-from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, WaitingOnu
+from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, Reachability, WaitingOnu
 from facho.hosts.olt_form import OltForm, new_secret
 from facho.hosts.pause_form import PauseForm
 from facho.hosts.pauses import end_pause
@@ -87,8 +96,10 @@ class PauseAdmin(LongListAdmin):
     def end_now(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
         """End the pauses that were chosen; those that are over stay as they are."""
         now = timezone.now()
-        ended = sum(end_pause(pause_id, now=now) for pause_id in queryset.values_list("id", flat=True))
-        self.message_user(request, ngettext("%(n)s pause ended.", "%(n)s pauses ended.", ended) % {"n": ended})
+        ended = [pause for pause in queryset if end_pause(pause.pk, now=now)]
+        write_down(request, ended, CHANGE, _("Ended."))
+        told = ngettext("%(n)s pause ended.", "%(n)s pauses ended.", len(ended)) % {"n": len(ended)}
+        self.message_user(request, told)
 
 
 @admin.register(OltData)
@@ -130,11 +141,15 @@ class WaitingOnuAdmin(ReadOnlyAdmin):
         return onu.pon_port
 
 
+_LOOKS = {Reachability.UP.value: "good", Reachability.DOWN.value: "bad", Reachability.UNKNOWN.value: "quiet"}
+
+
 class OltAdmin(CsvAdmin):
     """OLTs: what an operator decides, and what the last operation learned. Secrets are taken, never shown."""
 
     form = OltForm
-    list_display = ["name", "host", "port", "vendor", "model", "group", "enabled", "reachability", "last_answer_at"]
+    empty_value_display = ""
+    list_display = ["name", "state", "group", "vendor", "place", "answered"]
     list_filter = ["enabled", "reachability", "group", "vendor", "snmp_version"]
     search_fields = ["name", "host", "address", "sys_name"]
     readonly_fields = [
@@ -171,6 +186,23 @@ class OltAdmin(CsvAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Olt]:
         """Leave the secrets in the database."""
         return stored_olts().select_related("model__brand", "group")
+
+    @admin.display(description=_("state"), ordering="reachability")
+    def state(self, olt: Olt) -> SafeString:
+        """Draw whether it is polled, and whether it answers."""
+        if not olt.enabled:
+            return badge("quiet", _("disabled"))
+        return badge(_LOOKS[olt.reachability], olt.get_reachability_display())
+
+    @admin.display(description=_("host"), ordering="host")
+    def place(self, olt: Olt) -> str:
+        """Name where it is asked."""
+        return f"{olt.host}:{olt.port}"
+
+    @admin.display(description=_("last answer"), ordering="last_answer_at")
+    def answered(self, olt: Olt) -> SafeString | str:
+        """Write when it was last heard."""
+        return short_time(olt.last_answer_at)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Keep the inputs for secrets out of the columns that Django reads and writes."""

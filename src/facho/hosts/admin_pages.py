@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
-from django.utils.functional import cached_property
+from django.utils import timezone, translation
+from django.utils.functional import Promise, cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
@@ -25,6 +28,30 @@ MANY = 10_000
 def without_secrets(path: str = "olt") -> list[str]:
     """Name the columns of a related OLT that a list must not load: each would be decrypted, or fail to be."""
     return [f"{path}__{name}" for name in SECRET_COLUMNS]
+
+
+def write_down(request: HttpRequest, rows: Iterable[Model], action: int, message: str | Promise) -> None:
+    """Leave what was done to rows in the admin's log; in the installation's language, since readers differ."""
+    with translation.override(settings.LANGUAGE_CODE):
+        LogEntry.objects.log_actions(request.user.pk or 0, list(rows), action, change_message=str(message))
+
+
+def badge(look: str, words: object) -> SafeString:
+    """Draw a state: its words behind the shape of its look, which is good, warn, bad, worst or quiet."""
+    return format_html('<span class="facho-badge {}">{}</span>', look, words)
+
+
+def short_time(moment: datetime | None) -> SafeString | str:
+    """Write a moment in local time, so that a narrow column breaks it where people would."""
+    if moment is None:
+        return ""
+    local = localtime(moment)
+    return in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M:%S}")
+
+
+def in_two(date: str, hours: str) -> SafeString:
+    """Write a date and hours, each unbroken."""
+    return format_html('<span class="facho-time">{}</span> <span class="facho-time">{}</span>', date, hours)
 
 
 def pretty_json(value: Any) -> SafeString:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
+from django.contrib.admin.models import ADDITION, CHANGE
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -11,18 +11,21 @@ from django.urls import path, reverse
 from django.utils.crypto import constant_time_compare, get_random_string
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
+from facho.hosts.admin_pages import write_down
 from facho.hosts.csv_file import import_file, plan_file, write_entries
 from facho.hosts.import_form import ImportForm
 from facho.hosts.import_plan import ImportPlan, Verdict
-from facho.hosts.inventory import PlanChanged, Saved, export_entries
+from facho.hosts.inventory import PlanChanged, export_entries
 from facho.hosts.models import Olt
 from facho.hosts.secrets import Secret, decrypt, encrypt
 
 # What was shown and waits for its confirmation; the file holds secrets, so it is kept as they are.
 PENDING = "olt_import"
+_imported = gettext_lazy("Imported from a CSV file.")
 
 
 class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
@@ -84,18 +87,11 @@ class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its st
                 request, _("Nothing was imported: OLTs have changed meanwhile. This is what would be done now.")
             )
             return self._show(request, content, changed.plan)
-        self._write_down(request, saved)
+        for names, action in ((saved.added, ADDITION), (saved.updated, CHANGE)):
+            write_down(request, Olt.objects.filter(name__in=names).only("name"), action, _imported)
         counts = {"added": len(saved.added), "updated": len(saved.updated)}
         messages.success(request, _("%(added)s OLTs added, %(updated)s updated") % counts)
         return HttpResponseRedirect(reverse("admin:hosts_olt_changelist"))
-
-    def _write_down(self, request: HttpRequest, saved: Saved) -> None:
-        """Leave the import in the history of each OLT."""
-        for names, flag in ((saved.added, ADDITION), (saved.updated, CHANGE)):
-            olts = Olt.objects.filter(name__in=names).only("name")
-            LogEntry.objects.log_actions(
-                request.user.pk or 0, olts, flag, change_message=_("Imported from a CSV file.")
-            )
 
     def _page(self, request: HttpRequest, form: ImportForm, **more: Any) -> HttpResponse:
         plan: ImportPlan | None = more.get("plan")

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -13,7 +14,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from facho.hosts.admin_pages import LongListAdmin, OltFilter, ReadOnlyAdmin, without_secrets
+from facho.hosts.admin_pages import (
+    LongListAdmin,
+    OltFilter,
+    ReadOnlyAdmin,
+    badge,
+    short_time,
+    without_secrets,
+    write_down,
+)
 from facho.polling.domain.interval_text import format_interval
 from facho.snmp_jobs.advice import advise
 from facho.snmp_jobs.apply_admin import ApplyAdmin, apply_address
@@ -61,7 +70,7 @@ class SnmpJobAdmin(ApplyAdmin):
     """Jobs: what to read, how often it is suggested, in which hours it may run, and what runs after it."""
 
     form = JobForm
-    list_display = ["name", "slug", "vendor", "query_type", "interval", "chain", "olts"]
+    list_display = ["name", "vendor", "query_type", "interval", "chain", "olts"]
     list_filter = ["vendor", "query_type"]
     search_fields = ["name", "slug"]
     ordering = ["vendor", "slug"]
@@ -154,19 +163,19 @@ class SnmpJobAdmin(ApplyAdmin):
     @admin.action(description=gettext_lazy("Run now on all their OLTs"), permissions=["change"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
         """Ask for a run of the masters among the nodes of the jobs that were chosen."""
-        _tell_runs(request, request_runs(_nodes_of(queryset), now=timezone.now()))
+        _run_now(request, queryset, _nodes_of(queryset))
         if queryset.filter(master_job__isnull=False).exists():
             self.message_user(request, _("Nodes of a chain run with their master."), messages.WARNING)
 
     @admin.action(description=gettext_lazy("Enable on all their OLTs"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
         """Enable the nodes of the jobs that were chosen."""
-        _switch(request, _nodes_of(queryset), enabled=True)
+        _switch(request, queryset, _nodes_of(queryset), enabled=True)
 
     @admin.action(description=gettext_lazy("Disable on all their OLTs"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
         """Disable the nodes of the jobs that were chosen."""
-        _switch(request, _nodes_of(queryset), enabled=False)
+        _switch(request, queryset, _nodes_of(queryset), enabled=False)
 
     def _carry(self, request: HttpRequest, jobs: Collection[SnmpJob]) -> None:
         moved = carry_chain(jobs, now=timezone.now())
@@ -221,17 +230,8 @@ class WorkflowNodeAdmin(LongListAdmin):
     """Nodes: one job on one OLT, and when it runs."""
 
     form = NodeForm
-    list_display = [
-        "olt",
-        "job",
-        "enabled",
-        "interval_seconds",
-        "priority",
-        "master",
-        "next_run_at",
-        "last_run_at",
-        "suspended_at",
-    ]
+    empty_value_display = ""
+    list_display = ["olt", "job", "state", "interval", "master", "next_run", "last_run"]
     list_display_links = ["job"]
     list_filter = [
         "enabled",
@@ -267,6 +267,28 @@ class WorkflowNodeAdmin(LongListAdmin):
         """Name the OLT."""
         return node.workflow.olt.name
 
+    @admin.display(description=gettext_lazy("state"), ordering="enabled")
+    def state(self, node: WorkflowNode) -> SafeString:
+        """Draw whether it runs."""
+        if not node.enabled:
+            return badge("quiet", _("disabled"))
+        return badge("warn", _("suspended")) if node.suspended_at else badge("good", _("enabled"))
+
+    @admin.display(description=gettext_lazy("interval"), ordering="interval_seconds")
+    def interval(self, node: WorkflowNode) -> str:
+        """Write how often it runs."""
+        return format_interval(node.interval_seconds)
+
+    @admin.display(description=gettext_lazy("next run"), ordering="next_run_at")
+    def next_run(self, node: WorkflowNode) -> SafeString | str:
+        """Write when it runs next."""
+        return short_time(node.next_run_at)
+
+    @admin.display(description=gettext_lazy("last run"), ordering="last_run_at")
+    def last_run(self, node: WorkflowNode) -> SafeString | str:
+        """Write when it ran last."""
+        return short_time(node.last_run_at)
+
     @admin.display(description=gettext_lazy("runs after"), ordering="master_node")
     def master(self, node: WorkflowNode) -> str:
         """Name the node after which a chain member runs."""
@@ -284,25 +306,26 @@ class WorkflowNodeAdmin(LongListAdmin):
     @admin.action(description=gettext_lazy("Run now"), permissions=["change"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
         """Ask for a run of each master that was chosen; a chain member runs with its master."""
-        _tell_runs(request, request_runs(queryset, now=timezone.now()))
+        _run_now(request, queryset, queryset)
         if queryset.filter(is_chain_node=True).exists():
             self.message_user(request, _("Nodes of a chain run with their master."), messages.WARNING)
 
     @admin.action(description=gettext_lazy("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
         """Enable the nodes that were chosen."""
-        _switch(request, queryset, enabled=True)
+        _switch(request, queryset, queryset, enabled=True)
 
     @admin.action(description=gettext_lazy("Disable"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
         """Disable the nodes that were chosen."""
-        _switch(request, queryset, enabled=False)
+        _switch(request, queryset, queryset, enabled=False)
 
     @admin.action(description=gettext_lazy("Return to the schedule"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
         """End the suspension of the nodes that were chosen."""
         chosen = WorkflowNode.objects.filter(id__in=[node.id for node in queryset])
         resumed = return_to_schedule(chosen, now=timezone.now())
+        write_down(request, queryset, CHANGE, gettext_lazy("Returned to the schedule."))
         told = ngettext("%(n)s node was resumed.", "%(n)s nodes were resumed.", resumed) % {"n": resumed}
         self.message_user(request, told)
 
@@ -311,18 +334,22 @@ def _nodes_of(jobs: QuerySet[SnmpJob]) -> QuerySet[WorkflowNode]:
     return WorkflowNode.objects.filter(job__in=[job.pk for job in jobs])
 
 
-def _tell_runs(request: HttpRequest, asked: int) -> None:
-    told = ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked}
-    messages.success(request, told)
+def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode]) -> None:
+    """Ask for the runs of nodes, and tell how many."""
+    asked = request_runs(nodes, now=timezone.now())
+    write_down(request, chosen, CHANGE, gettext_lazy("Run now."))
+    messages.success(request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked})
 
 
-def _switch(request: HttpRequest, nodes: QuerySet[WorkflowNode], *, enabled: bool) -> None:
+def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode], *, enabled: bool) -> None:
     """Enable or disable, tell how many, and what follows for their OLTs."""
     olt_ids = set(nodes.order_by().values_list("workflow__olt_id", flat=True)) if enabled else set()
     changed = switch(nodes, enabled=enabled, now=timezone.now())
     if enabled:
+        write_down(request, chosen, CHANGE, gettext_lazy("Enabled."))
         told = ngettext("%(n)s node was enabled.", "%(n)s nodes were enabled.", changed)
     else:
+        write_down(request, chosen, CHANGE, gettext_lazy("Disabled."))
         told = ngettext("%(n)s node was disabled.", "%(n)s nodes were disabled.", changed)
     messages.success(request, told % {"n": changed})
     _warn(request, olt_ids)

@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
+from facho.hosts.admin_pages import write_down
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt
 from facho.polling.domain.interval_text import format_interval
@@ -64,6 +67,8 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
             messages.error(request, _("Nothing was added: something has changed meanwhile. This would be done now."))
             return self._show(request, jobs, olts)
         added = apply_plan(plan, jobs, now=timezone.now())
+        names = ", ".join(each.olt for each in plan if each.adds)
+        write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
         messages.success(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
         return HttpResponseRedirect(reverse("admin:snmp_jobs_snmpjob_changelist"))
 

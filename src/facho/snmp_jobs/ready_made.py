@@ -9,12 +9,10 @@ from django.utils import translation
 from django.utils.translation import gettext, gettext_noop
 
 from facho.hosts.models import Brand, Olt
-from facho.polling.domain.slots import first_offset
-from facho.polling.domain.window import next_slot_in
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
-from facho.snmp_jobs.store import window_of
+from facho.snmp_jobs.store import first_slot
 
 
 @transaction.atomic
@@ -42,10 +40,7 @@ def apply_ready_made_jobs(olt: Olt, *, now: datetime, intervals: Mapping[str, in
 
 def schedule_first_run(node: WorkflowNode, now: datetime) -> None:
     """Put a master that was just enabled on its grid; many enabled together are spread."""
-    node.offset_seconds = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
-    node.next_run_at = next_slot_in(
-        window_of(node.job), now, interval_seconds=node.interval_seconds, offset_seconds=node.offset_seconds
-    )
+    node.offset_seconds, node.next_run_at = first_slot(node, now)
     node.save(update_fields=["offset_seconds", "next_run_at"])
 
 

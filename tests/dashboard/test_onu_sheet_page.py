@@ -85,11 +85,11 @@ def test_it_says_what_is_wrong_since_when_and_what_to_do(viewer: Client) -> None
 def test_a_cut_is_told_from_a_single_fault(viewer: Client) -> None:
     olt = make_olt("North", reachability="up")
     onus = [make_onu(olt, (0, 1, 3, number), run_state="offline", last_down_cause="los") for number in range(4)]
-    make_outage(olt, affected=4)
+    outage = make_outage(olt, affected=4)
 
     page = text(viewer, onus[0])
 
-    assert "Outage now: fibre cut · PON port" in page
+    assert f'href="/outages/{outage.id}/">Outage now: fibre cut</a> · PON port' in page
     assert "Many of the port are out: look at the port and its fibre first." in page
 
 

@@ -114,6 +114,15 @@ def test_suggestions_come_while_one_types(viewer: Client, onu: Onu) -> None:
     assert f'href="/olts/{onu.olt_id}/"' in viewer.get("/search/suggestions/?q=ce").content.decode()
 
 
+def test_whose_word_begins_so_comes_first(viewer: Client, onu: Onu) -> None:
+    for number in range(8):
+        make_onu(onu.olt, (0, 7, 0, number), serial=f"AAAA{number:08}", description=f"Manzana {number}")
+
+    part = viewer.get("/search/suggestions/?q=ana").content.decode()
+
+    assert part.index("C-1042 Ana Pérez") < part.index("Manzana")
+
+
 def test_only_what_one_may_see_is_found(onu: Onu) -> None:
     user = make_user(Role.VIEWER)
     Profile.objects.create(user=user).olt_groups.add(OltGroup.objects.create(name="elsewhere"))

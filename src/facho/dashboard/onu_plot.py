@@ -142,7 +142,7 @@ def load_plot(onu_id: int, span: Span, now: datetime) -> Plot:
             for value in choose_lines(frame.lowest, frame.highest)
         ],
         times=list(_times(frame, span)),
-        columns=list(_columns(points, frame)),
+        columns=list(_columns(points, frame, half=question.resolution / 2)),
         column_width=coordinate(WIDTH / COLUMNS),
         states=[State(each, _state_words(each)) for each in _band(points[Metric.STATE], frame, question)],
     )
@@ -211,7 +211,7 @@ def _state_words(stretch: Stretch) -> str:
     return f"{STATES[stretch.kind]}\n{_from_to(stretch.start, stretch.end)}"
 
 
-def _columns(points: Mapping[Metric, Sequence[Point]], frame: Frame) -> Iterator[Column]:
+def _columns(points: Mapping[Metric, Sequence[Point]], frame: Frame, *, half: float) -> Iterator[Column]:
     """Cut the time into equal parts and say of each what was read in it; where nothing was, nothing is said."""
     length = (frame.end - frame.start) / COLUMNS
     parts: dict[int, dict[Metric, list[Point]]] = {}
@@ -220,12 +220,12 @@ def _columns(points: Mapping[Metric, Sequence[Point]], frame: Frame) -> Iterator
             number = min(max(int((point[0] - frame.start) / length), 0), COLUMNS - 1)
             parts.setdefault(number, {}).setdefault(metric, []).append(point)
     for number, part in sorted(parts.items()):
-        yield Column(coordinate(number * WIDTH / COLUMNS), "\n".join(_column_words(part)))
+        yield Column(coordinate(number * WIDTH / COLUMNS), "\n".join(_column_words(part, half)))
 
 
-def _column_words(part: Mapping[Metric, Sequence[Point]]) -> Iterator[str]:
+def _column_words(part: Mapping[Metric, Sequence[Point]], half: float) -> Iterator[str]:
     times = [point[0] for points in part.values() for point in points]
-    yield _from_to(min(times), max(times))
+    yield _from_to(min(times) - half, max(times) + half)
     for metric, _key, name in _CURVES:
         if metric in part:
             yield f"{name}: {_range(part[metric])}"

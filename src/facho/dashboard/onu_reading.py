@@ -1,5 +1,6 @@
 """Reading one ONU now: the button, and the line that says how far it has come. No packet leaves from here."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -18,6 +19,8 @@ from facho.onus.models import Onu
 from facho.zabbix_pollers.read_progress import load_progress
 from facho.zabbix_pollers.read_words import describe_read
 
+# What was read then is not new any more.
+FORGOTTEN_AFTER = timedelta(minutes=10)
 TEMPLATE = "dashboard/onu_reading.html"
 
 
@@ -56,7 +59,10 @@ def find_onu(request: HttpRequest, onu_id: int) -> Onu:
 
 def reading_context(request: HttpRequest, onu: Onu) -> dict[str, Any]:
     """Load what the button and its line show."""
-    progress = load_progress(onu.id, olt_id=onu.olt_id, now=timezone.now())
+    now = timezone.now()
+    progress = load_progress(onu.id, olt_id=onu.olt_id, now=now)
+    if progress and not progress.is_open and now - (progress.finished_at or progress.requested_at) > FORGOTTEN_AFTER:
+        progress = None
     return {
         "onu": onu,
         "may_read": may_read(request),

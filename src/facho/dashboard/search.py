@@ -15,6 +15,8 @@ from facho.onus.shown_state import shown_state
 # One letter is on half of all names.
 MIN_LETTERS = 2
 MAX_LETTERS = 100
+# So many are looked at to put first whoever has a word that begins like this.
+RANKED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ def _find_onus(text: str, scope: OltScope, count: int) -> list[Onu]:
     there = FoundOnus([place, scope.condition()])[:count] if place is not None else []
     if there or len(text) < ONU_LETTERS:
         return there
-    return FoundOnus([of_text(text), scope.condition()], "serial")[:count]
+    found = FoundOnus([of_text(text), scope.condition()], "serial")[: max(RANKED, count)]
+    return sorted(found, key=lambda onu: not _begins(onu, text.casefold()))[:count]
 
 
 def _exact_pages(text: str, scope: OltScope) -> list[str]:
@@ -97,6 +100,13 @@ def _exact_pages(text: str, scope: OltScope) -> list[str]:
     return [_olt_page(pk) for pk in olts.order_by("id").values_list("id", flat=True)[:2]] + [
         _onu_page(onu.id) for onu in onus
     ]
+
+
+def _begins(onu: Onu, text: str) -> bool:
+    """Tell whether a word of what names the ONU begins with the text, which is in it somewhere."""
+    customer = getattr(onu, "customer", None)
+    names = (onu.serial, onu.description, onu.name, onu.mac, customer.label if customer else "")
+    return any(f" {name.casefold()}".find(f" {text}") >= 0 for name in names)
 
 
 def _hit(onu: Onu) -> OnuHit:

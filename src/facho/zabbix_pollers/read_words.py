@@ -2,6 +2,7 @@
 
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from facho.executions.failure_words import FAILURES
 from facho.polling.domain.failure import FailureKind
@@ -41,5 +42,6 @@ def _waits_for(obstacles: Obstacles) -> str:
     if obstacles.holder is not None:
         return _("Waiting for the OLT: %(holder)s.") % {"holder": describe_holder(obstacles.holder)}
     if obstacles.before:
-        return _("Waiting for the OLT: %(number)s others asked first.") % {"number": obstacles.before}
+        asked = ngettext("%(number)s other asked first", "%(number)s others asked first", obstacles.before)
+        return _("Waiting for the OLT: %(holder)s.") % {"holder": asked % {"number": obstacles.before}}
     return _("Waiting: it starts at once when a poller is free.")

@@ -10,7 +10,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
@@ -68,7 +67,7 @@ class AlertRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
     @admin.display(description=_("told to"))
     def told_to(self, rule: AlertRule) -> str:
         """Name the channels."""
-        return ", ".join(channel.name for channel in rule.channels.all()) or _now("nobody; it is only shown")
+        return ", ".join(channel.name for channel in rule.channels.all()) or str(_("nobody; it is only shown"))
 
     @admin.display(description=_("kinds"))
     def kinds(self, rule: AlertRule) -> SafeString:

@@ -138,8 +138,8 @@ def _untaken(facts: _Known) -> str:
         text = _("Claimed executions have waited for %(seconds)s s: no worker takes them")
     else:
         text = _("No worker is heard of, so nothing is polled")
-    group = _(" (group %(group)s)") % facts if facts.get("group") else ""
-    return text % facts + group
+    words = {"what": text % facts, "group": facts["group"]}
+    return _("%(what)s (group %(group)s)") % words if facts.get("group") else words["what"]
 
 
 def _weak(facts: _Known) -> str:

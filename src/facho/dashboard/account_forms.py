@@ -17,10 +17,8 @@ from facho.hosts.models import OltGroup
 
 if TYPE_CHECKING:
     _ProfileForm = forms.ModelForm[Profile]
-    _PasswordForm = PasswordChangeForm[User]
 else:
-    # Django's forms take type parameters in their stubs only.
-    _ProfileForm, _PasswordForm = forms.ModelForm, PasswordChangeForm
+    _ProfileForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
 
 
 class TastesForm(_ProfileForm):
@@ -41,7 +39,7 @@ class TastesForm(_ProfileForm):
         self.fields["time_zone"].choices = [("", default), *((zone, zone) for zone in sorted(available_timezones()))]  # type: ignore[attr-defined]
 
 
-class OwnPasswordForm(_PasswordForm):
+class OwnPasswordForm(PasswordChangeForm):
     """The old password and twice a new one, by the rules; it is one form of several and takes no focus."""
 
     def __init__(self, user: User, data: Any = None) -> None:

@@ -71,6 +71,26 @@ def test_executions_are_found_by_olt_and_job(administrator: Client, words: str, 
     assert rows_of(administrator, Execution, q=words) == found
 
 
+@pytest.mark.parametrize("status", [ExecutionState.RUNNING, ExecutionState.SUCCESS, ExecutionState.FAILED])
+def test_executions_are_narrowed_to_a_status(administrator: Client, status: ExecutionState) -> None:
+    for each in (ExecutionState.RUNNING, ExecutionState.SUCCESS, ExecutionState.FAILED):
+        make_execution(make_node(), each)
+
+    assert rows_of(administrator, Execution, status=status.value) == 1
+
+
+def test_a_page_holds_its_rows_in_their_order(administrator: Client) -> None:
+    node = make_node()
+    runs = [make_execution(node, ExecutionState.SUCCESS) for _ in range(53)]
+
+    second = page_of(administrator, Execution, p=2)
+
+    assert [second.index(f"/execution/{run.pk}/change/") for run in reversed(runs[:3])] == sorted(
+        second.index(f"/execution/{run.pk}/change/") for run in runs[:3]
+    )
+    assert second.count('class="action-select"') == 3
+
+
 def test_an_execution_is_found_by_its_number(administrator: Client) -> None:
     node = make_node()
     wanted, *_others = [make_execution(node, ExecutionState.SUCCESS) for _ in range(3)]

@@ -81,8 +81,8 @@ def test_the_forecast_of_an_hour_that_is_over_says_when_it_was_made(administrato
 def test_the_present_hour_comes_first_and_can_be_asked_for_alone(administrator: Client) -> None:
     """S1-27"""
     make_tracker(hour=this_hour() - 30 * HOUR, task_type="long ago")
-    make_tracker(task_type="now")
     make_tracker(hour=this_hour() - HOUR, task_type="earlier")
+    make_tracker(task_type="now")
 
     def shown(query: str) -> list[str]:
         listed = " ".join(rows(administrator, f"quotatracker/{query}"))

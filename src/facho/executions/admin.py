@@ -25,6 +25,7 @@ from facho.hosts.admin_pages import (
     write_down,
 )
 from facho.hosts.models import Olt
+from facho.polling.domain.execution_state import TERMINAL
 from facho.polling.domain.failure import FailureKind
 from facho.snmp_jobs.models import WorkflowNode
 
@@ -55,6 +56,25 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic i
         return False
 
 
+class StatusFilter(admin.SimpleListFilter):
+    """Narrows to runs of one status; those that are not over are found by the index of the end."""
+
+    title = _("status")
+    parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Offer every status."""
+        return list(ExecutionStates.choices)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Execution]) -> QuerySet[Execution]:
+        """Narrow to the chosen one."""
+        chosen = self.value()
+        if chosen not in ExecutionStates.values:
+            return queryset
+        rows = queryset.filter(status=chosen)
+        return rows if chosen in TERMINAL else rows.filter(finished_at__isnull=True)
+
+
 class FailureFilter(admin.SimpleListFilter):
     """Narrows to runs that failed in one way; all kinds are offered, since finding those in use reads every run."""
 
@@ -76,7 +96,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     empty_value_display = ""
     list_display = ["id", "olt", "task_type", "outcome", "poller_id", "chain", "claimed", "length"]
-    list_filter = ["status", RecentFilter, FailureFilter, "origin", OltFilter]
+    list_filter = [StatusFilter, RecentFilter, FailureFilter, "origin", OltFilter]
     search_fields = ["olt__name"]
     search_help_text = _("Number of an execution, or a part of the name of an OLT or of a job.")
     sortable_by = ["id", "claimed"]

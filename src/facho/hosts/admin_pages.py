@@ -73,6 +73,14 @@ class LongPages(Paginator):  # type: ignore[type-arg]  # generic in its stubs on
         """How many rows the pages hold."""
         return min(self.found, MANY)
 
+    def page(self, number: int | str) -> Any:
+        """Find the rows of a page by an index alone, and only then load what is shown of them."""
+        rows: Any = self.object_list
+        page: Any = super().page(number)
+        ids = list(page.object_list.values_list("pk", flat=True))
+        page.object_list = rows.filter(pk__in=ids)
+        return page
+
     @property
     def is_cut(self) -> bool:
         """Tell whether there are more rows than pages."""

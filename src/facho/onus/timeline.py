@@ -63,7 +63,9 @@ def load_rows(timeline: QuerySet[Row], column: str, cursor: Cursor | None, size:
     is_newer = cursor is not None and cursor.is_newer
     order = (column, "id") if is_newer else (f"-{column}", "-id")
     beyond = cursor.condition(column) if cursor else Q()
-    found = list(timeline.filter(beyond).order_by(*order)[: size + 1])
+    # Chosen among the narrow rows first: joined to what names them, SQLite would rather sort all.
+    chosen = timeline.filter(beyond).order_by(*order).values("pk")[: size + 1]
+    found = list(timeline.filter(pk__in=chosen).order_by(*order))
     rows = found[:size][::-1] if is_newer else found[:size]
     return _between(rows, column, cursor, has_more=len(found) > size)
 

@@ -1,9 +1,10 @@
 """10,000 wrong passwords and 10,000 wrong tokens: throttled, logged a little, and everyone else is answered."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
-from django.contrib.auth import hashers
+from django.contrib.auth.hashers import MD5PasswordHasher
 from django.test import Client, RequestFactory
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -18,22 +19,31 @@ pytestmark = pytest.mark.django_db
 
 MANY = 10_000
 # Whole requests, of which most are pages that ask to wait; the rest of the many asks for the same verdict directly.
-REQUESTS = 500
+REQUESTS = 200
 OUTSIDE = "192.0.2.7"
 ELSEWHERE = "198.51.100.9"
+NOW = timezone.now()
+
+
+@pytest.fixture(autouse=True)
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no wait end during a test, however slow the machine is."""
+    clock = SimpleNamespace(now=lambda: NOW)
+    monkeypatch.setattr("facho.core.login.timezone", clock)
+    monkeypatch.setattr("facho.api.authentication.timezone", clock)
 
 
 @pytest.fixture
 def hashings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The passwords that were hashed; each costs a tenth of a second or more."""
+    """The passwords that were hashed; in the product each takes a tenth of a second or more."""
     done: list[str] = []
-    verify = hashers.PBKDF2PasswordHasher.encode
+    encode = MD5PasswordHasher.encode
 
-    def counted(self: hashers.PBKDF2PasswordHasher, password: str, salt: str, iterations: int | None = None) -> str:
+    def counted(self: MD5PasswordHasher, password: str, salt: str) -> str:
         done.append(password)
-        return verify(self, password, salt, 1)
+        return encode(self, password, salt)
 
-    monkeypatch.setattr(hashers.PBKDF2PasswordHasher, "encode", counted)
+    monkeypatch.setattr(MD5PasswordHasher, "encode", counted)
     return done
 
 
@@ -47,12 +57,12 @@ def test_ten_thousand_wrong_passwords(client: Client, hashings: list[str], caplo
 
     answers = Counter(log_in(client, "ana", f"wrong-{number}", OUTSIDE) for number in range(REQUESTS))
     more = LoginTries.of("ana", RequestFactory(REMOTE_ADDR=OUTSIDE).get("/login/"))
-    passed = sum(not more.count(timezone.now()) for _ in range(MANY - REQUESTS))
+    passed = sum(not more.count(NOW) for _ in range(MANY - REQUESTS))
 
-    assert answers[429] > REQUESTS - 20
-    assert len(hashings) <= answers[200] < 20
-    assert passed < 5
-    assert 0 < len([line for line in caplog.messages if "tries.throttled" in line]) < 20
+    assert answers == {200: FREE[Guess.LOGIN_OF_ACCOUNT], 429: REQUESTS - FREE[Guess.LOGIN_OF_ACCOUNT]}
+    assert len([each for each in hashings if "wrong" in each]) == FREE[Guess.LOGIN_OF_ACCOUNT]
+    assert passed == 0
+    assert len([line for line in caplog.messages if "tries.throttled" in line]) == 1
     assert FailedTries.objects.count() <= 2
 
 
@@ -60,8 +70,7 @@ def test_who_waits_is_told_for_how_long(client: Client, hashings: list[str]) -> 
     for number in range(FREE[Guess.LOGIN_OF_ACCOUNT] + 4):
         answer = client.post("/login/", {"username": "nobody", "password": f"wrong-{number}"})
 
-    assert answer.status_code == 429
-    assert 1 <= int(answer.headers["Retry-After"]) <= 8
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
     assert "Too many wrong tries." in answer.content.decode()
 
 
@@ -82,11 +91,9 @@ def test_an_admin_gets_in_from_elsewhere_while_somebody_guesses(client: Client, 
     make_user(Role.ADMIN, "ana")
     for number in range(50):
         log_in(client, "ana", f"wrong-{number}", OUTSIDE)
-    before = FailedTries.objects.count()
 
     assert log_in(client, "ana", PASSWORD, OUTSIDE) == 429
-    assert Client().post("/login/", {"username": "ana", "password": "wrong"}, REMOTE_ADDR=ELSEWHERE).status_code == 200
-    assert FailedTries.objects.count() > before
+    assert log_in(client, "ana", PASSWORD, ELSEWHERE) == 302
 
 
 def test_the_admin_has_no_login_of_its_own(client: Client, hashings: list[str]) -> None:
@@ -113,12 +120,11 @@ def test_ten_thousand_wrong_tokens(caplog: pytest.LogCaptureFixture) -> None:
 
     answers = Counter(ask(f"facho_wrong-{number}") for number in range(REQUESTS))
     more = Tries(Guess.TOKEN_FROM_ADDRESS, OUTSIDE)
-    passed = sum(not more.count(timezone.now()) for _ in range(MANY - REQUESTS))
+    passed = sum(not more.count(NOW) for _ in range(MANY - REQUESTS))
 
-    assert answers[429] > REQUESTS - 40
-    assert answers[401] == REQUESTS - answers[429] >= FREE[Guess.TOKEN_FROM_ADDRESS]
-    assert passed < 5
-    assert 0 < len([line for line in caplog.messages if "tries.throttled" in line]) < 20
+    assert answers == {401: FREE[Guess.TOKEN_FROM_ADDRESS], 429: REQUESTS - FREE[Guess.TOKEN_FROM_ADDRESS]}
+    assert passed == 0
+    assert len([line for line in caplog.messages if "tries.throttled" in line]) == 1
     assert ask(right) == 200
 
 
@@ -127,6 +133,5 @@ def test_a_refused_token_says_when_to_come_back() -> None:
     for _ in range(FREE[Guess.TOKEN_FROM_ADDRESS] + 3):
         answer = client.get("/api/v1/olts/", headers={"Authorization": "Bearer facho_wrong"})
 
-    assert answer.status_code == 429
-    assert int(answer.headers["Retry-After"]) >= 1
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
     assert answer.json()["type"] == "urn:facho:problem:throttled"

@@ -30,14 +30,14 @@ class TastesMiddleware:
         if language in dict(settings.LANGUAGES):
             translation.activate(language)
             request.LANGUAGE_CODE = language
-        # Else the zone of the request before would stay in this thread.
-        timezone.activate(_zone(request.session.get(TIME_ZONE) if has_session else None))
-        return self.get_response(request)
+        # For this request alone: others share the thread.
+        with timezone.override(_zone(request.session.get(TIME_ZONE) if has_session else None)):
+            return self.get_response(request)
 
 
-def _zone(name: str | None) -> ZoneInfo:
-    """Return a zone by its name; one that this machine does not know, or no longer, is the installation's."""
+def _zone(name: str | None) -> ZoneInfo | None:
+    """Return a zone by its name; None, the installation's, for none and for one that this machine does not know."""
     try:
-        return ZoneInfo(name or settings.TIME_ZONE)
+        return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, OSError, ValueError):
-        return ZoneInfo(settings.TIME_ZONE)
+        return None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from facho.polling.snmp.oid import Oid
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.index import SUB_ID_BITS, Index, Place
 from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.vocabulary import LinkState, Scope
 from facho.simulator.readings import Candidates, port_reading
@@ -85,7 +85,11 @@ def _port_encoder(index: Index) -> Callable[[Place], Oid] | None:
     # Ports and uplinks in one space of numbers.
     if _tells_places(index) and not index.fixed:
         return index.encode
-    if index.scope is not Scope.ONU or index.length == 1:
+    if index.scope is not Scope.ONU or index.length == 1 or not _begins_with_port(index):
         return None
     lowest = index.fields["onu"].values.start
     return lambda place: index.encode(place._replace(onu=lowest))[:1]
+
+
+def _begins_with_port(index: Index) -> bool:
+    return "port" in index.fields and index.fields["port"].shift >= SUB_ID_BITS * (index.length - 1)

@@ -66,6 +66,7 @@ def test_shipped_families_are_these() -> None:
         "bdcom_gpon",
         "calix_axos",
         "cdata_gpon",
+        "cdata_native",
         "datacom_dmos",
         "fiberhome_an5516",
         "generic",
@@ -82,7 +83,7 @@ def test_shipped_families_are_these() -> None:
 def test_family_tells_its_onus_apart_and_how_they_are(family: Definition) -> None:
     assert family.identity_columns()
     assert family.has_column("onu.run_state")
-    assert family.has_column("onu.rx_power") or family.has_column("onu.olt_rx_power")
+    assert family.has_column("onu.rx_power")
 
 
 @pytest.mark.parametrize("key", WELL_KNOWN)

@@ -365,7 +365,7 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.Log
     assert len(world.executor.started) == 1
 
 
-@pytest.mark.parametrize(("late_seconds", "statements"), [(0, 9), (3600, 12)])
+@pytest.mark.parametrize(("late_seconds", "statements"), [(0, 10), (3600, 13)])
 @pytest.mark.parametrize("olts", [2, 30])
 def test_a_tick_costs_the_same_statements_however_much_is_due(
     olts: int, late_seconds: int, statements: int, monkeypatch: pytest.MonkeyPatch

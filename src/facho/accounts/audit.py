@@ -40,9 +40,11 @@ def record(user: AbstractBaseUser | AnonymousUser, changed: Model, action: Actio
 
 
 def changed_words(before: Mapping[str, Any], after: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
-    """Write what differs as `name: old → new`; of a secret only that it changed."""
+    """Write what differs as `name: old → new`; of a secret only that it changed, in the installation's language."""
+    with translation.override(settings.LANGUAGE_CODE):
+        changed = _("changed")
     return ", ".join(
-        f"{name}: {_('changed')}" if name in secrets else f"{name}: {_cut(before.get(name))} → {_cut(value)}"
+        f"{name}: {changed}" if name in secrets else f"{name}: {_cut(before.get(name))} → {_cut(value)}"
         for name, value in after.items()
         if before.get(name) != value
     )

@@ -16,6 +16,7 @@ urlpatterns = [
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
     path("login/", Login.as_view(), name="login"),
+    path("account/", include("facho.core.account_urls")),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("setup/<str:token>/", setup, name="setup"),
     path("livez", livez, name="livez"),

@@ -10,7 +10,6 @@ from facho.dashboard.views import onus, overview, overview_hour, overview_live
 
 urlpatterns = [
     path("", overview, name="dashboard"),
-    path("account/", include("facho.dashboard.account_urls")),
     path("live/", overview_live, name="dashboard-live"),
     path("live/hour/", overview_hour, name="dashboard-hour"),
     path("olts/add/", include("facho.dashboard.first_run.urls")),

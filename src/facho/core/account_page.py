@@ -24,7 +24,7 @@ from facho.accounts.tastes import remember_tastes
 from facho.accounts.throttle import LoginTries
 from facho.api.models import ApiToken
 from facho.api.tokens import RoleTooHigh, create_token
-from facho.dashboard.account_forms import OwnPasswordForm, TastesForm, TokenForm
+from facho.core.account_forms import OwnPasswordForm, TastesForm, TokenForm
 from facho.dashboard.parts import for_users
 
 TASTES = ("language", "time_zone")
@@ -130,7 +130,7 @@ def _page(request: HttpRequest, **context: Any) -> HttpResponse:
         "tokens": [(token, ROLE_WORDS[Role(token.role)]) for token in tokens],
         **context,
     }
-    return render(request, "dashboard/account.html", shown)
+    return render(request, "core/account.html", shown)
 
 
 def _user(request: HttpRequest) -> User:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from facho.dashboard.account_page import account, add_token, change_password, change_tastes, revoke_token
+from facho.core.account_page import account, add_token, change_password, change_tastes, revoke_token
 
 urlpatterns = [
     path("", account, name="account"),

@@ -1,8 +1,6 @@
 """Every page of the admin under the policy that lets no inline script run and asks nobody else for anything."""
 
-import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -15,40 +13,9 @@ from api.rows import make_node, make_onu, make_user
 from facho.accounts.roles import Role
 from facho.core.security import POLICY
 from facho.hosts.models import Olt
+from web.page_offences import offences_of
 
 pytestmark = pytest.mark.django_db
-
-OWN_ADDRESS = re.compile(r"^(?!//|[a-z]+:)|^data:image/|^mailto:", re.IGNORECASE)
-
-
-class Offences(HTMLParser):
-    """What a page holds that the policy would stop, or that would reach another machine."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self._is_code = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        self._is_code = tag == "script" and "src" not in named and named.get("type") not in ("application/json",)
-        self.found += [f"{tag} {name}" for name in named if name.startswith("on")]
-        for name in ("src", "href", "action", "formaction", "srcset", "data", "poster"):
-            address = named.get(name) or ""
-            if tag != "a" and not OWN_ADDRESS.match(address):
-                self.found.append(f"{tag} {name}={address}")
-            if address.lower().startswith("javascript:"):
-                self.found.append(f"{tag} {name}={address}")
-
-    def handle_data(self, data: str) -> None:
-        if self._is_code and data.strip():
-            self.found.append(f"script {data.strip()[:60]}")
-
-
-def offences_of(page: str) -> list[str]:
-    parser = Offences()
-    parser.feed(page)
-    return parser.found
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`facho node explain` and `facho node resume`: why a node waits, and back to its schedule."""
 
-import json
 from argparse import Namespace
 from collections.abc import Sequence
 from gettext import gettext as _
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from facho.core.cli.arguments import Subparsers, add_command, add_json_flag, whole_number
 from facho.core.cli.failure import CliError
-from facho.core.cli.output import cell
+from facho.core.cli.output import cell, dump
 from facho.core.cli.product import database_command
 from facho.core.cli.written import write_down
 
@@ -35,7 +34,7 @@ def explain(arguments: Namespace) -> int:
 
     explanation = _load(arguments.node)
     if arguments.as_json:
-        print(json.dumps(ExplanationSerializer(explanation).data, ensure_ascii=False, indent=2))
+        dump(ExplanationSerializer(explanation).data)
         return 0
     print(cell(f"{explanation.olt} · {explanation.name}"))
     for sentence in sentences(explanation):

@@ -31,7 +31,7 @@ def print_rows(kind: type["DataclassInstance"], rows: Sequence["DataclassInstanc
 def print_record(record: "DataclassInstance", *, as_json: bool) -> None:
     """Print one value, a line for each field."""
     if as_json:
-        _dump(asdict(record))
+        dump(asdict(record))
         return
     for name, value in asdict(record).items():
         print(f"{name}: {cell(value)}")
@@ -39,7 +39,14 @@ def print_record(record: "DataclassInstance", *, as_json: bool) -> None:
 
 def print_json(rows: Sequence["DataclassInstance"]) -> None:
     """Print values as a JSON list."""
-    _dump([asdict(row) for row in rows])
+    dump([asdict(row) for row in rows])
+
+
+def dump(value: Any) -> None:
+    """Print anything that JSON can say."""
+    written = json.dumps(value, default=_json_value, ensure_ascii=False, indent=2)
+    # JSON itself escapes what is below the space, and lets the other controls of a terminal through.
+    print("".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in written))
 
 
 def cell(value: Any) -> str:
@@ -55,8 +62,8 @@ def cell(value: Any) -> str:
             return "".join(letter if letter.isprintable() else " " for letter in str(value))
 
 
-def _dump(value: Any) -> None:
-    print(json.dumps(value, default=_json_value, ensure_ascii=False, indent=2))
+def _escaped(letter: str) -> str:
+    return json.dumps(letter).strip('"')
 
 
 def _json_value(value: Any) -> str:

@@ -1,10 +1,9 @@
 """Prints values of several columns as one table: a line for each place, a column for each column."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from facho.core.cli.output import COLUMN_GAP, NOTHING, cell
+from facho.core.cli.output import COLUMN_GAP, NOTHING, cell, dump
 
 if TYPE_CHECKING:
     from facho.snmp_get.interactive import ReadValue
@@ -16,8 +15,7 @@ def print_table(values: Sequence["ReadValue"], *, as_json: bool) -> None:
     """Print a table for people, or a list of places with their values for programs."""
     rows, columns = _rows(values), list(dict.fromkeys(value.column for value in values))
     if as_json:
-        places = [{"place": place, "values": _json_values(row)} for place, row in rows.items()]
-        print(json.dumps(places, ensure_ascii=False, indent=2))
+        dump([{"place": place, "values": _json_values(row)} for place, row in rows.items()])
         return
     lines = [["PLACE", *columns]]
     lines += [[place, *(_shown(row.get(column)) for column in columns)] for place, row in rows.items()]

@@ -1,5 +1,7 @@
 """Every value of an OLT that a ready-made job reads has a name for people, and every state has a word."""
 
+from django.utils import translation
+
 from facho.hosts.value_words import TITLES, WORDS, shown_growth, shown_value, title_of
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import BoardState, LinkState, PartState, Scope
@@ -31,3 +33,8 @@ def test_values_are_shown_as_people_read_them() -> None:
     assert shown_value("Door", "down", "") == "down"
     assert shown_growth(125_000.0, "B") == "1.000 Mbit/s"
     assert (shown_growth(2.5, "frames"), shown_growth(None, "B")) == ("2.500 /s", "")
+
+
+def test_a_number_is_written_as_its_reader_writes_numbers() -> None:
+    with translation.override("es"):
+        assert shown_growth(125_000.0, "B") == "1,000 Mbit/s"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
@@ -88,7 +89,9 @@ def shown_growth(per_second: float | None, unit: str) -> str:
     """Write how fast a counter grows; of bytes people want to know the bits."""
     if per_second is None:
         return ""
-    return f"{per_second * 8 / 1e6:.3f} Mbit/s" if unit == "B" else f"{per_second:.3f} /s"
+    if unit == "B":
+        return f"{number_format(per_second * 8 / 1e6, 3)} Mbit/s"
+    return f"{number_format(per_second, 3)} /s"
 
 
 def shown_value(name: str, value: str, unit: str) -> str:

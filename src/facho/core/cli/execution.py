@@ -60,6 +60,6 @@ def cancel(arguments: Namespace) -> int:
         raise CliError(_("There is no execution %s; `facho execution list` shows what runs.") % number)
     if not cancel(number, now=timezone.now()):
         raise CliError(_("Execution %s is over already.") % number)
-    write_down("CHANGED", [execution], "cancelled")
+    write_down("CHANGED", [execution], _("cancelled"))
     print(_("execution %s ends before its next packet") % number)
     return 0

@@ -148,7 +148,7 @@ def _request_run(node_id: int, now: datetime) -> str:
             % {"node": node_id, "master": error.master_id}
         ) from error
     _refuse_stopped(node)
-    write_down("CHANGED", [node], "run now")
+    write_down("CHANGED", [node], _("run now"))
     paused_until = _paused_until(node, now)
     words = {"id": node.id, "name": node, "until": cell(paused_until)}
     if paused_until:

@@ -61,7 +61,7 @@ def _resume(arguments: Namespace) -> int:
     nodes = WorkflowNode.objects.filter(id__in=node_ids)
     with transaction.atomic():
         return_to_schedule(nodes, now=timezone.now())
-        write_down("CHANGED", nodes.select_related("job", "workflow__olt"), "resumed")
+        write_down("CHANGED", nodes.select_related("job", "workflow__olt"), _("resumed"))
     for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
         print(_sentence(node))
     return 0

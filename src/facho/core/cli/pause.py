@@ -81,7 +81,7 @@ def end(arguments: Namespace) -> int:
 
     olt, now = _olt(arguments.olt), timezone.now()
     with transaction.atomic():
-        write_down("CHANGED", active_pauses(now).filter(olt=olt), "ended")
+        write_down("CHANGED", active_pauses(now).filter(olt=olt), _("ended"))
         was_paused = end_pauses(olt, now=now)
     if not was_paused:
         raise CliError(_("%s is not paused; `facho pause list` shows what is.") % _what(arguments.olt))

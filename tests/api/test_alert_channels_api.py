@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db.models import Model
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -139,15 +140,34 @@ def test_a_message_about_an_olt_out_of_scope_is_not_shown(admin: APIClient) -> N
     for olt in (own, other):
         _write(channel, olt)
     write_test(channel, now=timezone.now())
-    user = make_user(Role.VIEWER)
-    Profile.objects.get_or_create(user=user)[0].olt_groups.add(group)
-    client = APIClient()
-    client.force_login(user)
+    client = _limited_to(group)
 
     log = client.get(f"{CHANNELS}{channel.id}/notices/").json()
 
     assert [row["kind"] for row in log["results"]] == ["test", "opened"]
     assert log["results"][1]["title"] == "Own is silent"
+
+
+@pytest.mark.parametrize("deleted", [AlertRule, Olt])
+def test_a_message_does_not_show_an_olt_out_of_scope_when_its_alert_is_gone(
+    admin: APIClient, deleted: type[Model]
+) -> None:
+    channel, group = AlertChannel.objects.get(id=make(admin)["id"]), OltGroup.objects.create(name="North")
+    _write(channel, make_olt("Other"))
+    address = f"{CHANNELS}{channel.id}/notices/"
+
+    deleted._default_manager.all().delete()
+
+    assert _limited_to(group).get(address).json()["results"] == []
+    assert [row["title"] for row in admin.get(address).json()["results"]] == ["Other is silent"]
+
+
+def _limited_to(group: OltGroup) -> APIClient:
+    user = make_user(Role.VIEWER)
+    Profile.objects.get_or_create(user=user)[0].olt_groups.add(group)
+    client = APIClient()
+    client.force_login(user)
+    return client
 
 
 def _write(channel: AlertChannel, olt: Olt) -> None:

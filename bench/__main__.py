@@ -4,7 +4,19 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from bench import distributed, end_to_end, exporter, history, onu_list, onu_store, quotas, report, scheduling, walk_cost
+from bench import (
+    distributed,
+    end_to_end,
+    exporter,
+    history,
+    onu_list,
+    onu_store,
+    pages,
+    quotas,
+    report,
+    scheduling,
+    walk_cost,
+)
 from bench.private_database import private_database
 from bench.report import Section
 
@@ -46,6 +58,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
     yield end_to_end.measure_section(olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
     yield history.measure_section(arguments.history_onus)
     yield onu_list.measure_section(arguments.listed_onus)
+    yield pages.measure_section()
     with private_database():
         # Its models can be imported only now.
         from bench import chassis, plans

@@ -1,0 +1,126 @@
+"""Gives the OLTs of a filled database jobs and a past: runs, quotas, violations, events and outages of a day.
+
+Its models can be imported only when Django is set up.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
+from facho.executions.models import Execution
+from facho.hosts.models import Olt, WaitingOnu
+from facho.onus.models import Onu, OnuEvent, Outage
+from facho.polling.domain.quota import hour_of
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+
+VENDOR = "huawei_smartax"
+RUNS_EVERY = timedelta(minutes=3)
+FAILED_EVERY = 50
+VIOLATED_HOURS = 8
+OUTAGES_OF_AN_OLT = 6
+WAITING_OF_AN_OLT = 3
+AT_ONCE = 2_000
+
+
+def give_past(now: datetime) -> None:
+    """Make what a day of polling leaves behind, on every OLT that is there."""
+    olts = list(Olt.objects.only("id", "name", "address", "port", "vendor").order_by("id"))
+    for olt in olts:
+        olt.vendor = VENDOR
+        olt.save(update_fields=["vendor"])
+        apply_ready_made_jobs(olt, now=now)
+    Execution.objects.bulk_create(_runs(olts, now), batch_size=AT_ONCE)
+    QuotaTracker.objects.bulk_create(_trackers(olts, now), batch_size=AT_ONCE)
+    QuotaViolation.objects.bulk_create(_violations(olts, now), batch_size=AT_ONCE)
+    OnuEvent.objects.bulk_create(_events(now), batch_size=AT_ONCE)
+    Outage.objects.bulk_create(_outages(olts, now), batch_size=AT_ONCE)
+    WaitingOnu.objects.bulk_create(_waiting(olts, now), batch_size=AT_ONCE)
+
+
+def _runs(olts: Sequence[Olt], now: datetime) -> Iterator[Execution]:
+    nodes = defaultdict(list)
+    for node_id, olt_id in WorkflowNode.objects.order_by("id").values_list("id", "workflow__olt_id"):
+        nodes[olt_id].append(node_id)
+    for olt in olts:
+        for number in range(timedelta(days=1) // RUNS_EVERY):
+            at, failed = now - RUNS_EVERY * (number + 1), number % FAILED_EVERY == 0
+            yield Execution(
+                olt=olt,
+                node_id=nodes[olt.id][number % len(nodes[olt.id])],
+                task_type="descubrimiento",
+                status="FAILED" if failed else "SUCCESS",
+                failure_kind="timeout" if failed else "",
+                slot_at=at,
+                address=olt.address,
+                port=olt.port,
+                token=number + 1,
+                created_at=at,
+                started_at=at,
+                finished_at=at + timedelta(seconds=4),
+                duration_ms=4_000,
+                result={"rows": 1_000, "packets": 40},
+            )
+
+
+def _trackers(olts: Sequence[Olt], now: datetime) -> Iterator[QuotaTracker]:
+    hour = hour_of(now)
+    for olt in olts:
+        for kind in ("descubrimiento", "estado", "potencias"):
+            yield QuotaTracker(
+                olt=olt,
+                task_type=kind,
+                period_start=hour.start,
+                period_end=hour.end,
+                quota_required=12,
+                quota_completed=7,
+            )
+
+
+def _violations(olts: Sequence[Olt], now: datetime) -> Iterator[QuotaViolation]:
+    hour = hour_of(now)
+    for olt in olts:
+        for hours in range(1, VIOLATED_HOURS + 1):
+            ago = timedelta(hours=hours)
+            yield QuotaViolation(olt=olt, period_start=hour.start - ago, period_end=hour.end - ago, severity="WARNING")
+
+
+def _events(now: datetime) -> Iterator[OnuEvent]:
+    onus = Onu.objects.order_by("id").values_list("id", "olt_id", "pon_port_id", "onu_id")
+    for onu_id, olt_id, port_id, number in onus.iterator():
+        kind = ("down", "up", "power_drop")[onu_id % 3]
+        yield OnuEvent(
+            onu_id=onu_id,
+            olt_id=olt_id,
+            pon_port_id=port_id,
+            onu_number=number,
+            at=now - timedelta(seconds=onu_id * 2_654_435_761 % 86_400),
+            kind=kind,
+            cause="dying_gasp" if kind == "down" else "",
+        )
+
+
+def _outages(olts: Sequence[Olt], now: datetime) -> Iterator[Outage]:
+    for olt in olts:
+        for number in range(OUTAGES_OF_AN_OLT):
+            start = now - timedelta(hours=number + 1)
+            yield Outage(
+                scope="pon",
+                olt=olt,
+                slot=1,
+                port=number,
+                cause="fibre",
+                started_at=start,
+                resumed_at=start,
+                ended_at=start + timedelta(minutes=20) if number else None,
+                affected=64,
+                down=60,
+            )
+
+
+def _waiting(olts: Sequence[Olt], now: datetime) -> Iterator[WaitingOnu]:
+    for olt in olts:
+        for port in range(WAITING_OF_AN_OLT):
+            serial = f"HWTC{olt.id:04}{port:04}"
+            yield WaitingOnu(olt=olt, frame=0, slot=1, port=port, serial=serial, first_seen_at=now, last_seen_at=now)

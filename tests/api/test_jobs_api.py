@@ -6,9 +6,9 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from rest_framework.test import APIClient
 
-from api.rows import make_node, make_user
+from api.rows import make_node, make_olt, make_user
 from facho.accounts.roles import Role
-from facho.snmp_jobs.models import SnmpJob
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +88,41 @@ def test_a_job_that_asks_too_often_is_refused_as_in_the_admin(admin: APIClient) 
 
     assert answer.status_code == 400
     assert "oids" in faults(answer)
+
+
+def test_a_job_is_put_on_olts_and_its_first_run_is_planned(admin: APIClient) -> None:
+    job_id = admin.post("/api/v1/jobs/", UPTIME, format="json").json()["id"]
+    north, south = make_olt("North", vendor="huawei_smartax"), make_olt("South", vendor="huawei_smartax")
+
+    first = admin.post(f"/api/v1/jobs/{job_id}/apply/", {"olts": [south.id, north.id]}, format="json")
+    again = admin.post(f"/api/v1/jobs/{job_id}/apply/", {"olts": [north.id]}, format="json")
+
+    assert [(each["olt"], [node["name"] for node in each["nodes"]]) for each in first.json()] == [
+        ("North", ["Uptime"]),
+        ("South", ["Uptime"]),
+    ]
+    assert [(each["nodes"], each["has"]) for each in again.json()] == [([], ["Uptime"])]
+    assert WorkflowNode.objects.filter(next_run_at__isnull=False).count() == 2
+
+
+def test_a_job_is_not_put_on_an_olt_that_is_not_there(admin: APIClient) -> None:
+    job_id = admin.post("/api/v1/jobs/", UPTIME, format="json").json()["id"]
+
+    answer = admin.post(f"/api/v1/jobs/{job_id}/apply/", {"olts": [make_olt().id, 4711]}, format="json")
+
+    assert (answer.status_code, faults(answer)) == (400, {"olts": "There is no OLT 4711."})
+    assert not WorkflowNode.objects.exists()
+
+
+def test_a_chain_changed_over_the_api_reaches_its_nodes(admin: APIClient) -> None:
+    master = make_node(name="State")
+    member = make_node(master.workflow.olt, name="Light")
+
+    answer = admin.patch(f"/api/v1/jobs/{member.job_id}/", {"master_job_id": master.job_id}, format="json")
+
+    member.refresh_from_db()
+    assert answer.status_code == 200
+    assert (member.is_chain_node, member.master_node) == (True, master)
 
 
 def test_a_list_tells_on_how_many_olts_a_job_is(viewer: APIClient) -> None:

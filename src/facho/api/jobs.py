@@ -5,8 +5,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status, viewsets
+from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,10 +18,15 @@ from facho.accounts.scope import scope_of
 from facho.api import filters
 from facho.api.permissions import ReadOrAdminister
 from facho.api.serializers import MAX_INTERVAL_SECONDS
+from facho.hosts.models import Olt
+from facho.hosts.olt_entry import SECRET_COLUMNS as OLT_SECRET_COLUMNS
+from facho.snmp_jobs.application import apply_plan, plan_application, with_chains
 from facho.snmp_jobs.job_entry import JobRefused, save_job
 from facho.snmp_jobs.models import QueryTypes, SnmpJob, SnmpJobOid
 
 MAX_READS = 100
+MAX_OLTS = 1_000
+MAX_ID = 2**63 - 1
 
 
 class JobReadSerializer(serializers.ModelSerializer[SnmpJobOid]):
@@ -78,6 +85,33 @@ class JobWishSerializer(serializers.ModelSerializer[SnmpJob]):
         validators: list[Any] = []
 
 
+class ApplySerializer(serializers.Serializer[Any]):
+    """The OLTs that shall get a job."""
+
+    olts = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=MAX_ID), min_length=1, max_length=MAX_OLTS
+    )
+
+
+class PlannedSerializer(serializers.Serializer[Any]):
+    """A job that an OLT got; with problems it did not."""
+
+    job_id = serializers.IntegerField()
+    name = serializers.CharField()
+    interval_seconds = serializers.IntegerField()
+    is_chained = serializers.BooleanField()
+    problems = serializers.ListField(child=serializers.CharField())
+
+
+class AppliedSerializer(serializers.Serializer[Any]):
+    """What one OLT got, and the names of what it had already."""
+
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField()
+    nodes = PlannedSerializer(many=True)
+    has = serializers.ListField(child=serializers.CharField())
+
+
 class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
     """Jobs; `vendor` is empty for those that fit every OLT."""
 
@@ -119,6 +153,31 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
         """Delete a job with its nodes; what they read stays."""
         record(self.request.user, instance, Action.DELETED)
         instance.delete()
+
+    @extend_schema(request=ApplySerializer, responses=AppliedSerializer(many=True), filters=False)
+    @action(detail=True, methods=["post"], pagination_class=None)
+    @transaction.atomic
+    def apply(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Put the job, with its chain, on OLTs; says of each what it got, had already, or could not get and why."""
+        job = self.get_object()
+        wish = ApplySerializer(data=request.data)
+        wish.is_valid(raise_exception=True)
+        jobs = with_chains([job])
+        plan = plan_application(jobs, self._olts(wish.validated_data["olts"]))
+        apply_plan(plan, jobs, now=timezone.now())
+        names = ", ".join(each.olt for each in plan if each.adds)
+        if names:
+            record(request.user, job, Action.CHANGED, names)
+        return Response(AppliedSerializer(plan, many=True).data)
+
+    def _olts(self, ids: list[int]) -> list[Olt]:
+        """Find the OLTs among those that the user may see; one that is not there is told."""
+        seen = scope_of(self.request.user).narrow(Olt.objects.defer(*OLT_SECRET_COLUMNS).filter(id__in=ids), "")
+        found = list(seen.order_by("name"))
+        if missing := set(ids) - {olt.id for olt in found}:
+            unknown = _("There is no OLT %(id)s.") % {"id": min(missing)}
+            raise ValidationError({"olts": [unknown]})
+        return found
 
     def _save(self, job: SnmpJob, request: Request, *, partial: bool) -> SnmpJob:
         wish = JobWishSerializer(job, data=request.data, partial=partial)

@@ -7,12 +7,14 @@ from typing import Any
 from django.db import transaction
 from django.forms import inlineformset_factory, model_to_dict
 
+from facho.snmp_jobs.chains import carry_chain
 from facho.snmp_jobs.job_form import JobForm, OidForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid
 from facho.snmp_jobs.store import put_job_on_grid
 
 Faults = dict[str, list[str]]
 _HOURS = {"hours_from", "hours_to", "cadence"}
+_CHAIN = {"master_job", "priority"}
 _Oids = inlineformset_factory(SnmpJob, SnmpJobOid, form=OidForm, formset=OidFormSet, extra=0, can_delete=True)
 
 
@@ -37,8 +39,11 @@ def save_job(
         raise JobRefused(_faults(form, reads_form))
     saved = form.save()
     reads_form.save()
-    if _HOURS & set(form.changed_data):
+    changed = set(form.changed_data)
+    if _HOURS & changed:
         put_job_on_grid(saved, now)
+    if _CHAIN & changed:
+        carry_chain([saved], now=now)
     return saved
 
 

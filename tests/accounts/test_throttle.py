@@ -92,10 +92,33 @@ def test_who_gets_in_does_not_clear_the_way_for_guessing_others() -> None:
 
     own = LoginTries.of("ana", office)
     assert not own.count(NOW)
-    own.succeed()
+    own.succeed(NOW)
 
     assert not LoginTries.of("eva", office).count(NOW)
     assert LoginTries.of("ida", office).count(NOW) == SECOND
+
+
+@pytest.mark.django_db
+def test_who_gets_in_many_times_at_once_does_not_make_guesses_forgotten() -> None:
+    office = request_from("192.0.2.7")
+    free = FREE[Guess.LOGIN_FROM_ADDRESS]
+    for number in range(free - 4):
+        LoginTries.of(f"guess-{number}", office).count(NOW)
+
+    at_once = [LoginTries.of("ana", office) for _ in range(4)]
+    assert not any(own.count(NOW) for own in at_once)
+    for own in at_once:
+        own.succeed(NOW)
+
+    waits = [LoginTries.of(f"more-{number}", office).count(NOW) for number in range(5)]
+    assert waits == [timedelta(0)] * 4 + [SECOND]
+
+
+@pytest.mark.parametrize("name", ["ADMIN", " admin ", "\uff41dmin", "\u00aadmin"])
+def test_a_name_is_counted_as_the_login_reads_it(name: str) -> None:
+    office = request_from("192.0.2.7")
+
+    assert LoginTries.of(name, office) == LoginTries.of("admin", office)
 
 
 @pytest.mark.django_db
@@ -107,7 +130,7 @@ def test_a_right_password_after_a_wait_starts_no_other_wait() -> None:
     own = LoginTries.of("ana", office)
 
     assert not own.count(later)
-    own.succeed()
+    own.succeed(later)
 
     assert not LoginTries.of("ana", office).count(later)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from ipaddress import IPv6Address, IPv6Network, ip_address
+from unicodedata import normalize
 
 from django.db.models import F
 from django.http import HttpRequest
@@ -78,11 +79,13 @@ class Tries:
                 return timedelta(0)
         return FIRST_WAIT
 
-    def take_back(self) -> None:
-        """Uncount the last try: it was right. The wait of those before it was over, and stays so."""
-        FailedTries.objects.filter(key=self.key, failures__gt=0).update(
-            failures=F("failures") - 1, failed_at=F("failed_at") - LONGEST_WAIT
-        )
+    def take_back(self, now: datetime) -> None:
+        """Uncount the last try: it was right. The wait of those before it was over, and stays so.
+
+        The time is set, not moved: many right tries at once would move it to where everything is forgotten.
+        """
+        over = now - LONGEST_WAIT
+        FailedTries.objects.filter(key=self.key, failures__gt=0).update(failures=F("failures") - 1, failed_at=over)
 
     def forget(self) -> None:
         """Begin anew."""
@@ -119,7 +122,7 @@ class LoginTries:
         """Tell the tries of a request; it makes no difference whether there is such an account."""
         address = address_of(request)
         return cls(
-            Tries(Guess.LOGIN_OF_ACCOUNT, address, username.strip().casefold()[:150]),
+            Tries(Guess.LOGIN_OF_ACCOUNT, address, _plain_name(username)),
             Tries(Guess.LOGIN_FROM_ADDRESS, address),
         )
 
@@ -128,10 +131,10 @@ class LoginTries:
         wait = self.from_address.load_wait(now) or self.of_account.count(now)
         return wait or self.from_address.count(now)
 
-    def succeed(self) -> None:
+    def succeed(self, now: datetime) -> None:
         """Forget the account's failures; those of others from the address stay."""
         self.of_account.forget()
-        self.from_address.take_back()
+        self.from_address.take_back(now)
 
 
 def address_of(request: HttpRequest) -> str:
@@ -148,6 +151,11 @@ def address_of(request: HttpRequest) -> str:
 def forget_all_tries() -> None:
     """Let everyone try again at once: whoever is at the console is not kept out."""
     FailedTries.objects.all().delete()
+
+
+def _plain_name(username: str) -> str:
+    """Write a name as the login reads it, which takes wide and other letters for plain ones."""
+    return normalize("NFKC", username).strip().casefold()[:150]
 
 
 def _load(key: str, now: datetime) -> FailedTries | None:

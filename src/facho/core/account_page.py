@@ -63,13 +63,13 @@ def change_password(request: HttpRequest) -> HttpResponse:
     """Take a new password and end all other sessions; guessing the old one is as slow as at the login."""
     user = _user(request)
     form = OwnPasswordForm(user, request.POST)
-    tries = LoginTries.of(user.get_username(), request)
-    if tries.count(timezone.now()):
+    tries, now = LoginTries.of(user.get_username(), request), timezone.now()
+    if tries.count(now):
         messages.error(request, _("Too many wrong tries. Wait a little."))
         return redirect("account")
     if not form.is_valid():
         return _page(request, password_form=form)
-    tries.succeed()
+    tries.succeed(now)
     with transaction.atomic():
         form.save()
         record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))

@@ -32,7 +32,7 @@ class Login(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Log in, and read as this person likes to."""
-        self._tries.succeed()
+        self._tries.succeed(timezone.now())
         answer = super().form_valid(form)
         remember_tastes(self.request)
         return answer

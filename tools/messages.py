@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
+import yaml
 from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract
 from babel.messages.mofile import write_mo
@@ -89,7 +90,17 @@ def _python_of(path: Path) -> bytes:
         # The template's own indentation would be a syntax error in what Django makes of it.
         lines = templatize(path.read_text(), origin=str(path)).splitlines()
         return "\n".join(line.lstrip() for line in lines).encode()
+    if path.suffix == ".yaml" and path.parent.name == "definitions":
+        return "\n".join(f"gettext_noop({text!r})" for text in _sentences_of(path)).encode()
     return b""
+
+
+def _sentences_of(path: Path) -> list[str]:
+    """Return what a vendor definition says to operators: why look-alikes are not polled."""
+    recognition = yaml.safe_load(path.read_text("utf-8"))["recognition"]
+    return [
+        text.strip() for text in (recognition.get("otherwise", ""), *recognition.get("refused", {}).values()) if text
+    ]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Pause
 from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
 from facho.hosts.pauses import MAX_MINUTES
+from facho.hosts.refusals import refusal_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_node
 
@@ -54,6 +55,11 @@ class OltSerializer(serializers.ModelSerializer[Olt]):
             "onus_online",
             "created_at",
         ]
+
+    def to_representation(self, olt: Olt) -> dict[str, Any]:
+        """Tell of a device that is no OLT why it is not polled, where the last error would stand."""
+        shown: dict[str, Any] = super().to_representation(olt)
+        return shown | {"last_error": olt.last_error or refusal_of(olt)}
 
 
 class NodeSerializer(serializers.ModelSerializer[WorkflowNode]):

@@ -4,11 +4,14 @@ import asyncio
 from datetime import datetime
 
 from django.conf import settings
+from django.db.models import Q
 
 from facho.core.wiring import COMMAND_LINE, Parts, open_parts, probe
 from facho.hosts.models import Olt
 from facho.hosts.pauses import is_paused
 from facho.hosts.store import load_due_probes, schedule_probe
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.recognition import recognise
 from facho.snmp_get.identity import ProbeReport
 from facho.snmp_jobs.models import Workflow, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
@@ -33,10 +36,16 @@ async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> Pr
 def load_unidentified(now: datetime) -> list[int]:
     """Return the enabled OLTs that never said who they are and are not paused, also where the vendor was named.
 
-    One that did not answer is asked less and less, like any other that is silent.
+    One that did not answer is asked less and less, like any other that is silent. One that was refused is asked again
+    when a definition has come that knows it.
     """
-    unidentified = Olt.objects.filter(~is_paused("id", now), enabled=True, sys_object_id="", next_probe_at=None)
-    return list(unidentified.values_list("id", flat=True))
+    asked = Olt.objects.filter(~is_paused("id", now), enabled=True, next_probe_at=None)
+    rows = asked.filter(Q(sys_object_id="") | Q(vendor="")).values_list("id", "sys_object_id", "sys_descr")
+    return [olt_id for olt_id, object_id, descr in rows if not object_id or _is_known(object_id, descr)]
+
+
+def _is_known(object_id: str, descr: str) -> bool:
+    return isinstance(recognise(object_id, descr), Definition)
 
 
 def load_asked_for(now: datetime) -> list[int]:

@@ -15,6 +15,7 @@ from facho.executions.failure_words import FAILURES
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.hosts.refusals import refusal_of
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import WorkflowNode
 
@@ -163,7 +164,7 @@ def _family(vendor: str) -> str:
 
 
 def _error_words(olt: Olt) -> str:
-    """Say what the last error means; the exact message of the engine remains a detail."""
+    """Say what the last error means, or why it is not polled; the exact message of the engine remains a detail."""
     if not olt.last_error:
-        return ""
+        return refusal_of(olt)
     return str(FAILURES.get(getattr(olt, "last_failure", None) or "", olt.last_error))

@@ -167,6 +167,8 @@ def probe(arguments: Namespace) -> int:
             _("OLT %(name)s did not answer: %(error)s. Check its address, port and credentials, and the way to it.")
             % {"name": row.olt, "error": cell(row.error).rstrip(".")}
         )
+    if row.error:
+        raise CliError(_("OLT %(name)s is not polled. %(why)s") % {"name": row.olt, "why": row.error})
     return 0
 
 
@@ -181,7 +183,7 @@ def _probe_row(name: str, report: "ProbeReport") -> ProbeRow:
         vendor=identity.vendor if identity else "",
         model=identity.model if identity else "",
         round_trip_ms=round(report.round_trip_ms, 1),
-        error=report.failure.message if report.failure else report.refusal,
+        error=report.failure.message if report.failure else _(report.refusal) if report.refusal else "",
     )
 
 

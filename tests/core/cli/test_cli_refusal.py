@@ -1,0 +1,22 @@
+"""`facho olt probe` of a device that is no OLT: it says so and fails."""
+
+import pytest
+from cli_runner import Command
+
+from facho.core import recognition
+from facho.polling.vendors.decoders import parse_oid
+from facho.snmp_get.identity import identify
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_look_alike_is_told_and_the_command_fails(facho: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = identify(b"sw-1", b"DM4770 32CX DmOS version 7.2.0", parse_oid("1.3.6.1.4.1.3709.1.2.137"))
+    monkeypatch.setattr(recognition, "probe_olt", lambda _olt_id: report)
+    facho("olt", "add", "sw-1", "127.0.0.1", "--community-stdin", stdin=b"public")
+
+    done = facho("olt", "probe", "sw-1")
+
+    assert done.status == 1
+    assert done.err.startswith("facho: OLT sw-1 is not polled. This Datacom device is not an OLT of the DM46 series;")
+    assert done.err.count("\n") == 1

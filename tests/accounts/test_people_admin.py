@@ -72,6 +72,15 @@ def test_the_last_administrator_stays(admin: Client) -> None:
     assert role_of(User.objects.get(pk=root.pk)) is Role.ADMIN
 
 
+def test_the_last_administrators_stay_when_all_are_chosen_at_once(admin: Client) -> None:
+    make_user(Role.ADMIN, "second")
+    chosen = {"action": "delete_selected", "post": "yes", "_selected_action": [user.pk for user in people()]}
+
+    admin.post("/admin/auth/user/", chosen)
+
+    assert people().count() == 2
+
+
 def test_the_console_is_nobody_to_be_edited(admin: Client) -> None:
     assert admin.get(f"/admin/auth/user/{console().pk}/change/").status_code == 302
     assert "(console)" not in admin.get("/admin/auth/user/").content.decode()

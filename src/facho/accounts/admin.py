@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.models import Profile
-from facho.accounts.people import is_last_admin, people
+from facho.accounts.people import last_admins_among, people
 from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, role_of
 from facho.hosts.admin_pages import ReadOnlyAdmin
 from facho.hosts.models import OltGroup
@@ -52,7 +52,7 @@ class UserForm(_UserForm):
         """Refuse to take the last administrator away."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         keeps = cleaned.get("role") == Role.ADMIN and cleaned.get("is_active")
-        if not keeps and is_last_admin(self.instance):
+        if not keeps and last_admins_among([self.instance]):
             raise forms.ValidationError(_("This is the last administrator: make another one first."))
         return cleaned
 
@@ -121,10 +121,10 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs 
             give_role(obj, Role(role))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Protect the last administrator, and allow what goes with a person: their log, tokens and profile."""
+        """Protect the last administrators, and allow what goes with a person: their log, tokens and profile."""
         deleted, counts, _missing_permissions, protected = super().get_deleted_objects(objs, request)
         sentence = _("%(user)s is the last administrator: make another one first.")
-        kept = [str(sentence % {"user": user}) for user in objs if is_last_admin(user)]
+        kept = [str(sentence % {"user": user}) for user in last_admins_among(objs)]
         return deleted, counts, set(), [*protected, *kept]
 
 

@@ -1,5 +1,7 @@
 """Who the users are: people, and not the name under which commands are written down."""
 
+from collections.abc import Iterable
+
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 
@@ -14,8 +16,9 @@ def people() -> QuerySet[User]:
     return User.objects.exclude(username=CONSOLE)
 
 
-def is_last_admin(user: User) -> bool:
-    """Tell whether nobody else could administer the product if this user could not."""
+def last_admins_among(users: Iterable[User]) -> list[User]:
+    """Return those of these users who administer the product, if nobody else could; nobody otherwise."""
+    chosen = {user.pk: user for user in users}
     can = Q(is_superuser=True) | Q(groups__name=Role.ADMIN.value)
-    admins = people().filter(can, is_active=True).distinct()
-    return list(admins.values_list("pk", flat=True)[:2]) == [user.pk]
+    admins = set(people().filter(can, is_active=True).values_list("pk", flat=True))
+    return [chosen[pk] for pk in sorted(admins)] if admins <= chosen.keys() else []

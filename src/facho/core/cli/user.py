@@ -176,9 +176,9 @@ def _change(user: "User", store: Any, before: dict[str, Any], after: dict[str, A
 
 
 def _refuse_last_admin(user: "User") -> None:
-    from facho.accounts.people import is_last_admin
+    from facho.accounts.people import last_admins_among
 
-    if is_last_admin(user):
+    if last_admins_among([user]):
         raise CliError(_('"%s" is the last administrator; make another one first.') % user.username)
 
 

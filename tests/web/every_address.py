@@ -1,0 +1,72 @@
+"""Every address of the product, with a sample of each row that one may be about."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django.apps import apps
+
+from accounts.two_groups import OID, Route, World, all_routes
+from facho.dashboard import olt_page, onu_page, outage_page
+
+# Leaving, and finding whatever has no address.
+LEFT_OUT = {"logout/", "admin/logout/", "admin/(?P<url>.*)$"}
+PARTS = {
+    "olts/": olt_page.PARTS,
+    "onus/": onu_page.PARTS,
+    "outages/": outage_page.PARTS,
+}
+# What an address needs besides, so that it answers with rows.
+QUERIES = {
+    "api/v1/olts/<int:olt_id>/data/history/": [f"oid={OID}&index=0.1"],
+    "api/v1/onus/<int:onu_id>/data/history/": [f"oid={OID}&index=0.1"],
+    "api/v1/^onus/$": ["", "format=csv", "format=ndjson"],
+    "search/": ["q=img", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
+    "search/suggestions/": ["q=img", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
+    "onus/": ["", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
+}
+
+
+def all_addresses(world: World) -> Iterator[str]:
+    """Write every address that the product answers."""
+    for route in all_routes():
+        if route.pattern not in LEFT_OUT:
+            yield from addresses(world, route)
+
+
+def addresses(world: World, route: Route) -> Iterator[str]:
+    """Write every address of a pattern; a part of one that nobody knows is an error."""
+    parts = {"token": "1", **world.common, **world.shown.ids, **_of_admin(route)}
+    names = _names_of_parts(route)
+    missing = [name for name in route.names if name not in parts and name != "name"]
+    assert not missing, f"{route.pattern} needs a sample of {missing}"
+    for name, query in product(names, QUERIES.get(route.pattern, [""])):
+        yield route.fill({**parts, "name": name}) + (f"?{query}" if query else "")
+
+
+def _names_of_parts(route: Route) -> list[str]:
+    if "<slug:name>" not in route.pattern:
+        return [""]
+    return list(PARTS[route.pattern.split("<")[0]])
+
+
+def _of_admin(route: Route) -> dict[str, Any]:
+    if not route.pattern.startswith("admin/"):
+        return {}
+    _, app, name, *_rest = [*route.pattern.split("/"), "", ""]
+    models = {model._meta.label_lower: model for model in apps.get_models()}
+    model = models.get(f"{app}.{name}")
+    row = model._default_manager.order_by("-pk").values_list("pk", flat=True).first() if model else None
+    return {"object": row or 1, "id": row or 1, "app_label": "hosts", "content_type": 1}
+
+
+def body_of(answer: Any) -> str:
+    """Read an answer, also one that is written while it is read."""
+    if not getattr(answer, "is_async", False):
+        return str(answer.getvalue().decode())
+
+    async def read() -> bytes:
+        return b"".join([part async for part in answer.streaming_content])
+
+    return async_to_sync(read)().decode()

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+
+from browser.running_demo import PATIENCE_MS, Demo, running_demo
 
 ARTIFACTS = Path(__file__).resolve().parents[2] / "artifacts"
 CHROMIUM = "/usr/bin/chromium"
@@ -19,7 +22,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-DESKTOP, PHONE = 1280, 390
+DESKTOP, PHONE = 1280, 360
 
 
 @dataclass
@@ -54,6 +57,16 @@ class Visit:
         """Measure what the page needs in width."""
         return int(self.page.evaluate("document.documentElement.scrollWidth"))
 
+    def barriers(self) -> list[str]:
+        """Name what would keep somebody out who sees, hears or points otherwise, as axe judges it."""
+        found = Axe().run(self.page).response["violations"]
+        grave = [each for each in found if each["impact"] in ("serious", "critical")]
+        return [f"{each['id']}: {node['html'][:200]}" for each in grave for node in each["nodes"][:3]]
+
+    def strangers(self, url: str) -> list[str]:
+        """Name the addresses beyond the product's own that the page asked for."""
+        return [request for request in self.requests if not request.startswith((url, "data:"))]
+
     def _note(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.complaints.append(text)
@@ -65,9 +78,9 @@ class Visit:
 Visitor = Callable[..., Visit]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One Chromium for the tests of a file."""
+    """One Chromium for all tests of the folder."""
     # Playwright keeps an event loop in this thread, which Django takes for a reason to refuse the database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
@@ -77,20 +90,45 @@ def browser() -> Iterator[Browser]:
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
+@pytest.fixture(scope="package")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """One demo for all tests of the folder."""
+    with running_demo(tmp_path_factory.mktemp("demo")) as demo:
+        yield demo
+
+
+@pytest.fixture(scope="package")
+def cut_demo(demo: Demo, browser: Browser) -> Demo:
+    """The demo once a fibre of it is cut, with a day behind it."""
+    context = browser.new_context()
+    visit = Visit(context.new_page())
+    visit.log_in(demo.url, demo.user, demo.password)
+    expect(visit.page.locator(".trouble")).to_be_visible(timeout=PATIENCE_MS)
+    context.close()
+    demo.give_past()
+    return demo
+
+
 @pytest.fixture
 def visitor(browser: Browser) -> Iterator[Visitor]:
     """Open windows of a language, a width and a colour scheme; all are closed at the end of the test."""
     contexts = []
 
     def open_window(*, language: str = "en", width: int = DESKTOP, dark: bool = False) -> Visit:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, locale=language, color_scheme="dark" if dark else "light"
-        )
-        contexts.append(context)
-        visit = Visit(context.new_page())
-        visit.watch()
+        visit = open_visit(browser, language=language, width=width, dark=dark)
+        contexts.append(visit.page.context)
         return visit
 
     yield open_window
     for context in contexts:
         context.close()
+
+
+def open_visit(browser: Browser, *, language: str, width: int, dark: bool) -> Visit:
+    """Open a window of its own, as if of another person."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, locale=language, color_scheme="dark" if dark else "light"
+    )
+    visit = Visit(context.new_page())
+    visit.watch()
+    return visit

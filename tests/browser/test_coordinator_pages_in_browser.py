@@ -93,4 +93,4 @@ def test_a_page_of_the_coordinator_fits_and_runs_nothing_foreign(
 
     assert (list_width, visit.width()) == (width, width)
     assert visit.complaints == []
-    assert [request for request in visit.requests if not request.startswith((url, "data:"))] == []
+    assert visit.strangers(url) == []

@@ -1,50 +1,21 @@
 """The first hour of somebody who never saw the product: an empty data folder, an OLT, a mistake, and the first ONUs."""
 
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_olt, make_user
-from browser.conftest import DESKTOP, Visit, Visitor
+from browser.conftest import DESKTOP, PHONE, Visit, Visitor
+from browser.running_demo import PATIENCE_MS, embedded_environ, read_line, started
 from facho.accounts.roles import Role
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-NARROW = 360
-# The engine looks every five seconds, and silence takes ten; a busy machine takes longer.
-PATIENCE_SECONDS = 90
-PATIENCE_MS = PATIENCE_SECONDS * 1000
 ONUS = 32
-FACHO = str(Path(sys.executable).with_name("facho"))
-
-
-@contextmanager
-def started(arguments: list[str], environ: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
-    """Start a command, and end it as Ctrl-C does."""
-    with subprocess.Popen([FACHO, *arguments], env=environ, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_SECONDS) == 0
-
-
-def read_line(process: "subprocess.Popen[str]", begins: str) -> str:
-    """Read until a line begins so, and return the rest of it."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith(begins):
-            return line.removeprefix(begins).strip()
-    raise AssertionError(f"no line began with {begins!r}")
 
 
 @pytest.fixture
@@ -60,20 +31,17 @@ def simulated_port() -> Iterator[str]:
 @pytest.fixture
 def setup_link(tmp_path: Path) -> Iterator[str]:
     """The link that `facho run` prints on an empty data folder."""
-    environ = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    environ["FACHO_DATA_DIR"] = str(tmp_path / "data")
-    with started(["run", "--bind", "127.0.0.1:0"], environ) as process:
+    with started(["run", "--bind", "127.0.0.1:0"], embedded_environ(tmp_path / "data")) as process:
         yield read_line(process, "setup: ")
 
 
 def look(visit: Visit, name: str) -> None:
     """Keep the page as a desk and as a phone show it; both have to hold it."""
-    for width in (DESKTOP, NARROW):
+    for width in (DESKTOP, PHONE):
         visit.page.set_viewport_size({"width": width, "height": 900})
         visit.keep(f"first-run-{name}-{width}")
         assert visit.width() == width
-    barriers = Axe().run(visit.page).response["violations"]
-    assert [barrier["id"] for barrier in barriers if barrier["impact"] in ("serious", "critical")] == []
+    assert visit.barriers() == []
     visit.page.set_viewport_size({"width": DESKTOP, "height": 900})
 
 
@@ -132,7 +100,7 @@ def test_a_newcomer_goes_from_an_empty_product_to_the_first_onus(
     visit.page.click("#to-olt")
     expect(visit.page.locator("h1")).to_contain_text("Norte")
     assert visit.complaints == []
-    assert [request for request in visit.requests if not request.startswith((address[:17], "data:"))] == []
+    assert visit.strangers(address[:17]) == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -76,7 +76,7 @@ def test_trouble_leads_to_its_olt_on_any_screen(url: str, visitor: Visitor, widt
 
     assert (first_width, visit.width()) == (width, width)
     assert visit.complaints == []
-    assert [request for request in visit.requests if not request.startswith((url, "data:"))] == []
+    assert visit.strangers(url) == []
 
 
 def test_a_port_tells_its_figures_to_whoever_points_at_it_or_reaches_it_by_keyboard(url: str, visitor: Visitor) -> None:

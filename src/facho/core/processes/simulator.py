@@ -10,6 +10,8 @@ from facho.simulator.run import run_simulator
 # Slow enough that a visitor sees pollers at work, as real OLTs show them.
 LATENCY_MS = 20.0
 LIVE_ROW_SECONDS = 0.03
+# In this world a fibre of the first OLT is cut after a minute and stays cut for a while: what a visitor comes to see.
+SEED = 156_801
 
 
 def main() -> int:
@@ -17,7 +19,7 @@ def main() -> int:
     exit_with_parent()
     olts, onus, port = map(int, sys.argv[1:])
     faults = Faults(live_row_seconds=LIVE_ROW_SECONDS)
-    config = SimulatorConfig(olts=olts, onus=onus, port=port, latency_ms=LATENCY_MS, faults=faults)
+    config = SimulatorConfig(olts=olts, onus=onus, port=port, latency_ms=LATENCY_MS, seed=SEED, faults=faults)
     return run_simulator(config, tells_counters=False)
 
 

@@ -79,6 +79,7 @@ ADMIN    POST   400 api/v1/^jobs/$
 USER     GET    200 api/v1/^jobs/(?P<pk>[^/.]+)/$
 ADMIN    PATCH  200 api/v1/^jobs/(?P<pk>[^/.]+)/$
 ADMIN    DELETE 204 api/v1/^jobs/(?P<pk>[^/.]+)/$
+ADMIN    POST   400 api/v1/^jobs/(?P<pk>[^/.]+)/apply/$
 USER     GET    200 api/v1/^nodes/$
 USER     GET    200 api/v1/^nodes/(?P<pk>[^/.]+)/$
 OPERATOR PATCH  200 api/v1/^nodes/(?P<pk>[^/.]+)/$

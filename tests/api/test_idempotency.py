@@ -1,6 +1,6 @@
 """A request that comes again under its key is answered as the first time, and does nothing more."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.utils import timezone
@@ -10,6 +10,8 @@ from api.rows import make_node, make_user
 from facho.accounts.roles import Role
 from facho.api.models import KeptAnswer
 from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers import views
+from facho.zabbix_pollers.run_now import Asked, ask_for_run
 
 pytestmark = pytest.mark.django_db
 
@@ -79,9 +81,33 @@ def test_a_request_that_was_never_answered_is_served_again_after_a_minute(operat
 
     assert run(operator, node)[0] == 409
 
-    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(minutes=2))
+    abandon()
     assert run(operator, node)[0] == 202
     assert wish(node)
+
+
+def test_what_was_never_answered_is_taken_over_by_one_and_for_the_same_request(
+    operator: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, other = make_node(), make_node()
+    run(operator, node)
+    abandon()
+    meanwhile = []
+
+    def serve(node_id: int, *, now: datetime) -> Asked:
+        meanwhile.append(run(operator, node)[0])
+        return ask_for_run(node_id, now=now)
+
+    monkeypatch.setattr(views, "ask_for_run", serve)
+
+    assert run(operator, other)[0] == 409
+    assert run(operator, node)[0] == 202
+    assert meanwhile == [409]
+
+
+def abandon() -> None:
+    """Let whoever served the request have been killed."""
+    KeptAnswer.objects.update(status=None, body=None, created_at=timezone.now() - timedelta(minutes=2))
 
 
 @pytest.mark.parametrize("key", ["x" * 101, "a\tb"])

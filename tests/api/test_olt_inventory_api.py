@@ -7,8 +7,9 @@ from django.contrib.admin.models import LogEntry
 from rest_framework.test import APIClient
 
 from api.rows import make_execution, make_node, make_olt, make_user
+from facho.accounts.models import Profile
 from facho.accounts.roles import Role
-from facho.hosts.models import Olt
+from facho.hosts.models import Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +35,19 @@ def test_an_olt_is_added_with_its_jobs_and_its_secret_stays_inside(admin: APICli
     assert olt.workflow.nodes.count() > 3
     assert CANARY not in answer.content.decode()
     assert CANARY not in str(LogEntry.objects.values_list("object_repr", "change_message"))
+
+
+@pytest.mark.parametrize(("group", "code"), [("", 400), ("South", 400), ("north", 201)])
+def test_who_sees_one_group_adds_to_that_one(group: str, code: int) -> None:
+    north, _south = (OltGroup.objects.create(name=name) for name in ("North", "South"))
+    user, client = make_user(Role.ADMIN), APIClient()
+    Profile.objects.create(user=user).olt_groups.add(north)
+    client.force_login(user)
+
+    answer = client.post("/api/v1/olts/", {**NORTH, "group": group}, format="json")
+
+    assert answer.status_code == code
+    assert Olt.objects.filter(group=north).count() == Olt.objects.count() == (code == 201)
 
 
 def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
@@ -73,6 +87,7 @@ def test_an_olt_is_reached_otherwise_and_keeps_the_secret_it_has(admin: APIClien
     stored = Olt.objects.get()
     assert answer.status_code == 200
     assert (stored.address, stored.port, stored.community.reveal()) == ("192.0.2.8", 1161, "canary-7f3a")
+    assert LogEntry.objects.get().change_message == "host, port"
 
 
 def test_an_olt_is_deleted_unless_it_is_being_polled(admin: APIClient) -> None:

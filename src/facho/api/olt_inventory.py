@@ -15,12 +15,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.accounts.audit import Action, record
+from facho.accounts.scope import scope_of
 from facho.api.permissions import ReadOrAdminister
 from facho.api.problems import Conflict
 from facho.api.serializers import OltSerializer
 from facho.executions.store import load_busy_olts
 from facho.hosts.inventory import InventoryError, add_olt, import_olts
-from facho.hosts.models import Olt
+from facho.hosts.models import Olt, OltGroup
 from facho.hosts.olt_entry import MAX_HOST, MAX_NAME, SECRET_COLUMNS, OltEntry
 from facho.hosts.secrets import Secret
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
@@ -72,6 +73,13 @@ class NewOltSerializer(ConnectionSerializer):
     group = _Optional(help_text="Name of an OLT group; a new one is made.")
     with_jobs = serializers.BooleanField(default=True)
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Let whoever sees some groups only put the OLT into one of them."""
+        seen = self.context["scope"].group_ids
+        if seen is not None and not OltGroup.objects.filter(id__in=seen, name__iexact=attrs["group"]).exists():
+            raise ValidationError({"group": [_("Name one of your OLT groups: you would not see it otherwise.")]})
+        return attrs
+
 
 class OltInventory(_OltViews):
     """Adds `create`, `destroy` and `connection` to OLTs; all three are for admins."""
@@ -83,7 +91,7 @@ class OltInventory(_OltViews):
     @extend_schema(request=NewOltSerializer, responses={201: OltSerializer})
     def create(self, request: Request) -> Response:
         """Add an OLT; one whose vendor is left to be recognised gets its jobs when the engine has asked it."""
-        wish = NewOltSerializer(data=request.data)
+        wish = NewOltSerializer(data=request.data, context={"scope": scope_of(request.user)})
         wish.is_valid(raise_exception=True)
 
         def after_save(olt: Olt) -> None:
@@ -109,7 +117,8 @@ class OltInventory(_OltViews):
             import_olts([wish.entry_of(olt.name)], after_save=_give_jobs)
         except InventoryError as error:
             raise _refusal(error) from error
-        record(request.user, olt, Action.CHANGED, ", ".join(sorted(wish.validated_data)))
+        given = sorted(name for name, value in wish.validated_data.items() if value)
+        record(request.user, olt, Action.CHANGED, ", ".join(given))
         return Response(OltSerializer(self.get_object()).data)
 
     @extend_schema(responses={204: None})

@@ -109,6 +109,19 @@ def test_after_a_day_less_light_is_usual() -> None:
     assert Alert.objects.get().state == "resolved"
 
 
+def test_an_outage_of_an_olt_that_nobody_asks_any_more_is_over() -> None:
+    make_rule(Kind.PON_OUTAGE, make_channel())
+    olt = answering_olt()
+    cut(olt, add_onus(olt, 3))
+    passes(0)
+
+    Olt.objects.filter(id=olt.id).update(enabled=False)
+    passes(1)
+
+    assert kinds() == ["opened", "resolved"]
+    assert open_subjects() == []
+
+
 def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -> None:
     make_rule(Kind.NODE_SUSPENDED, make_channel())
     olt = answering_olt()

@@ -200,6 +200,20 @@ def test_a_rule_that_is_switched_off_says_so_once() -> None:
     assert "The rule was switched off." in Notice.objects.get(kind="resolved").body
 
 
+def test_what_flaps_ends_at_once_with_its_rule() -> None:
+    rule = make_rule(Kind.WEAK_LIGHT, make_channel())
+    (onu,) = add_onus(answering_olt(), 1)
+    for number in range(8):
+        set_light([onu], -30 if number % 2 else -20)
+        passes(number)
+
+    AlertRule.objects.filter(id=rule.id).update(enabled=False)
+    passes(8)
+
+    assert messages()[-2][1].startswith("Flapping: ")
+    assert kinds()[-2:] == ["opened", "resolved"]
+
+
 def test_a_rule_of_a_group_looks_at_its_olts_alone() -> None:
     group, inside, outside = OltGroup.objects.create(name="North"), answering_olt(), answering_olt()
     Olt.objects.filter(id=inside.id).update(group=group)

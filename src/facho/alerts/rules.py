@@ -10,7 +10,7 @@ from django.conf import settings
 
 from facho.alerts.conditions.table import CONDITIONS
 from facho.alerts.models import AlertChannel, AlertRule, Kind
-from facho.polling.domain.alerting import Bound, Policy
+from facho.polling.domain.alerting import CALM_AFTER, Bound, Policy
 from facho.polling.domain.window import Window
 
 
@@ -80,6 +80,7 @@ def _policy(row: AlertRule) -> Policy:
         hold=timedelta(minutes=row.hold_minutes),
         # Nobody waits for calm where nobody looks any more.
         clear=timedelta(minutes=row.clear_minutes if row.enabled else 0),
+        calm=CALM_AFTER if row.enabled else timedelta(0),
         quiet=None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE)),
         escalate_after=None if after is None else timedelta(minutes=after),
         tells_end=row.sends_resolved,

@@ -9,6 +9,9 @@ from facho.onus.words import OutageScopes
 # A part of a larger outage is told with that one, as long as it lasts; a port's own row ends when its card is out.
 _GOES_ON = Q(ended_at__isnull=True) | Q(part_of__isnull=False, part_of__ended_at__isnull=True)
 
+# Nobody asks an OLT that is disabled, so its outages would never end.
+_IS_WATCHED = Q(olt__isnull=True) | Q(olt__enabled=True)
+
 
 def find_pon_outages(question: Question) -> Findings:
     """Find ports and cards that lost many ONUs at once."""
@@ -26,7 +29,7 @@ def find_lost_network(question: Question) -> Findings:
 
 
 def _find(*scopes: OutageScopes) -> Findings:
-    outages = Outage.objects.filter(_GOES_ON, scope__in=scopes).select_related("olt").order_by("id")
+    outages = Outage.objects.filter(_GOES_ON, _IS_WATCHED, scope__in=scopes).select_related("olt").order_by("id")
     columns = ("scope", "frame", "slot", "port", "cause", "started_at", "affected", "affected_olts", "ended_at")
     only = outages.only(*columns, "part_of_id", "acknowledged_at", "olt__name")
     return {_subject(outage): _finding(outage) for outage in only}

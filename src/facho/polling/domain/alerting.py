@@ -68,6 +68,8 @@ class Policy:
 
     hold: timedelta = timedelta(0)
     clear: timedelta = timedelta(0)
+    # How long who flapped must be calm.
+    calm: timedelta = CALM_AFTER
     quiet: Window | None = None
     escalate_after: timedelta | None = None
     tells_end: bool = True
@@ -151,7 +153,7 @@ def _fire_in_time(course: Course, look: Look, policy: Policy) -> Course:
 
 def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
     since = course.calm_since or now
-    patience = max(policy.clear, CALM_AFTER) if course.is_flapping else policy.clear
+    patience = max(policy.clear, policy.calm) if course.is_flapping else policy.clear
     if abs(now - since) < patience:
         return course if course.calm_since else replace(course, calm_since=since)
     return replace(course, stage=Stage.RESOLVED, calm_since=since, resolved_at=now)

@@ -66,7 +66,7 @@ def _may_be_early(kind: object, told: datetime, expected: datetime, broken: set[
 def told_facts(olt: Olt) -> list[Fact]:
     """Return the timeline of an OLT in the words of the journal."""
     events = OnuEvent.objects.filter(olt=olt).select_related("pon_port", "other_port", "onu").order_by("id")
-    return [Fact(e.at, EventKind(e.kind), _place(e), e.onu.serial, _detail(e)) for e in events]
+    return [Fact(e.at, EventKind(e.kind), _place(e), e.onu.serial or e.onu.mac, _detail(e)) for e in events]
 
 
 def assert_rows_are_true(fleet: Fleet) -> None:
@@ -75,13 +75,13 @@ def assert_rows_are_true(fleet: Fleet) -> None:
         onus = Onu.objects.filter(olt=row, is_present=True).select_related("pon_port", "reading")
         stored = {
             Place(o.pon_port.frame, o.pon_port.slot, o.pon_port.port, o.onu_id): (
-                o.serial,
+                _tail(o.serial or o.mac),
                 o.description,
                 o.reading.run_state,
             )
             for o in onus
         }
-        true = {onu.place: (onu.serial, onu.description, onu.state.value) for onu in simulated.world.onus}
+        true = {onu.place: (_tail(onu.serial), onu.description, onu.state.value) for onu in simulated.world.onus}
         assert stored == true
 
 
@@ -94,8 +94,13 @@ def told_outages() -> list[tuple[object, ...]]:
 def _moments(facts: list[Fact]) -> dict[tuple[object, ...], list[datetime]]:
     moments: defaultdict[tuple[object, ...], list[datetime]] = defaultdict(list)
     for fact in facts:
-        moments[fact[1:]].append(fact.at)
+        moments[fact._replace(serial=_tail(fact.serial))[1:]].append(fact.at)
     return {what: sorted(at) for what, at in moments.items()}
+
+
+def _tail(identity: str) -> str:
+    """Return what serial and hardware address of a simulated ONU have in common."""
+    return identity.replace(":", "")[-8:]
 
 
 def _broken_polls(olt: Olt) -> set[datetime]:

@@ -91,6 +91,11 @@ def port_name(port: PonPort) -> str:
     return f"GPON {place.frame}/{place.slot}/{place.port}"
 
 
+def _mac(serial: str) -> str:
+    """Give a device one identity, whichever way its OLT tells it."""
+    return f"02:00:{serial[-8:-6]}:{serial[-6:-4]}:{serial[-4:-2]}:{serial[-2:]}"
+
+
 def _phase(onu: Onu) -> Candidates:
     if onu.is_online:
         return (PhaseState.WORKING,)
@@ -124,7 +129,7 @@ ONU: Mapping[str, OnuReading] = MappingProxyType(
         "sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
         "line_profile": lambda onu: ("internet",),
         "service_profile": lambda onu: (onu.model,),
-        "mac": lambda onu: (f"02:00:00:{onu.salt >> 16:02X}:{onu.salt >> 8 & 0xFF:02X}:{onu.salt & 0xFF:02X}",),
+        "mac": lambda onu: (_mac(onu.serial),),
         "run_state": lambda onu: (onu.state,),
         "phase_state": _phase,
         "pon_port": lambda onu: (onu.place.port if onu.is_online else 0,),

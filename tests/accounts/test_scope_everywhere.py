@@ -133,6 +133,25 @@ def test_a_token_of_groups_shows_less_than_its_owner_sees(client: Client, world:
     assert [olt["name"] for olt in listed] == [world.shown.olt.name]
 
 
+def test_a_token_of_groups_writes_nothing_that_holds_for_all_olts(client: Client, world: World) -> None:
+    text = create_token(make_user(Role.ADMIN), olt_groups=[world.shown.group])
+    json, headers = "application/json", {"Authorization": f"Bearer {text}"}
+    channel, job = world.common["alert-channel"], world.hidden.olt.workflow.nodes.order_by("id")[0].job_id
+    rule = {"name": "mine", "kind": "pon_outage", "channel_ids": [channel]}
+    hook = {"name": "mine", "kind": "webhook", "url": "https://hook.example.net/", "signing_key": "0123456789abcdef"}
+
+    answers = [
+        client.post("/api/v1/alert-channels/", hook, content_type=json, headers=headers),
+        client.post("/api/v1/alert-rules/", rule, content_type=json, headers=headers),
+        client.post(f"/api/v1/alert-channels/{channel}/test/", headers=headers),
+        client.patch(f"/api/v1/jobs/{job}/", {"priority": 3}, content_type=json, headers=headers),
+        client.delete(f"/api/v1/jobs/{job}/", headers=headers),
+    ]
+
+    assert [answer.status_code for answer in answers] == [403] * 5
+    assert client.get("/api/v1/jobs/", headers=headers).status_code == 200
+
+
 def test_a_token_whose_groups_its_owner_lost_shows_nothing() -> None:
     north, south = OltGroup.objects.create(name="North"), OltGroup.objects.create(name="South")
     make_olt(group=north)

@@ -18,7 +18,7 @@ from facho.accounts.scope import scope_of
 from facho.alerts.channels import ChannelSecrets, find_faults, save_channel, stored_channels, write_test
 from facho.alerts.models import Alert, AlertChannel, Notice, NoticeKind, NoticeState
 from facho.api import filters
-from facho.api.permissions import ReadOrAdminister
+from facho.api.permissions import ReadOrAdministerAll
 from facho.api.problems import Conflict
 from facho.hosts.secrets import Secret
 
@@ -92,7 +92,7 @@ class AlertChannelViewSet(
     """Channels by name; the secrets of none are loaded."""
 
     serializer_class = AlertChannelSerializer
-    permission_classes = [ReadOrAdminister]
+    permission_classes = [ReadOrAdministerAll]
     filter_backends = [filters.QueryStringFilter]
     queryset = stored_channels().order_by("name", "id")
 
@@ -142,7 +142,7 @@ class ChannelNoticeViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Notice
     """The log of a channel, the latest message first; one about an OLT out of one's scope is not shown."""
 
     serializer_class = NoticeSerializer
-    permission_classes = [ReadOrAdminister]
+    permission_classes = [ReadOrAdministerAll]
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {"state": filters.one_of("state", NoticeState.values)}
     queryset = Notice.objects.order_by("-id")

@@ -17,7 +17,7 @@ from facho.alerts.rule_check import find_faults
 from facho.alerts.words import sentence_of
 from facho.api import filters
 from facho.api.acknowledgement import Acknowledgement
-from facho.api.permissions import ReadOrAdminister
+from facho.api.permissions import ReadOrAdministerAll
 from facho.api.scoped import ScopedRows
 from facho.hosts.models import OltGroup
 
@@ -175,7 +175,7 @@ class AlertRuleViewSet(
     """Rules by name. One that is switched off ends its alerts and says so; one that is deleted takes them along."""
 
     serializer_class = AlertRuleSerializer
-    permission_classes = [ReadOrAdminister]
+    permission_classes = [ReadOrAdministerAll]
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "kind": filters.one_of("kind", Kind.values),

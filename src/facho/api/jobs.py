@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.api import filters
-from facho.api.permissions import ReadOrAdminister
+from facho.api.permissions import ReadOrAdministerAll
 from facho.api.serializers import MAX_INTERVAL_SECONDS
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS as OLT_SECRET_COLUMNS
@@ -116,7 +116,7 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
     """Jobs; `vendor` is empty for those that fit every OLT."""
 
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
-    permission_classes = [ReadOrAdminister]
+    permission_classes = [ReadOrAdministerAll]
     serializer_class = JobSerializer
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {

@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from facho.accounts.roles import Role
+from facho.accounts.scope import scope_of
 from facho.api.authentication import role_of_request
 
 if TYPE_CHECKING:
@@ -31,3 +34,15 @@ class ReadOrAdminister(ReadOrOperate):
     """Lets any user read, and admins write: what decides how the product itself behaves."""
 
     writes_from = Role.ADMIN
+
+
+class ReadOrAdministerAll(ReadOrAdminister):
+    """Lets any user read, and admins write who see every OLT: what is written holds for all of them."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        """Judge the role first, then what may be seen."""
+        if not super().has_permission(request, view):
+            return False
+        if request.method not in SAFE_METHODS and not scope_of(request.user).is_everything:
+            raise PermissionDenied(_("This holds for OLTs that you may not see."))
+        return True

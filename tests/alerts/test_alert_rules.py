@@ -74,6 +74,11 @@ def test_the_admin_writes_a_rule_and_is_told_what_cannot_be_meant(admin: Client)
     page = admin.get(reverse("admin:alerts_alertrule_changelist")).content.decode()
     assert "night shift" in page
 
+    stored = reverse("admin:alerts_alertrule_change", args=[rule.id])
+    other = admin.post(stored, {**wish, "kind": "power_step", "threshold": "3"})
+    assert "A rule keeps what it looks for: make another one." in other.content.decode()
+    assert admin.post(stored, {**wish, "threshold": "-27"}).status_code == 302
+
 
 def test_the_admin_takes_note_of_alerts_and_writes_none(admin: Client) -> None:
     olt = answering_olt()

@@ -161,6 +161,15 @@ def test_a_rule_that_cannot_be_meant_is_refused(admin: APIClient, wish: dict[str
     assert [error["field"] for error in answer.json()["errors"]] == [field]
 
 
+def test_a_rule_keeps_what_it_looks_for(admin: APIClient) -> None:
+    rule = AlertRule.objects.create(name="Cut", kind=Kind.PON_OUTAGE)
+
+    answer = admin.patch(f"{RULES}{rule.id}/", {"kind": "weak_light"}, format="json")
+
+    assert (answer.status_code, [error["field"] for error in answer.json()["errors"]]) == (400, ["kind"])
+    assert admin.patch(f"{RULES}{rule.id}/", {"kind": "pon_outage"}, format="json").status_code == 200
+
+
 def test_a_rule_for_a_group_must_be_about_olts(admin: APIClient) -> None:
     group = OltGroup.objects.create(name="North")
 

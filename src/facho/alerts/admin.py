@@ -37,7 +37,8 @@ class AlertRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
         """Say beside each field what cannot be meant."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
         if "kind" in values:
-            for field, text in find_faults(values).items():
+            stored = self.instance if self.instance.pk else None
+            for field, text in find_faults(values, stored=stored).items():
                 self.add_error(field, text)
         return values
 

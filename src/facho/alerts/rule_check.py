@@ -6,7 +6,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from facho.alerts.conditions.table import CONDITIONS
-from facho.alerts.models import Kind
+from facho.alerts.models import AlertRule, Kind
 from facho.polling.domain.onu_events import POWER_STEP_CDBM
 
 # Light is not noticed as a step below this.
@@ -23,9 +23,12 @@ _WITHOUT_OLT = frozenset(
 )
 
 
-def find_faults(rule: Mapping[str, Any]) -> dict[str, str]:
+def find_faults(rule: Mapping[str, Any], *, stored: AlertRule | None = None) -> dict[str, str]:
     """Say, by field, what of a rule cannot be meant; `escalation_channels` is whatever is chosen."""
     kind = Kind(rule["kind"])
+    if stored is not None and kind != stored.kind:
+        # Its alerts are about what it looked for, and nothing else could end them.
+        return {"kind": _("A rule keeps what it looks for: make another one.")}
     faults = {**_threshold_faults(kind, rule.get("threshold"), rule.get("clear_margin") or 0), **_quiet_faults(rule)}
     if rule.get("olt_group") is not None and kind in _WITHOUT_OLT:
         faults["olt_group"] = _("What this kind looks for belongs to no OLT.")

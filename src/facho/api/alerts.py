@@ -154,7 +154,7 @@ class AlertRuleWishSerializer(serializers.ModelSerializer[AlertRule]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Judge the whole rule, with what it keeps of the one that is stored."""
-        faults = find_faults({**self._stored(), **attrs})
+        faults = find_faults({**self._stored(), **attrs}, stored=self.instance)
         if faults:
             names = {"olt_group": "olt_group_id"}
             raise serializers.ValidationError({names.get(field, field): text for field, text in faults.items()})

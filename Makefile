@@ -6,6 +6,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 PO := $(shell find src -name '*.po')
 # Changing one of these changes the installed package: its metadata, its script, its compiled translations.
 PACKAGE := pyproject.toml hatch_build.py $(PO)
+comma := ,
 say = @printf '%s\n' '-- $(1)'
 
 # A shell that works on another project must not lead ours astray.
@@ -13,7 +14,7 @@ unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast bench check setup messages requirements openapi lock
+.PHONY: help demo test test-fast bench check setup messages requirements openapi screenshots lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
@@ -23,10 +24,8 @@ demo: .venv/run.stamp  ## simulated OLTs, web and pollers, with one command; BIN
 
 test: check  ## install what the tests need, and run all of them on both databases
 	@$(PYTHON) tools/system_packages.py
-	$(call say,all tests on SQLite)
-	@$(BIN)/pytest --quiet
-	$(call say,the tests that touch a database again on PostgreSQL)
-	@$(BIN)/pytest --quiet --database postgresql
+	$(call say,all tests on SQLite$(comma) and beside them those that touch a database on PostgreSQL)
+	@$(BIN)/python tools/test_databases.py
 
 test-fast: .venv/dev.stamp  ## the tests that need no server and no browser
 	@$(BIN)/pytest --quiet -m 'not browser and not slow'
@@ -58,6 +57,10 @@ requirements: .venv/dev.stamp  ## mark in docs/requirements.md what the tests sh
 
 openapi: .venv/dev.stamp  ## write docs/openapi.yaml again from the API as it is
 	@FACHO_LANGUAGE=en DATABASE_URL=sqlite:///:memory: $(BIN)/python manage.py spectacular --skip-checks --fail-on-warn --file docs/openapi.yaml
+
+screenshots: .venv/dev.stamp  ## take the pictures of the README again, from the demo in a browser
+	@$(BIN)/pytest --quiet tests/browser/test_main_pages_in_browser.py -k pictures
+	@cp artifacts/readme/*.png docs/images/
 
 lock:  ## write requirements/ again from pyproject.toml, keeping the versions that still fit
 	@tools/lock

@@ -166,7 +166,7 @@ def _runs_anywhere(item: pytest.Item) -> bool:
 
 
 def _touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("browser"):
+    if item.get_closest_marker("browser") or item.get_closest_marker("any_database"):
         return False
     marked = item.get_closest_marker("postgresql") or item.get_closest_marker("django_db")
     return marked is not None or not DATABASE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))

@@ -16,8 +16,8 @@ from facho.hosts.models import Brand, Olt, OltModel
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
-READ_ONLY = ["olts", "nodes", "executions", "pon-ports", "onus", "waiting-onus"]
-LISTS = [*READ_ONLY, "pauses"]
+READ_ONLY = ["nodes", "executions", "pon-ports", "onus", "waiting-onus"]
+LISTS = ["olts", *READ_ONLY, "pauses"]
 
 
 def results(client: APIClient, path: str) -> list[dict[str, Any]]:

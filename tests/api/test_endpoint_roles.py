@@ -12,7 +12,7 @@ from accounts.two_groups import OID, Route, World, all_routes, make_limited, mak
 from api.rows import make_user
 from facho.accounts.roles import Role
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 OUTSIDE = "192.0.2.7"

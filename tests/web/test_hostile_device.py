@@ -16,7 +16,7 @@ from web.every_address import all_addresses, body_of
 from web.hostile_rows import make_hostile_world
 from web.page_offences import offences_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 FORMULA = re.compile(r"[=+\-@\t\r]")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")

@@ -4,12 +4,14 @@ import pytest
 
 from facho.onus.columns import ONU_COLUMNS, READING_COLUMNS
 from facho.onus.readings import CAUSE, DESCRIPTION, STATE
-from facho.polling.vendors.definition import SERIAL, Definition
+from facho.polling.vendors.definition import OLT_NAME, SERIAL, Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_get import autofind
 
 HOMES = {column.key for column in (*ONU_COLUMNS, *READING_COLUMNS)} | {SERIAL, DESCRIPTION, STATE, CAUSE}
+# Tells where an ONU is, and nothing of it.
+PLACES = {OLT_NAME}
 OF_WAITING_ONUS = {autofind.SERIAL, autofind.MODEL, *autofind.PORT_COLUMNS.values()}
 FAMILIES = [family for family in load_definitions().values() if family.onu_indexes]
 
@@ -25,7 +27,7 @@ def asked(family: Definition, scope: Scope) -> set[str]:
 
 
 def test_no_column_of_a_ready_made_job_is_dropped(family: Definition) -> None:
-    assert asked(family, Scope.ONU) <= HOMES
+    assert asked(family, Scope.ONU) <= HOMES | PLACES
     assert asked(family, Scope.AUTOFIND) <= OF_WAITING_ONUS
 
 
@@ -38,4 +40,4 @@ def test_whatever_has_a_column_is_read_where_the_family_offers_it(family: Defini
 def test_a_state_is_read_with_its_cause(family: Definition) -> None:
     for job in family.jobs:
         read = {column.key for key in job.columns for column in family.readings(key)}
-        assert STATE not in read or CAUSE in read
+        assert STATE not in read or CAUSE in read or not family.has_column(CAUSE)

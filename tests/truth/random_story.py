@@ -8,9 +8,11 @@ from random import Random
 
 from facho.executions.models import Execution
 from facho.onus.models import Outage as OutageRow
+from facho.onus.readings import CAUSE
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.outage import Outage, OutageCause, OutagePlace, OutageScope
 from facho.polling.domain.silent_olts import NETWORK
+from facho.polling.vendors.definition import SERIAL, Definition
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
 from facho.simulator.life import STILL
@@ -37,14 +39,19 @@ POLLS_UNTIL_HEARD = 2
 
 
 def config_of(seed: int) -> SimulatorConfig:
-    """Draw a family, with cards where it has cards."""
-    definition = Random(f"family/{seed}").choice(choose_definitions("mixed"))  # noqa: S311 repeatable on purpose
+    """Draw a family that tells who an ONU is and why it is down, with cards where it has cards."""
+    families = [each for each in choose_definitions("mixed") if _tells_all(each)]
+    definition = Random(f"family/{seed}").choice(families)  # noqa: S311 repeatable on purpose
     has_cards = len(numbering_of(definition).slot) > 1
     chassis = Chassis(2, 4, 6) if has_cards else Chassis(1, 8, 5)
     # Small answers make long walks, which can break off.
     return SimulatorConfig(
         vendor=definition.key, olts=OLTS, onus=ONUS, seed=seed, life=STILL, chassis=chassis, max_message_bytes=900
     )
+
+
+def _tells_all(definition: Definition) -> bool:
+    return definition.has_column(SERIAL) and definition.has_column(CAUSE)
 
 
 class OltStory:

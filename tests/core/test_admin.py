@@ -206,15 +206,29 @@ def test_a_secret_that_was_filled_in_replaces_the_stored_one(administrator: Clie
 def test_saving_leaves_alone_what_the_engine_wrote_meanwhile(administrator: Client, monkeypatch: Any) -> None:
     olt = make_olt("North", reachability="unknown")
 
-    def engine_writes(*_: object) -> dict[str, str]:
+    def engine_writes(*_: object, **__: object) -> tuple[str, ...]:
         Olt.objects.update(reachability="up", last_error="late")
-        return {"127.0.0.9": "127.0.0.9"}
+        return ()
 
-    monkeypatch.setattr("facho.hosts.olt_form.resolve_all", engine_writes)
+    monkeypatch.setattr("facho.hosts.olt_form.find_faults", engine_writes)
     administrator.post(address(Olt, "change", olt.pk), OLT_INPUTS)
 
     olt.refresh_from_db()
     assert (olt.reachability, olt.last_error, olt.address) == ("up", "late", "127.0.0.9")
+
+
+def test_a_host_is_looked_up_while_no_transaction_is_open(administrator: Client, monkeypatch: Any) -> None:
+    open_before, open_meanwhile = len(connection.savepoint_ids), []
+
+    def look_up(hosts: set[str]) -> dict[str, str]:
+        open_meanwhile.append(len(connection.savepoint_ids))
+        return dict.fromkeys(hosts, "127.0.0.9")
+
+    monkeypatch.setattr("facho.hosts.admin.resolve_all", look_up)
+    administrator.post(address(Olt, "add"), OLT_INPUTS | {"host": "north.example"})
+
+    assert Olt.objects.get().address == "127.0.0.9"
+    assert open_meanwhile == [open_before]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, R
 from facho.hosts.olt_form import OltForm, new_secret
 from facho.hosts.pause_form import PauseForm
 from facho.hosts.pauses import end_pause
+from facho.hosts.resolve import resolve_all
 from facho.hosts.value_words import shown_growth, shown_value, title_of
 
 
@@ -143,6 +144,9 @@ class WaitingOnuAdmin(ReadOnlyAdmin):
 
 _LOOKS = {Reachability.UP.value: "good", Reachability.DOWN.value: "bad", Reachability.UNKNOWN.value: "quiet"}
 
+# What a request looked up, as its form finds it.
+_ADDRESSES = "_facho_addresses"
+
 
 class OltAdmin(CsvAdmin):
     """OLTs: what an operator decides, and what the last operation learned. Secrets are taken, never shown."""
@@ -205,9 +209,16 @@ class OltAdmin(CsvAdmin):
         return short_time(olt.last_answer_at)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """Keep the inputs for secrets out of the columns that Django reads and writes."""
+        """Keep the inputs for secrets out of the columns that Django reads and writes; hand over what was looked up."""
         kwargs["fields"] = OltForm.Meta.fields
-        return super().get_form(request, obj, change, **kwargs)
+        form: Any = super().get_form(request, obj, change, **kwargs)
+        form.addresses = getattr(request, _ADDRESSES, {})
+        return form
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Look the host up before Django opens a transaction: nobody could write while a name server thinks."""
+        setattr(request, _ADDRESSES, resolve_all({request.POST.get("host", "").strip()} - {""}))
+        return super().changeform_view(request, *args, **kwargs)
 
     @transaction.atomic
     def save_model(self, request: HttpRequest, obj: Olt, form: "ModelForm[Olt]", change: bool) -> None:

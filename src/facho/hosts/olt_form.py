@@ -1,7 +1,7 @@
-"""The form of an OLT: resolves its host, and takes secrets without ever showing one."""
+"""The form of an OLT: judges it by the rules of the inventory, and takes secrets without ever showing one."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy
 from facho.hosts.inventory import find_credential_faults
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults, group_faults
-from facho.hosts.resolve import resolve_all
 from facho.hosts.secrets import Secret
 from facho.polling.vendors.loader import load_definitions
 
@@ -59,6 +58,9 @@ def group_choices() -> Choices:
 
 class OltForm(_OltModelForm):
     """Everything that an operator decides about an OLT."""
+
+    # By host, looked up before the form is judged: Django does that with a transaction open.
+    addresses: ClassVar[Mapping[str, str]] = {}
 
     vendor = forms.ChoiceField(
         label=capfirst(gettext_lazy("vendor definition")), choices=vendor_choices, required=False
@@ -109,10 +111,10 @@ class OltForm(_OltModelForm):
             field.widget.attrs["placeholder"] = _("stored") if is_stored else _("none stored")
 
     def clean(self) -> dict[str, Any]:
-        """Resolve the host, and judge text, device and credentials by the rules of the inventory."""
+        """Judge text, device and credentials by the rules of the inventory."""
         values = super().clean() or {}
         if not self.errors:
-            address = resolve_all([values["host"]]).get(values["host"], "")
+            address = self.addresses.get(values["host"], "")
             self.instance.address = address
             for fault in (*self._text_faults(values), *self._device_faults(values, address), *self._key_faults(values)):
                 self.add_error(None, fault)

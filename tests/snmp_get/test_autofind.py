@@ -68,3 +68,17 @@ def test_rows_without_a_serial_or_a_place_are_counted_and_left_out() -> None:
     on_bench(scene, vendor="fiberhome_an5516", waiting=3)
 
     assert WaitingOnu.objects.count() == 1
+
+
+def test_who_has_no_serial_is_listed_by_its_hardware_address() -> None:
+    """An EPON card of FiberHome tells the address in octets."""
+
+    async def scene(bench: Bench) -> None:
+        [onu] = bench.simulated.waiting
+        onu.serial = "\x02\x00\x0a\x1b\x2c\x3d"
+        collected = await bench.collect(QueryType.TABLE, [SERIAL])
+        assert (collected.summary["waiting_onus"], collected.summary["refused_rows"]) == (1, 0)
+
+    on_bench(scene, vendor="fiberhome_an5516", waiting=1)
+
+    assert WaitingOnu.objects.get().serial == "02:00:0A:1B:2C:3D"

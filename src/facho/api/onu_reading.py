@@ -2,7 +2,6 @@
 
 from django.http import Http404
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -14,7 +13,7 @@ from facho.api.problems import Conflict
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read
 from facho.onus.models import Onu
 from facho.zabbix_pollers.read_progress import ReadProgress, ReadStage, load_progress
-from facho.zabbix_pollers.read_words import describe_read
+from facho.zabbix_pollers.read_words import describe_read, describe_refusal
 
 
 class OnuReadSerializer(serializers.Serializer[ReadProgress]):
@@ -46,10 +45,8 @@ class OnuReadView(APIView):
         onu = _find(request, onu_id)
         try:
             request_read(onu.id, now=timezone.now())
-        except NotThere as error:
-            raise Conflict(_("It is not where it was: there is nobody to ask.")) from error
-        except TooManyReads as error:
-            raise Conflict(_("Others wait for this OLT already. Ask again in a moment.")) from error
+        except (NotThere, TooManyReads) as error:
+            raise Conflict(describe_refusal(error)) from error
         return Response(_progress(onu), status=status.HTTP_202_ACCEPTED)
 
 

@@ -20,7 +20,7 @@ from facho.accounts.acknowledge import (
     who_acknowledged,
 )
 from facho.accounts.models import Acknowledgeable
-from facho.accounts.roles import Role, role_of
+from facho.dashboard.parts import may_operate
 
 TAKE_BACK = "take_back"
 
@@ -72,9 +72,3 @@ def answer_acknowledgement(request: HttpRequest, thing: Acknowledgeable, page: s
     except AcknowledgementError as error:
         messages.error(request, str(error))
     return redirect(page, thing.pk)
-
-
-def may_operate(request: HttpRequest) -> bool:
-    """Tell whether the role of the user allows to change things; one query."""
-    role = role_of(request.user)
-    return role is not None and role.includes(Role.OPERATOR)

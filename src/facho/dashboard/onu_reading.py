@@ -7,17 +7,15 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu_sheet import load_onu
-from facho.dashboard.parts import for_users, is_part
+from facho.dashboard.parts import for_users, is_part, may_operate
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read
 from facho.onus.models import Onu
 from facho.zabbix_pollers.read_progress import load_progress
-from facho.zabbix_pollers.read_words import describe_read
+from facho.zabbix_pollers.read_words import describe_read, describe_refusal
 
 # What was read then is not new any more.
 FORGOTTEN_AFTER = timedelta(minutes=10)
@@ -28,15 +26,13 @@ TEMPLATE = "dashboard/onu_reading.html"
 @for_users
 def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Leave the wish to have the ONU read; operators and admins only."""
-    if not may_read(request):
+    if not may_operate(request):
         raise PermissionDenied
     onu, refused = find_onu(request, onu_id), ""
     try:
         request_read(onu.id, now=timezone.now())
-    except NotThere:
-        refused = _("It is not where it was: there is nobody to ask.")
-    except TooManyReads:
-        refused = _("Others wait for this OLT already. Ask again in a moment.")
+    except (NotThere, TooManyReads) as error:
+        refused = describe_refusal(error)
     if is_part(request):
         return render(request, TEMPLATE, {**reading_context(request, onu), "refused": refused})
     return redirect("onu", onu_id=onu.id)
@@ -65,13 +61,7 @@ def reading_context(request: HttpRequest, onu: Onu) -> dict[str, Any]:
         progress = None
     return {
         "onu": onu,
-        "may_read": may_read(request),
+        "may_read": may_operate(request),
         "progress": progress,
         "progress_words": describe_read(progress) if progress else "",
     }
-
-
-def may_read(request: HttpRequest) -> bool:
-    """Tell whether the visitor may make the OLT work."""
-    role = role_of(request.user)
-    return role is not None and role.includes(Role.OPERATOR)

@@ -1,4 +1,4 @@
-"""Who may look, and what a request of a page's own part is answered with."""
+"""Who may look and who may act, and what a request of a page's own part is answered with."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,6 +7,8 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django_htmx.http import HttpResponseClientRefresh
+
+from facho.accounts.roles import Role, role_of
 
 View = Callable[..., HttpResponse]
 
@@ -22,6 +24,12 @@ def for_users(view: View) -> View:
         return page(request, *args, **kwargs)
 
     return guarded
+
+
+def may_operate(request: HttpRequest) -> bool:
+    """Tell whether the role of the user allows to change things; one query."""
+    role = role_of(request.user)
+    return role is not None and role.includes(Role.OPERATOR)
 
 
 def is_part(request: HttpRequest) -> bool:

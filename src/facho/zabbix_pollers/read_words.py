@@ -5,6 +5,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.executions.failure_words import FAILURES
+from facho.executions.onu_reads import NotThere, TooManyReads
 from facho.polling.domain.failure import FailureKind
 from facho.zabbix_pollers.explain_words import describe_holder
 from facho.zabbix_pollers.read_progress import Obstacles, ReadProgress, ReadStage
@@ -22,6 +23,13 @@ def describe_read(progress: ReadProgress) -> str:
     if progress.stage is ReadStage.DONE:
         return _("Read at %(at)s: the values on this page are new.") % {"at": at}
     return _("Failed at %(at)s. %(reason)s") % {"at": at, "reason": _reason(progress.failure_kind)}
+
+
+def describe_refusal(refused: NotThere | TooManyReads) -> str:
+    """Say why no wish was left."""
+    if isinstance(refused, NotThere):
+        return _("It is not where it was: there is nobody to ask.")
+    return _("Others wait for this OLT already. Ask again in a moment.")
 
 
 def _reason(kind: str) -> str:

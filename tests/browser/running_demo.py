@@ -13,7 +13,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 FACHO = str(Path(sys.executable).with_name("facho"))
-PAST = Path(__file__).with_name("demo_past.py")
+ROWS = Path(__file__).with_name("demo_rows.py")
 # Starting, polling, storing and refreshing take seconds; a busy machine takes longer.
 PATIENCE_SECONDS = 240
 PATIENCE_MS = PATIENCE_SECONDS * 1000
@@ -39,7 +39,14 @@ class Demo:
 
     def give_past(self) -> None:
         """Write the day before the demo, which nobody wants to wait for."""
-        subprocess.run([sys.executable, PAST], env=self.environ, check=True, timeout=PATIENCE_SECONDS)
+        self._write_rows()
+
+    def name_jobs(self, language: str) -> None:
+        """Call the jobs as an installation in that language does."""
+        self._write_rows(language)
+
+    def _write_rows(self, *arguments: str) -> None:
+        subprocess.run([sys.executable, ROWS, *arguments], env=self.environ, check=True, timeout=PATIENCE_SECONDS)
 
 
 @contextmanager

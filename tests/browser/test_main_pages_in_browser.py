@@ -3,13 +3,15 @@
 A picture of each is kept. None is wider than its screen, complains, asks another machine or keeps anybody out.
 """
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from browser.conftest import DESKTOP, PHONE, Visit, open_visit
-from browser.running_demo import Demo
+from browser.conftest import ARTIFACTS, DESKTOP, PHONE, Visit, Visitor, open_visit
+from browser.running_demo import PATIENCE_MS, Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -34,18 +36,20 @@ PAGES = {
     "administration-olts": "/admin/hosts/olt/",
     "administration-olt": "/admin/hosts/olt/{olt}/change/",
 }
-# What the README shows: `make screenshots` copies these.
-SHOWN = ("overview", "olt", "onu", "outage")
-SHOWN_HEIGHT = 1000
+# What the README shows, in the language of its readers; `make screenshots` takes them over.
+SHOWN = {"en": Path("README.md"), "es": Path("README.es.md")}
+SHOWN_PAGES = ("overview", "outage", "olt", "onu")
+SHOWN_SIZE = {"width": DESKTOP, "height": 1000}
+SHOWN_AT_WORK = 3
 LARGEST_PICTURE_BYTES = 300_000
 
 
 @pytest.fixture(scope="module")
 def rows(cut_demo: Demo) -> dict[str, int]:
     """The rows that pages are about: the cut, its OLT, and an ONU that it took."""
-    (cut,) = (outage for outage in cut_demo.ask("outages/") if outage["cause"] == "fibre")
+    cut = next(outage for outage in cut_demo.ask("outages/") if outage["cause"] == "fibre")
     lost = cut_demo.ask(f"outages/{cut['id']}/onus/")[0]
-    (alert, *_others) = cut_demo.ask("alerts/")
+    alert = cut_demo.ask("alerts/")[0]
     return {"outage": cut["id"], "olt": cut["olt_id"], "onu": lost["onu_id"], "alert": alert["id"]}
 
 
@@ -79,15 +83,37 @@ def test_a_page_is_fit_to_be_shown(cut_demo: Demo, rows: dict[str, int], visit: 
     assert visit.strangers(cut_demo.url) == []
 
 
-@pytest.mark.parametrize("name", ["/api/v1/docs/"])
-def test_the_description_of_the_api_asks_nobody_else(cut_demo: Demo, visit: Visit, name: str) -> None:
+def test_the_description_of_the_api_asks_nobody_else(cut_demo: Demo, visit: Visit) -> None:
     language, width = window_of(visit)
     visit.complaints.clear()
 
-    visit.page.goto(cut_demo.url + name)
+    visit.page.goto(f"{cut_demo.url}/api/v1/docs/")
     visit.page.wait_for_selector("#operations-tag-olts")
     visit.keep(f"page-api-{language}-{width}")
 
     assert visit.width() == width
     assert visit.complaints == []
     assert visit.strangers(cut_demo.url) == []
+
+
+@pytest.mark.parametrize("language", SHOWN)
+def test_the_pictures_of_the_readme_are_taken_here(
+    cut_demo: Demo, rows: dict[str, int], visitor: Visitor, language: str
+) -> None:
+    cut_demo.name_jobs(language)
+    visit = visitor(language=language)
+    visit.log_in(cut_demo.url, cut_demo.user, cut_demo.password)
+    visit.page.set_viewport_size(SHOWN_SIZE)
+    folder = ARTIFACTS / "readme"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    for name in SHOWN_PAGES:
+        visit.page.goto(cut_demo.url + PAGES[name].format(**rows))
+        if name == "overview":
+            visit.page.wait_for_selector(f".poller.busy >> nth={SHOWN_AT_WORK - 1}", timeout=PATIENCE_MS)
+        picture = folder / f"{name}.{language}.png"
+        visit.page.screenshot(path=picture)
+        assert picture.stat().st_size < LARGEST_PICTURE_BYTES
+
+    shown = re.findall(r"\(docs/images/([^)]+)\)", (ARTIFACTS.parent / SHOWN[language]).read_text())
+    assert shown == [f"{name}.{language}.png" for name in SHOWN_PAGES]

@@ -1,7 +1,8 @@
-"""Gives the ONUs of a running demo the day before it: light and state every five minutes. Run beside the demo."""
+"""Writes into the database of a running demo, as a process beside it: a day of its past, and the names of its jobs."""
 
 import math
 import os
+import sys
 from datetime import timedelta
 
 import django
@@ -12,10 +13,32 @@ STEPS = range(1, 288)
 SWING_DB = 0.4
 
 
-def main() -> None:
-    """Write what polls of the first OLT would have left behind."""
+def main(language: str) -> None:
+    """Name the jobs in a language; without one, give the ONUs a past."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "facho.core.settings"
     django.setup()
+    if language:
+        name_jobs(language)
+    else:
+        give_past()
+
+
+def name_jobs(language: str) -> None:
+    """Call the ready-made jobs as an installation in that language does."""
+    from django.utils.translation import gettext, override
+
+    from facho.snmp_jobs.models import SnmpJob
+    from facho.snmp_jobs.ready_made import JOB_NAMES
+
+    for name in JOB_NAMES:
+        with override("es"):
+            names = [name, gettext(name)]
+        with override(language):
+            SnmpJob.objects.filter(name__in=names).update(name=gettext(name))
+
+
+def give_past() -> None:
+    """Write what polls of the first OLT would have left behind: light and state, every five minutes."""
     from facho.onus.history import Samples, append
     from facho.onus.history_metrics import STATE_CODES, Metric
     from facho.onus.models import Onu
@@ -34,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main("".join(sys.argv[1:]))

@@ -127,6 +127,20 @@ def test_a_master_that_gets_faster_takes_its_chain_along() -> None:
 
 
 @pytest.mark.django_db
+def test_a_job_that_joins_a_chain_is_judged_by_the_pace_of_its_masters_nodes() -> None:
+    master = make_node(job=make_job(columns=()), interval_seconds=60)
+    node = make_node(master.workflow.olt, make_job(columns=("onu.run_state",)), interval_seconds=300)
+    make_node(make_olt(), node.job, interval_seconds=300)
+
+    node.job.master_job = master.job
+    [sentence] = refusal(check_job, node.job, ["onu.run_state"])
+    node.job.master_job = None
+
+    assert f"OLT {master.workflow.olt.name} has it every 60 s" in sentence
+    assert refusal(check_job, node.job, ["onu.run_state"]) == []
+
+
+@pytest.mark.django_db
 def test_a_job_that_gets_dearer_is_refused_while_a_node_runs_it_too_often() -> None:
     node = make_node(interval_seconds=300)
     node.job.interval_seconds = 1800

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
+from django.db.models import OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from facho.polling.vendors.column import Column
@@ -155,11 +156,12 @@ def _chained_on(node: WorkflowNode) -> list[SnmpJob]:
 
 
 def _node_paces(job: SnmpJob) -> list[Pace]:
-    """Return how often the job runs where it runs, a chain member with its master."""
+    """Return how often the job will run where it is: with the master that it is given, where that is too."""
     if not job.pk:
         return []
+    masters = WorkflowNode.objects.filter(
+        workflow=OuterRef("workflow"), job_id=job.master_job_id, is_chain_node=False
+    ).values("interval_seconds")
     nodes = WorkflowNode.objects.filter(job=job, enabled=True).order_by("workflow__olt__name")
-    rows = nodes.values_list(
-        "interval_seconds", "master_node__interval_seconds", "workflow__olt__vendor", "workflow__olt__name"
-    )
+    rows = nodes.values_list("interval_seconds", Subquery(masters[:1]), "workflow__olt__vendor", "workflow__olt__name")
     return [Pace(of_master or own, vendor or job.vendor, olt) for own, of_master, vendor, olt in rows]

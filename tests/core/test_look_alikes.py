@@ -71,6 +71,12 @@ def test_page_and_api_say_why_it_is_not_polled(probed: Olt, client: Client) -> N
     assert told["last_error"].startswith(SENTENCE)
 
 
+def test_the_admin_says_it_too(probed: Olt, admin_client: Client) -> None:
+    page = admin_client.get(f"/admin/hosts/olt/{probed.id}/change/", headers={"accept-language": "en"})
+
+    assert SENTENCE in page.content.decode()
+
+
 def test_who_names_the_vendor_by_hand_is_not_contradicted(probed: Olt) -> None:
     probed.vendor = "datacom_dmos"
 

@@ -30,6 +30,7 @@ from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, R
 from facho.hosts.olt_form import OltForm, new_secret
 from facho.hosts.pause_form import PauseForm
 from facho.hosts.pauses import end_pause
+from facho.hosts.refusals import refusal_of
 from facho.hosts.resolve import resolve_all
 from facho.hosts.value_words import shown_growth, shown_value, title_of
 
@@ -161,7 +162,7 @@ class OltAdmin(CsvAdmin):
         "model",
         "reachability",
         "last_answer_at",
-        "last_error",
+        "error",
         "sys_name",
         "sys_descr",
         "sys_object_id",
@@ -202,6 +203,11 @@ class OltAdmin(CsvAdmin):
     def place(self, olt: Olt) -> str:
         """Name where it is asked."""
         return f"{olt.host}:{olt.port}"
+
+    @admin.display(description=_("last error"))
+    def error(self, olt: Olt) -> str:
+        """Say what went wrong last, or why a device that is no OLT is not polled."""
+        return olt.last_error or refusal_of(olt)
 
     @admin.display(description=_("last answer"), ordering="last_answer_at")
     def answered(self, olt: Olt) -> SafeString | str:

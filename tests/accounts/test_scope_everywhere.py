@@ -150,6 +150,12 @@ def test_a_token_of_groups_writes_nothing_that_holds_for_all_olts(client: Client
 
     assert [answer.status_code for answer in answers] == [403] * 5
     assert client.get("/api/v1/jobs/", headers=headers).status_code == 200
+    # What is put on an OLT concerns that one alone.
+    places = [
+        client.post(f"/api/v1/jobs/{job}/apply/", {"olts": [side.olt.pk]}, content_type=json, headers=headers)
+        for side in (world.shown, world.hidden)
+    ]
+    assert [answer.status_code for answer in places] == [200, 400]
 
 
 def test_a_token_whose_groups_its_owner_lost_shows_nothing() -> None:

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.api import filters
-from facho.api.permissions import ReadOrAdministerAll
+from facho.api.permissions import ReadOrAdminister, ReadOrAdministerAll
 from facho.api.serializers import MAX_INTERVAL_SECONDS
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS as OLT_SECRET_COLUMNS
@@ -155,7 +155,7 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
         instance.delete()
 
     @extend_schema(request=ApplySerializer, responses=AppliedSerializer(many=True), filters=False)
-    @action(detail=True, methods=["post"], pagination_class=None)
+    @action(detail=True, methods=["post"], pagination_class=None, permission_classes=[ReadOrAdminister])
     @transaction.atomic
     def apply(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Put the job, with its chain, on OLTs; says of each what it got, had already, or could not get and why."""

@@ -6,6 +6,7 @@ That every marked text has a translation is the catalogue's own test.
 import ast
 import re
 from collections.abc import Iterator
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from django.template.base import Lexer, TokenType
 from django.test import Client
 from django.utils import translation
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 from tools.messages import load_catalogue
 
@@ -145,6 +147,17 @@ def test_no_module_shows_people_a_text_past_the_catalogue() -> None:
     found = {str(path.relative_to(SOURCE)): unmarked_in_module(path) for path in modules}
 
     assert {path: texts for path, texts in found.items() if texts} == {}
+
+
+def test_no_text_of_ours_takes_the_place_of_a_month() -> None:
+    """A word that Django knows as well would change its dates."""
+    with translation.override("es"):
+        months = [date_format(date(2026, month, 5)) for month in range(1, 13)]
+
+    assert [month.split()[2] for month in months] == [
+        *("enero", "febrero", "marzo", "abril", "mayo", "junio"),
+        *("julio", "agosto", "septiembre", "octubre", "noviembre", "diciembre"),
+    ]
 
 
 @pytest.mark.django_db

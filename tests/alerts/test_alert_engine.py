@@ -24,7 +24,7 @@ from alerts.alert_world import (
 from facho.accounts.acknowledge import acknowledge
 from facho.alerts.conditions.table import CONDITIONS
 from facho.alerts.engine import run_pass
-from facho.alerts.models import Alert, AlertRule, Kind, Notice, NoticeState
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Kind, Notice, NoticeState
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.pauses import end_pauses, pause
 from facho.onus.models import Outage
@@ -185,6 +185,21 @@ def test_a_channel_that_gave_up_the_beginning_hears_no_end() -> None:
     passes(1)
 
     assert kinds() == ["opened"]
+
+
+def test_a_channel_that_is_disabled_meanwhile_keeps_beginning_and_end_together() -> None:
+    olt, channel = answering_olt(), make_channel()
+    make_rule(Kind.PON_OUTAGE, channel)
+    outage = cut(olt, add_onus(olt, 3))
+    passes(0)
+    AlertChannel.objects.update(enabled=False)
+
+    repair(outage, at=minute(1))
+    passes(1)
+    cut(olt, add_onus(olt, 3, port=1), port=1, at=minute(2))
+    passes(2)
+
+    assert kinds() == ["opened", "resolved"]
 
 
 def test_a_rule_that_is_switched_off_says_so_once() -> None:

@@ -66,6 +66,7 @@ def _channels(told: Told, audience: Audience, heard: Mapping[int, set[int]]) -> 
         return audience.first.get(told.rule.id, ())
     if told.telling.message is Message.ESCALATED:
         return audience.later.get(told.rule.id, ())
+    # Also one that is disabled now: enabled again, it would tell of the beginning and never of the end.
     return heard.get(told.alert.pk, set()) & audience.languages.keys()
 
 

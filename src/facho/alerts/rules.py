@@ -1,7 +1,7 @@
 """Rules as the engine uses them: what they look for, how patient they are, and whom they tell."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -30,7 +30,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """The enabled channels, each with its language, and which of them every rule tells first and later."""
+    """Every channel with its language, and which of the enabled ones each rule tells first and later."""
 
     languages: Mapping[int, str]
     first: Mapping[int, frozenset[int]]
@@ -44,17 +44,18 @@ def load_rules() -> list[Rule]:
 
 def load_audience() -> Audience:
     """Load whom the rules tell, without the addresses; three queries."""
-    channels = AlertChannel.objects.filter(enabled=True).order_by().values_list("id", "language")
-    languages = {channel_id: language or settings.LANGUAGE_CODE for channel_id, language in channels}
+    channels = list(AlertChannel.objects.order_by().values_list("id", "language", "enabled"))
+    languages = {channel_id: language or settings.LANGUAGE_CODE for channel_id, language, _ in channels}
+    enabled = frozenset(channel_id for channel_id, _, is_enabled in channels if is_enabled)
     first = AlertRule.channels.through.objects.values_list("alertrule_id", "alertchannel_id")
     later = AlertRule.escalation_channels.through.objects.values_list("alertrule_id", "alertchannel_id")
-    return Audience(languages, _by_rule(first, languages), _by_rule(later, languages))
+    return Audience(languages, _by_rule(first, enabled), _by_rule(later, enabled))
 
 
-def _by_rule(pairs: Iterable[tuple[int, int]], known: Mapping[int, str]) -> dict[int, frozenset[int]]:
+def _by_rule(pairs: Iterable[tuple[int, int]], enabled: Collection[int]) -> dict[int, frozenset[int]]:
     channels: defaultdict[int, set[int]] = defaultdict(set)
     for rule_id, channel_id in pairs:
-        if channel_id in known:
+        if channel_id in enabled:
             channels[rule_id].add(channel_id)
     return {rule_id: frozenset(its) for rule_id, its in channels.items()}
 

@@ -81,6 +81,17 @@ def test_the_last_administrators_stay_when_all_are_chosen_at_once(admin: Client)
     assert people().count() == 2
 
 
+def test_who_is_in_the_trail_is_closed_and_not_deleted(admin: Client) -> None:
+    ana, eva = make_user(Role.OPERATOR, "ana"), make_user(Role.OPERATOR, "eva")
+    record(ana, OltGroup.objects.create(name="North"), Action.ADDED)
+
+    for person in (ana, eva):
+        admin.post(f"/admin/auth/user/{person.pk}/delete/", {"post": "yes"})
+
+    assert sorted(people().values_list("username", flat=True)) == ["ana", "root"]
+    assert LogEntry.objects.filter(user=ana).count() == 1
+
+
 def test_the_console_is_nobody_to_be_edited(admin: Client) -> None:
     assert admin.get(f"/admin/auth/user/{console().pk}/change/").status_code == 302
     assert "(console)" not in admin.get("/admin/auth/user/").content.decode()

@@ -121,10 +121,13 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs 
             give_role(obj, Role(role))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Protect the last administrators, and allow what goes with a person: their log, tokens and profile."""
+        """Protect the last administrators and whoever is in the trail, and allow what goes with others."""
         deleted, counts, _missing_permissions, protected = super().get_deleted_objects(objs, request)
-        sentence = _("%(user)s is the last administrator: make another one first.")
-        kept = [str(sentence % {"user": user}) for user in last_admins_among(objs)]
+        last = _("%(user)s is the last administrator: make another one first.")
+        known = _("%(user)s has changed things: close the account instead, so that the trail stays.")
+        acted = set(LogEntry.objects.filter(user__in=objs).order_by().values_list("user_id", flat=True))
+        kept = [str(last % {"user": user}) for user in last_admins_among(objs)]
+        kept += [str(known % {"user": user}) for user in objs if user.pk in acted]
         return deleted, counts, set(), [*protected, *kept]
 
 

@@ -50,6 +50,17 @@ def test_who_sees_one_group_adds_to_that_one(group: str, code: int) -> None:
     assert Olt.objects.filter(group=north).count() == Olt.objects.count() == (code == 201)
 
 
+def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:
+    north, user, client = OltGroup.objects.create(name="North"), make_user(Role.ADMIN), APIClient()
+    Profile.objects.create(user=user).olt_groups.add(north)
+    client.force_login(user)
+    make_olt("Hidden", address=NORTH["host"])
+
+    answer = client.post("/api/v1/olts/", {**NORTH, "group": "North"}, format="json", headers={"accept-language": "en"})
+
+    assert (answer.status_code, answer.json()["detail"]) == (400, "Another OLT already has this address and port.")
+
+
 def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
     assert admin.post("/api/v1/olts/", {**NORTH, "with_jobs": False}, format="json").status_code == 201
     assert not hasattr(Olt.objects.get(), "workflow")

@@ -102,7 +102,7 @@ class OltInventory(_OltViews):
         try:
             olt = add_olt(wish.entry_of(wish.validated_data["name"]), after_save=after_save)
         except InventoryError as error:
-            raise _refusal(error) from error
+            raise _refusal(request, error) from error
         return Response(OltSerializer(self.get_queryset().get(pk=olt.pk)).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=ConnectionSerializer, responses=OltSerializer)
@@ -116,7 +116,7 @@ class OltInventory(_OltViews):
         try:
             import_olts([wish.entry_of(olt.name)], after_save=_give_jobs)
         except InventoryError as error:
-            raise _refusal(error) from error
+            raise _refusal(request, error) from error
         given = sorted(name for name, value in wish.validated_data.items() if value)
         record(request.user, olt, Action.CHANGED, ", ".join(given))
         return Response(OltSerializer(self.get_object()).data)
@@ -138,5 +138,9 @@ def _give_jobs(olt: Olt) -> None:
     apply_ready_made_jobs(olt, now=timezone.now())
 
 
-def _refusal(error: InventoryError) -> ValidationError:
-    return ValidationError([problem.reason for problem in error.problems])
+def _refusal(request: Request, error: InventoryError) -> ValidationError:
+    """Say what is wrong, without the name of an OLT that the user may not see."""
+    named = Olt.objects.filter(name__in=[problem.owner for problem in error.problems if problem.owner])
+    seen = {"", *scope_of(request.user).narrow(named, "").values_list("name", flat=True)}
+    taken = _("Another OLT already has this address and port.")
+    return ValidationError([problem.reason if problem.owner in seen else taken for problem in error.problems])

@@ -45,6 +45,8 @@ class Problem:
 
     line: int | None
     reason: str
+    # Another OLT that the reason names: not everybody may see it.
+    owner: str = ""
 
 
 class InventoryError(Exception):
@@ -287,7 +289,8 @@ def _same_devices(drafts: Sequence[_Draft]) -> Iterator[Problem]:
         owner = taken.setdefault((draft.olt.address, draft.olt.port), draft.olt.name)
         if owner != draft.olt.name:
             place = {"owner": owner, "address": draft.olt.address, "port": draft.olt.port}
-            yield Problem(draft.entry.line, _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place)
+            reason = _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
+            yield Problem(draft.entry.line, reason, owner)
 
 
 def _plan(drafts: Sequence[_Draft], problems: Iterable[Problem]) -> ImportPlan:

@@ -102,6 +102,9 @@ def save_failed(parcel: Parcel, outcome: Outcome, *, now: datetime, chance: floa
 def give_up_forgotten(now: datetime) -> int:
     """Give up what waits for channels that have been disabled for too long; nobody wants last week's alerts."""
     old = _waiting().filter(channel__enabled=False, created_at__lt=now - GIVE_UP_AFTER)
+    # Asked every two seconds: on SQLite even an update of nothing would take the one writer's turn.
+    if not old.exists():
+        return 0
     return old.update(state=NoticeState.FAILED, next_try_at=None, last_error=_("The channel is disabled."))
 
 

@@ -59,8 +59,10 @@ Until = Callable[[Callable[[], bool]], Awaitable[None]]
 Scene = Callable[[Simulation, Until], Awaitable[None]]
 
 
-def play(config: SimulatorConfig, scene: Scene, polling: Polling) -> Simulation:
-    """Run a scene while the product polls simulated OLTs, each with its vendor's jobs."""
+def play(
+    config: SimulatorConfig, scene: Scene, polling: Polling, *, before: Callable[[], None] = lambda: None
+) -> Simulation:
+    """Run a scene while the product polls simulated OLTs, each with its vendor's jobs; `before` anybody polls."""
 
     async def run() -> Simulation:
         async with Simulation.start(config) as simulation:
@@ -72,6 +74,7 @@ def play(config: SimulatorConfig, scene: Scene, polling: Polling) -> Simulation:
                     while not await in_database(is_so):
                         await polling.look()
 
+            await in_database(before)
             async with polling:
                 await scene(simulation, until)
             return simulation
@@ -200,10 +203,10 @@ def test_two_of_four_discoveries_are_a_violation_that_people_see(polling: Pollin
             )
 
     async def scene(_simulation: Simulation, until: Until) -> None:
-        await in_database(half_an_hour)
         await until(QuotaViolation.objects.filter(period_start=hour).exists)
 
-    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene, polling)
+    # Everything is counted at the first look, and then once a minute.
+    play(SimulatorConfig(vendor="huawei_smartax", onus=8, life=STILL), scene, polling, before=half_an_hour)
 
     violation = QuotaViolation.objects.get(period_start=hour)
     [task] = [task for task in violation.report["tasks"] if task["task_type"] == "discovery"]
@@ -223,8 +226,8 @@ def test_a_disabled_olt_is_left_alone_within_seconds(polling: Polling) -> None:
         await in_database(
             lambda: WorkflowNode.objects.filter(is_chain_node=False).update(run_requested_at=timezone.now())
         )
-        await until(lambda: Execution.objects.filter(status=ExecutionState.RUNNING, node__isnull=False).exists())
         await until(QuotaTracker.objects.exists)
+        await until(lambda: Execution.objects.filter(status=ExecutionState.RUNNING, node__isnull=False).exists())
         await in_database(lambda: Olt.objects.update(enabled=False))
         await until(lambda: QuotaTracker.objects.filter(status="INTERRUPTED").exists())
         await until(lambda: not Execution.objects.filter(finished_at__isnull=True).exists())

@@ -9,7 +9,7 @@ from random import Random
 from journal_truth import EventTruth, ExpectedOutage, OutageTruth
 from outage_rows import OutageRows
 from troubled_world import Action, Fate
-from watched_olt import CLEAN, INTERVAL, ONUS, Look, WatchedOlt, moment_of
+from watched_olt import CAUSE, CLEAN, INTERVAL, ONUS, POWER, SERIAL, STATE, Look, WatchedOlt, moment_of
 
 from facho.polling.domain.outage import OutageCause, OutagePlace, OutageScope
 from facho.polling.domain.outages import Cycle
@@ -17,7 +17,14 @@ from facho.polling.domain.silent_olts import NETWORK, judge_silence
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
 
-FAMILIES = sorted(key for key, definition in load_definitions().items() if definition.onu_indexes)
+# Those that tell all that the story is about, in rows that are numbered by a formula.
+FAMILIES = sorted(
+    key
+    for key, definition in load_definitions().items()
+    if all(map(definition.has_column, (SERIAL, STATE, CAUSE, POWER))) and not definition.naming_columns
+)
+    if definition.onu_indexes and definition.has_column("onu.serial")
+)
 OLTS = 3
 # Enough for an ONU that was removed to be missed twice.
 CLEAN_POLLS = 3

@@ -23,8 +23,6 @@ FAMILIES = sorted(
     for key, definition in load_definitions().items()
     if all(map(definition.has_column, (SERIAL, STATE, CAUSE, POWER))) and not definition.naming_columns
 )
-    if definition.onu_indexes and definition.has_column("onu.serial")
-)
 OLTS = 3
 # Enough for an ONU that was removed to be missed twice.
 CLEAN_POLLS = 3

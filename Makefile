@@ -24,7 +24,7 @@ demo: .venv/run.stamp  ## simulated OLTs, web and pollers, with one command; BIN
 
 test: check  ## install what the tests need, and run all of them on both databases
 	@$(PYTHON) tools/system_packages.py
-	$(call say,all tests on SQLite$(comma) and beside them those that touch a database on PostgreSQL)
+	$(call say,all tests on SQLite$(comma) and beside them those in the browser and those on PostgreSQL)
 	@$(BIN)/python tools/test_databases.py
 
 test-fast: .venv/dev.stamp  ## the tests that need no server and no browser

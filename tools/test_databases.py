@@ -1,29 +1,40 @@
-"""Runs all tests on SQLite and, beside them, those that touch a database once more on PostgreSQL.
+"""Runs all tests: on SQLite those without a browser, beside them those with one, and once more what touches PostgreSQL.
 
-Each run has servers, ports and folders of its own; together they take little longer than the longer one alone.
+Each run has servers, ports and folders of its own; together they take little longer than the longest one alone.
 """
 
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet"]
+SHOWN = ["-m", "not browser"]
+BESIDE = {
+    "in the browser": ["-m", "browser"],
+    "that touch a database, on PostgreSQL": ["--database", "postgresql"],
+}
 
 
 def main() -> int:
-    """Return 0 when both runs did."""
-    # Ctrl-C reaches both, since they share our terminal; each then stops what it started.
-    with tempfile.TemporaryFile("w+") as report:
-        beside = subprocess.Popen([*PYTEST, "--database", "postgresql"], stdout=report, stderr=subprocess.STDOUT)
+    """Return 0 when every run did."""
+    with ExitStack() as stack:
+        reports = {title: stack.enter_context(tempfile.TemporaryFile("w+")) for title in BESIDE}
+        # Ctrl-C reaches all of them, since they share our terminal; each then stops what it started.
+        others = {
+            title: subprocess.Popen([*PYTEST, *arguments], stdout=reports[title], stderr=subprocess.STDOUT)
+            for title, arguments in BESIDE.items()
+        }
         try:
-            on_sqlite = subprocess.run(PYTEST, check=False).returncode
+            codes = [subprocess.run([*PYTEST, *SHOWN], check=False).returncode]
         finally:
-            on_postgresql = beside.wait()
-        print("-- the tests that touch a database, on PostgreSQL", flush=True)
-        report.seek(0)
-        print(report.read())
-    return 1 if on_sqlite or on_postgresql else 0
+            ended = {title: process.wait() for title, process in others.items()}
+        for title, report in reports.items():
+            print(f"-- the tests {title}", flush=True)
+            report.seek(0)
+            print(report.read())
+    return 1 if any([*codes, *ended.values()]) else 0
 
 
 if __name__ == "__main__":

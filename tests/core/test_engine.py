@@ -75,7 +75,9 @@ def every_onu_has_light() -> bool:
 
 
 def all_is_read() -> bool:
-    return every_onu_has_light() and not Execution.objects.filter(finished_at=None).exists()
+    """Tell whether nothing is due any more: between two runs of an OLT there is a moment without any, too."""
+    has_waiting = WorkflowNode.objects.filter(is_chain_node=False, last_run_at=None).exists()
+    return every_onu_has_light() and not has_waiting and not Execution.objects.filter(finished_at=None).exists()
 
 
 def test_simulated_onus_are_found_and_read_one_question_at_a_time(polling: Polling) -> None:

@@ -25,6 +25,8 @@ from facho.core.env import PREFIX, read_environment
 from servers.postgresql import delete_rows_instead_of_truncating, private_postgresql
 
 if TYPE_CHECKING:
+    from django.test import Client
+
     from servers.modes import Polling
     from servers.redis import RedisServer
 
@@ -110,6 +112,19 @@ def product_environ(tmp_path: Path) -> Iterator[dict[str, str]]:
         connection.execute(f"CREATE DATABASE {name}".encode())
         yield {**environ, "DATABASE_URL": urlsplit(url)._replace(path=f"/{name}").geturl()}
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def administrator(db: None) -> "Client":
+    """Somebody who may do everything in the admin, and reads English."""
+    from django.test import Client
+
+    from api.rows import make_user
+    from facho.accounts.roles import Role
+
+    client = Client(headers={"accept-language": "en"})
+    client.force_login(make_user(Role.ADMIN))
+    return client
 
 
 @pytest.fixture(scope="session")

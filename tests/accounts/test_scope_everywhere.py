@@ -1,9 +1,6 @@
 """Who is limited to a group meets nothing of the OLTs of others, wherever they look."""
 
-from typing import Any
-
 import pytest
-from asgiref.sync import async_to_sync
 from django.test import Client
 from django.utils import timezone
 
@@ -15,6 +12,7 @@ from facho.accounts.scope import EVERYTHING, NOTHING, scope_of
 from facho.api.tokens import create_token, verify_token
 from facho.hosts.models import Olt, OltGroup, Pause
 from facho.snmp_jobs.models import WorkflowNode
+from web.every_address import body_of
 
 pytestmark = pytest.mark.django_db
 
@@ -46,16 +44,6 @@ def looked_at() -> list[Route]:
 def address(world: World, route: Route, side_name: str) -> str:
     path = world.path(route, getattr(world, side_name))
     return path + next((query for part, query in QUERIES.items() if part in path), "")
-
-
-def body_of(answer: Any) -> str:
-    if not getattr(answer, "is_async", False):
-        return str(answer.getvalue().decode())
-
-    async def read() -> bytes:
-        return b"".join([part async for part in answer.streaming_content])
-
-    return async_to_sync(read)().decode()
 
 
 def test_nothing_hidden_is_on_any_page_or_in_any_answer(limited: Client, world: World) -> None:

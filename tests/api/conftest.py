@@ -27,3 +27,11 @@ def operator(db: None) -> APIClient:
     client = APIClient()
     client.force_login(make_user(Role.OPERATOR))
     return client
+
+
+@pytest.fixture
+def admin(db: None) -> APIClient:
+    """A client of someone who may write everything, and reads English."""
+    client = APIClient(headers={"accept-language": "en"})
+    client.force_login(make_user(Role.ADMIN))
+    return client

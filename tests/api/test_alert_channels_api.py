@@ -23,13 +23,6 @@ KEY = "0123456789abcdef"
 HOOK = {"name": "NOC", "kind": "webhook", "url": "https://hook.example.net/secret-path", "signing_key": KEY}
 
 
-@pytest.fixture
-def admin() -> APIClient:
-    client = APIClient()
-    client.force_login(make_user(Role.ADMIN))
-    return client
-
-
 def make(admin: APIClient, **changes: Any) -> Any:
     answer = admin.post(CHANNELS, {**HOOK, **changes}, format="json", headers=ENGLISH)
     assert answer.status_code == 201, answer.json()

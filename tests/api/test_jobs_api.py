@@ -6,8 +6,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from rest_framework.test import APIClient
 
-from api.rows import make_node, make_olt, make_user
-from facho.accounts.roles import Role
+from api.rows import make_node, make_olt
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 
 pytestmark = pytest.mark.django_db
@@ -21,13 +20,6 @@ UPTIME: dict[str, Any] = {
     "interval_seconds": 600,
     "oids": [{"oid": "1.3.6.1.2.1.1.3.0", "name": "uptime"}],
 }
-
-
-@pytest.fixture
-def admin() -> APIClient:
-    client = APIClient(headers=ENGLISH)
-    client.force_login(make_user(Role.ADMIN))
-    return client
 
 
 def faults(answer: Any) -> dict[str, str]:

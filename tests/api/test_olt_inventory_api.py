@@ -18,13 +18,6 @@ CANARY = "canary-91c4"
 NORTH: dict[str, Any] = {"name": "north", "host": "192.0.2.7", "vendor": "huawei", "community": CANARY}
 
 
-@pytest.fixture
-def admin() -> APIClient:
-    client = APIClient(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
-
-
 def test_an_olt_is_added_with_its_jobs_and_its_secret_stays_inside(admin: APIClient) -> None:
     answer = admin.post("/api/v1/olts/", {**NORTH, "group": "Coast"}, format="json")
 

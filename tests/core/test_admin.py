@@ -51,13 +51,6 @@ OLT_INPUTS = {
 }
 
 
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
-
-
 def address(model: type[Model], page: str, *arguments: object) -> str:
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=arguments)
 

@@ -10,8 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from api.rows import NOW, make_execution, make_node, make_olt, make_onu, make_user
-from facho.accounts.roles import Role
+from api.rows import NOW, make_execution, make_node, make_olt, make_onu
 from facho.executions.models import Execution
 from facho.hosts import admin_pages
 from facho.hosts.admin_pages import LongListAdmin
@@ -20,13 +19,6 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
 
 
 def page_of(client: Client, model: type[Model], **query: Any) -> str:

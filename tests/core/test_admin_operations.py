@@ -10,8 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from api.rows import make_execution, make_node, make_olt, make_user
-from facho.accounts.roles import Role
+from api.rows import make_execution, make_node, make_olt
 from facho.hosts.models import Pause
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
@@ -35,13 +34,6 @@ JOB = {
     "chain_jobs-TOTAL_FORMS": "0",
     "chain_jobs-INITIAL_FORMS": "0",
 }
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
 
 
 def address(model: type[Model], page: str, *arguments: object) -> str:

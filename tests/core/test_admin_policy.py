@@ -9,20 +9,12 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from api.rows import make_node, make_onu, make_user
-from facho.accounts.roles import Role
+from api.rows import make_node, make_onu
 from facho.core.security import POLICY
 from facho.hosts.models import Olt
 from web.page_offences import offences_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
 
 
 def addresses(model: type[Model]) -> Iterator[str]:

@@ -4,11 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
@@ -29,7 +27,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from factories import make_olt
-from servers.modes import Polling
+from servers.modes import Polling, in_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -37,22 +35,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PATIENCE_SECONDS = 50
 # What a command claimed, no worker takes.
 NOBODY = "cli/nobody"
-T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
 def _short_timeouts(settings: Settings) -> None:
     settings.FACHO_PACKET_TIMEOUT_SECONDS = 0.2
-
-
-async def in_database(call: Callable[[], T]) -> T:
-    def work() -> T:
-        try:
-            return call()
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(work)
 
 
 Until = Callable[[Callable[[], bool]], Awaitable[None]]

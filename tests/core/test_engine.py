@@ -2,10 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import pytest
-from django.db import connections
 from pytest_django import Settings
 
 from facho.core.recognition import probe_olt
@@ -21,7 +19,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import NOW, make_olt
-from servers.modes import Polling
+from servers.modes import Polling, in_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -32,7 +30,6 @@ def _short_timeouts(settings: Settings) -> None:
 
 
 PATIENCE_SECONDS = 60
-T = TypeVar("T")
 
 
 def play(config: SimulatorConfig, scene: Callable[[Simulation], Awaitable[None]]) -> Simulation:
@@ -44,16 +41,6 @@ def play(config: SimulatorConfig, scene: Callable[[Simulation], Awaitable[None]]
             return simulation
 
     return asyncio.run(run())
-
-
-async def in_database(call: Callable[[], T]) -> T:
-    def work() -> T:
-        try:
-            return call()
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(work)
 
 
 def add_simulated(simulation: Simulation) -> None:

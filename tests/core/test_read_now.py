@@ -1,11 +1,8 @@
 """One ONU read by hand, end to end in both modes: simulated OLTs over real UDP, the real scheduler, the database."""
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -20,22 +17,11 @@ from facho.simulator.life import STILL
 from facho.simulator.server import Simulation
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from factories import make_olt
-from servers.modes import EmbeddedPolling, Polling
+from servers.modes import EmbeddedPolling, Polling, in_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 PATIENCE_SECONDS = 60
-T = TypeVar("T")
-
-
-async def in_database(call: Callable[[], T]) -> T:
-    def work() -> T:
-        try:
-            return call()
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(work)
 
 
 def wish(simulation: Simulation, *, community: str = "") -> None:

@@ -12,8 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from api.coordinator_rows import HOUR, make_log, make_plan, make_report, make_tracker, make_violation, this_hour
-from api.rows import make_execution, make_node, make_olt, make_user
-from facho.accounts.roles import Role
+from api.rows import make_execution, make_node, make_olt
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import ExecutionPlan, QuotaStatus, Severity
 from facho.polling.domain.execution_state import ExecutionState
@@ -23,13 +22,6 @@ pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
 LISTS = ["quotatracker", "quotaviolation", "coordinatorlog", "executionplan"]
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
 
 
 def page(client: Client, path: str) -> str:

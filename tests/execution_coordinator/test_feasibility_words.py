@@ -29,13 +29,6 @@ def busy_olt() -> tuple[Olt, WorkflowNode, WorkflowNode]:
     return Olt.objects.get(id=olt.id), states, power
 
 
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(User.objects.create_superuser("boss"))
-    return client
-
-
 def test_more_work_than_an_hour_holds_is_told_with_what_to_relax() -> None:
     olt, _, _ = busy_olt()
 
@@ -116,7 +109,7 @@ def test_the_api_tells_what_an_olt_needs(administrator: Client) -> None:
     olt, states, power = busy_olt()
     unknown = make_node(olt, make_job(columns=()))
     client = APIClient()
-    client.force_authenticate(User.objects.get(username="boss"))
+    client.force_authenticate(User.objects.get(is_superuser=True))
 
     body = client.get(f"/api/v1/olts/{olt.id}/feasibility/").json()
 

@@ -23,13 +23,6 @@ HEADER = "name,host,port,vendor,version,community,group\n"
 CANARY = "canary-import"
 
 
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
-
-
 def give(client: Client, *rows: str) -> str:
     """Paste rows, and return the page that shows what they would do."""
     page = client.post(IMPORT, {"text": HEADER + "\n".join(rows)}).content.decode()

@@ -2,11 +2,16 @@
 
 import asyncio
 import select
+from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
+
+from django.db import connections
 
 from facho.core.processes.engine import run_engine
 from servers.cluster import Cluster
+
+T = TypeVar("T")
 
 LOOK_SECONDS = 0.05
 
@@ -61,3 +66,15 @@ class DistributedPolling:
         await asyncio.to_thread(select.select, [], [], [], LOOK_SECONDS)
         ended = [name for name, process in self._cluster.processes.items() if process.poll() is not None]
         assert not ended, self._cluster.logs()
+
+
+async def in_database(call: Callable[[], T]) -> T:
+    """Ask the database from a scene: in a thread, whose connection is closed again."""
+
+    def work() -> T:
+        try:
+            return call()
+        finally:
+            connections.close_all()
+
+    return await asyncio.to_thread(work)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -27,13 +26,6 @@ JOB = {
     "oids-INITIAL_FORMS": "0",
     "oids-0-position": "0",
 }
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(User.objects.create_superuser("boss"))
-    return client
 
 
 def add_job(administrator: Client, *, column: str = "", oid: str = "", **changes: str) -> Any:

@@ -13,8 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from api.rows import make_execution, make_user
-from facho.accounts.roles import Role
+from api.rows import make_execution
 from facho.hosts.models import Brand, Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.task_type import QueryType
@@ -22,13 +21,6 @@ from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from factories import chain_to, make_job, make_node, make_olt
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(make_user(Role.ADMIN))
-    return client
 
 
 def change_page(job: SnmpJob) -> str:

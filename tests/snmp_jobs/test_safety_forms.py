@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -27,13 +26,6 @@ JOB = {
     "retry_delay_seconds": "120",
     "chain_condition": "always",
 }
-
-
-@pytest.fixture
-def administrator() -> Client:
-    client = Client(headers={"accept-language": "en"})
-    client.force_login(User.objects.create_superuser("boss"))
-    return client
 
 
 def oids(*rows: dict[str, str], stored: int = 0) -> dict[str, str]:

@@ -19,7 +19,7 @@ from facho.api import filters
 from facho.api.permissions import ReadOrAdminister, ReadOrAdministerAll
 from facho.api.serializers import MAX_INTERVAL_SECONDS
 from facho.hosts.models import Olt
-from facho.hosts.olt_entry import SECRET_COLUMNS as OLT_SECRET_COLUMNS
+from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.snmp_jobs.application import apply_plan, plan_application, with_chains
 from facho.snmp_jobs.job_entry import JobRefused, save_job
 from facho.snmp_jobs.models import QueryTypes, SnmpJob, SnmpJobOid
@@ -172,7 +172,7 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
 
     def _olts(self, ids: list[int]) -> list[Olt]:
         """Find the OLTs among those that the user may see; one that is not there is told."""
-        seen = scope_of(self.request.user).narrow(Olt.objects.defer(*OLT_SECRET_COLUMNS).filter(id__in=ids), "")
+        seen = scope_of(self.request.user).narrow(Olt.objects.defer(*SECRET_COLUMNS).filter(id__in=ids), "")
         found = list(seen.order_by("name"))
         if missing := set(ids) - {olt.id for olt in found}:
             unknown = _("There is no OLT %(id)s.") % {"id": min(missing)}

@@ -28,12 +28,14 @@ def new_secret(column: str) -> str:
     return f"new_{column}"
 
 
+STAYS_WHEN_EMPTY = gettext_lazy("Never shown. Empty: the stored one stays.")
+
+
 class SecretInput(forms.CharField):
     """A password-like input that is always empty when shown."""
 
-    def __init__(self, label: Any) -> None:
+    def __init__(self, label: Any, help_text: Any = STAYS_WHEN_EMPTY) -> None:
         widget = forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"})
-        help_text = gettext_lazy("Never shown. Empty: the stored one stays.")
         super().__init__(label=capfirst(label), required=False, strip=False, widget=widget, help_text=help_text)
 
 

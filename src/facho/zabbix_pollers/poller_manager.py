@@ -10,6 +10,7 @@ from facho.executions.executor import Executor
 from facho.executions.models import Execution
 from facho.executions.onu_reads import load_wanted_reads
 from facho.executions.outcome import Ending
+from facho.executions.store import Claimed
 from facho.executions.waiting import Unfinished, end_waiting
 from facho.polling.domain.candidates import Waiting, choose_candidates
 from facho.polling.domain.collection import Failure
@@ -66,14 +67,15 @@ class PollerManager:
         if not assignments:
             return 0
         claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
-        for claim in claimed:
-            self._executor.start(claim.execution_id, claim.token)
-        return len(claimed)
+        return self._hand_over(claimed)
 
     async def _start_reads(self, starts: Sequence[ReadStart], now: datetime) -> int:
         if not starts:
             return 0
         claimed = await self._database.run(store.claim_read_starts, starts, owner=self._owner, now=now)
+        return self._hand_over(claimed)
+
+    def _hand_over(self, claimed: Sequence[Claimed]) -> int:
         for claim in claimed:
             self._executor.start(claim.execution_id, claim.token)
         return len(claimed)

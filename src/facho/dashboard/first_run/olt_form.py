@@ -20,6 +20,7 @@ from facho.hosts.olt_entry import (
     OltEntry,
     find_faults,
 )
+from facho.hosts.olt_form import SecretInput
 from facho.hosts.resolve import resolve_all
 from facho.hosts.secrets import Secret
 
@@ -30,14 +31,6 @@ VERSIONS = [
     (SnmpVersion.V3.value, gettext_lazy("SNMPv3: with a user and keys")),
     (SnmpVersion.V1.value, gettext_lazy("SNMPv1: only where nothing newer is spoken")),
 ]
-
-
-class SecretText(forms.CharField):
-    """A password-like input that never shows what is stored or was typed."""
-
-    def __init__(self, label: Any, help_text: Any = "") -> None:
-        widget = forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"})
-        super().__init__(label=label, required=False, strip=False, widget=widget, help_text=help_text)
 
 
 def protocol_choices(names: tuple[str, ...]) -> list[tuple[str, Any]]:
@@ -66,18 +59,18 @@ class OltDetails(forms.Form):
         initial=SnmpVersion.V2C,
         widget=forms.RadioSelect,
     )
-    community = SecretText(
+    community = SecretInput(
         gettext_lazy("Community"), gettext_lazy("The one for reading. It is stored encrypted and never shown.")
     )
     v3_user = forms.CharField(label=gettext_lazy("User"), required=False, strip=True)
     v3_auth_protocol = forms.ChoiceField(
         label=gettext_lazy("Authentication"), choices=protocol_choices(AUTH_PROTOCOLS), required=False
     )
-    v3_auth_key = SecretText(gettext_lazy("Authentication key"))
+    v3_auth_key = SecretInput(gettext_lazy("Authentication key"), help_text="")
     v3_priv_protocol = forms.ChoiceField(
         label=gettext_lazy("Privacy"), choices=protocol_choices(PRIV_PROTOCOLS), required=False
     )
-    v3_priv_key = SecretText(gettext_lazy("Privacy key"))
+    v3_priv_key = SecretInput(gettext_lazy("Privacy key"), help_text="")
 
     def __init__(self, *args: Any, scope: OltScope, olt: Olt | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

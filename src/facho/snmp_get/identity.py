@@ -1,6 +1,5 @@
 """Asks an OLT who it is, and what the vendor definitions make of the answer."""
 
-import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -32,7 +31,8 @@ class ProbeReport:
 
     answered: bool = False
     identity: Identity | None = None
-    round_trip_ms: float = 0.0
+    # None as well when only a repeated question was answered.
+    round_trip_ms: float | None = None
     refusal: str = ""
     failure: Failure | None = None
     # Why it failed, as far as can be told, and from which address we asked: kept with the execution.
@@ -44,7 +44,7 @@ class ProbeReport:
         """What is kept of it for whoever looks later."""
         told = {"finding": self.finding.value if self.finding else "", "asked_from": self.asked_from}
         kept: dict[str, int | str] = {name: text for name, text in told.items() if text}
-        return kept | ({"round_trip_ms": round(self.round_trip_ms)} if self.answered else {})
+        return kept | ({} if self.round_trip_ms is None else {"round_trip_ms": round(self.round_trip_ms)})
 
 
 @dataclass(slots=True)
@@ -96,12 +96,10 @@ class IdentityCollector:
 
 
 async def _ask(session: Session) -> ProbeReport:
-    loop = asyncio.get_running_loop()
-    began_at = loop.time()
     varbinds = await session.get([SYS_NAME, SYS_DESCR, SYS_OBJECT_ID, SYS_UP_TIME], patience=PATIENCE)
-    # Before anything is made of it: the definitions may have to be loaded first.
-    round_trip_ms = (loop.time() - began_at) * 1000
-    return replace(identify(*(value for _, _, value in varbinds[:3])), round_trip_ms=round_trip_ms)
+    seconds = session.round_trips.mean_seconds
+    report = identify(*(value for _, _, value in varbinds[:3]))
+    return replace(report, round_trip_ms=None if seconds is None else seconds * 1000)
 
 
 def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value) -> ProbeReport:

@@ -29,6 +29,7 @@ from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.values import Typed
 from facho.snmp_get.question import Question, Subject, Way, column_at
 from facho.snmp_get.raw_text import NO_VALUE_TAGS, raw_text, tag_name
+from facho.snmp_get.reading import count_traffic
 
 # For an OLT whose vendor nobody knows: small enough for the weakest.
 UNKNOWN_ROWS_PER_PAGE = 10
@@ -103,7 +104,7 @@ class InteractiveCollector:
         finally:
             await session.close()
         was_heard = session.traffic.bytes_received > 0
-        counts = {"values": len(self.answer.values), "packets": session.traffic.packets}
+        counts = {"values": len(self.answer.values), **count_traffic(session)}
         return Collected(counts, self.answer.failure, was_heard=was_heard)
 
     def _patience(self, definition: Definition | None) -> Patience:

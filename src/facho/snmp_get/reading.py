@@ -113,12 +113,13 @@ class Reader:
                 if self.sizes.get(subject) != rows:
                     save_learned_size(self.olt_id, subject, rows, now=now)
 
-        last, traffic = parts[-1], self.session.traffic
+        last = parts[-1]
         failure = None if last.failure is None else Failure(last.failure.kind, str(last.failure))
-        counts: Counter[str] = Counter(packets=traffic.packets, retransmissions=traffic.retransmissions)
+        counts = Counter(count_traffic(self.session))
         for part in parts:
             counts.update(part.counts)
-        return Collected(dict(counts), failure, was_heard=traffic.bytes_received > 0, cursor=last.cursor, save=save_all)
+        was_heard = self.session.traffic.bytes_received > 0
+        return Collected(dict(counts), failure, was_heard=was_heard, cursor=last.cursor, save=save_all)
 
 
 @dataclass(slots=True)
@@ -144,6 +145,18 @@ class Gathered:
     def readings(self) -> list[Reading]:
         """Return what was gathered, one entry per ONU."""
         return list(self.by_place.values())
+
+
+def count_traffic(session: Session) -> dict[str, int]:
+    """Sum up what a session sent and how fast it was answered, for the summary of its run."""
+    traffic, trips = session.traffic, session.round_trips
+    return {
+        "packets": traffic.packets,
+        "retransmissions": traffic.retransmissions,
+        "round_trips": trips.count,
+        "round_trips_ms": round(trips.total_seconds * 1000),
+        "longest_round_trip_ms": round(trips.longest_seconds * 1000),
+    }
 
 
 def gather_walk(definition: Definition, keys: Sequence[str], walk: WalkResult, gathered: Gathered) -> None:

@@ -61,7 +61,7 @@ class ProbeRow:
     sys_object_id: str
     vendor: str
     model: str
-    round_trip_ms: float
+    round_trip_ms: float | None
     error: str
 
 
@@ -182,7 +182,7 @@ def _probe_row(name: str, report: "ProbeReport") -> ProbeRow:
         sys_object_id=identity.sys_object_id if identity else "",
         vendor=identity.vendor if identity else "",
         model=identity.model if identity else "",
-        round_trip_ms=round(report.round_trip_ms, 1),
+        round_trip_ms=None if report.round_trip_ms is None else round(report.round_trip_ms, 1),
         error=report.failure.message if report.failure else _(report.refusal) if report.refusal else "",
     )
 

@@ -9,8 +9,9 @@ from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.onu_state import OnuPlace
 from facho.polling.domain.task_type import QueryType
 
-# What was sent was sent, whatever became of it.
-TRAFFIC = ("packets", "retransmissions")
+# What was sent was sent, whatever became of it. Round trips are those of questions that were sent once.
+TRAFFIC = ("packets", "retransmissions", "round_trips", "round_trips_ms", "longest_round_trip_ms")
+_LONGEST = "longest_round_trip_ms"
 Summary = Mapping[str, int | str]
 
 
@@ -83,14 +84,17 @@ class Collected:
 
 
 def join_summaries(before: Summary, after: Summary, *, goes_on: bool) -> dict[str, int | str]:
-    """Add what a slice or try brought to what came before it in its run.
+    """Add what a slice or try brought to what came before it in its run; of what is longest, the longer stays.
 
     A read that goes on where the last one stopped counts on; one that begins anew only keeps what was sent.
     """
     joined = {key: value for key, value in before.items() if goes_on or key in TRAFFIC}
     for key, value in after.items():
         earlier = joined.get(key)
-        joined[key] = earlier + value if isinstance(earlier, int) and isinstance(value, int) else value
+        if isinstance(earlier, int) and isinstance(value, int):
+            joined[key] = max(earlier, value) if key == _LONGEST else earlier + value
+        else:
+            joined[key] = value
     return joined
 
 

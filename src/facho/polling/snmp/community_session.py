@@ -24,6 +24,7 @@ class CommunitySession:
         self._transport = transport
         self._courier = Courier(transport, target, permit, limits)
         self.traffic = self._courier.traffic
+        self.round_trips = self._courier.round_trips
 
     async def get(
         self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE

@@ -6,9 +6,9 @@ from typing import Generic
 from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.errors import AgentTimeout, BudgetSpent, SessionClosed, SnmpError
 from facho.polling.snmp.pace import Pace
-from facho.polling.snmp.session import Limits, Traffic
+from facho.polling.snmp.session import Limits, RoundTrips, Traffic
 from facho.polling.snmp.target import Patience, Target
-from facho.polling.snmp.transport import Answer, Pending, UdpTransport
+from facho.polling.snmp.transport import Answer, Pending, Received, UdpTransport
 
 # What a slow agent is given before the question is repeated: half as much again as it took lately, and at most two
 # time-outs, since a page that takes longer is given up anyway.
@@ -22,6 +22,7 @@ class Courier(Generic[Answer]):
     def __init__(self, transport: UdpTransport[Answer], target: Target, permit: SendPermit, limits: Limits) -> None:
         self.peer = (target.address, target.port)
         self.traffic = Traffic()
+        self.round_trips = RoundTrips()
         self.slots = asyncio.Semaphore(limits.max_in_flight)
         self._transport = transport
         self._permit = permit
@@ -62,15 +63,20 @@ class Courier(Generic[Answer]):
         timeout_s = patience.timeout_s * min(max(1.0, _LENIENCE * min(self._latenesses)), _MOST_TIMEOUTS)
         for attempt in range(patience.tries):
             await self._pace.wait_turn(deadline)
-            asked_at = asked_at or loop.time()
-            wait_s = min(timeout_s, deadline - loop.time())
+            sent_at = loop.time()
+            asked_at = asked_at or sent_at
+            wait_s = min(timeout_s, deadline - sent_at)
             if wait_s <= 0:
                 raise BudgetSpent(f"no time left to ask {address}")
             self._send(pending, payload, is_repeat=attempt > 0)
             await asyncio.wait((pending.outcome,), timeout=wait_s)
             if pending.outcome.done():
                 self._latenesses = (self._latenesses[1], (loop.time() - asked_at) / patience.timeout_s)
-                return self._received(pending.outcome.result())
+                received = self._received(pending.outcome.result())
+                if attempt == 0:
+                    # Of a question that was sent again, nobody can tell which copy was answered.
+                    self.round_trips.add(received.at - sent_at)
+                return received.answer
         if pending.garbage is not None:
             raise pending.garbage
         if loop.time() >= deadline:
@@ -84,9 +90,8 @@ class Courier(Generic[Answer]):
         self.traffic.retransmissions += is_repeat
         self.traffic.bytes_sent += len(payload)
 
-    def _received(self, outcome: tuple[Answer, int] | SnmpError) -> Answer:
+    def _received(self, outcome: Received[Answer] | SnmpError) -> Received[Answer]:
         if isinstance(outcome, SnmpError):
             raise outcome
-        answer, size = outcome
-        self.traffic.bytes_received += size
-        return answer
+        self.traffic.bytes_received += outcome.size
+        return outcome

@@ -6,7 +6,7 @@ from facho.polling.snmp.envelope import Envelope, decode_envelope
 from facho.polling.snmp.errors import ForgedAnswer, MalformedMessage
 from facho.polling.snmp.sealing import LibraryWire
 from facho.polling.snmp.target import SnmpVersion
-from facho.polling.snmp.transport import Peer, Pending, UdpTransport
+from facho.polling.snmp.transport import Peer, Pending, Received, UdpTransport
 from facho.polling.snmp.user_security import Opened
 
 # Verifies and decodes an answer; MalformedMessage when it cannot.
@@ -41,14 +41,15 @@ class SealedTransport(UdpTransport[Opened]):
         super().close()
         self.wire.close()
 
-    def _read(self, data: bytes, peer: Peer) -> None:
+    def _read(self, data: bytes, peer: Peer, received_at: float) -> None:
         envelope = decode_envelope(data)
         pending = self._pending.get(envelope.message_id)
         if pending is None or pending.outcome.done() or pending.peer != peer:
             self.strays.unknown_request += 1
             return
         try:
-            pending.settle((self._openers[envelope.message_id](envelope), len(data)))
+            opened = self._openers[envelope.message_id](envelope)
+            pending.settle(Received(opened, len(data), received_at))
         except ForgedAnswer as error:
             # Anyone may have sent it: the agent's own answer is still waited for.
             self.strays.malformed += 1

@@ -48,6 +48,27 @@ class Traffic:
         )
 
 
+@dataclass(slots=True)
+class RoundTrips:
+    """How long a device took from a question to its answer: a few numbers, however many answers came."""
+
+    count: int = 0
+    total_seconds: float = 0.0
+    longest_seconds: float = 0.0
+
+    @property
+    def mean_seconds(self) -> float | None:
+        """The mean; None when none was measured."""
+        return self.total_seconds / self.count if self.count else None
+
+    def add(self, seconds: float) -> None:
+        """Count an answer."""
+        self.count += 1
+        self.total_seconds += seconds
+        if seconds > self.longest_seconds:
+            self.longest_seconds = seconds
+
+
 class Session(Protocol):
     """Questions to one device. Every failure is an SnmpError; deadlines are on the running loop's clock."""
 
@@ -62,6 +83,10 @@ class Session(Protocol):
     @property
     def traffic(self) -> Traffic:
         """Counters, growing."""
+
+    @property
+    def round_trips(self) -> RoundTrips:
+        """How fast the device answered what it was asked once; questions that were repeated are not in it."""
 
     async def get(
         self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE

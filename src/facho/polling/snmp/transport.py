@@ -13,7 +13,7 @@ import struct
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.ber import Message, PduKind, decode_message, peek_request_id
@@ -47,6 +47,14 @@ class Strays:
     malformed: int = 0
 
 
+class Received(NamedTuple, Generic[Answer]):
+    """An answer, the bytes that it came in, and when they were read from the socket."""
+
+    answer: Answer
+    size: int
+    at: float
+
+
 @dataclass(slots=True, eq=False)
 class Pending(Generic[Answer]):
     """A question on its way; the outcome is an answer or the failure that the network or the agent told."""
@@ -54,10 +62,10 @@ class Pending(Generic[Answer]):
     peer: Peer
     request_id: int
     version: int
-    outcome: asyncio.Future[tuple[Answer, int] | SnmpError] = field(repr=False)
+    outcome: asyncio.Future[Received[Answer] | SnmpError] = field(repr=False)
     garbage: MalformedMessage | None = None
 
-    def settle(self, outcome: tuple[Answer, int] | SnmpError) -> None:
+    def settle(self, outcome: Received[Answer] | SnmpError) -> None:
         """Take the first outcome; later ones change nothing."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
@@ -121,7 +129,7 @@ class UdpTransport(ABC, Generic[Answer]):
             pending.settle(SessionClosed("the socket was closed"))
 
     @abstractmethod
-    def _read(self, data: bytes, peer: Peer) -> None:
+    def _read(self, data: bytes, peer: Peer, received_at: float) -> None:
         """Find the question that a datagram answers and settle it; MalformedMessage when it cannot be read."""
 
     def _register(self, peer: Peer, request_id: int, version: int) -> Pending[Answer]:
@@ -151,7 +159,7 @@ class UdpTransport(ABC, Generic[Answer]):
             self.strays.unknown_peer += 1
             return
         try:
-            self._read(data, peer)
+            self._read(data, peer, self._loop.time())
         except MalformedMessage as error:
             self._receive_garbage(data, peer, error)
 
@@ -200,7 +208,7 @@ class CommunityTransport(UdpTransport[Message]):
         """Expect an answer to the question of this id, of this peer and version."""
         return self._register(peer, request_id, version)
 
-    def _read(self, data: bytes, peer: Peer) -> None:
+    def _read(self, data: bytes, peer: Peer, received_at: float) -> None:
         message = decode_message(data)
         pending = self._pending.get(message.pdu.request_id)
         if (
@@ -212,7 +220,7 @@ class CommunityTransport(UdpTransport[Message]):
         ):
             self.strays.unknown_request += 1
             return
-        pending.settle((message, len(data)))
+        pending.settle(Received(message, len(data), received_at))
 
 
 def _open_socket(*, ipv6: bool, source_address: str | None) -> socket.socket:

@@ -36,6 +36,7 @@ class UserSession:
         self.limits = limits
         self._courier = Courier(transport, target, permit, limits)
         self.traffic = self._courier.traffic
+        self.round_trips = self._courier.round_trips
         self._link = EngineLink(transport, self._courier, target, credential, engines)
 
     async def get(

@@ -12,6 +12,7 @@ from api.rows import make_execution
 from facho.core.gateway import ThreadGateway
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.node_queue import NodeQueue
 from facho.polling.domain.planning import DueNode
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
@@ -180,18 +181,22 @@ def test_a_new_poller_is_free_and_its_number_is_unique() -> None:
     assert Poller._meta.get_field("poller_id").unique
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "zabbix_pollers.models.Poller",
-        "zabbix_pollers.composite_node.CompositeNode",
-        "zabbix_pollers.scheduler.ZabbixScheduler",
-        "zabbix_pollers.poller_manager.PollerManager",
-        "polling.domain.node_queue.NodeQueue",
-        "zabbix_pollers.views.PollersView",
-    ],
-)
-def test_the_specifications_parts_stand_where_it_names_them(path: str) -> None:
-    module, _, name = path.rpartition(".")
+def test_the_specifications_parts_stand_where_it_names_them() -> None:
+    """S0-41: the queue is a value of the manager, built from rows at every look."""
+    parts = {
+        "models": ["Poller", "PollerStats"],
+        "composite_node": ["CompositeNode"],
+        "scheduler": ["ZabbixScheduler"],
+        "poller_manager": ["PollerManager"],
+        "poller": ["occupy", "hand_on", "free"],
+        "views": ["PollersView", "QueueView", "StatsView", "RunNodeView"],
+        "tasks": ["zabbix_scheduler_loop_task"],
+    }
 
-    assert hasattr(importlib.import_module(f"facho.{module}"), name)
+    async def scene(manager: PollerManager) -> None:
+        assert isinstance(manager.queue, NodeQueue)
+
+    for module, names in parts.items():
+        found = vars(importlib.import_module(f"facho.zabbix_pollers.{module}"))
+        assert [name for name in names if name not in found] == [], module
+    manage(scene)

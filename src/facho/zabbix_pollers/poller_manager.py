@@ -24,6 +24,7 @@ from facho.polling.domain.poller_groups import DEFAULT_GROUP, numbers_by_group
 from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.composite_node import CompositeNode
+from facho.zabbix_pollers.poller import load_free_pollers
 from facho.zabbix_pollers.read_model import Overview, load_overview
 
 logger = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class PollerManager:
 
     def get_free_poller(self, group: str = DEFAULT_GROUP) -> int | None:
         """Return the lowest free poller of a group; asks the database."""
-        return next(iter(store.load_free_pollers(self._numbers.get(group, range(0)))), None)
+        return next(iter(load_free_pollers(self._numbers.get(group, range(0)))), None)
 
     def is_olt_busy(self, olt_id: int) -> bool:
         """Tell whether an active execution holds the OLT; asks the database."""

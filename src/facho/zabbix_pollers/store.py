@@ -1,13 +1,12 @@
-"""Reads and writes pollers, claims for them, and the leader's lease."""
+"""Keeps the number of pollers, claims for them, what follows the end of a run, and the leader's lease."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import BigIntegerField, Case, F, QuerySet, Value, When
-from django.db.models.functions import Cast
+from django.db.models import F
 
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
@@ -26,8 +25,8 @@ from facho.polling.domain.suspension import UNREACHABLE
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import Schedule
-from facho.zabbix_pollers.elapsed import seconds_between
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
+from facho.zabbix_pollers.poller import free, hand_on, occupy
 
 logger = logging.getLogger(__name__)
 
@@ -45,12 +44,6 @@ def save_poller_count(count: int, groups: Mapping[str, int] | None = None) -> No
         Poller.objects.filter(poller_id__in=own).exclude(group=group).update(group=group)
 
 
-def load_free_pollers(numbers: range) -> list[int]:
-    """Return which of these pollers are free, lowest first."""
-    free = Poller.objects.filter(status=PollerStatus.FREE, poller_id__in=numbers).order_by("poller_id")
-    return list(free.values_list("poller_id", flat=True))
-
-
 @transaction.atomic
 def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing."""
@@ -60,7 +53,7 @@ def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: dat
     waited = [assignment for assignment in assignments if assignment.node.execution_id is not None]
     resumed = [_resume(a, tokens[a.node.olt_id], owner, now) for a in waited]
     claimed = _claim_fresh(fresh, tokens, owner=owner, now=now) + [claim for claim in resumed if claim]
-    _occupy(claimed, delayed=_delayed_nodes(assignments, now), now=now)
+    occupy(claimed, delayed=_delayed_nodes(assignments, now), now=now)
     return claimed
 
 
@@ -69,7 +62,7 @@ def claim_read_starts(starts: Sequence[ReadStart], *, owner: str, now: datetime)
     """Claim OLTs and pollers for the planned reads of single ONUs; all or nothing."""
     tokens = executions.next_tokens(start.read.olt_id for start in starts)
     claimed = claim_reads(starts, tokens, owner=owner, now=now)
-    _occupy(claimed, delayed=(), now=now)
+    occupy(claimed, delayed=(), now=now)
     return claimed
 
 
@@ -103,9 +96,9 @@ def release_poller(finished: Finished, now: datetime) -> None:
     """Give the poller to the next chain member, or free it after the last one (a finishing step)."""
     pollers = Poller.objects.filter(current_execution_id=finished.run.execution_id)
     if finished.following is not None:
-        pollers.update(current_execution_id=finished.following.execution_id, current_node_id=finished.following.node_id)
+        hand_on(pollers, finished.following)
         return
-    _free(pollers, now, tasks=int(finished.ending.is_final))
+    free(pollers, now, tasks=int(finished.ending.is_final))
 
 
 def save_node_ended(finished: Finished, now: datetime) -> None:
@@ -156,7 +149,7 @@ def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime)
     """Interrupt executions that nobody carries on, and free every poller that points at nothing active."""
     ended = executions.interrupt(execution_ids, reason=reason, now=now)
     active = Execution.objects.filter(status__in=ACTIVE).values("id")
-    _free(Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active), now, tasks=0)
+    free(Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active), now, tasks=0)
     return ended
 
 
@@ -217,38 +210,5 @@ def _coming_again(refused: Sequence[ClaimRequest], now: datetime) -> list[ClaimR
     return [replace(request, slot_at=None) for request in refused if (request.node_id, request.slot_at) in known]
 
 
-def _occupy(claimed: Sequence[Claimed], *, delayed: Collection[int], now: datetime) -> None:
-    """Mark the pollers of the claims as busy; one statement, however many there are."""
-    by_poller = {claim.request.poller_id: claim for claim in claimed if claim.request.poller_id is not None}
-    if not by_poller:
-        return
-
-    def each(value: Callable[[Claimed], int | None]) -> Cast:
-        whens = [When(poller_id=poller_id, then=Value(value(claim))) for poller_id, claim in by_poller.items()]
-        # Of nothing but NULLs a database would make a text: what has no node.
-        return Cast(Case(*whens, output_field=BigIntegerField()), BigIntegerField())
-
-    Poller.objects.filter(poller_id__in=by_poller).update(
-        status=PollerStatus.BUSY,
-        current_node_id=each(lambda claim: claim.request.node_id),
-        current_execution_id=each(lambda claim: claim.execution_id),
-        busy_since=now,
-        tasks_delayed=F("tasks_delayed") + each(lambda claim: int(claim.request.node_id in delayed)),
-    )
-
-
 def _delayed_nodes(assignments: Sequence[Assignment], now: datetime) -> set[int]:
     return {assignment.node.node_id for assignment in assignments if assignment.node.is_delayed(now)}
-
-
-def _free(pollers: QuerySet[Poller], now: datetime, *, tasks: int) -> None:
-    """Free pollers; `tasks` is 1 when a composite is done, 0 when it only let go."""
-    pollers.update(
-        status=PollerStatus.FREE,
-        current_node_id=None,
-        current_execution_id=None,
-        busy_since=None,
-        busy_time=F("busy_time") + seconds_between("busy_since", now),
-        total_time=seconds_between("created_at", now),
-        tasks_completed=F("tasks_completed") + tasks,
-    )

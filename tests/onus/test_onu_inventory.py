@@ -1,5 +1,7 @@
 """Who is where after a walk, as rows and as a timeline."""
 
+from datetime import timedelta
+
 import pytest
 from onu_world import ELSEWHERE, HERE, THERE, after, poll, present, reading, street, told, walk
 
@@ -126,6 +128,20 @@ def test_one_complete_walk_without_an_onu_does_not_make_it_absent_but_the_second
 
     assert present(olt) == {HERE: "HWTC1"}
     assert told() == [("gone", THERE)]
+
+
+def test_a_retry_seconds_before_the_next_slot_makes_nobody_absent() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"})
+
+    for seconds in (-20, 0, 20):
+        walk(olt, {HERE: "HWTC1"}, now=after(1) + timedelta(seconds=seconds))
+    missed = Onu.objects.get(serial="HWTC2")
+    assert (missed.is_present, missed.misses, missed.missed_at) == (True, 1, after(1) - timedelta(seconds=20))
+    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"}, now=after(2))
+
+    assert Onu.objects.get(serial="HWTC2", missed_at=None, misses=0).is_present
+    assert told() == []
 
 
 def test_a_broken_walk_makes_absent_whose_port_it_read_to_the_end() -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from facho.onus.models import Onu, OnuEvent
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.onu_presence import MISSES_APART
 from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors import loader
 from facho.polling.vendors.loader import load_definitions, use_own_definitions
 from facho.simulator.faults import Faults
 from facho.simulator.lies import LoopKind
 from facho.simulator.onu import Onu as SimulatedOnu
+from factories import NOW
 from snmp_get.olt_bench import Bench, Spent, on_bench
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,8 +108,8 @@ def test_a_walk_that_broke_off_judges_the_ports_that_it_left_behind_and_no_other
             bench.simulated.world.remove(onu)
         gone.extend((first.serial, last.serial))
 
-        for _ in range(2):
-            collected = await bench.collect(QueryType.DISCOVERY, columns, Spent(3))
+        for now in (NOW, NOW + MISSES_APART):
+            collected = await bench.collect(QueryType.DISCOVERY, columns, Spent(3), now=now)
             assert collected.failure is not None
             assert collected.summary["refused_rows"] == 0
 

@@ -15,7 +15,7 @@ from facho.polling.domain.onu_state import OnuPlace, PortPlace
 
 logger = logging.getLogger(__name__)
 
-_KNOWN_ONU = ("pon_port", "onu_id", "serial", "mac", "misses", "is_present", "absent_since")
+_KNOWN_ONU = ("pon_port", "onu_id", "serial", "mac", "misses", "missed_at", "is_present", "absent_since")
 _NEW_ONU = (
     *("olt", "pon_port", "onu_id", "serial", "mac", "is_present", "first_seen_at", "misses"),
     *("description", "name", "model", "firmware", "admin_state"),
@@ -68,7 +68,7 @@ def _save_known(
 
 def _known_row(onu: KnownOnu, port_ids: Mapping[PortPlace, int], now: datetime) -> tuple[object, ...]:
     absent_since = None if onu.is_present else now
-    who = (onu.serial, onu.mac, onu.misses)
+    who = (onu.serial, onu.mac, onu.misses, onu.missed_at)
     return (onu.onu_id, port_ids[onu.place[:3]], onu.place[3], *who, onu.is_present, absent_since)
 
 

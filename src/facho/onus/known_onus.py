@@ -9,7 +9,7 @@ from facho.polling.domain.onu_match import KnownOnu
 from facho.polling.domain.onu_state import DownCause, OnuPlace, RunState
 
 PLACE = ("pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id")
-_KNOWN = ("id", *PLACE, "serial", "mac", "is_present", "misses")
+_KNOWN = ("id", *PLACE, "serial", "mac", "is_present", "misses", "missed_at")
 _STATUS = (
     "description",
     "reading__run_state",

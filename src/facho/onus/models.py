@@ -53,6 +53,8 @@ class Onu(models.Model):
     absent_since = models.DateTimeField(_("absent since"), null=True, blank=True)
     # Walks that showed that it is not where it was; until one finds it, what is read there may be another's.
     misses = models.PositiveSmallIntegerField(_("misses"), default=0)
+    # The latest of them: walks that are close together count as one.
+    missed_at = models.DateTimeField(_("last miss"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("ONU")

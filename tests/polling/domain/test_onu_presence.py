@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_match import Identity, KnownOnu
-from facho.polling.domain.onu_presence import PresencePlan, Walk, plan_presence
+from facho.polling.domain.onu_presence import MISSES_APART, PresencePlan, Walk, plan_presence
 from facho.polling.domain.onu_state import OnuPlace
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+LATER = NOW + MISSES_APART
 HERE, THERE, ELSEWHERE = (0, 1, 0, 1), (0, 1, 0, 2), (0, 2, 5, 1)
 
 
@@ -25,6 +26,11 @@ def onu(
     onu_id: int, place: OnuPlace, serial: str = "", *, mac: str = "", is_present: bool = True, misses: int = 0
 ) -> KnownOnu:
     return KnownOnu(onu_id, place, serial, mac, is_present, misses)
+
+
+def missed(row: KnownOnu, *, at: datetime = NOW, is_present: bool = True) -> KnownOnu:
+    """The row as a walk leaves it that did not find the ONU."""
+    return row._replace(misses=row.misses + 1, missed_at=at, is_present=is_present)
 
 
 def told(plan: PresencePlan) -> list[tuple[EventKind, OnuPlace]]:
@@ -76,11 +82,11 @@ def test_two_onus_that_change_places_are_two_moves() -> None:
 
 def test_the_second_complete_walk_without_an_onu_makes_it_absent() -> None:
     first = plan_presence([onu(1, HERE, "A"), onu(2, THERE, "B")], walk((HERE, "A")), now=NOW)
-    second = plan_presence([onu(1, HERE, "A"), *first.updated], walk((HERE, "A")), now=NOW)
+    second = plan_presence([onu(1, HERE, "A"), *first.updated], walk((HERE, "A")), now=LATER)
 
-    assert first.updated == (onu(2, THERE, "B", misses=1),)
+    assert first.updated == (missed(onu(2, THERE, "B")),)
     assert first.events == ()
-    assert second.updated == (onu(2, THERE, "B", misses=2, is_present=False),)
+    assert second.updated == (missed(first.updated[0], at=LATER, is_present=False),)
     assert told(second) == [(EventKind.GONE, THERE)]
 
 
@@ -110,7 +116,7 @@ def test_an_absent_onu_returns_as_itself() -> None:
 def test_who_was_replaced_at_its_place_is_gone_at_once() -> None:
     plan = plan_presence([onu(1, HERE, "A")], walk((HERE, "B")), now=NOW)
 
-    assert plan.updated == (onu(1, HERE, "A", is_present=False, misses=1),)
+    assert plan.updated == (missed(onu(1, HERE, "A"), is_present=False),)
     assert plan.new == ((HERE, Identity("B")),)
     assert told(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
 
@@ -122,7 +128,7 @@ def test_a_broken_walk_neither_replaces_nor_moves_what_it_did_not_see() -> None:
     replaced = plan_presence(known, walk((HERE, "C"), is_complete=False), now=NOW)
     moved = plan_presence(known, walk((THERE, "B"), is_complete=False), now=NOW)
 
-    assert replaced == PresencePlan(updated=(known[0]._replace(misses=1),), unsettled=(HERE,))
+    assert replaced == PresencePlan(updated=(missed(known[0]),), unsettled=(HERE,))
     assert moved == PresencePlan(unsettled=(THERE,))
 
 
@@ -131,7 +137,7 @@ def test_whoever_waits_for_a_place_keeps_the_next_one_waiting() -> None:
 
     plan = plan_presence(known, walk((HERE, "B"), (THERE, "C"), is_complete=False), now=NOW)
 
-    assert plan == PresencePlan(updated=tuple(row._replace(misses=1) for row in known), unsettled=(HERE, THERE))
+    assert plan == PresencePlan(updated=tuple(map(missed, known)), unsettled=(HERE, THERE))
 
 
 def test_what_is_read_where_somebody_else_may_be_is_nobodys() -> None:
@@ -180,7 +186,7 @@ def test_one_of_two_with_one_serial_may_move() -> None:
 def test_a_serial_that_turns_up_twice_elsewhere_is_nobody_we_know() -> None:
     plan = plan_presence([onu(1, HERE, "A")], walk((THERE, "A"), (ELSEWHERE, "A")), now=NOW)
 
-    assert plan.updated == (onu(1, HERE, "A", misses=1),)
+    assert plan.updated == (missed(onu(1, HERE, "A")),)
     assert len(plan.new) == 2
 
 
@@ -233,7 +239,7 @@ def test_a_walk_that_suddenly_loses_most_is_held_and_the_next_confirms_it() -> N
 
     held = plan_presence(known, all_of(known[:9]), now=NOW)
     rows = {row.onu_id: row for row in [*known, *held.updated]}
-    confirmed = plan_presence(list(rows.values()), all_of(known[:9]), now=NOW)
+    confirmed = plan_presence(list(rows.values()), all_of(known[:9]), now=LATER)
 
     assert held.is_held
     assert held.events == ()
@@ -249,7 +255,7 @@ def test_a_held_walk_brings_nobody_new_either() -> None:
     held = plan_presence(known, strangers, now=NOW)
 
     assert (held.is_held, held.new) == (True, ())
-    assert plan_presence([row._replace(misses=1) for row in known], strangers, now=NOW).new != ()
+    assert plan_presence(held.updated, strangers, now=LATER).new != ()
 
 
 def test_a_glitch_after_a_miss_makes_nobody_absent() -> None:
@@ -332,9 +338,9 @@ def test_a_walk_that_was_believed_tells_nothing_new_the_next_time(
     plan = plan_presence(known, walked, now=NOW)
     rows = after(known, plan)
     if plan.is_held:
-        rows = after(rows, plan_presence(rows, walked, now=NOW))
+        rows = after(rows, plan_presence(rows, walked, now=LATER))
 
-    again = plan_presence(rows, walked, now=NOW)
+    again = plan_presence(rows, walked, now=LATER)
 
     assert {event.kind for event in again.events} <= {EventKind.GONE}
     assert again.new == ()

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from facho.polling.domain.onu_state import OnuPlace
@@ -18,7 +19,10 @@ class Identity(NamedTuple):
 
 
 class KnownOnu(NamedTuple):
-    """An ONU that has a row: where it is, or was when it was last seen, and how many walks showed that it is not."""
+    """An ONU that has a row: where it is, or was when it was last seen, and how many walks showed that it is not.
+
+    `missed_at` is the latest of those walks that was counted.
+    """
 
     onu_id: int
     place: OnuPlace
@@ -26,6 +30,7 @@ class KnownOnu(NamedTuple):
     mac: str = ""
     is_present: bool = True
     misses: int = 0
+    missed_at: datetime | None = None
 
     @property
     def can_be_read(self) -> bool:

@@ -7,7 +7,7 @@ gone, nor that it left its place for another.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from facho.polling.domain.onu_events import EventKind, OnuEvent, in_order
 from facho.polling.domain.onu_match import Identity, KnownOnu, clean_identity, pair_onus
@@ -15,6 +15,8 @@ from facho.polling.domain.onu_state import OnuPlace, PortPlace
 
 # A complete walk may still miss an ONU that is just being registered again.
 MISSES_UNTIL_ABSENT = 2
+# So long an ONU may take to start and register; walks closer together, such as a retry and the next slot, miss it once.
+MISSES_APART = timedelta(minutes=4)
 # A walk that suddenly misses more than half of an OLT's ONUs, and not just a few, is more likely wrong than right.
 SUSPICIOUS_LOSS = 8
 SUSPICIOUS_SHARE = 0.5
@@ -39,7 +41,7 @@ class PresencePlan:
 
     Places in `unsettled` wait for a walk that reaches further; who was there is marked with a miss, since what is read
     there is not its own. A held walk is not believed: all it leaves behind is one miss for everyone it lost, by which
-    the next walk is the confirmation.
+    the next walk is the confirmation, unless it follows too closely.
     """
 
     updated: tuple[KnownOnu, ...] = ()
@@ -49,14 +51,7 @@ class PresencePlan:
     is_held: bool = False
 
 
-def plan_presence(
-    known: Sequence[KnownOnu],
-    walk: Walk,
-    *,
-    now: datetime,
-    is_first: bool = False,
-    misses_until_absent: int = MISSES_UNTIL_ABSENT,
-) -> PresencePlan:
+def plan_presence(known: Sequence[KnownOnu], walk: Walk, *, now: datetime, is_first: bool = False) -> PresencePlan:
     """Bring all ONUs of one OLT, present and absent, in line with a walk.
 
     `is_first` until the OLT was walked to the end once: whom we did not know before is not new on that account.
@@ -66,13 +61,13 @@ def plan_presence(
     settled = _settle(known, pairs, walk)
     paired = {onu.onu_id for onu in pairs.values()}
     lost = [onu for onu in known if onu.is_present and onu.onu_id not in paired and walk.covers(onu.place)]
-    sudden = [onu for onu in lost if not onu.misses]
+    sudden = [onu for onu in lost if not _was_missed_before(onu, now)]
     if _is_suspicious(len(sudden), present=sum(onu.is_present for onu in known)):
-        return PresencePlan(tuple(onu._replace(misses=1) for onu in sudden), is_held=True)
+        return PresencePlan(tuple(_miss(onu, now) for onu in sudden if not onu.misses), is_held=True)
     seen = [(onu, _seen(onu, place, walk.found[place])) for place, onu in pairs.items() if place in settled]
-    missed = [(onu, _missed(onu, onu.place in settled, misses_until_absent)) for onu in lost]
+    missed = [(onu, _missed(onu, onu.place in settled, now)) for onu in lost]
     unsettled = walk.found.keys() - settled
-    doubted = _doubted(known, unsettled, {onu.onu_id for onu, _ in seen})
+    doubted = _doubted(known, unsettled, {onu.onu_id for onu, _ in seen}, now)
     rows = [*seen, *missed, *doubted]
     new = tuple((place, walk.found[place]) for place in sorted(settled - pairs.keys()))
     events = [*_events(rows, new, now, is_first=is_first), *_duplicates(known, rows, new, now)]
@@ -119,15 +114,31 @@ def _seen(onu: KnownOnu, place: OnuPlace, identity: Identity) -> KnownOnu:
     return onu if after == onu else after
 
 
-def _missed(onu: KnownOnu, is_replaced: bool, misses_until_absent: int) -> KnownOnu:
-    misses = onu.misses + 1
-    return onu._replace(misses=misses, is_present=not is_replaced and misses < misses_until_absent)
+def _was_missed_before(onu: KnownOnu, now: datetime) -> bool:
+    """Tell whether an earlier walk missed it, long enough ago for another miss to count."""
+    # A clock that was set back may put the last miss into the future.
+    return onu.misses > 0 and (onu.missed_at is None or abs(now - onu.missed_at) >= MISSES_APART)
 
 
-def _doubted(known: Iterable[KnownOnu], unsettled: Set[OnuPlace], seen: Set[int]) -> list[tuple[KnownOnu, KnownOnu]]:
+def _miss(onu: KnownOnu, now: datetime) -> KnownOnu:
+    return onu._replace(misses=onu.misses + 1, missed_at=now)
+
+
+def _missed(onu: KnownOnu, is_replaced: bool, now: datetime) -> KnownOnu:
+    if is_replaced:
+        return _miss(onu, now)._replace(is_present=False)
+    if onu.misses and not _was_missed_before(onu, now):
+        return onu
+    after = _miss(onu, now)
+    return after._replace(is_present=after.misses < MISSES_UNTIL_ABSENT)
+
+
+def _doubted(
+    known: Iterable[KnownOnu], unsettled: Set[OnuPlace], seen: Set[int], now: datetime
+) -> list[tuple[KnownOnu, KnownOnu]]:
     """Mark who is said to be at a place where somebody else was found."""
     there = [onu for onu in known if onu.is_present and onu.place in unsettled and onu.onu_id not in seen]
-    return [(onu, onu._replace(misses=onu.misses or 1)) for onu in there]
+    return [(onu, onu if onu.misses else _miss(onu, now)) for onu in there]
 
 
 def _events(

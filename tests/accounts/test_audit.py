@@ -2,9 +2,10 @@
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.test import Client
 from rest_framework.test import APIClient
 
-from api.rows import make_execution, make_node, make_olt, make_user
+from api.rows import make_execution, make_node, make_olt, make_onu, make_user
 from facho.accounts.audit import changed_words
 from facho.accounts.roles import Role
 from facho.api.models import ApiToken
@@ -63,4 +64,22 @@ def test_operations_by_the_api_are_written_down_once_and_refused_ones_never(by_t
         f"by token {ApiToken.objects.get().pk}",
         "ended",
         "cancelled",
+    ]
+
+
+def test_reading_an_onu_now_is_written_down_by_page_and_api_unless_it_is_refused(
+    client: Client, by_token: APIClient
+) -> None:
+    olt = make_olt()
+    onu = make_onu(olt, serial="HWTC00000001")
+    left = make_onu(olt, (0, 1, 0, 2), is_present=False, absent_since=NOW)
+    client.force_login(make_user(Role.OPERATOR, "eva"))
+
+    for row in (onu, left):
+        client.post(f"/onus/{row.pk}/read/")
+        by_token.post(f"/api/v1/onus/{row.pk}/read/")
+
+    assert written() == [
+        ("HWTC00000001", "Read now"),
+        ("HWTC00000001", f"Read now · by token {ApiToken.objects.get().pk}"),
     ]

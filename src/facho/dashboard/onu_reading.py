@@ -4,11 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
+from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu_sheet import load_onu
 from facho.dashboard.parts import for_users, is_part, may_operate
@@ -30,7 +33,9 @@ def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
         raise PermissionDenied
     onu, refused = find_onu(request, onu_id), ""
     try:
-        request_read(onu.id, now=timezone.now())
+        with transaction.atomic():
+            request_read(onu.id, now=timezone.now())
+            record(request.user, onu, Action.CHANGED, gettext_lazy("Read now"))
     except (NotThere, TooManyReads) as error:
         refused = describe_refusal(error)
     if is_part(request):

@@ -1,14 +1,20 @@
 """OLTs over the API: added with their jobs, reached otherwise, deleted; by admins, and without a secret coming back."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 from rest_framework.test import APIClient
 
 from api.rows import make_execution, make_node, make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
+from facho.api import olt_inventory
+from facho.api.tokens import create_token
+from facho.hosts import inventory
 from facho.hosts.models import Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
 
@@ -41,6 +47,19 @@ def test_who_sees_one_group_adds_to_that_one(group: str, code: int) -> None:
 
     assert answer.status_code == code
     assert Olt.objects.filter(group=north).count() == Olt.objects.count() == (code == 201)
+
+
+def test_groups_that_differ_by_case_alone_are_two() -> None:
+    mine, _others = OltGroup.objects.create(name="north"), OltGroup.objects.create(name="North")
+    user, client = make_user(Role.ADMIN), APIClient()
+    Profile.objects.create(user=user).olt_groups.add(mine)
+    client.force_login(user)
+
+    for host, group in (("192.0.2.7", "north"), ("192.0.2.8", "NORTH")):
+        answer = client.post("/api/v1/olts/", {**NORTH, "name": host, "host": host, "group": group}, format="json")
+        assert answer.status_code == 201
+
+    assert mine.olts.count() == 2
 
 
 def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:
@@ -92,6 +111,68 @@ def test_an_olt_is_reached_otherwise_and_keeps_the_secret_it_has(admin: APIClien
     assert answer.status_code == 200
     assert (stored.address, stored.port, stored.community.reveal()) == ("192.0.2.8", 1161, "canary-7f3a")
     assert LogEntry.objects.get().change_message == "host, port"
+
+
+def test_how_an_olt_is_reached_and_who_said_so_are_written_together_or_not_at_all(
+    admin: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olt = make_olt("north", host="192.0.2.7", address="192.0.2.7")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(olt_inventory, "record", fail)
+    with pytest.raises(RuntimeError):
+        admin.put(f"/api/v1/olts/{olt.id}/connection/", {"host": "192.0.2.8"}, format="json")
+
+    assert Olt.objects.get().address == "192.0.2.7"
+
+
+def test_an_olt_that_is_renamed_at_the_same_moment_gets_no_twin(
+    admin: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olt = make_olt("north")
+
+    def look_up(hosts: set[str]) -> dict[str, str]:
+        Olt.objects.update(name="south")
+        return {host: host for host in hosts}
+
+    monkeypatch.setattr(inventory, "resolve_all", look_up)
+    body = {"host": "192.0.2.8", "community": CANARY}
+
+    assert admin.put(f"/api/v1/olts/{olt.id}/connection/", body, format="json").status_code == 404
+    assert [each.name for each in Olt.objects.all()] == ["south"]
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("meet_in", ["resolve_all", "_save_groups"], ids=["before it is checked", "before it is saved"])
+@pytest.mark.parametrize("changes", [{"host": "192.0.2.8"}, {"name": "south"}], ids=["same name", "same address"])
+def test_of_two_that_come_at_once_one_is_added(
+    monkeypatch: pytest.MonkeyPatch, meet_in: str, changes: dict[str, str]
+) -> None:
+    token, both = create_token(make_user(Role.ADMIN)), Barrier(2, timeout=30)
+    original = getattr(inventory, meet_in)
+
+    def meet(*arguments: Any) -> Any:
+        both.wait()
+        return original(*arguments)
+
+    def post(body: dict[str, Any]) -> Any:
+        try:
+            client = APIClient(headers={"Authorization": f"Bearer {token}", "accept-language": "en"})
+            return client.post("/api/v1/olts/", body, format="json")
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(inventory, meet_in, meet)
+    with ThreadPoolExecutor(2) as threads:
+        won, lost = sorted(threads.map(post, [NORTH, NORTH | changes]), key=lambda answer: answer.status_code)
+
+    assert (won.status_code, lost.status_code) == (201, 400)
+    assert lost.headers["Content-Type"] == "application/problem+json"
+    assert Olt.objects.get().host == won.json()["host"]
+    assert LogEntry.objects.count() == 1
 
 
 def test_an_olt_is_deleted_unless_it_is_being_polled(admin: APIClient) -> None:

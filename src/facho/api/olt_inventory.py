@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.decorators import action
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,7 +20,7 @@ from facho.api.permissions import ReadOrAdminister
 from facho.api.problems import Conflict
 from facho.api.serializers import OltSerializer
 from facho.executions.store import load_busy_olts
-from facho.hosts.inventory import InventoryError, add_olt, import_olts
+from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.olt_entry import MAX_HOST, MAX_NAME, SECRET_COLUMNS, OltEntry
 from facho.hosts.secrets import Secret
@@ -76,9 +76,13 @@ class NewOltSerializer(ConnectionSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Let whoever sees some groups only put the OLT into one of them."""
         seen = self.context["scope"].group_ids
-        if seen is not None and not OltGroup.objects.filter(id__in=seen, name__iexact=attrs["group"]).exists():
+        if seen is None:
+            return attrs
+        mine = OltGroup.objects.filter(id__in=seen, name__iexact=attrs["group"]).values_list("name", flat=True)
+        if not mine:
             raise ValidationError({"group": [_("Name one of your OLT groups: you would not see it otherwise.")]})
-        return attrs
+        # As it is spelt: a group of others may differ by its case alone.
+        return attrs | {"group": attrs["group"] if attrs["group"] in mine else mine[0]}
 
 
 class OltInventory(_OltViews):
@@ -112,13 +116,17 @@ class OltInventory(_OltViews):
         olt = self.get_object()
         wish = ConnectionSerializer(data=request.data)
         wish.is_valid(raise_exception=True)
-        # No transaction of ours around it: the name of the host is looked up first.
+        given = sorted(name for name, value in wish.validated_data.items() if value)
+
+        def finish(saved: Saved) -> None:
+            if saved.added:  # it was deleted or renamed since it was found
+                raise NotFound
+            record(request.user, olt, Action.CHANGED, ", ".join(given))
+
         try:
-            import_olts([wish.entry_of(olt.name)], after_save=_give_jobs)
+            import_olts([wish.entry_of(olt.name)], after_save=_give_jobs, finish=finish)
         except InventoryError as error:
             raise _refusal(request, error) from error
-        given = sorted(name for name, value in wish.validated_data.items() if value)
-        record(request.user, olt, Action.CHANGED, ", ".join(given))
         return Response(OltSerializer(self.get_object()).data)
 
     @extend_schema(responses={204: None})

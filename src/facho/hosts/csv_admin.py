@@ -19,7 +19,7 @@ from facho.hosts.admin_pages import write_down
 from facho.hosts.csv_file import import_file, plan_file, write_entries
 from facho.hosts.import_form import ImportForm
 from facho.hosts.import_plan import ImportPlan, Verdict
-from facho.hosts.inventory import PlanChanged, export_entries
+from facho.hosts.inventory import InventoryError, PlanChanged, Saved, export_entries
 from facho.hosts.models import Olt
 from facho.hosts.secrets import Secret, decrypt, encrypt
 
@@ -81,14 +81,17 @@ class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its st
             return HttpResponseRedirect(reverse("admin:hosts_olt_import"))
         content = decrypt(pending["file"]).reveal().encode()
         try:
-            saved = import_file(content, shown=pending["shown"], after_save=self.after_save)
-        except PlanChanged as changed:
+            saved = import_file(
+                content,
+                shown=pending["shown"],
+                after_save=self.after_save,
+                finish=lambda saved: _write_down(request, saved),
+            )
+        except (PlanChanged, InventoryError):
             messages.error(
                 request, _("Nothing was imported: OLTs have changed meanwhile. This is what would be done now.")
             )
-            return self._show(request, content, changed.plan)
-        for names, action in ((saved.added, ADDITION), (saved.updated, CHANGE)):
-            write_down(request, Olt.objects.filter(name__in=names).only("name"), action, _imported)
+            return self._show(request, content, plan_file(content))
         counts = {"added": len(saved.added), "updated": len(saved.updated)}
         messages.success(request, _("%(added)s OLTs added, %(updated)s updated") % counts)
         return HttpResponseRedirect(reverse("admin:hosts_olt_changelist"))
@@ -106,3 +109,8 @@ class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its st
             **more,
         }
         return TemplateResponse(request, "admin/hosts/olt/import.html", context)
+
+
+def _write_down(request: HttpRequest, saved: Saved) -> None:
+    for names, action in ((saved.added, ADDITION), (saved.updated, CHANGE)):
+        write_down(request, Olt.objects.filter(name__in=names).only("name"), action, _imported)

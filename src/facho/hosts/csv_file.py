@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from facho.hosts.csv_rows import guard, misshapen, read_rows, unguard
 from facho.hosts.import_plan import ImportPlan, bad_rows
-from facho.hosts.inventory import AfterSave, InventoryError, Problem, Saved, import_olts, plan_import
+from facho.hosts.inventory import AfterSave, Finish, InventoryError, Problem, Saved, import_olts, plan_import
 from facho.hosts.models import SnmpVersion
 from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
 from facho.hosts.secrets import Secret
@@ -23,10 +23,11 @@ def import_file(
     after_save: AfterSave | None = None,
     vendors: Collection[str] | None = None,
     shown: str | None = None,
+    finish: Finish | None = None,
 ) -> Saved:
     """Import a whole file, or nothing of it when any row is bad, or when it is not what was `shown` before."""
     entries, problems = read_entries(content)
-    return import_olts(entries, problems=problems, after_save=after_save, vendors=vendors, shown=shown)
+    return import_olts(entries, problems=problems, after_save=after_save, vendors=vendors, shown=shown, finish=finish)
 
 
 def plan_file(content: bytes) -> ImportPlan:

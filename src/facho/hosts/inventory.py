@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.utils.translation import gettext as _
 
@@ -25,6 +25,7 @@ from facho.polling.snmp.target import SUPPORTED
 from facho.polling.vendors.loader import load_definitions
 
 AfterSave = Callable[[Olt], None]
+Finish = Callable[["Saved"], None]
 # What saving may write: the engine writes the rest of the row at the same time.
 _PLAIN_FIELDS = (
     "host",
@@ -60,10 +61,6 @@ class InventoryError(Exception):
 class PlanChanged(Exception):
     """Nothing was saved: what would be done is no longer what was shown."""
 
-    def __init__(self, plan: ImportPlan) -> None:
-        self.plan = plan
-        super().__init__()
-
 
 @dataclass(frozen=True, slots=True)
 class Saved:
@@ -90,9 +87,15 @@ class _Draft:
 
 def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
     """Add one OLT; a known name is refused. `after_save` runs in the same transaction."""
+    known = InventoryError([Problem(entry.line, _('there already is an OLT named "%s"') % entry.name)])
+
+    def refuse_update(saved: Saved) -> None:
+        if saved.updated:  # somebody added it since it was looked for
+            raise known
+
     if Olt.objects.filter(name=entry.name).exists():
-        raise InventoryError([Problem(entry.line, _('there already is an OLT named "%s"') % entry.name)])
-    import_olts([entry], after_save=after_save, vendors=vendors)
+        raise known
+    import_olts([entry], after_save=after_save, vendors=vendors, finish=refuse_update)
     return stored_olts().get(name=entry.name)
 
 
@@ -103,28 +106,33 @@ def import_olts(
     after_save: AfterSave | None = None,
     vendors: Collection[str] | None = None,
     shown: str | None = None,
+    finish: Finish | None = None,
 ) -> Saved:
     """Add new OLTs and update known ones. Problems that a reader found before are told together with ours.
 
-    `after_save` runs for each OLT that is new or changed its vendor, in the same transaction. With `shown`, the
-    fingerprint of a plan, nothing is saved unless it is still what would be done: PlanChanged then.
+    `after_save` runs for each OLT that is new or changed its vendor, `finish` once when all are saved; both in the
+    transaction, which opens after names were looked up: open none around this. With `shown`, the fingerprint of a
+    plan, nothing is saved unless it is still what would be done: PlanChanged then.
     """
     known, addresses = _look_up(entries, vendors)
     with transaction.atomic():
         drafts = _lay_over(entries, addresses, known, is_locked=True)
         faults = [*problems, *_text_problems(entries, known), *_row_problems(drafts)]
-        if shown is not None and shown != (plan := _plan(drafts, faults)).fingerprint:
-            raise PlanChanged(plan)
+        if shown is not None and shown != _plan(drafts, faults).fingerprint:
+            raise PlanChanged
         if faults:
             raise InventoryError(sorted(faults, key=_line_of))
         groups = _save_groups(drafts)
         for draft in drafts:
             draft.olt.group = groups.get(draft.group)
             _save(draft, after_save)
-    return Saved(
-        added=tuple(draft.olt.name for draft in drafts if draft.is_new),
-        updated=tuple(draft.olt.name for draft in drafts if not draft.is_new),
-    )
+        saved = Saved(
+            added=tuple(draft.olt.name for draft in drafts if draft.is_new),
+            updated=tuple(draft.olt.name for draft in drafts if not draft.is_new),
+        )
+        if finish:
+            finish(saved)
+    return saved
 
 
 def plan_import(entries: Sequence[OltEntry], *, problems: Iterable[Problem] = ()) -> ImportPlan:
@@ -247,12 +255,14 @@ def _poller_group(written: str, stored: str) -> str:
     return DEFAULT_GROUP if written == NO_GROUP else written
 
 
-def _group(written: str, stored: str, known: Iterable[str]) -> str:
+def _group(written: str, stored: str, known: Collection[str]) -> str:
     """Name the group of OLTs; one that differs from a known one by its case alone is that one."""
     if not written:
         return stored
     if written.lower() == NONE:
         return ""
+    if written in known:
+        return written
     return next((name for name in known if name.lower() == written.lower()), written)
 
 
@@ -326,9 +336,11 @@ def _line_of(item: Problem | PlannedRow) -> int:
 
 
 def _save(draft: _Draft, after_save: AfterSave | None) -> None:
-    if draft.is_new:
-        draft.olt.save()
-    else:
-        draft.olt.save(update_fields=[*_PLAIN_FIELDS, "group", *_given_secrets(draft.entry), "updated_at"])
+    columns = [*_PLAIN_FIELDS, "group", *_given_secrets(draft.entry), "updated_at"]
+    try:
+        draft.olt.save(update_fields=None if draft.is_new else columns)
+    except IntegrityError as error:  # what was free when it was checked
+        reason = _("somebody else has just taken this name, or this address and port")
+        raise InventoryError([Problem(draft.entry.line, reason)]) from error
     if after_save and (draft.is_new or draft.has_other_vendor):
         after_save(draft.olt)

@@ -19,6 +19,7 @@ from facho.core.cli.site import tell_site
 from facho.core.cli.written import write_down
 
 if TYPE_CHECKING:
+    from facho.hosts.inventory import Saved
     from facho.hosts.models import Olt
     from facho.snmp_get.identity import ProbeReport
 
@@ -92,12 +93,15 @@ def import_file(arguments: Namespace) -> int:
         return _print_plan(arguments)
     if arguments.as_json:
         arguments.usage_error(_("--json goes with --dry-run"))
+
+    def finish(saved: "Saved") -> None:
+        write_down("ADDED", stored_olts().filter(name__in=saved.added), arguments.file)
+        write_down("CHANGED", stored_olts().filter(name__in=saved.updated), arguments.file)
+
     try:
-        saved = csv_file.import_file(read_csv(arguments.file), after_save=give_jobs(arguments))
+        saved = csv_file.import_file(read_csv(arguments.file), after_save=give_jobs(arguments), finish=finish)
     except InventoryError as error:
         raise refused(arguments.file, error) from None
-    write_down("ADDED", stored_olts().filter(name__in=saved.added), arguments.file)
-    write_down("CHANGED", stored_olts().filter(name__in=saved.updated), arguments.file)
     print(_("%(added)s OLTs added, %(updated)s updated") % {"added": len(saved.added), "updated": len(saved.updated)})
     return 0
 

@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -22,7 +22,7 @@ from facho.dashboard.first_run.jobs_form import JobsForm
 from facho.dashboard.first_run.olt_form import OltDetails
 from facho.dashboard.first_run.progress import STEPS, Setup, Step, load_setup
 from facho.dashboard.parts import for_users
-from facho.hosts.inventory import InventoryError, add_olt, import_olts
+from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
 from facho.hosts.models import Olt
 from facho.hosts.store import ask_for_probe
 from facho.polling.vendors.definition import Definition
@@ -135,8 +135,6 @@ def _save_new(request: HttpRequest, form: OltDetails) -> Olt | None:
         return add_olt(form.as_entry(), after_save=lambda saved: _leave_choice(request, saved))
     except InventoryError as error:
         form.refuse(error)
-    except IntegrityError:
-        form.add_error("host", _("Another OLT already has this address and port."))
     return None
 
 
@@ -148,18 +146,18 @@ def _leave_choice(request: HttpRequest, olt: Olt) -> None:
 
 
 def _save_correction(request: HttpRequest, olt: Olt, form: OltDetails) -> bool:
-    try:
-        import_olts([form.as_entry()])
-    except InventoryError as error:
-        form.refuse(error)
-        return False
-    except IntegrityError:
-        form.add_error("host", _("Another OLT already has this address and port."))
-        return False
-    with transaction.atomic():
+    def finish(saved: Saved) -> None:
+        if saved.added:  # it was deleted or renamed since it was found
+            raise Http404
         Olt.objects.filter(id=olt.pk).update(**_FORGOTTEN)
         ask_for_probe(olt.pk, timezone.now())
         record(request.user, olt, Action.CHANGED, _("Corrected by the guided steps."))
+
+    try:
+        import_olts([form.as_entry()], finish=finish)
+    except InventoryError as error:
+        form.refuse(error)
+        return False
     return True
 
 

@@ -124,6 +124,20 @@ def test_packets_are_summed_per_olt_also_where_a_run_left_no_figures() -> None:
     assert scrape().value("facho_olt_retransmissions_last_hour", olt="centro") == 2
 
 
+def test_round_trips_are_told_per_olt() -> None:
+    node = make_node(make_olt("centro"))
+    for state, longest_ms in ((ExecutionState.SUCCESS, 90), (ExecutionState.FAILED, 1500)):
+        told = {"packets": 30, "round_trips": 20, "round_trips_ms": 2000, "longest_round_trip_ms": longest_ms}
+        make_execution(node, state, at=NOW - MINUTE, result=told)
+    make_execution(node, ExecutionState.SKIPPED, at=NOW - MINUTE)
+
+    scraped = scrape()
+
+    assert scraped.value("facho_olt_round_trips_last_hour", olt="centro") == 40
+    assert scraped.value("facho_olt_round_trip_last_hour_seconds", olt="centro") == 4
+    assert scraped.value("facho_olt_round_trip_max_last_hour_seconds", olt="centro") == 1.5
+
+
 def test_retries_are_counted_with_the_time_between_them() -> None:
     """S3-31."""
     node = make_node(slug="potencia")

@@ -139,9 +139,13 @@ def test_health_has_cards_and_uplinks_and_says_what_is_not_fine(viewer: Client) 
 def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
     olt = make_olt("North")
     node = make_node(olt, slug="potencia")
-    sent = {"result": {"packets": 40, "retransmissions": 2}, "duration_ms": 2000}
+    told = {"packets": 40, "retransmissions": 2, "round_trips": 36, "round_trips_ms": 450, "longest_round_trip_ms": 80}
+    sent = {"result": told, "duration_ms": 2000}
     make_execution(node, ExecutionState.SUCCESS, **sent)
-    make_execution(node, ExecutionState.FAILED, failure_kind="timeout", **sent)
+    slow = told | {"round_trips": 4, "longest_round_trip_ms": 1200}
+    make_execution(node, ExecutionState.FAILED, failure_kind="timeout", **sent | {"result": slow})
+    # One that was never answered.
+    make_execution(make_node(olt, slug="nombre"), ExecutionState.FAILED, result={"packets": 3})
     make_execution(node, ExecutionState.SUCCESS, at=timezone.now() - 70 * MINUTE, **sent)
     make_execution(make_node(make_olt("South"), slug="estado"), ExecutionState.SUCCESS, **sent)
     LearnedSize.objects.create(olt=olt, subject="walk onu.serial", rows=25, updated_at=timezone.now())
@@ -150,7 +154,10 @@ def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
 
     figures = page[page.index("SNMP in the last hour") :]
     row = figures[figures.index("get_potencia") : figures.index("all together")]
-    assert [figure in row for figure in (">2</td>", ">80</td>", "50 ms", ">4</strong>", "5.0 %")] == [True] * 5
+    shown = (">2</td>", ">80</td>", ">4</strong>", "5.0 %", ">22.5 ms</td>", ">1,200 ms</td>")
+    assert [figure in row for figure in shown] == [True] * len(shown)
+    silent = figures[figures.index("get_nombre") : figures.index("get_potencia")]
+    assert silent.count(">—</td>") == 2
     assert "get_estado" not in figures
     assert '<span class="mono">walk onu.serial</span> <strong>25</strong>' in figures
 

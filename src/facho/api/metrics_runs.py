@@ -39,12 +39,12 @@ def _success_ratio(snapshot: Snapshot) -> Samples:
 
 def _of_olts(figure: Callable[[Runs], float]) -> Callable[[Snapshot], Samples]:
     def samples(snapshot: Snapshot) -> Samples:
-        sums: dict[str, float] = {}
+        sums: dict[str, Runs] = {}
         names = snapshot.names
         for (olt_id, _state), runs in snapshot.runs_of_olts.items():
             if olt_id in names:
-                sums[names[olt_id]] = sums.get(names[olt_id], 0) + figure(runs)
-        return (((name,), total) for name, total in sums.items())
+                sums[names[olt_id]] = sums.get(names[olt_id], Runs()) + runs
+        return (((name,), figure(total)) for name, total in sums.items())
 
     return samples
 
@@ -94,7 +94,7 @@ RUN_FAMILIES = (
     ),
     Family(
         "facho_olt_packets_last_hour",
-        "Packets sent to the OLT by the last try or slice of each run that ended in the last hour.",
+        "Packets sent to the OLT by the runs that ended in the last hour.",
         ("olt",),
         _of_olts(lambda runs: runs.packets),
     ),
@@ -103,5 +103,23 @@ RUN_FAMILIES = (
         "Those of these packets that were sent again because no answer came in time.",
         ("olt",),
         _of_olts(lambda runs: runs.retransmissions),
+    ),
+    Family(
+        "facho_olt_round_trips_last_hour",
+        "Those of these packets that were sent once and answered, so that their round trip is known.",
+        ("olt",),
+        _of_olts(lambda runs: runs.round_trips),
+    ),
+    Family(
+        "facho_olt_round_trip_last_hour_seconds",
+        "Time from these packets to their answers, summed.",
+        ("olt",),
+        _of_olts(lambda runs: runs.round_trips_ms / 1000),
+    ),
+    Family(
+        "facho_olt_round_trip_max_last_hour_seconds",
+        "The longest of these round trips.",
+        ("olt",),
+        _of_olts(lambda runs: runs.longest_round_trip_ms / 1000),
     ),
 )

@@ -134,7 +134,14 @@ class NodeChangesSerializer(serializers.ModelSerializer[WorkflowNode]):
         return attrs
 
 
-@extend_schema_field({"type": ["object", "null"]})
+@extend_schema_field(
+    {
+        "type": ["object", "null"],
+        "description": "What the run brought and cost; null before its end. `packets` were sent, `retransmissions` of "
+        "them again; `round_trips` of them were sent once and answered, after `round_trips_ms` together and "
+        "`longest_round_trip_ms` at most.",
+    }
+)
 class SummaryField(serializers.JSONField):
     """The counts and sizes of a run; null before its end."""
 

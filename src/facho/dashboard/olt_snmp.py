@@ -1,4 +1,4 @@
-"""How an OLT answers: what was sent to it in the last hour, what had to be repeated, and what it takes in a packet."""
+"""How an OLT answers: what was sent to it in the last hour, how fast it answered, and what it takes in a packet."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,11 +23,6 @@ class Traffic:
     def average_seconds(self) -> float:
         """How long a run holds the OLT."""
         return self.runs.total_ms / self.runs.count / 1000 if self.runs.count else 0.0
-
-    @property
-    def packet_ms(self) -> float | None:
-        """The time of the runs over their packets: the round trip, with what we wait in between."""
-        return self.runs.total_ms / self.runs.packets if self.runs.packets else None
 
     @property
     def repeated_percent(self) -> float:

@@ -1,4 +1,4 @@
-"""Sums of the runs that ended since a moment: how many, how long they held their OLT, and what they sent."""
+"""Sums of the runs that ended since a moment: how many, what they took and sent, and how fast it was answered."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,13 +12,22 @@ from facho.executions.models import Execution
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs that have ended: how many, how long they held their OLT, and what they sent."""
+    """Runs that have ended: how many, how long they held their OLT, what they sent, and how fast it was answered."""
 
     count: int = 0
     total_ms: int = 0
     longest_ms: int = 0
     packets: int = 0
     retransmissions: int = 0
+    # Of questions that were sent once: what they took together, and the one that took longest.
+    round_trips: int = 0
+    round_trips_ms: int = 0
+    longest_round_trip_ms: int = 0
+
+    @property
+    def mean_round_trip_ms(self) -> float | None:
+        """How long the OLT takes to answer a packet; None when it was not measured."""
+        return self.round_trips_ms / self.round_trips if self.round_trips else None
 
     def __add__(self, other: "Runs") -> "Runs":
         return Runs(
@@ -27,6 +36,9 @@ class Runs:
             max(self.longest_ms, other.longest_ms),
             self.packets + other.packets,
             self.retransmissions + other.retransmissions,
+            self.round_trips + other.round_trips,
+            self.round_trips_ms + other.round_trips_ms,
+            max(self.longest_round_trip_ms, other.longest_round_trip_ms),
         )
 
 
@@ -51,11 +63,12 @@ def load_run_sums(since: datetime, olt_id: int | None = None) -> list[RunSum]:
         Max("duration_ms"),
         packets=Sum(_number_in_result("packets")),
         retransmissions=Sum(_number_in_result("retransmissions")),
+        round_trips=Sum(_number_in_result("round_trips")),
+        round_trips_ms=Sum(_number_in_result("round_trips_ms")),
+        longest_round_trip_ms=Max(_number_in_result("longest_round_trip_ms")),
     )
-    return [
-        RunSum(olt, kind, status, Runs(count, total_ms, longest_ms, packets or 0, retransmissions or 0))
-        for olt, kind, status, count, total_ms, longest_ms, packets, retransmissions in rows
-    ]
+    # A run that sent nothing left no figures.
+    return [RunSum(olt, kind, status, Runs(*(each or 0 for each in figures))) for olt, kind, status, *figures in rows]
 
 
 def _number_in_result(key: str) -> Cast:

@@ -168,7 +168,7 @@ def test_events_of_its_onus_are_told_in_words(viewer: Client) -> None:
     make_event(onu, cause="los")
     make_event(make_onu(make_olt("South"), serial="HWTC0002"))
 
-    page = text(viewer, olt, "past/")
+    page = text(viewer, olt, "events/")
 
     assert "Went down: loss of signal" in page
     assert "0/1/3/7" in page

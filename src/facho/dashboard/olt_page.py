@@ -1,7 +1,5 @@
 """The page of one OLT, in parts that refresh themselves as often as what they show changes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,26 +19,12 @@ from facho.dashboard.olt_rows import load_olt_row
 from facho.dashboard.olt_runs import load_run_groups
 from facho.dashboard.olt_snmp import load_snmp_figures
 from facho.dashboard.outages_now import load_outages_of
-from facho.dashboard.parts import for_users
+from facho.dashboard.parts import Part, for_users, load_parts, part_called
 from facho.hosts.models import Olt
 
 OUTAGE_LINES = 8
 RUN_LINES = 12
-EVENT_LINES = 25
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the page: what it loads of an OLT, and after how many seconds it does so again."""
-
-    name: str
-    seconds: int
-    load: Callable[[Olt, datetime], dict[str, Any]]
-
-    @property
-    def template(self) -> str:
-        """What draws it."""
-        return f"dashboard/olt_{self.name}.html"
+EVENT_LINES = 12
 
 
 @require_safe
@@ -48,21 +32,15 @@ class Part:
 def olt_page(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Show everything about one OLT."""
     olt, now = _find(request, olt_id), timezone.now()
-    context: dict[str, Any] = {"now": now, "olt": olt, "parts": list(PARTS.values())}
-    for part in PARTS.values():
-        context |= part.load(olt, now)
-    return render(request, "dashboard/olt.html", context)
+    return render(request, "dashboard/olt.html", {"now": now, "olt": olt, **load_parts(PARTS, request, olt, now)})
 
 
 @require_safe
 @for_users
 def olt_part(request: HttpRequest, olt_id: int, name: str) -> HttpResponse:
     """Show one part of the page of an OLT."""
-    part = PARTS.get(name)
-    if part is None:
-        raise Http404
-    olt, now = _find(request, olt_id), timezone.now()
-    return render(request, part.template, {"now": now, "olt": olt, **part.load(olt, now)})
+    part, olt, now = part_called(name, PARTS), _find(request, olt_id), timezone.now()
+    return render(request, part.template, {"now": now, "olt": olt, **part.load(request, olt, now)})
 
 
 def _find(request: HttpRequest, olt_id: int) -> Olt:
@@ -72,28 +50,34 @@ def _find(request: HttpRequest, olt_id: int) -> Olt:
     return olt
 
 
-def _state(olt: Olt, now: datetime) -> dict[str, Any]:
+def _state(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
     return {"row": load_olt_row(olt.id, now), "outages": load_outages_of(olt.id, OUTAGE_LINES)}
 
 
-def _light(olt: Olt, now: datetime) -> dict[str, Any]:
+def _light(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
     return {"heat": load_heat_map(olt.id), "health": load_health(olt.id)}
 
 
-def _work(olt: Olt, now: datetime) -> dict[str, Any]:
+def _events(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
+    return {"events": load_events(olt.id, EVENT_LINES)}
+
+
+def _work(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
     return {"nodes": load_nodes(olt.id, now), "groups": load_run_groups(olt.id, RUN_LINES)}
 
 
-def _past(olt: Olt, now: datetime) -> dict[str, Any]:
+def _past(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
     return {
         "timeline": load_timeline([(olt.id, olt.name)], now),
         "quotas": load_olt_quotas(olt.id, now),
         "snmp": load_snmp_figures(olt.id, now),
-        "events": load_events(olt.id, EVENT_LINES),
     }
 
 
 PARTS = {
-    part.name: part
-    for part in (Part("state", 2, _state), Part("light", 10, _light), Part("work", 2, _work), Part("past", 10, _past))
+    "state": Part("dashboard/olt_state.html", 2, _state),
+    "light": Part("dashboard/olt_light.html", 10, _light),
+    "events": Part("dashboard/olt_events.html", 10, _events),
+    "work": Part("dashboard/olt_work.html", 2, _work),
+    "past": Part("dashboard/olt_past.html", 10, _past),
 }

@@ -1,6 +1,6 @@
 """The page of one outage: what, where, since when, why, whom it took down, and who has taken note."""
 
-from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,31 +13,25 @@ from facho.dashboard.acknowledging import acknowledgement_context, answer_acknow
 from facho.dashboard.outage_onus import load_outage_onus
 from facho.dashboard.outage_sheet import load_sheet
 from facho.dashboard.outages_now import with_names
-from facho.dashboard.parts import for_users
+from facho.dashboard.parts import Part, for_users, load_parts, part_called
 from facho.onus.models import Outage
-
-Loader = Callable[[HttpRequest, Outage], dict[str, Any]]
 
 
 @require_safe
 @for_users
 def outage_page(request: HttpRequest, outage_id: int) -> HttpResponse:
     """Show everything about one outage."""
-    outage = _find(request, outage_id)
-    context = {"here": "outages", "outage": outage, **acknowledgement_context(request, outage)}
-    for load in PARTS.values():
-        context |= load(request, outage)
-    return render(request, "dashboard/outage.html", context)
+    outage, now = _find(request, outage_id), timezone.now()
+    context = acknowledgement_context(request, outage) | load_parts(PARTS, request, outage, now)
+    return render(request, "dashboard/outage.html", {"here": "outages", "now": now, "outage": outage, **context})
 
 
 @require_safe
 @for_users
 def outage_part(request: HttpRequest, outage_id: int, name: str) -> HttpResponse:
     """Show one part of the page of an outage."""
-    if name not in PARTS:
-        raise Http404
-    outage = _find(request, outage_id)
-    return render(request, f"dashboard/outage_{name}.html", {"outage": outage, **PARTS[name](request, outage)})
+    part, outage, now = part_called(name, PARTS), _find(request, outage_id), timezone.now()
+    return render(request, part.template, {"now": now, "outage": outage, **part.load(request, outage, now)})
 
 
 @require_POST
@@ -54,13 +48,15 @@ def _find(request: HttpRequest, outage_id: int) -> Outage:
     return outage
 
 
-def _state(request: HttpRequest, outage: Outage) -> dict[str, Any]:
-    now = timezone.now()
-    return {"now": now, "sheet": load_sheet(outage, scope_of(request.user), now)}
+def _state(request: HttpRequest, outage: Outage, now: datetime) -> dict[str, Any]:
+    return {"sheet": load_sheet(outage, scope_of(request.user), now)}
 
 
-def _onus(request: HttpRequest, outage: Outage) -> dict[str, Any]:
-    return {"now": timezone.now(), "onus": load_outage_onus(outage, request.GET.get("page", ""))}
+def _onus(request: HttpRequest, outage: Outage, now: datetime) -> dict[str, Any]:
+    return {"onus": load_outage_onus(outage, request.GET.get("page", ""))}
 
 
-PARTS: dict[str, Loader] = {"state": _state, "onus": _onus}
+PARTS = {
+    "state": Part("dashboard/outage_state.html", 5, _state),
+    "onus": Part("dashboard/outage_onus.html", 10, _onus),
+}

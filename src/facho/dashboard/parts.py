@@ -1,16 +1,45 @@
-"""Who may look and who may act, and what a request of a page's own part is answered with."""
+"""Pages in parts that refresh themselves, who may look and act, and how a request of a part is answered."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django_htmx.http import HttpResponseClientRefresh
 
 from facho.accounts.roles import Role, role_of
 
 View = Callable[..., HttpResponse]
+Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[Subject]):
+    """A part of the page of something: what draws it, what it loads, and after how many seconds it does so again."""
+
+    template: str
+    seconds: int
+    load: Callable[[HttpRequest, Subject, datetime], dict[str, Any]]
+
+
+def part_called(name: str, parts: Mapping[str, Part[Subject]]) -> Part[Subject]:
+    """Return the part that an address names; 404 for what is none."""
+    if name not in parts:
+        raise Http404
+    return parts[name]
+
+
+def load_parts(
+    parts: Mapping[str, Part[Subject]], request: HttpRequest, subject: Subject, now: datetime
+) -> dict[str, Any]:
+    """Load what the whole page shows, and how often each part asks again."""
+    context: dict[str, Any] = {"parts": parts}
+    for part in parts.values():
+        context |= part.load(request, subject, now)
+    return context
 
 
 def for_users(view: View) -> View:

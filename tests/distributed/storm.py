@@ -38,6 +38,7 @@ PAUSE_SECONDS = 4.0
 STOPPED_SECONDS = LEASE_SECONDS + 3.0
 SETTLE_SECONDS = 60.0
 STARTED = "scheduler.started"
+LAST_WORDS = 4000
 # Notes who held which device from when to when, whoever wrote it.
 TURNS = """
 CREATE TABLE turns (number bigserial PRIMARY KEY, execution_id bigint, token bigint, owner text, port integer,
@@ -107,7 +108,11 @@ def _play(cluster: Cluster, database: PostgresqlServer, order: dict[str, Any]) -
             last_fault_at = time.time()
             served = _watch_served(last_fault_at, order["olts"])
             _let_it_end()
-            ended = [name for name, process in cluster.processes.items() if process.poll() is not None]
+            ended = {
+                name: f"{process.returncode}: {cluster.log(name)[-LAST_WORDS:]}"
+                for name, process in cluster.processes.items()
+                if process.poll() is not None
+            }
         finally:
             cluster.stop_all()
         return {

@@ -15,6 +15,7 @@ from celery.signals import (
     worker_shutdown,
     worker_shutting_down,
 )
+from kombu.transport import TRANSPORT_ALIASES
 
 from facho.core.processes.garbage import collect_seldom
 from facho.polling.domain.poller_groups import group_of
@@ -100,6 +101,7 @@ def stop(**_about: object) -> None:
     app.close_worker()
 
 
+TRANSPORT_ALIASES["redis"] = "facho.core.broker:Transport"
 app = FachoCelery("facho")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

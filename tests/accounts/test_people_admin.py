@@ -1,17 +1,22 @@
 """The admin pages of people and of what they changed."""
 
+from collections.abc import Callable
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.db.models import ProtectedError
 from django.test import Client
 
-from api.rows import make_user
+from api.rows import make_olt, make_user
 from facho.accounts.audit import Action, console, record
 from facho.accounts.models import Profile
 from facho.accounts.people import people
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
-from facho.hosts.models import OltGroup
+from facho.alerts.models import AlertRule
+from facho.api.tokens import create_token
+from facho.hosts.models import Olt, OltGroup
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +32,7 @@ PROFILE = {
 @pytest.fixture
 def admin(client: Client) -> Client:
     client.force_login(make_user(Role.ADMIN, "root"))
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = "en"
     return client
 
 
@@ -55,12 +61,44 @@ def test_a_person_is_limited_to_groups(admin: Client) -> None:
     assert role_of(ana) is Role.OPERATOR
 
 
-def test_a_group_that_limits_somebody_cannot_be_deleted() -> None:
-    profile, north = Profile.objects.create(user=make_user()), OltGroup.objects.create(name="North")
-    profile.olt_groups.add(north)
+def limit_person(north: OltGroup) -> None:
+    Profile.objects.create(user=make_user(name="ana")).olt_groups.add(north)
 
-    with pytest.raises(Exception, match="protected"):
+
+def limit_token(north: OltGroup) -> None:
+    create_token(make_user(name="ana"), olt_groups=[north])
+
+
+def limit_rule(north: OltGroup) -> None:
+    AlertRule.objects.create(name="Light of ana", kind="weak_light", olt_group=north)
+
+
+@pytest.mark.parametrize("limit", [limit_person, limit_token, limit_rule])
+def test_a_group_that_limits_somebody_or_something_cannot_be_deleted(
+    admin: Client, limit: Callable[[OltGroup], None]
+) -> None:
+    north = OltGroup.objects.create(name="North")
+    olt = make_olt("North-1", group=north)
+    limit(north)
+    chosen = {"action": "delete_selected", "post": "yes", "_selected_action": [north.pk]}
+
+    refused = admin.post(f"/admin/hosts/oltgroup/{north.pk}/delete/", {"post": "yes"}).content.decode()
+    admin.post("/admin/hosts/oltgroup/", chosen)
+    with pytest.raises(ProtectedError):
         north.delete()
+
+    assert "Without their group these would hold for every OLT" in refused
+    assert "ana" in refused
+    assert Olt.objects.get(group=north) == olt
+
+
+def test_a_group_that_nothing_holds_to_is_deleted_and_leaves_its_olts(admin: Client) -> None:
+    north = OltGroup.objects.create(name="North")
+    olt = make_olt("North-1", group=north)
+
+    assert admin.post(f"/admin/hosts/oltgroup/{north.pk}/delete/", {"post": "yes"}).status_code == 302
+
+    assert Olt.objects.get(group=None) == olt
 
 
 def test_the_last_administrator_stays(admin: Client) -> None:

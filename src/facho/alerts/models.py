@@ -91,7 +91,7 @@ class AlertRule(models.Model):
     quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
     quiet_to = models.TimeField(_("quiet to"), null=True, blank=True)
     olt_group = models.ForeignKey(
-        OltGroup, on_delete=models.CASCADE, null=True, blank=True, related_name="+", verbose_name=_("OLT group")
+        OltGroup, on_delete=models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("OLT group")
     )
     channels = models.ManyToManyField(AlertChannel, blank=True, related_name="rules", verbose_name=_("channels"))
     sends_resolved = models.BooleanField(_("tells when it is over"), default=True)

@@ -54,7 +54,7 @@ class OltModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.register(OltGroup)
 class OltGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Groups of OLTs, such as regions; deleting one leaves its OLTs, in no group."""
+    """Groups of OLTs, such as regions; deleting one leaves its OLTs, in no group, unless something holds to it."""
 
     list_display = ["name", "olt_count"]
     search_fields = ["name"]
@@ -63,6 +63,12 @@ class OltGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """Count the OLTs along."""
         groups: QuerySet[OltGroup] = super().get_queryset(request)
         return groups.annotate(olts_counted=Count("olts"))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Say what to do about the people, tokens and rules that a group cannot be taken from."""
+        deleted, counts, missing_permissions, protected = super().get_deleted_objects(objs, request)
+        advice = _("Without their group these would hold for every OLT: give them another one, or delete them, first.")
+        return deleted, counts, missing_permissions, [str(advice), *protected] if protected else protected
 
     @admin.display(description=_("OLTs"), ordering="olts_counted")
     def olt_count(self, group: OltGroup) -> SafeString:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from onu_world import ELSEWHERE, HERE, THERE, after, poll, present, reading, street, told, walk
 
+from facho.onus.event_words import describe_event
 from facho.onus.inventory import save_inventory
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, PonPort
 from facho.onus.store import is_storable, load_places
@@ -104,6 +105,20 @@ def test_two_onus_with_one_serial_are_both_kept_and_reported_once() -> None:
     assert present(olt) == {HERE: "HWTC1", THERE: "HWTC1"}
     assert told() == [("new", THERE), ("duplicate_serial", THERE)]
     assert OnuEvent.objects.get(kind="duplicate_serial").other_number == HERE.onu
+
+
+def test_two_onus_of_epon_with_one_hardware_address_are_both_kept_and_reported_once() -> None:
+    olt = make_olt()
+    one = Identity(mac="02:00:00:00:00:01")
+    save_inventory(olt.id, Walk({HERE: one}, is_complete=True), now=NOW)
+
+    for number in (1, 2):
+        save_inventory(olt.id, Walk({HERE: one, ELSEWHERE: one}, is_complete=True), now=after(number))
+
+    assert Onu.objects.filter(is_present=True, mac=one.mac).count() == 2
+    assert told() == [("new", ELSEWHERE), ("duplicate_mac", ELSEWHERE)]
+    event = OnuEvent.objects.select_related("other_port").get(kind="duplicate_mac")
+    assert describe_event(event) == "The same hardware address is also at 0/1/0/1"
 
 
 def test_onus_without_a_serial_are_known_by_hardware_address_else_by_place() -> None:

@@ -65,8 +65,9 @@ class Seen:
 class SampledJournal:
     """Follows one OLT; `facts` is everything that its polls had to tell."""
 
-    def __init__(self, world: OltWorld) -> None:
+    def __init__(self, world: OltWorld, *, has_serials: bool) -> None:
         self.facts: list[Fact] = []
+        self._double = EventKind.DUPLICATE_SERIAL if has_serials else EventKind.DUPLICATE_MAC
         self._journal = world.journal
         self._read = len(world.journal)
         self._there = {o.place: Truth(o.serial, o.is_online, o.last_down_cause, None, o.loss_db) for o in world.onus}
@@ -151,7 +152,7 @@ class SampledJournal:
         elif source != place:
             self._tell(at, EventKind.MOVED, onu, source)
         if is_comer and is_double:
-            self._tell(at, EventKind.DUPLICATE_SERIAL, onu)
+            self._tell(at, self._double, onu)
 
     def _miss(self, onu: Seen, *, is_replaced: bool, at: datetime) -> None:
         onu.misses += 1

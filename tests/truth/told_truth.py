@@ -10,6 +10,7 @@ from facho.onus.models import Onu, OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
+from facho.polling.vendors.definition import SERIAL
 from facho.polling.vendors.index import Place
 from truth.polled_fleet import EPOCH, INTERVAL, Fleet
 from truth.sampled_journal import POWER_CAUSES, Fact, SampledJournal
@@ -27,7 +28,10 @@ class FleetTruth:
     _followed_until: datetime = EPOCH - INTERVAL
 
     def __post_init__(self) -> None:
-        self.journals = [SampledJournal(simulated.world) for simulated in self.fleet.olts]
+        self.journals = [
+            SampledJournal(simulated.world, has_serials=simulated.definition.has_column(SERIAL))
+            for simulated in self.fleet.olts
+        ]
 
     def follow(self) -> None:
         """Take in the polls that ended since the last call; what the tables hid is hidden in all of them."""

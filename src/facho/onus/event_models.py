@@ -26,7 +26,7 @@ class OnuEvent(models.Model):
     at = models.DateTimeField(_("time"))
     kind = models.CharField(_("event"), max_length=20, choices=EventKinds.choices)
     cause = models.CharField(_("cause"), max_length=20, choices=DownCauses.choices, blank=True)
-    # Where it came from, or who else has its serial.
+    # Where it came from, or who else has its serial or hardware address.
     other_port = models.ForeignKey(
         "onus.PonPort",
         on_delete=models.CASCADE,

@@ -17,6 +17,7 @@ _SENTENCES: Mapping[str, Promise] = MappingProxyType(
         EventKinds.GONE: gettext_lazy("Not found any more"),
         EventKinds.RETURNED: gettext_lazy("Found again"),
         EventKinds.DUPLICATE_SERIAL: gettext_lazy("The same serial is also at %(other)s"),
+        EventKinds.DUPLICATE_MAC: gettext_lazy("The same hardware address is also at %(other)s"),
         EventKinds.CALM: gettext_lazy("Calm again: %(state)s"),
         EventKinds.UP: gettext_lazy("Went up"),
         EventKinds.DOWN: gettext_lazy("Went down"),

@@ -58,6 +58,7 @@ class EventKinds(models.TextChoices):
     GONE = onu_events.EventKind.GONE.value, _("gone")
     RETURNED = onu_events.EventKind.RETURNED.value, _("returned")
     DUPLICATE_SERIAL = onu_events.EventKind.DUPLICATE_SERIAL.value, _("duplicate serial")
+    DUPLICATE_MAC = onu_events.EventKind.DUPLICATE_MAC.value, _("duplicate hardware address")
     CALM = onu_events.EventKind.CALM.value, _("calm again")
     UP = onu_events.EventKind.UP.value, _("went up")
     DOWN = onu_events.EventKind.DOWN.value, _("went down")

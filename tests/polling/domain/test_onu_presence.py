@@ -15,6 +15,8 @@ from facho.polling.domain.onu_state import OnuPlace
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LATER = NOW + MISSES_APART
 HERE, THERE, ELSEWHERE = (0, 1, 0, 1), (0, 1, 0, 2), (0, 2, 5, 1)
+MAC = "02:00:00:00:00:01"
+DUPLICATES = (EventKind.DUPLICATE_SERIAL, EventKind.DUPLICATE_MAC)
 
 
 def walk(*found: tuple[OnuPlace, str], is_complete: bool = True, ports: Sequence[OnuPlace] = ()) -> Walk:
@@ -172,6 +174,37 @@ def test_two_onus_with_one_serial_are_two_onus_and_reported_once() -> None:
     assert (new.kind, new.place) == (EventKind.NEW, THERE)
     assert (double.kind, double.place, double.other_place) == (EventKind.DUPLICATE_SERIAL, THERE, HERE)
     assert plan_presence(known, walk((HERE, "A"), (THERE, "A")), now=NOW) == PresencePlan()
+
+
+def test_two_onus_without_a_serial_and_with_one_hardware_address_are_reported_once() -> None:
+    known = [onu(1, HERE, mac=MAC)]
+    twice = Walk({HERE: Identity(mac=MAC), ELSEWHERE: Identity(mac=MAC)}, is_complete=True)
+
+    first = plan_presence(known, twice, now=NOW)
+    second = plan_presence([*known, onu(2, ELSEWHERE, mac=MAC)], twice, now=LATER)
+
+    (_, double) = first.events
+    assert told(first) == [(EventKind.NEW, ELSEWHERE), (EventKind.DUPLICATE_MAC, ELSEWHERE)]
+    assert double.other_place == HERE
+    assert second == PresencePlan()
+
+
+def test_onus_that_have_serials_may_share_a_hardware_address() -> None:
+    """Cheap ones often do; a serial tells them apart."""
+    twice = Walk({HERE: Identity("A", MAC), THERE: Identity("B", MAC)}, is_complete=True)
+
+    plan = plan_presence([onu(1, HERE, "A", mac=MAC)], twice, now=NOW)
+
+    assert told(plan) == [(EventKind.NEW, THERE)]
+
+
+@pytest.mark.parametrize("nothing", ["", "00:00:00:00:00:00", "FF:FF:FF:FF:FF:FF"])
+def test_onus_without_any_name_are_no_duplicates_of_each_other(nothing: str) -> None:
+    known = [onu(1, HERE, mac=nothing), onu(2, THERE, mac=nothing, is_present=False, misses=2)]
+
+    plan = plan_presence(known, Walk({HERE: Identity(), THERE: Identity()}, is_complete=True), now=NOW)
+
+    assert told(plan) == [(EventKind.RETURNED, THERE)]
 
 
 def test_one_of_two_with_one_serial_may_move() -> None:
@@ -361,6 +394,6 @@ def test_events_are_exactly_what_changed(known: list[KnownOnu], found: Mapping[O
         if (row.is_present, row.place) != (before[row.onu_id].is_present, before[row.onu_id].place)
     }
     expected = changed | {(EventKind.NEW, place) for place, _ in plan.new}
-    events = [event for event in plan.events if event.kind is not EventKind.DUPLICATE_SERIAL]
+    events = [event for event in plan.events if event.kind not in DUPLICATES]
     assert {(event.kind, event.onu_id or event.place) for event in events} == expected
     assert len(events) == len(expected)

@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     GONE = "gone"
     RETURNED = "returned"
     DUPLICATE_SERIAL = "duplicate_serial"
+    DUPLICATE_MAC = "duplicate_mac"
     CALM = "calm"
     UP = "up"
     DOWN = "down"
@@ -42,7 +43,7 @@ class EventKind(StrEnum):
 class OnuEvent:
     """One fact about one ONU; a new ONU has no row yet and is known by its place.
 
-    `other_place` is where a moved ONU came from, or who else has the serial. `before` and `after` are descriptions,
+    `other_place` is where a moved ONU came from, or who else has the serial or the hardware address. `before` and `after` are descriptions,
     or powers in hundredths of a dBm.
     """
 

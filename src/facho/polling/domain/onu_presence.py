@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from facho.polling.domain.onu_events import EventKind, OnuEvent, in_order
 from facho.polling.domain.onu_match import Identity, KnownOnu, clean_identity, pair_onus
@@ -49,6 +50,16 @@ class PresencePlan:
     events: tuple[OnuEvent, ...] = ()
     unsettled: tuple[OnuPlace, ...] = ()
     is_held: bool = False
+
+
+class _Name(NamedTuple):
+    """What an ONU is known by, and what it is to be told as when two have it."""
+
+    kind: EventKind
+    text: str
+
+
+_NAMELESS = _Name(EventKind.DUPLICATE_MAC, "")
 
 
 def plan_presence(known: Sequence[KnownOnu], walk: Walk, *, now: datetime, is_first: bool = False) -> PresencePlan:
@@ -166,26 +177,32 @@ def _duplicates(
     new: Iterable[tuple[OnuPlace, Identity]],
     now: datetime,
 ) -> list[OnuEvent]:
-    """Report everyone who came to a serial that somebody else has, once, with the place of the other."""
-    comers: defaultdict[str, list[tuple[OnuPlace, int | None]]] = defaultdict(list)
+    """Report everyone who came to a name that somebody else has, once, with the place of the other."""
+    comers: defaultdict[_Name, list[tuple[OnuPlace, int | None]]] = defaultdict(list)
     for place, identity in new:
-        comers[identity.serial].append((place, None))
+        comers[_name(identity)].append((place, None))
     for before, after in rows:
-        if after.is_present and not (before.is_present and before.serial == after.serial):
-            comers[after.serial].append((after.place, after.onu_id))
-    comers.pop("", None)
-    there = _places_by_serial(known, rows) if comers else {}
+        if after.is_present and not (before.is_present and _name(before) == _name(after)):
+            comers[_name(after)].append((after.place, after.onu_id))
+    comers.pop(_NAMELESS, None)
+    there = _places_by_name(known, rows) if comers else {}
     events = []
-    for serial, equal in comers.items():
+    for name, equal in comers.items():
         others = sorted(equal)
-        first = there.get(serial) or others.pop(0)[0]
-        events += [OnuEvent(EventKind.DUPLICATE_SERIAL, now, p, onu_id, other_place=first) for p, onu_id in others]
+        first = there.get(name) or others.pop(0)[0]
+        events += [OnuEvent(name.kind, now, place, onu_id, other_place=first) for place, onu_id in others]
     return events
 
 
-def _places_by_serial(known: Iterable[KnownOnu], rows: Iterable[tuple[KnownOnu, KnownOnu]]) -> dict[str, OnuPlace]:
-    """Return where those are that had their serial before; of several the first place."""
+def _name(who: Identity | KnownOnu) -> _Name:
+    """Return the serial, or where there is none, as in EPON, the hardware address."""
+    serial, mac = clean_identity(Identity(who.serial, who.mac))
+    return _Name(EventKind.DUPLICATE_SERIAL, serial) if serial else _Name(EventKind.DUPLICATE_MAC, mac)
+
+
+def _places_by_name(known: Iterable[KnownOnu], rows: Iterable[tuple[KnownOnu, KnownOnu]]) -> dict[_Name, OnuPlace]:
+    """Return where those are that had their name before; of several the first place."""
     after = {row.onu_id: row for _, row in rows}
     stayed = [(onu, after.get(onu.onu_id, onu)) for onu in known if onu.is_present]
-    kept = [row for onu, row in stayed if row.is_present and row.serial == onu.serial]
-    return {row.serial: row.place for row in sorted(kept, key=lambda row: row.place, reverse=True)}
+    kept = [row for onu, row in stayed if row.is_present and _name(row) == _name(onu)]
+    return {_name(row): row.place for row in sorted(kept, key=lambda row: row.place, reverse=True)}

@@ -19,7 +19,7 @@ from facho.polling.domain.execution_state import ExecutionState
 pytestmark = pytest.mark.django_db
 
 MINUTE = timedelta(minutes=1)
-PARTS = ["", "state/", "light/", "work/", "past/"]
+PARTS = ["", "state/", "light/", "events/", "work/", "past/"]
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m=cmd()"
 
 
@@ -190,7 +190,9 @@ def test_text_from_a_device_is_only_text(viewer: Client, part: str) -> None:
     assert "<img src=x" not in page
 
 
-@pytest.mark.parametrize(("part", "queries"), [("", 35), ("state/", 11), ("light/", 6), ("work/", 17), ("past/", 13)])
+@pytest.mark.parametrize(
+    ("part", "queries"), [("", 35), ("state/", 11), ("light/", 6), ("events/", 5), ("work/", 17), ("past/", 12)]
+)
 def test_the_number_of_queries_does_not_grow(
     part: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from api.rows import make_olt, make_onu
+from facho.onus.models import OnuCustomer, OnuReading
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +44,48 @@ def test_an_onu_shows_its_place_and_its_light(viewer: Client) -> None:
     assert "0/3/7/12" in page
     assert "-21.35 dBm" in page
     assert "12,345 m" in page
+
+
+def test_an_onu_without_a_serial_shows_its_hardware_address(viewer: Client) -> None:
+    make_onu(make_olt("North"), (0, 3, 7, 12), serial="", mac="00:1B:44:11:3A:B7")
+
+    assert ">00:1B:44:11:3A:B7</a>" in text(viewer)
+
+
+def test_an_onu_shows_whose_it_is_before_what_its_olt_has(viewer: Client) -> None:
+    onu = make_onu(make_olt("North"), description="ONU-17")
+    OnuCustomer.objects.create(onu=onu, label="Panadería La Espiga")
+
+    page = text(viewer)
+
+    assert "<bdi>Panadería La Espiga</bdi>" in page
+    assert "ONU-17" not in page
+
+
+@pytest.mark.parametrize(
+    ("told_before", "shown"),
+    [(timedelta(days=9), "9 d</time>"), (timedelta(days=9_000), "—"), (-timedelta(days=9), "—")],
+)
+def test_when_nobody_saw_it_go_its_olt_is_asked_if_it_can_be_right(
+    viewer: Client, told_before: timedelta, shown: str
+) -> None:
+    onu = make_onu(make_olt("North"), run_state="offline", first_seen_at=timezone.now())
+    OnuReading.objects.filter(onu=onu).update(last_down_at=onu.first_seen_at - told_before)
+
+    since = text(viewer).split('data-label="Since"')[1].split("</td>")[0]
+
+    assert shown in since
+    assert ("by its OLT" in since) == (shown != "—")
+
+
+def test_who_hangs_behind_a_silent_olt_is_unknown_since_it_last_answered(viewer: Client) -> None:
+    now = timezone.now()
+    olt = make_olt("North", reachability="down", last_answer_at=now - timedelta(hours=3, minutes=1))
+    make_onu(olt, run_state="online", state_since=now - timedelta(days=30))
+
+    since = text(viewer).split('data-label="Since"')[1].split("</td>")[0]
+
+    assert "· 3 h</time>" in since
 
 
 def test_numbers_follow_the_language(viewer: Client) -> None:

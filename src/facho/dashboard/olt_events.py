@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from facho.dashboard.onu_names import code_of
 from facho.onus.event_words import describe_event
 from facho.onus.events_read_model import all_events, load_page
 from facho.onus.models import OnuEvent
@@ -30,7 +31,7 @@ class EventRow:
     look: str
     what: str
     place: str
-    serial: str
+    code: str
     description: str
 
 
@@ -49,7 +50,7 @@ def event_rows(events: Iterable[OnuEvent]) -> list[EventRow]:
             look=_LOOKS.get(EventKinds(event.kind), "unknown"),
             what=describe_event(event),
             place=f"{event.pon_port}/{event.onu_number}",
-            serial=event.onu.serial,
+            code=code_of(event.onu),
             description=event.onu.description,
         )
         for event in events

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db.models import QuerySet
 
 from facho.accounts.scope import OltScope
 from facho.dashboard.light import Light, judge_light
+from facho.dashboard.onu_names import Since, code_of, name_of, since_of
 from facho.dashboard.words import LIGHTS
 from facho.onus.models import Onu, OnuReading
 from facho.onus.shown_state import shown_state
@@ -18,14 +18,14 @@ class OnuRow:
     """One line of a table of ONUs."""
 
     id: int
-    serial: str
-    description: str
+    code: str
+    name: str
     olt_id: int
     olt: str
     place: str
     state: str
     state_words: str
-    state_since: datetime | None
+    since: Since
     is_present: bool
     power_dbm: float | None
     light: Light
@@ -36,10 +36,28 @@ class OnuRow:
 def listed_onus() -> QuerySet[Onu]:
     """Select ONUs with what a line needs, by OLT and place."""
     return (
-        Onu.objects.select_related("olt", "pon_port", "reading")
-        .only("serial", "description", "onu_id", "is_present", "olt__name", "olt__reachability", "pon_port", "reading")
+        Onu.objects.select_related("olt", "pon_port", "reading", "customer")
+        .only(*_COLUMNS)
         .order_by("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "id")
     )
+
+
+_COLUMNS = (
+    "serial",
+    "mac",
+    "description",
+    "name",
+    "onu_id",
+    "is_present",
+    "absent_since",
+    "first_seen_at",
+    "olt__name",
+    "olt__reachability",
+    "olt__last_answer_at",
+    "pon_port",
+    "reading",
+    "customer__label",
+)
 
 
 def load_latest_changes(count: int, scope: OltScope) -> list[OnuRow]:
@@ -62,14 +80,14 @@ def _row(onu: Onu) -> OnuRow:
     light = judge_light(reading.rx_power_cdbm if reading else None)
     return OnuRow(
         id=onu.id,
-        serial=onu.serial,
-        description=onu.description,
+        code=code_of(onu),
+        name=name_of(onu),
         olt_id=onu.olt_id,
         olt=onu.olt.name,
         place=f"{onu.pon_port}/{onu.onu_id}",
         state=state.value,
         state_words=str(state.label),
-        state_since=reading.state_since if reading else None,
+        since=since_of(onu, state),
         is_present=onu.is_present,
         power_dbm=reading.rx_power_dbm if reading else None,
         light=light,

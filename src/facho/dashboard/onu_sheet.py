@@ -8,6 +8,7 @@ from django.db.models import Q
 from facho.accounts.scope import OltScope
 from facho.dashboard.olt_events import EventRow, event_rows
 from facho.dashboard.onu_figures import Figure, figures_of
+from facho.dashboard.onu_names import Since, since_of
 from facho.dashboard.onu_words import HINTS, tell_neighbours
 from facho.dashboard.outages_now import OutageRow, outage_rows
 from facho.onus.events_read_model import all_events, load_page
@@ -24,7 +25,7 @@ class OnuSheet:
     """What the head of the page says; everything in it may be text that a device chose."""
 
     state: ShownState
-    since: datetime | None
+    since: Since
     last_known: str
     cause: str
     hint: str
@@ -60,7 +61,7 @@ def load_sheet(onu: Onu) -> OnuSheet:
     port = load_port_counts([onu.pon_port_id])[onu.pon_port_id]
     return OnuSheet(
         state=state,
-        since=_since(onu, state, reading),
+        since=since_of(onu, state),
         last_known=str(last_known_state(onu).label),
         cause=str(DownCauses(cause).label) if cause else "",
         hint=str(HINTS.get(cause, "")) if state is ShownState.OFFLINE else "",
@@ -89,12 +90,6 @@ def load_raw_values(onu: Onu) -> list[RawValue]:
     reads = load_named_reads(onu.olt.vendor)
     rows = OnuData.objects.filter(onu_id=onu.id).order_by("oid").values_list("oid", "value", "updated_at")
     return [RawValue(oid, name_read(oid, reads).name, value, updated_at) for oid, value, updated_at in rows]
-
-
-def _since(onu: Onu, state: ShownState, reading: OnuReading | None) -> datetime | None:
-    if state is ShownState.ABSENT:
-        return onu.absent_since
-    return reading.state_since if reading else None
 
 
 def _of_place(onu: Onu) -> Q:

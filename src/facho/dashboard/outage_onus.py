@@ -25,7 +25,7 @@ def load_outage_onus(outage: Outage, page: str) -> OutageOnus:
     """Load a page by its number as an address has it; what is no number is the first."""
     number = min(int(page), LAST_PAGE) if page.isascii() and page.isdigit() and int(page) else 1
     first = (number - 1) * ONUS_PER_PAGE
-    found = list(onus_of(outage)[first : first + ONUS_PER_PAGE + 1])
+    found = list(onus_of(outage).select_related("customer")[first : first + ONUS_PER_PAGE + 1])
     shown = found[:ONUS_PER_PAGE]
     rows = list(zip(rows_of(shown), map(_cause, shown), strict=True))
     return OutageOnus(rows, number, len(found) > ONUS_PER_PAGE)

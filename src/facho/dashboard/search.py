@@ -6,6 +6,7 @@ from django.db.models import Q
 from django.urls import reverse
 
 from facho.accounts.scope import OltScope
+from facho.dashboard.onu_names import Since, code_of, name_of, since_of
 from facho.hosts.models import Olt
 from facho.onus.models import Onu
 from facho.onus.search import MIN_LETTERS as ONU_LETTERS
@@ -33,12 +34,13 @@ class OnuHit:
     """An ONU that was found, by whatever names it best; everything in it may be text that a device chose."""
 
     id: int
-    serial: str
+    code: str
     name: str
     olt: str
     place: str
     state: str
     state_words: str
+    since: Since
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +112,16 @@ def _begins(onu: Onu, text: str) -> bool:
 
 
 def _hit(onu: Onu) -> OnuHit:
-    customer, state = getattr(onu, "customer", None), shown_state(onu)
+    state = shown_state(onu)
     return OnuHit(
         id=onu.id,
-        serial=onu.serial,
-        name=(customer.label if customer else "") or onu.description or onu.name,
+        code=code_of(onu),
+        name=name_of(onu),
         olt=onu.olt.name,
         place=f"{onu.pon_port}/{onu.onu_id}",
         state=state.value,
         state_words=str(state.label),
+        since=since_of(onu, state),
     )
 
 

@@ -39,17 +39,24 @@ def ago(moment: datetime | None, now: datetime) -> SafeString | str:
     """Say how long ago something was."""
     if moment is None:
         return "—"
-    return _time(moment, _("%(length)s ago") % {"length": length_of_time(max((now - moment).total_seconds(), 0))})
+    return _time(moment, _("%(length)s ago") % {"length": _length_since(moment, now)})
 
 
 @register.simple_tag
 def since(moment: datetime | None, now: datetime) -> SafeString | str:
-    """Say at what time something began, and how long that is; the date too, unless it was today."""
+    """Say at what time something began that goes on, and how long that is; the date too, unless it was today."""
     if moment is None:
         return "—"
-    local, today = localtime(moment), localtime(now).date()
-    at = f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
-    return _time(moment, f"{at} · {length_of_time(max((now - moment).total_seconds(), 0))}")
+    return _time(moment, f"{_day_and_time(moment, now)} · {_length_since(moment, now)}")
+
+
+@register.simple_tag
+def when(moment: datetime | None, now: datetime) -> SafeString | str:
+    """Say at what time something happened, and how long ago; the date too, unless it was today."""
+    if moment is None:
+        return "—"
+    words = _("%(length)s ago") % {"length": _length_since(moment, now)}
+    return _time(moment, f"{_day_and_time(moment, now)} · {words}")
 
 
 @register.filter
@@ -82,6 +89,15 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
     if seconds > -2:
         return _time(moment, _("now"))
     return _time(moment, _("%(length)s late") % {"length": length_of_time(-seconds)})
+
+
+def _length_since(moment: datetime, now: datetime) -> str:
+    return length_of_time(max((now - moment).total_seconds(), 0))
+
+
+def _day_and_time(moment: datetime, now: datetime) -> str:
+    local, today = localtime(moment), localtime(now).date()
+    return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
 def _time(moment: datetime, words: str) -> SafeString:

@@ -1,5 +1,6 @@
 """The form that narrows the list of ONUs."""
 
+import re
 from typing import Any
 
 from django import forms
@@ -9,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from facho.accounts.scope import OltScope
 from facho.dashboard.light import WEAKEST_CDBM
 from facho.hosts.models import Olt
-from facho.onus.models import RunState
+from facho.onus.models import UNKNOWN_PORT, RunState
 from facho.onus.search import FoundOnus, of_text
 from facho.onus.shown_state import in_state
 from facho.onus.words import ShownState
@@ -30,7 +31,7 @@ class OnuFilter(forms.Form):
     port = forms.RegexField(
         label=_("Port"),
         required=False,
-        regex=r"^[0-9]{1,5}(/[0-9]{1,5}){1,2}$",
+        regex=rf"^([0-9]{{1,5}}(/[0-9]{{1,5}}){{1,2}}|{re.escape(UNKNOWN_PORT)})$",
         error_messages={"invalid": _("Frame, slot and port, as in 0/1/3.")},
         widget=forms.TextInput(attrs={"placeholder": "0/1/3", "size": 8}),
     )
@@ -81,6 +82,8 @@ def _state(choice: str) -> Q:
 
 
 def _place(port: str) -> Q:
-    """Match a port by its three numbers, or all of a card by two."""
+    """Match a port by its three numbers, all of a card by two, or whose port nobody knows."""
+    if port == UNKNOWN_PORT:
+        return Q(pon_port__is_known=False)
     numbers = map(int, port.split("/"))
     return Q(**{f"pon_port__{name}": number for name, number in zip(("frame", "slot", "port"), numbers, strict=False)})

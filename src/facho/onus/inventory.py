@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from facho.hosts.models import Olt
 from facho.onus.bulk import insert_values, update_values
 from facho.onus.events import save_events
 from facho.onus.known_onus import PLACE, load_known
@@ -12,6 +13,7 @@ from facho.onus.port_outages import end_abandoned_outages
 from facho.polling.domain.onu_match import KnownOnu
 from facho.polling.domain.onu_presence import PresencePlan, Walk, plan_presence
 from facho.polling.domain.onu_state import OnuPlace, PortPlace
+from facho.polling.vendors.loader import load_definitions
 
 logger = logging.getLogger(__name__)
 
@@ -24,13 +26,14 @@ _NEW_READING = ("onu", "run_state", "last_down_cause", "flap_changes")
 
 
 def save_inventory(olt_id: int, walk: Walk, *, now: datetime) -> None:
-    """Write what a walk of the serials shows: who is new, moved, gone or returned, and where one serial is twice."""
-    memory = OltMemory.objects.filter(olt_id=olt_id).first() or OltMemory(olt_id=olt_id)
+    """Write what a walk of identities shows: who is new, moved, gone or returned, and who has another's name."""
+    olt = Olt.objects.select_related("memory").only("vendor", "memory").get(id=olt_id)
+    memory = getattr(olt, "memory", None) or OltMemory(olt_id=olt_id)
     known = load_known(olt_id)
     plan = plan_presence(known, walk, now=now, is_first=memory.walked_at is None)
     if plan.is_held:
         logger.warning("inventory.held olt=%s found=%s", olt_id, len(walk.found))
-    port_ids = _save_ports(olt_id, _places(known, plan))
+    port_ids = _save_ports(olt, _places(known, plan), found={place[:3] for place in walk.found})
     _save_known({onu.onu_id: onu for onu in known}, plan.updated, port_ids, now)
     new_ids = _save_new(olt_id, plan, port_ids, now)
     save_events(olt_id, plan.events, port_ids=port_ids, new_ids=new_ids)
@@ -44,12 +47,24 @@ def _places(known: Iterable[KnownOnu], plan: PresencePlan) -> set[PortPlace]:
     return {place[:3] for place in places}
 
 
-def _save_ports(olt_id: int, places: set[PortPlace]) -> dict[PortPlace, int]:
-    rows = PonPort.objects.filter(olt_id=olt_id).order_by().values_list("frame", "slot", "port", "id")
-    port_ids = {(frame, slot, port): port_id for frame, slot, port, port_id in rows}
-    missing = [PonPort(olt_id=olt_id, frame=f, slot=s, port=p) for f, s, p in sorted(places - port_ids.keys())]
+def _save_ports(olt: Olt, places: set[PortPlace], *, found: set[PortPlace]) -> dict[PortPlace, int]:
+    definition = load_definitions().get(olt.vendor)
+    are_told = definition is None or definition.tells_ports
+    ports = {_place_of(port): port for port in PonPort.objects.filter(olt_id=olt.id).order_by()}
+    missing = [
+        PonPort(olt_id=olt.id, frame=frame, slot=slot, port=port, is_known=are_told)
+        for frame, slot, port in sorted(places - ports.keys())
+    ]
     PonPort.objects.bulk_create(missing)
-    return port_ids | {(port.frame, port.slot, port.port): port.id for port in missing}
+    # An OLT may turn out to be of another family.
+    changed = [ports[place].id for place in found & ports.keys() if ports[place].is_known is not are_told]
+    if changed:
+        PonPort.objects.filter(id__in=changed).update(is_known=are_told)
+    return {_place_of(port): port.id for port in (*ports.values(), *missing)}
+
+
+def _place_of(port: PonPort) -> PortPlace:
+    return (port.frame, port.slot, port.port)
 
 
 def _save_known(

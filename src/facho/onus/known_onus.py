@@ -20,7 +20,7 @@ _STATUS = (
     "reading__flap_changes",
     "reading__flap_since",
 )
-_PRESENT = ("id", "pon_port_id", *PLACE, "misses", "reading__outage_id", *_STATUS)
+_PRESENT = ("id", "pon_port_id", "pon_port__is_known", *PLACE, "misses", "reading__outage_id", *_STATUS)
 _STATES: Mapping[str, RunState] = {state.value: state for state in RunState}
 _CAUSES: Mapping[str, DownCause] = {cause.value: cause for cause in DownCause}
 
@@ -30,6 +30,7 @@ class PresentOnu(NamedTuple):
 
     id: int
     pon_port_id: int
+    is_port_known: bool
     place: OnuPlace
     can_be_read: bool
     outage_id: int | None
@@ -60,8 +61,8 @@ def cause_of(value: object) -> DownCause | None:
 
 
 def _present(row: tuple[Any, ...]) -> PresentOnu:
-    onu_id, port_id, frame, slot, port, number, misses, outage_id = row[:8]
-    description, state, since, cause, power, power_at, changes, flap_since = row[8:16]
+    onu_id, port_id, is_port_known, frame, slot, port, number, misses, outage_id = row[:9]
+    description, state, since, cause, power, power_at, changes, flap_since = row[9:17]
     place = (frame, slot, port, number)
     status = OnuStatus(
         onu_id,
@@ -75,4 +76,4 @@ def _present(row: tuple[Any, ...]) -> PresentOnu:
         changes or 0,
         flap_since,
     )
-    return PresentOnu(onu_id, port_id, place, not misses, outage_id, status, row[16:])
+    return PresentOnu(onu_id, port_id, is_port_known, place, not misses, outage_id, status, row[17:])

@@ -15,14 +15,19 @@ from facho.polling.domain.onu_events import FLAP_CHANGES
 
 __all__ = ["OltMemory", "Onu", "OnuCustomer", "OnuData", "OnuEvent", "OnuReading", "Outage", "PonPort", "RunState"]
 
+# How a port is written that the OLT does not tell.
+UNKNOWN_PORT = "?"
+
 
 class PonPort(models.Model):
-    """A PON port by its place in the chassis."""
+    """A PON port by its place in the chassis, or the stand-in for ports that nobody knows."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="pon_ports", verbose_name=_("OLT"))
     frame = models.PositiveSmallIntegerField(_("frame"))
     slot = models.PositiveSmallIntegerField(_("slot"))
     port = models.PositiveSmallIntegerField(_("port"))
+    # False where all ONUs of an OLT stand that does not tell their ports: no fibre is shared because of it.
+    is_known = models.BooleanField(_("known"), default=True, db_default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -32,7 +37,7 @@ class PonPort(models.Model):
         constraints = [models.UniqueConstraint(fields=["olt", "frame", "slot", "port"], name="one_row_per_pon_port")]
 
     def __str__(self) -> str:
-        return f"{self.frame}/{self.slot}/{self.port}"
+        return f"{self.frame}/{self.slot}/{self.port}" if self.is_known else UNKNOWN_PORT
 
 
 class Onu(models.Model):

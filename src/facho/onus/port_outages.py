@@ -33,7 +33,8 @@ def end_abandoned_outages(olt_id: int, *, now: datetime) -> None:
 
 def member_of(onu: PresentOnu, status: OnuStatus) -> Member:
     """Return an ONU as the judgement of outages sees it."""
-    return Member(onu.id, onu.place, status.state, status.state_since, status.cause, onu.outage_id)
+    state = (status.state, status.state_since, status.cause)
+    return Member(onu.id, onu.place, *state, onu.outage_id, onu.is_port_known)
 
 
 def _judge(olt_id: int, members: Sequence[Member], known: Sequence[Outage], now: datetime) -> None:

@@ -70,6 +70,15 @@ PORT = OutagePlace(OutageScope.PON, OLT, 0, 1, 0)
 ALL = range(1000, 1020)
 
 
+def test_onus_whose_ports_nobody_knows_are_in_no_outage_together() -> None:
+    network = Network(ports=(10, 11))
+    network.members = {onu_id: member._replace(is_port_known=False) for onu_id, member in network.members.items()}
+
+    network.poll(down=list(network.members))
+
+    assert network.told == []
+
+
 def test_a_port_that_goes_dark_is_one_outage_from_its_first_poll_to_its_last() -> None:
     net = Network()
 

@@ -25,7 +25,10 @@ from facho.polling.domain.outage import (
 
 
 class Member(NamedTuple):
-    """A present ONU as the last poll left it; `outage_id` is of the latest outage that it was a part of."""
+    """A present ONU as the last poll left it; `outage_id` is of the latest outage that it was a part of.
+
+    Some OLTs do not tell the ports of their ONUs: then nobody knows who shares a fibre with it, or a card.
+    """
 
     onu_id: int
     place: OnuPlace
@@ -33,6 +36,7 @@ class Member(NamedTuple):
     state_since: datetime | None
     cause: DownCause | None
     outage_id: int | None = None
+    is_port_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,8 @@ def judge_ports(olt_id: int, members: Iterable[Member], outages: Iterable[Outage
     known = [outage for outage in outages if _is_judged(outage, olt_id, cycle)]
     cards: defaultdict[CardPlace, defaultdict[PortPlace, list[Member]]] = defaultdict(lambda: defaultdict(list))
     for member in members:
-        cards[member.place[:2]][member.place[:3]].append(member)
+        if member.is_port_known:
+            cards[member.place[:2]][member.place[:3]].append(member)
     # A port may have nobody left on it and still have an outage to end.
     for place in (outage.place for outage in known):
         ports = cards[place.frame, place.slot]

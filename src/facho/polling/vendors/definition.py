@@ -124,6 +124,11 @@ class Definition:
         return tuple(key for key in offered if key in keys) or tuple(offered[:1])
 
     @property
+    def tells_ports(self) -> bool:
+        """Tell whether the indexes of ONUs say on which PON port each of them is."""
+        return all("port" in index.fields for index in self.onu_indexes.values())
+
+    @property
     def naming_columns(self) -> tuple[str, ...]:
         """What has to be walked before rows can be told apart; empty where their numbers speak for themselves."""
         learned = (index for index in self.indexes.values() if isinstance(index, LearnedIndex))

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.two_groups import OID, Route, World, all_routes, make_limited, make_world, token_of
+from accounts.two_groups import Route, World, all_routes, make_limited, make_world, token_of, value_question
 from api.rows import make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
@@ -16,8 +16,6 @@ from web.every_address import body_of
 
 pytestmark = pytest.mark.django_db
 
-# What an address needs besides, so that it answers with rows.
-QUERIES = {"data/history": f"?oid={OID}&index=0.1", "search": "?q=SERIAL"}
 LISTS = (
     *("olts", "nodes", "executions", "pauses", "pon-ports", "onus", "waiting-onus", "events", "outages", "alerts"),
     *("quotas", "violations", "plans", "coordinator/logs"),
@@ -42,8 +40,9 @@ def looked_at() -> list[Route]:
 
 
 def address(world: World, route: Route, side_name: str) -> str:
+    """Write an address with what it needs besides, so that it answers with rows."""
     path = world.path(route, getattr(world, side_name))
-    return path + next((query for part, query in QUERIES.items() if part in path), "")
+    return path + ("?q=SERIAL" if "search" in path else value_question(path))
 
 
 def test_nothing_hidden_is_on_any_page_or_in_any_answer(limited: Client, world: World) -> None:

@@ -138,6 +138,13 @@ def token_of(user: User, role: Role | None = None) -> str:
     return f"Bearer {create_token(user, role=role)}"
 
 
+def value_question(path: str) -> str:
+    """Return what the history of a value has to be asked; nothing for any other address."""
+    if "data/history" not in path:
+        return ""
+    return f"?oid={OID}&index=0.1" if "/olts/" in path else f"?oid={OID}"
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A pattern of the product, as it is written in its module."""

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from accounts.two_groups import OID, Route, World, all_routes, make_limited, make_world, token_of
+from accounts.two_groups import Route, World, all_routes, make_limited, make_world, token_of, value_question
 from api.rows import make_user
 from facho.accounts.roles import Role
 
@@ -223,7 +223,7 @@ def ask(client: Client, method: str, path: str) -> int:
 
 def address(world: World, route: Route) -> str:
     path = world.path(route, world.hidden)
-    return f"{path}?oid={OID}&index=0.1" if "data/history" in path else path
+    return path + value_question(path)
 
 
 def own_routes() -> dict[str, Route]:

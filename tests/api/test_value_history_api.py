@@ -77,7 +77,7 @@ def test_every_answer_is_as_the_document_says(
     document = viewer.get("/api/v1/schema/?format=json").json()
 
     with django_assert_max_num_queries(8):
-        body = viewer.get(f"{address(path, onu)}?oid={OID}&index=0.1").json()
+        body = viewer.get(f"{address(path, onu)}?oid={OID}{'&index=0.1' if path == OLT else ''}").json()
 
     success = document["paths"][f"/api/v1/{path}"]["get"]["responses"]["200"]["content"]["application/json"]
     Draft202012Validator({**success["schema"], "components": document["components"]}).validate(body)

@@ -20,7 +20,7 @@ PARTS = {
 # What an address needs besides, so that it answers with rows.
 QUERIES = {
     "api/v1/olts/<int:olt_id>/data/history/": [f"oid={OID}&index=0.1"],
-    "api/v1/onus/<int:onu_id>/data/history/": [f"oid={OID}&index=0.1"],
+    "api/v1/onus/<int:onu_id>/data/history/": [f"oid={OID}"],
     "api/v1/^onus/$": ["", "format=csv", "format=ndjson"],
     "search/": ["q=img", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
     "search/suggestions/": ["q=img", "q=%3Cscript%3Ealert(1)%3C/script%3E"],

@@ -1,6 +1,6 @@
-"""Narrows lists by query string. A value that cannot be meant is an error, not an empty or a full list."""
+"""Narrows lists by query string. A name or a value that cannot be meant is an error, not an empty or a full list."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -11,9 +11,10 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
+from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
 from facho.hosts.models import Olt
@@ -99,13 +100,31 @@ def search(*lookups: str) -> QueryParameter:
 
 
 class QueryStringFilter(BaseFilterBackend):
-    """Applies the view's `query_parameters`; an empty value narrows nothing."""
+    """Applies the view's `query_parameters`; an empty value narrows nothing. What is addressed by its id is found."""
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: APIView) -> Any:
-        """Narrow by every parameter that was given."""
-        for condition in read_conditions(request, view):
+        """Narrow a list by every parameter that was given."""
+        return queryset if getattr(view, "detail", False) else self.filter_list(request, queryset, view)
+
+    def filter_list(self, request: Request, queryset: QuerySet[Any], view: APIView) -> Any:
+        """Narrow by what is asked for."""
+        for condition in self.read_conditions(request, view):
             queryset = queryset.filter(condition)
         return queryset
+
+    def read_conditions(self, request: Request, view: APIView) -> list[Q]:
+        """Return what the given parameters ask for; every one that cannot be meant is named in one error."""
+        conditions, errors = [], unknown_parameters(request, self._names(view))
+        for name, parameter in _parameters(view).items():
+            text = request.query_params.get(name, "")
+            try:
+                if text:
+                    conditions.append(parameter.narrow(_printable(text)))
+            except ValueError as error:
+                errors[name] = [ErrorDetail(str(error), "invalid")]
+        if errors:
+            raise ValidationError(errors)
+        return conditions
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         """Describe the parameters to the OpenAPI schema."""
@@ -120,20 +139,19 @@ class QueryStringFilter(BaseFilterBackend):
             for name, parameter in _parameters(view).items()
         ]
 
+    def _names(self, view: APIView) -> list[str]:
+        """Name all parameters of a list, those of its pages too, as the schema does."""
+        pages = getattr(view, "paginator", None)
+        described = self.get_schema_operation_parameters(view)
+        return [each["name"] for each in [*described, *(pages.get_schema_operation_parameters(view) if pages else ())]]
 
-def read_conditions(request: Request, view: APIView) -> list[Q]:
-    """Return what the given parameters ask for; every one that cannot be meant is named in one error."""
-    conditions, errors = [], {}
-    for name, parameter in _parameters(view).items():
-        text = request.query_params.get(name, "")
-        try:
-            if text:
-                conditions.append(parameter.narrow(_printable(text)))
-        except ValueError as error:
-            errors[name] = [str(error)]
-    if errors:
-        raise ValidationError(errors)
-    return conditions
+
+def unknown_parameters(request: Request, known: Collection[str]) -> dict[str, list[ErrorDetail]]:
+    """Return an error for each parameter that nobody knows: who mistypes a filter must not be given everything."""
+    text = _("There is no such parameter. There are: %(names)s.") % {"names": ", ".join(sorted(known))}
+    # Every view may be asked for a format.
+    unknown = request.query_params.keys() - {*known, str(api_settings.URL_FORMAT_OVERRIDE)}
+    return {name: [ErrorDetail(text, "unknown")] for name in sorted(unknown)}
 
 
 def _parameters(view: APIView) -> Mapping[str, QueryParameter]:

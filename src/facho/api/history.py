@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from facho.api.filters import unknown_parameters
 from facho.api.history_serializers import (
     HistoryQuestionSerializer,
     OnuHistorySerializer,
@@ -87,6 +88,8 @@ def wrong_questions_are_problems() -> Iterator[None]:
 def read_wishes(request: Request, kind: type[SpanQuestionSerializer]) -> dict[str, Any]:
     """Read the query string; an empty parameter narrows nothing, as in lists."""
     wanted = kind(data={name: text for name, text in request.query_params.items() if text})
+    if unknown := unknown_parameters(request, wanted.fields):
+        raise ValidationError(unknown)
     wanted.is_valid(raise_exception=True)
     wishes: dict[str, Any] = wanted.validated_data
     return wishes

@@ -54,13 +54,11 @@ def _state(text: str) -> Q:
 
 
 class OnuFilter(filters.QueryStringFilter):
-    """Finds the ONUs of a list; one that is addressed by its id is found whatever else is asked."""
+    """Finds the ONUs of a list."""
 
-    def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: APIView) -> Any:
+    def filter_list(self, request: Request, queryset: QuerySet[Any], view: APIView) -> Any:
         """Narrow by the view's parameters and sort by one of the orders that an index serves."""
-        if getattr(view, "detail", False):
-            return queryset
-        conditions = filters.read_conditions(request, view)
+        conditions = self.read_conditions(request, view)
         if not (scope := scope_of(request.user)).is_everything:
             conditions.append(scope.condition())
         word = request.query_params.get(ORDERING) or DEFAULT_SORT

@@ -147,6 +147,7 @@ class OutageOnusView(ScopedRows, generics.ListAPIView[Onu]):
     """
 
     serializer_class = OutageOnuSerializer
+    filter_backends = [filters.QueryStringFilter]
     queryset = Onu.objects.none()
 
     def get_queryset(self) -> QuerySet[Onu]:

@@ -101,7 +101,7 @@ def _field_errors(details: Any, path: str = "") -> Iterator[FieldError]:
     if isinstance(details, list):
         for each in details:
             yield from _field_errors(each, path)
-    elif set(details) == {"message", "code"}:
+    elif set(details) == {"message", "code"} and isinstance(details["message"], str):
         yield FieldError(path, str(details["code"]), str(details["message"]))
     else:
         for name, nested in details.items():

@@ -71,6 +71,10 @@ def test_an_olt_is_read_with_the_keys_that_were_saved(snmpd: Snmpd) -> None:
     assert report.identity is not None
     assert report.identity.sys_name == "olt-centro"
     assert report.identity.sys_object_id.startswith("1.3.6.1.4.1.8072")
+    # Engine, clock and keys are found out first: the round trip is that of one packet, not of all.
+    assert report.round_trip_ms is not None
+    assert report.summary["round_trips"] == report.summary["packets"] > 1
+    assert report.round_trip_ms <= int(report.summary["longest_round_trip_ms"]) + 1
 
 
 def test_a_wrong_key_is_told_as_such_and_not_shown(snmpd: Snmpd) -> None:

@@ -1,5 +1,6 @@
 """Asks an OLT who it is, and what the vendor definitions make of the answer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -20,6 +21,7 @@ from facho.polling.vendors.decoders import clean_text
 from facho.polling.vendors.definition import Definition, Refusal
 from facho.polling.vendors.recognition import recognise
 from facho.snmp_get.diagnosis import explain_silence, find_cause
+from facho.snmp_get.reading import count_traffic
 
 # A person waits for the answer.
 PATIENCE = Patience(timeout_s=2.0, tries=3)
@@ -38,12 +40,15 @@ class ProbeReport:
     # Why it failed, as far as can be told, and from which address we asked: kept with the execution.
     finding: Finding | None = None
     asked_from: str = ""
+    # What asking took, without the further questions that look for the cause of silence.
+    traffic: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def summary(self) -> dict[str, int | str]:
         """What is kept of it for whoever looks later."""
         told = {"finding": self.finding.value if self.finding else "", "asked_from": self.asked_from}
         kept: dict[str, int | str] = {name: text for name, text in told.items() if text}
+        kept |= self.traffic
         return kept | ({} if self.round_trip_ms is None else {"round_trip_ms": round(self.round_trip_ms)})
 
 
@@ -86,7 +91,7 @@ class IdentityCollector:
             report = _failed(error, find_cause(error))
         finally:
             await session.close()
-        return replace(report, asked_from=own_address(target))
+        return replace(report, asked_from=own_address(target), traffic=count_traffic(session))
 
     async def _explain(self, request: CollectRequest, target: Target, permit: SendPermit) -> Finding:
         """Look closer at a silent OLT, unless it answered before: then it is away, and more questions tell nothing."""

@@ -50,7 +50,7 @@ def test_what_fires_is_shown_first_and_the_gravest_before_the_rest(viewer: Clien
 
     order = [page.index(f"{name} does not answer") for name in ("South", "North", "West")]
     assert order == sorted(order)
-    assert "2 alerts now" in page
+    assert "2 alerts now <span>1 critical</span>" in page
     assert '<span class="tag">flapping</span>' in page
     assert "East does not answer" not in page
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from api.rows import make_olt, make_onu, make_user
+from api.rows import make_olt, make_onu, make_user, make_waiting_onu
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
@@ -65,6 +65,24 @@ def test_what_may_be_several_is_listed(viewer: Client, onu: Onu, text: str, hits
 
     assert answer.status_code == 200
     assert answer.content.decode().count('<th scope="row" class="mono"><a id="onu-') == hits
+
+
+def test_an_onu_that_nobody_has_authorised_is_found_where_it_waits(viewer: Client, onu: Onu) -> None:
+    make_waiting_onu(onu.olt, serial="GPON5EED0001")
+
+    page = search(viewer, "5eed").content.decode()
+
+    assert 'href="/waiting/?q=GPON5EED0001"' in page
+    assert f'href="/olts/{onu.olt_id}/"' in page
+
+
+def test_an_onu_that_also_waits_elsewhere_is_listed_with_both(viewer: Client, onu: Onu) -> None:
+    make_waiting_onu(make_olt("South"), serial=onu.serial)
+
+    page = search(viewer, onu.serial).content.decode()
+
+    assert f'href="/onus/{onu.id}/"' in page
+    assert f'href="/waiting/?q={onu.serial}"' in page
 
 
 def test_of_two_rows_of_a_serial_the_present_one_is_meant(viewer: Client, onu: Onu) -> None:
@@ -128,7 +146,9 @@ def test_only_what_one_may_see_is_found(onu: Onu) -> None:
     Profile.objects.create(user=user).olt_groups.add(OltGroup.objects.create(name="elsewhere"))
     visitor = Client()
     visitor.force_login(user)
+    make_waiting_onu(onu.olt, serial="GPON5EED0001")
 
+    assert "GPON5EED0001" not in search(visitor, "5eed").content.decode()
     for text in ("HWTC1A2B3C4D", "panader", "0/1/3/12", "Cerro Norte"):
         page = search(visitor, text)
         assert page.status_code == 200
@@ -148,5 +168,5 @@ def test_the_number_of_queries_does_not_grow(
     for number in range(60):
         make_onu(onu.olt, (0, 2, 0, number), serial=f"HWTC{number:08}")
 
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         search(viewer, "HWTC")

@@ -48,7 +48,7 @@ class AlertFilter(TimelineFilter):
         required=False,
         choices=[("", _("all")), (FIRING, _("firing")), (UNSEEN, _("firing, not acknowledged")), (OVER, _("over"))],
     )
-    kind = forms.ChoiceField(label=_("Looks for"), required=False, choices=[("", _("all")), *Kind.choices])
+    kind = forms.ChoiceField(label=_("Kind of alert"), required=False, choices=[("", _("all")), *Kind.choices])
     severity = forms.ChoiceField(label=_("Severity"), required=False, choices=[("", _("all")), *Severity.choices])
     field_order = ("show", "olt", "kind", "severity", "after", "before")
 
@@ -97,12 +97,14 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
     alerts = form.narrow(_seen_by(request))
     over = load_rows(alerts.filter(state=AlertState.RESOLVED), "began_at", cursor, ROWS_PER_PAGE)
     firing = alerts.filter(state=AlertState.FIRING).order_by(_GRAVEST_FIRST, "-began_at", "-id")
+    rows = [] if cursor else [_row(alert) for alert in firing[:FIRING_LINES]]
     context = {
         "here": "alerts",
         "now": timezone.now(),
         "form": form,
         "is_first": cursor is None,
-        "firing": [] if cursor else [_row(alert) for alert in firing[:FIRING_LINES]],
+        "firing": rows,
+        "critical": sum(row.alert.severity == Severity.CRITICAL for row in rows),
         "over": [_row(alert) for alert in over.rows],
         "page": over,
     }

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
@@ -29,7 +30,9 @@ class EventFilter(TimelineFilter):
         max_length=100,
         widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial, description or customer")}),
     )
-    kind = forms.ChoiceField(label=_("What"), required=False, choices=[("", _("all")), *EventKinds.choices])
+    kind = forms.ChoiceField(
+        label=_("What"), required=False, choices=[("", pgettext_lazy("events", "all")), *EventKinds.choices]
+    )
     field_order = ("q", "olt", "kind", "after", "before")
 
     def narrow(self, events: QuerySet[OnuEvent], scope: OltScope) -> QuerySet[OnuEvent]:

@@ -5,6 +5,7 @@ from typing import Any
 from django import forms
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from facho.dashboard.timeline_lists import TimelineFilter
 from facho.onus.models import Outage
@@ -26,7 +27,7 @@ class OutageFilter(TimelineFilter):
         label=_("Show"),
         required=False,
         choices=[
-            ("", _("all")),
+            ("", pgettext_lazy("outages", "all")),
             (OPEN, _("going on")),
             (UNSEEN, _("going on, not acknowledged")),
             (ACKNOWLEDGED, _("acknowledged")),

@@ -1,13 +1,14 @@
-"""Search from anywhere: ONUs by what is written of them or by their place, and OLTs by name or address."""
+"""Search from anywhere: ONUs by what is written of them or by place, those that wait, and OLTs by name or address."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db.models import Q
 from django.urls import reverse
 
 from facho.accounts.scope import OltScope
 from facho.dashboard.onu_names import Since, code_of, name_of, since_of
-from facho.hosts.models import Olt
+from facho.hosts.models import Olt, WaitingOnu
 from facho.onus.models import Onu
 from facho.onus.search import MIN_LETTERS as ONU_LETTERS
 from facho.onus.search import FoundOnus, of_code, of_place, of_text, shown_onus
@@ -44,18 +45,36 @@ class OnuHit:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingHit:
+    """An ONU that was found and that its OLT does not serve yet; its texts are the device's."""
+
+    serial: str
+    model: str
+    olt_id: int
+    olt: str
+    place: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What was found, as far as it is listed; `has_more` ONUs are not."""
 
     text: str
     olts: list[OltHit]
     onus: list[OnuHit]
+    waiting: list[WaitingHit] = field(default_factory=list)
     has_more: bool = False
 
     @property
     def is_short(self) -> bool:
         """Tell whether ONUs were not looked for, because there are too many with so little in common."""
         return len(self.text) < ONU_LETTERS
+
+    @property
+    def is_nothing(self) -> bool:
+        """Tell whether there is nothing to list."""
+        return not (self.olts or self.onus or self.waiting)
 
 
 def tidy(text: str) -> str:
@@ -64,18 +83,19 @@ def tidy(text: str) -> str:
 
 
 def find(text: str, scope: OltScope, *, lines: int) -> Found:
-    """Find OLTs and ONUs in scope, at most so many of each; at most nine queries."""
+    """Find OLTs and ONUs in scope, at most so many of each; at most ten queries."""
     if len(text) < MIN_LETTERS:
         return Found(text, [], [])
     onus = _find_onus(text, scope, lines + 1)
-    return Found(text, _find_olts(text, scope, lines), [_hit(onu) for onu in onus[:lines]], len(onus) > lines)
+    hits, waiting = [_hit(onu) for onu in onus[:lines]], _find_waiting(text, scope, lines)
+    return Found(text, _find_olts(text, scope, lines), hits, waiting, len(onus) > lines)
 
 
 def find_page(text: str, found: Found, scope: OltScope) -> str:
     """Return the address of the one thing that is meant; empty when it may be several or none."""
     exact = _exact_pages(text, scope) if len(text) >= MIN_LETTERS else []
     pages = exact or [_olt_page(olt.id) for olt in found.olts] + [_onu_page(onu.id) for onu in found.onus]
-    return pages[0] if len(pages) == 1 else ""
+    return pages[0] if len(pages) == 1 and not found.waiting else ""
 
 
 def _find_olts(text: str, scope: OltScope, count: int) -> list[OltHit]:
@@ -92,6 +112,20 @@ def _find_onus(text: str, scope: OltScope, count: int) -> list[Onu]:
         return there
     found = FoundOnus([of_text(text), scope.condition()], "serial")[: max(RANKED, count)]
     return sorted(found, key=lambda onu: not _begins(onu, text.casefold()))[:count]
+
+
+def _find_waiting(text: str, scope: OltScope, count: int) -> list[WaitingHit]:
+    """Find by a part of the serial; the table is as small as what nobody has authorised yet."""
+    if len(text) < ONU_LETTERS:
+        return []
+    onus = scope.narrow(WaitingOnu.objects.filter(serial__icontains=text)).select_related("olt").only(*_WAITING_COLUMNS)
+    return [
+        WaitingHit(onu.serial, onu.model, onu.olt_id, onu.olt.name, onu.pon_port, onu.first_seen_at)
+        for onu in onus.order_by("serial", "id")[:count]
+    ]
+
+
+_WAITING_COLUMNS = ("serial", "model", "frame", "slot", "port", "first_seen_at", "olt__name")
 
 
 def _exact_pages(text: str, scope: OltScope) -> list[str]:

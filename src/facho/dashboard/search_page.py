@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
@@ -20,7 +21,9 @@ def search_page(request: HttpRequest) -> HttpResponse:
     found = find(text, scope, lines=PAGE_LINES)
     if page := find_page(text, found, scope):
         return redirect(page)
-    return render(request, "dashboard/search.html", {"here": "search", "found": found, "searched": text})
+    return render(
+        request, "dashboard/search.html", {"here": "search", "now": timezone.now(), "found": found, "searched": text}
+    )
 
 
 @require_safe

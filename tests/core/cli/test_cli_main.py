@@ -15,12 +15,17 @@ from facho.core.cli.language import LOCALE_FOLDER, words_of_argparse
 COMMANDS = [
     ["demo"],
     ["run"],
+    ["web"],
+    ["scheduler"],
     ["simulate"],
     ["olt", "add"],
     ["olt", "import"],
     ["olt", "export"],
     ["olt", "list"],
     ["olt", "probe"],
+    ["onu", "list"],
+    ["onu", "show"],
+    ["onu", "history"],
     ["node", "list"],
     ["node", "run"],
     ["node", "explain"],
@@ -50,12 +55,24 @@ def test_every_command_has_help(facho: Command, command: list[str]) -> None:
     assert shown.out.startswith(f"usage: facho {' '.join(command)}")
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["olt"], ["olt", "add"], ["olt", "list", "--jso"]])
-def test_wrong_use_ends_with_2_and_the_usage(facho: Command, arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told_by"),
+    [
+        ([], "facho"),
+        (["no-such-command"], "facho"),
+        (["olt"], "facho olt"),
+        (["olt", "add"], "facho olt add"),
+        (["olt", "list", "--jso"], "facho"),
+        (["node", "run"], "facho node run"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_one_line(facho: Command, arguments: list[str], told_by: str) -> None:
     done = facho(*arguments)
 
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("usage: facho")
+    assert done.err.startswith(f"{told_by}: error: ")
+    assert done.err.endswith(f" (usage: {told_by} --help)\n")
+    assert done.err.count("\n") == 1
 
 
 def test_help_needs_neither_data_folder_nor_django(tmp_path: Path) -> None:

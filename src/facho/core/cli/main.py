@@ -27,6 +27,7 @@ from facho.core.cli import (
 )
 from facho.core.cli.failure import CliError
 from facho.core.cli.language import use_language
+from facho.core.cli.parser import CommandParser
 from facho.core.cli.product import Handler
 from facho.core.env import read_environment
 
@@ -35,7 +36,7 @@ FAILED = 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0 done, 1 failed; argparse exits with 2 on wrong use."""
+    """Run one command and return its exit status: 0 done, 1 failed; the parser exits with 2 on wrong use."""
     use_language(read_environment(os.environ)["FACHO_LANGUAGE"])
     sys.excepthook = tell_unexpected
     arguments = build_parser().parse_args(argv)
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> ArgumentParser:
     """Put the commands together; imports no Django and reads no file."""
-    parser = ArgumentParser(
+    parser = CommandParser(
         prog="facho", description=_("Polls GPON OLTs over SNMP, never two operations on one OLT."), allow_abbrev=False
     )
     subparsers = parser.add_subparsers(metavar=_("COMMAND"), required=True)

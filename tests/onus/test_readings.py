@@ -9,7 +9,9 @@ from facho.onus.history import Resolution, read_onu
 from facho.onus.history_metrics import Metric
 from facho.onus.history_models import HistoryPoll
 from facho.onus.models import Onu, OnuData, OnuEvent, OnuReading
-from facho.onus.store import Reading
+from facho.onus.store import Reading, save_inventory
+from facho.polling.domain.onu_match import Identity
+from facho.polling.domain.onu_presence import Walk
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
 
@@ -116,6 +118,19 @@ def test_a_time_of_a_device_without_a_zone_is_taken_for_ours() -> None:
     poll(olt, reading(HERE, last_up=datetime(2026, 2, 1, 8)))  # noqa: DTZ001 as a device sends it
 
     assert OnuReading.objects.get().last_up_at is not None
+
+
+def test_a_hardware_address_that_is_read_makes_nobody_another_onu() -> None:
+    """In EPON it is who somebody is: only a walk that sees all places may say that another one is there."""
+    olt = make_olt()
+    before, after_swap = Identity(mac="02:00:00:00:00:01"), Identity(mac="02:00:00:00:00:02")
+    save_inventory(olt.id, Walk({HERE: before}, is_complete=True), now=NOW)
+
+    poll(olt, reading(HERE, mac=after_swap.mac), now=after(1))
+    save_inventory(olt.id, Walk({HERE: after_swap}, is_complete=True), now=after(2))
+
+    assert told() == [("new", HERE), ("gone", HERE)]
+    assert set(Onu.objects.values_list("mac", "is_present")) == {(before.mac, False), (after_swap.mac, True)}
 
 
 def test_an_unchanged_poll_writes_no_reading(django_assert_max_num_queries: object) -> None:

@@ -20,16 +20,20 @@ RX_POWER = "onu.rx_power"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of an ONU or of its reading. A value that could not be read empties it only if it `forgets`."""
+    """A column of an ONU or of its reading. A value that could not be read empties it only if it `forgets`.
+
+    What `stays` is filled by reading and changed by an inventory alone, which sees who is where.
+    """
 
     key: str
     name: str
     convert: Callable[[Any], Any]
     forgets: bool = False
+    stays: bool = False
 
     def of(self, values: Mapping[str, object], stored: Any) -> Any:
         """Return what the column is to hold, given what a poll read."""
-        if self.key not in values:
+        if self.key not in values or (self.stays and stored):
             return stored
         value = self.convert(values[self.key])
         return stored if value is None and not self.forgets else value
@@ -67,7 +71,8 @@ def _moment(value: object) -> datetime | None:
 power_steps = partial(_steps, 100, -MAX_SMALL, MAX_SMALL)
 
 ONU_COLUMNS = (
-    Column("onu.mac", "mac", partial(_text, 17)),
+    # Of an ONU without a serial it is its identity.
+    Column("onu.mac", "mac", partial(_text, 17), stays=True),
     Column("onu.name", "name", partial(_text, 255)),
     Column("onu.model", "model", partial(_told_text, 60)),
     Column("onu.sw_version", "firmware", partial(_told_text, 60)),

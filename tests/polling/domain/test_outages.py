@@ -70,6 +70,20 @@ PORT = OutagePlace(OutageScope.PON, OLT, 0, 1, 0)
 ALL = range(1000, 1020)
 
 
+def test_an_outage_after_the_clock_was_set_back_continues_none_that_ended_in_the_future() -> None:
+    net = Network()
+    net.poll_number = 50
+    net.poll(down=ALL)
+    net.poll(up=ALL)
+
+    net.poll_number = 20
+    net.poll(down=ALL)
+
+    first, second = net.told
+    assert (first.is_open, second.is_open) == (True, False)
+    assert first.started_at == START + 21 * INTERVAL
+
+
 def test_onus_whose_ports_nobody_knows_are_in_no_outage_together() -> None:
     network = Network(ports=(10, 11))
     network.members = {onu_id: member._replace(is_port_known=False) for onu_id, member in network.members.items()}

@@ -120,7 +120,8 @@ def probable_cause(scope: OutageScope, causes: Iterable[DownCause | None]) -> Ou
 
 def is_recent(outage: Outage, now: datetime, limits: OutageLimits = LIMITS) -> bool:
     """Tell whether an outage matters to the next judgement: it is open, or may still come back as the same."""
-    return outage.ended_at is None or now - outage.ended_at < limits.reopens_within
+    # A clock that was set back may put the end into the future: what comes then is no continuation.
+    return outage.ended_at is None or abs(now - outage.ended_at) < limits.reopens_within
 
 
 def _is_most(part: int, *, of: int) -> bool:

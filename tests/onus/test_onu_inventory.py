@@ -193,6 +193,23 @@ def test_an_absent_onu_returns_as_itself() -> None:
     assert told() == [("gone", THERE), ("returned", ELSEWHERE)]
 
 
+def test_what_was_known_of_an_onu_before_it_was_away_is_not_its_state_since_then() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"})
+    poll(olt, reading(HERE, run_state="online"), reading(THERE, run_state="online"))
+    for number in (1, 2):
+        walk(olt, {HERE: "HWTC1"}, now=after(number))
+
+    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"}, now=after(500))
+    returned = OnuReading.objects.get(onu__serial="HWTC2")
+    poll(olt, reading(HERE, run_state="online"), reading(THERE, run_state="online"), now=after(500))
+
+    assert (returned.run_state, returned.state_since) == ("unknown", None)
+    assert OnuReading.objects.get(onu__serial="HWTC2").state_since == after(500)
+    assert OnuReading.objects.get(onu__serial="HWTC1").state_since == NOW
+    assert [kind for kind, _ in told()] == ["gone", "returned"]
+
+
 def test_a_walk_that_loses_most_is_held_back_until_the_next_one_confirms_it() -> None:
     olt = make_olt()
     onus = street(20)
@@ -206,6 +223,21 @@ def test_a_walk_that_loses_most_is_held_back_until_the_next_one_confirms_it() ->
 
     assert present(olt) == few
     assert [kind for kind, _ in told()] == ["gone"] * 15
+    assert OltMemory.objects.get().held_at is None
+
+
+def test_an_agent_with_empty_tables_makes_nobody_absent_until_it_has_them_for_a_day() -> None:
+    olt = make_olt()
+    onus = street(12)
+    walk(olt, onus)
+
+    for number in range(1, 6):
+        walk(olt, {}, now=after(number))
+    assert (present(olt), len(load_places(olt.id)), told()) == (onus, 12, [])
+    for number in (300, 301):
+        walk(olt, {}, now=after(number))
+
+    assert [kind for kind, _ in told()] == ["gone"] * 12
     assert OltMemory.objects.get().held_at is None
 
 

@@ -89,11 +89,12 @@ def test_what_comes_back_soon_goes_on_as_the_same_outage_and_later_as_another() 
 
 
 def test_onus_that_leave_the_port_end_its_outage() -> None:
-    olt = served(PORT)
-    states(olt, 1, PORT, down=PORT)
+    stayed = dict([next(iter(NEXT_PORT.items()))])
+    olt = served(PORT | stayed)
+    states(olt, 1, PORT | stayed, down=PORT)
 
     for number in (2, 3):
-        walk(olt, {}, now=after(number))
+        walk(olt, stayed, now=after(number))
 
     assert Outage.objects.get().ended_at == after(3)
 

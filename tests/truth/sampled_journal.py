@@ -147,7 +147,8 @@ class SampledJournal:
             # Other light arrives there.
             onu.reference = None
         if not onu.is_present:
-            onu.is_present = True
+            # How it was before it went is not how it is since then.
+            onu.is_present, onu.is_online, onu.since = True, None, None
             self._tell(at, EventKind.RETURNED, onu)
         elif source != place:
             self._tell(at, EventKind.MOVED, onu, source)

@@ -30,7 +30,7 @@ def save_inventory(olt_id: int, walk: Walk, *, now: datetime) -> None:
     olt = Olt.objects.select_related("memory").only("vendor", "memory").get(id=olt_id)
     memory = getattr(olt, "memory", None) or OltMemory(olt_id=olt_id)
     known = load_known(olt_id)
-    plan = plan_presence(known, walk, now=now, is_first=memory.walked_at is None)
+    plan = plan_presence(known, walk, now=now, is_first=memory.walked_at is None, held_since=memory.held_at)
     if plan.is_held:
         logger.warning("inventory.held olt=%s found=%s", olt_id, len(walk.found))
     port_ids = _save_ports(olt, _places(known, plan), found={place[:3] for place in walk.found})
@@ -75,6 +75,11 @@ def _save_known(
     leaving = [onu for onu in updated if before[onu.onu_id].is_present and (onu.onu_id in moved or not onu.is_present)]
     update_values(Onu, ["is_present", "absent_since"], [(onu.onu_id, False, now) for onu in leaving])
     update_values(Onu, _KNOWN_ONU, [_known_row(onu, port_ids, now) for onu in updated])
+    # How it was before it went is not how it is since then.
+    returned = [onu.onu_id for onu in updated if onu.is_present and not before[onu.onu_id].is_present]
+    update_values(
+        OnuReading, ["run_state", "state_since"], [(onu_id, RunState.UNKNOWN.value, None) for onu_id in returned]
+    )
     # Other light arrives at another place.
     update_values(
         OnuReading, ["power_reference_cdbm", "power_reference_at"], [(onu_id, None, None) for onu_id in moved]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_match import Identity, KnownOnu
-from facho.polling.domain.onu_presence import MISSES_APART, PresencePlan, Walk, plan_presence
+from facho.polling.domain.onu_presence import EMPTY_BELIEVED_AFTER, MISSES_APART, PresencePlan, Walk, plan_presence
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SOON = timedelta(seconds=20)
@@ -78,6 +78,18 @@ def test_an_older_miss_counts_as_before(missed_at: datetime | None) -> None:
     _, plan = walked([an_onu()._replace(misses=1, missed_at=missed_at)], EMPTY, now=NOW)
 
     assert [event.kind for event in plan.events] == [EventKind.GONE]
+
+
+def test_tables_without_anybody_make_nobody_absent_until_they_stay_so_for_a_day() -> None:
+    """An agent that starts has empty tables, and then half of them: what it did not show is no miss."""
+    known = [an_onu(number) for number in range(1, 5)]
+    half = Walk({row.place: Identity(row.serial) for row in known[:2]}, is_complete=True)
+
+    assert plan_presence(known, EMPTY, now=NOW) == PresencePlan(is_held=True)
+    assert plan_presence(known, EMPTY, now=NOW + MISSES_APART, held_since=NOW) == PresencePlan(is_held=True)
+    assert not plan_presence(known, half, now=NOW + MISSES_APART, held_since=NOW).events
+    believed = plan_presence(known, EMPTY, now=NOW + EMPTY_BELIEVED_AFTER, held_since=NOW)
+    assert [row.misses for row in believed.updated] == [1] * 4
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(WALKS)), st.integers(0, 600)), max_size=12))

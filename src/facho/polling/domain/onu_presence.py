@@ -21,6 +21,8 @@ MISSES_APART = timedelta(minutes=4)
 # A walk that suddenly misses more than half of an OLT's ONUs, and not just a few, is more likely wrong than right.
 SUSPICIOUS_LOSS = 8
 SUSPICIOUS_SHARE = 0.5
+# Tables without a single ONU are those of an agent that starts, or hides them, rather than of an OLT that lost all.
+EMPTY_BELIEVED_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class PresencePlan:
 
     Places in `unsettled` wait for a walk that reaches further; who was there is marked with a miss, since what is read
     there is not its own. A held walk is not believed: all it leaves behind is one miss for everyone it lost, by which
-    the next walk is the confirmation, unless it follows too closely.
+    the next walk is the confirmation, unless it follows too closely. One that found nobody leaves nothing behind.
     """
 
     updated: tuple[KnownOnu, ...] = ()
@@ -62,16 +64,26 @@ class _Name(NamedTuple):
 _NAMELESS = _Name(EventKind.DUPLICATE_MAC, "")
 
 
-def plan_presence(known: Sequence[KnownOnu], walk: Walk, *, now: datetime, is_first: bool = False) -> PresencePlan:
+def plan_presence(
+    known: Sequence[KnownOnu],
+    walk: Walk,
+    *,
+    now: datetime,
+    is_first: bool = False,
+    held_since: datetime | None = None,
+) -> PresencePlan:
     """Bring all ONUs of one OLT, present and absent, in line with a walk.
 
     `is_first` until the OLT was walked to the end once: whom we did not know before is not new on that account.
+    `held_since` is the first of the walks before this one that were held, without one that was believed in between.
     """
     walk = replace(walk, found={place: clean_identity(identity) for place, identity in walk.found.items()})
     pairs = pair_onus(known, walk.found)
     settled = _settle(known, pairs, walk)
     paired = {onu.onu_id for onu in pairs.values()}
     lost = [onu for onu in known if onu.is_present and onu.onu_id not in paired and walk.covers(onu.place)]
+    if not walk.found and len(lost) > 1 and not _is_long_ago(held_since, now):
+        return PresencePlan(is_held=True)
     sudden = [onu for onu in lost if not _was_missed_before(onu, now)]
     if _is_suspicious(len(sudden), present=sum(onu.is_present for onu in known)):
         return PresencePlan(tuple(_miss(onu, now) for onu in sudden if not onu.misses), is_held=True)
@@ -92,6 +104,10 @@ def plan_presence(known: Sequence[KnownOnu], walk: Walk, *, now: datetime, is_fi
 
 def _is_suspicious(lost: int, *, present: int) -> bool:
     return lost >= SUSPICIOUS_LOSS and lost > present * SUSPICIOUS_SHARE
+
+
+def _is_long_ago(held_since: datetime | None, now: datetime) -> bool:
+    return held_since is not None and abs(now - held_since) >= EMPTY_BELIEVED_AFTER
 
 
 def _settle(known: Iterable[KnownOnu], pairs: Mapping[OnuPlace, KnownOnu], walk: Walk) -> set[OnuPlace]:

@@ -123,6 +123,7 @@ def test_who_did_what_is_written_down_without_secrets(admin: APIClient) -> None:
     entries = list(LogEntry.objects.order_by("id").values_list("action_flag", "object_repr", "change_message"))
     assert [flag for flag, _name, _message in entries] == [1, 2, 2, 3]
     assert "secret" not in str(entries)
+    assert entries[1][2] == "url"
 
 
 def test_a_message_about_an_olt_out_of_scope_is_not_shown(admin: APIClient) -> None:

@@ -1,5 +1,6 @@
 """Jobs over the API: read by all, written by admins, under the same rules as in the admin."""
 
+import json
 from typing import Any
 
 import pytest
@@ -43,6 +44,18 @@ def test_a_job_is_added_changed_and_deleted_and_the_trail_says_so(admin: APIClie
     ]
     assert [entry.action_flag for entry in LogEntry.objects.order_by("id")] == [1, 2, 3]
     assert not SnmpJob.objects.exists()
+
+
+@pytest.mark.parametrize("strange", ["\x00", "\ud800"])
+def test_the_trail_names_fields_and_not_what_else_was_sent(admin: APIClient, strange: str) -> None:
+    job_id = admin.post("/api/v1/jobs/", UPTIME, format="json").json()["id"]
+
+    answer = admin.patch(
+        f"/api/v1/jobs/{job_id}/", json.dumps({"priority": 90, strange: 1}), content_type="application/json"
+    )
+
+    assert answer.status_code == 200
+    assert LogEntry.objects.latest("id").change_message == "priority"
 
 
 def test_what_is_not_named_stays(admin: APIClient) -> None:

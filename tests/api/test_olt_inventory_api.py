@@ -49,17 +49,17 @@ def test_who_sees_one_group_adds_to_that_one(group: str, code: int) -> None:
     assert Olt.objects.filter(group=north).count() == Olt.objects.count() == (code == 201)
 
 
-def test_groups_that_differ_by_case_alone_are_two() -> None:
-    mine, _others = OltGroup.objects.create(name="north"), OltGroup.objects.create(name="North")
+def test_groups_whose_names_are_easily_mistaken_are_not() -> None:
+    mine, _others, word = (OltGroup.objects.create(name=name) for name in ("north", "North", "None"))
     user, client = make_user(Role.ADMIN), APIClient()
-    Profile.objects.create(user=user).olt_groups.add(mine)
+    Profile.objects.create(user=user).olt_groups.add(mine, word)
     client.force_login(user)
 
-    for host, group in (("192.0.2.7", "north"), ("192.0.2.8", "NORTH")):
+    for host, group in (("192.0.2.7", "north"), ("192.0.2.8", "NORTH"), ("192.0.2.9", "none")):
         answer = client.post("/api/v1/olts/", {**NORTH, "name": host, "host": host, "group": group}, format="json")
         assert answer.status_code == 201
 
-    assert mine.olts.count() == 2
+    assert (mine.olts.count(), word.olts.count()) == (2, 1)
 
 
 def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:

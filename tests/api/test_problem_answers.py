@@ -6,6 +6,7 @@ from rest_framework.exceptions import Throttled, ValidationError
 from rest_framework.test import APIClient
 
 from facho.api.problems import CONTENT_TYPE, problem_handler, problem_of
+from facho.snmp_jobs.models import SnmpJob
 
 MEMBERS = {"type", "title", "status", "detail", "errors"}
 
@@ -63,6 +64,24 @@ def test_a_bad_filter_names_the_parameter(viewer: APIClient) -> None:
     assert answer.status_code == 400
     assert [error["field"] for error in answer.json()["errors"]] == ["pon_port", "state"]
     assert answer.json()["errors"][0]["detail"] == "Write a whole number."
+
+
+@pytest.mark.parametrize("kind", ["alert-rules", "alert-channels", "jobs"])
+def test_of_two_that_take_a_name_at_once_the_second_is_told(
+    admin: APIClient, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    webhook = {"kind": "webhook", "url": "https://example.net/x", "signing_key": "k" * 20}
+    job = {"slug": "one", "query_type": "get", "interval_seconds": 600, "oids": [{"oid": "1.3.6.1.2.1.1.3.0"}]}
+    wish = {"name": "One", **{"alert-rules": {"kind": "no_leader"}, "alert-channels": webhook, "jobs": job}[kind]}
+    assert admin.post(f"/api/v1/{kind}/", wish, format="json").status_code == 201
+    # Neither had been saved when both were checked.
+    monkeypatch.setattr("rest_framework.validators.qs_exists", lambda _rows: False)
+    monkeypatch.setattr(SnmpJob, "validate_unique", lambda *_, **__: None)
+    monkeypatch.setattr(SnmpJob, "validate_constraints", lambda *_, **__: None)
+
+    answer = admin.post(f"/api/v1/{kind}/", wish, format="json")
+
+    assert (answer.status_code, answer.json()["type"]) == (409, "urn:facho:problem:conflict")
 
 
 def test_nested_errors_are_told_with_their_path() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -76,9 +77,10 @@ class AlertChannelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic 
     def send_test(self, request: HttpRequest, queryset: QuerySet[AlertChannel]) -> None:
         """Put a test message into the outbox of each channel; its log tells what became of it."""
         now, channels = timezone.now(), list(queryset.filter(enabled=True))
-        for channel in channels:
-            record(request.user, channel, Action.CHANGED, _("Sent a test"))
-            write_test(channel, now=now)
+        with transaction.atomic():
+            for channel in channels:
+                record(request.user, channel, Action.CHANGED, _("Sent a test"))
+                write_test(channel, now=now)
         sent = len(channels)
         text = ngettext(
             "%(n)s test is on its way; the messages tell in a moment whether it arrived.",

@@ -19,7 +19,8 @@ from facho.alerts.channels import ChannelSecrets, find_faults, save_channel, sto
 from facho.alerts.models import Alert, AlertChannel, Notice, NoticeKind, NoticeState
 from facho.api import filters
 from facho.api.permissions import ReadOrAdministerAll
-from facho.api.problems import Conflict
+from facho.api.problems import Conflict, collisions_are_conflicts
+from facho.api.serializers import given_names
 from facho.hosts.secrets import Secret
 
 
@@ -133,9 +134,9 @@ class AlertChannelViewSet(
         return Response(NoticeSerializer(notice).data, status=status.HTTP_202_ACCEPTED)
 
     def _save(self, wish: AlertChannelChangesSerializer, channel: AlertChannel, done: Action) -> None:
-        with transaction.atomic():
+        with collisions_are_conflicts(), transaction.atomic():
             wish.save_as(channel)
-            record(self.request.user, channel, done)
+            record(self.request.user, channel, done, given_names(wish))
 
 
 class ChannelNoticeViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Notice]):

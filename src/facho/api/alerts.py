@@ -18,7 +18,9 @@ from facho.alerts.words import sentence_of
 from facho.api import filters
 from facho.api.acknowledgement import Acknowledgement
 from facho.api.permissions import ReadOrAdministerAll
+from facho.api.problems import collisions_are_conflicts
 from facho.api.scoped import ScopedRows
+from facho.api.serializers import given_names
 from facho.hosts.models import OltGroup
 
 _STATES = (AlertState.FIRING, AlertState.RESOLVED)
@@ -206,7 +208,7 @@ class AlertRuleViewSet(
             instance.delete()
 
     def _save(self, wish: AlertRuleWishSerializer, done: Action, code: int) -> Response:
-        with transaction.atomic():
+        with collisions_are_conflicts(), transaction.atomic():
             rule = wish.save()
-            record(self.request.user, rule, done)
+            record(self.request.user, rule, done, given_names(wish))
         return Response(AlertRuleSerializer(rule).data, status=code)

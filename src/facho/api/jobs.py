@@ -17,7 +17,8 @@ from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.api import filters
 from facho.api.permissions import ReadOrAdminister, ReadOrAdministerAll
-from facho.api.serializers import MAX_INTERVAL_SECONDS
+from facho.api.problems import collisions_are_conflicts
+from facho.api.serializers import MAX_INTERVAL_SECONDS, given_names
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.snmp_jobs.application import apply_plan, plan_application, with_chains
@@ -133,19 +134,16 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
         return super().get_queryset().annotate(nodes_counted=Count("nodes", filter=in_scope))
 
     @extend_schema(request=JobWishSerializer, responses={201: JobSerializer})
-    @transaction.atomic
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Add a job; it is on no OLT yet."""
-        saved = self._save(SnmpJob(), request, partial=False)
-        record(request.user, saved, Action.ADDED)
+        saved = self._save(SnmpJob(), JobWishSerializer(data=request.data), Action.ADDED)
         return Response(self._shown(saved), status=status.HTTP_201_CREATED)
 
     @extend_schema(request=JobWishSerializer, responses=JobSerializer)
-    @transaction.atomic
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Change a job on every OLT that it is on; intervals of its nodes stay as they are."""
-        saved = self._save(SnmpJob.objects.get(pk=self.get_object().pk), request, partial=True)
-        record(request.user, saved, Action.CHANGED, ", ".join(sorted(request.data)))
+        job = SnmpJob.objects.get(pk=self.get_object().pk)
+        saved = self._save(job, JobWishSerializer(job, data=request.data, partial=True), Action.CHANGED)
         return Response(self._shown(saved))
 
     @transaction.atomic
@@ -179,15 +177,17 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
             raise ValidationError({"olts": [unknown]})
         return found
 
-    def _save(self, job: SnmpJob, request: Request, *, partial: bool) -> SnmpJob:
-        wish = JobWishSerializer(job, data=request.data, partial=partial)
+    def _save(self, job: SnmpJob, wish: JobWishSerializer, done: Action) -> SnmpJob:
         wish.is_valid(raise_exception=True)
         values = {**wish.validated_data}
         reads = values.pop("oids", None)
         try:
-            return save_job(job, values, reads, now=timezone.now())
+            with collisions_are_conflicts(), transaction.atomic():
+                saved = save_job(job, values, reads, now=timezone.now())
+                record(self.request.user, saved, done, given_names(wish))
         except JobRefused as error:
             raise ValidationError(error.faults) from error
+        return saved
 
     def _shown(self, job: SnmpJob) -> Any:
         return JobSerializer(self.get_queryset().get(pk=job.pk)).data

@@ -1,11 +1,13 @@
 """Errors of the API as problem details (RFC 9457): type, title, status, detail, errors."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
 from django.http import Http404, JsonResponse
 from django.utils.translation import gettext as _
 from rest_framework import exceptions
@@ -20,6 +22,15 @@ class Conflict(exceptions.APIException):
 
     status_code = HTTPStatus.CONFLICT
     default_code = "conflict"
+
+
+@contextmanager
+def collisions_are_conflicts() -> Iterator[None]:
+    """Refuse what was free when it was checked and is taken, or gone, when it is saved; put it around a transaction."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise Conflict(_("Somebody else has just saved something that this collides with.")) from error
 
 
 @dataclass(frozen=True, slots=True)

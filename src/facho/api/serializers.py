@@ -22,6 +22,12 @@ from facho.snmp_jobs.safety import check_node
 MAX_INTERVAL_SECONDS = 366 * 86_400
 
 
+def given_names(wish: "serializers.BaseSerializer[Any]") -> str:
+    """Name the fields that a request gave, for the audit; what else it sent was not heard."""
+    known: Any = getattr(wish, "fields", {})
+    return ", ".join(sorted(known.keys() & wish.initial_data.keys()))
+
+
 class OltSerializer(serializers.ModelSerializer[Olt]):
     """An OLT, its health and how many ONUs it has."""
 

@@ -101,6 +101,7 @@ class PauseAdmin(LongListAdmin):
         return pause.olt.name if pause.olt else str(_("everything"))
 
     @admin.action(description=_("End now"))
+    @transaction.atomic
     def end_now(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
         """End the pauses that were chosen; those that are over stay as they are."""
         now = timezone.now()

@@ -259,10 +259,10 @@ def _group(written: str, stored: str, known: Collection[str]) -> str:
     """Name the group of OLTs; one that differs from a known one by its case alone is that one."""
     if not written:
         return stored
-    if written.lower() == NONE:
-        return ""
     if written in known:
         return written
+    if written.lower() == NONE:
+        return ""
     return next((name for name in known if name.lower() == written.lower()), written)
 
 

@@ -66,6 +66,8 @@ class Loops:
     """Scheduler and housekeeping as in an engine, on the running loop's clock."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # Opened here, it is that of all tasks; else each would open one, and nobody would close it.
+        connection.ensure_connection()
         self.called_at: dict[str, list[float]] = defaultdict(list)
         database: Any = NotingGateway(self.called_at)
         self.clock: Any = LoopClock()

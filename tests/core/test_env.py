@@ -51,6 +51,7 @@ def test_a_value_is_read_into_its_type(name: str, text: str, value: object) -> N
         ("FACHO_LEASE_SECONDS", "nan"),
         ("FACHO_BIND", "8000"),
         ("FACHO_BIND", "127.0.0.1:70000"),
+        ("FACHO_BIND", "127.0.0.1:+80"),
         ("FACHO_LANGUAGE", "fr"),
         ("FACHO_LOG_LEVEL", "LOUD"),
         ("FACHO_TIME_ZONE", "Mars/Olympus"),

@@ -192,6 +192,12 @@ def test_a_taken_port_is_named_with_the_way_out(environ: dict[str, str]) -> None
         assert f"Cannot listen on {bind}" in refusal(environ, "demo", "--bind", bind)
 
 
+def test_a_data_folder_that_is_a_file_is_said_to_be_no_folder(environ: dict[str, str]) -> None:
+    Path(environ["FACHO_DATA_DIR"]).write_text("")
+
+    assert "data: Not a directory. Set FACHO_DATA_DIR" in refusal(environ, "run", "--bind", "127.0.0.1:0")
+
+
 def test_a_second_product_on_one_folder_is_refused(environ: dict[str, str]) -> None:
     with product(environ, "run", "--bind", "127.0.0.1:0") as run:
         run.read_until("setup")

@@ -1,5 +1,6 @@
 """The data folder: where it is, what lies in it, and the secrets that the first embedded run generates."""
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,8 @@ def prepare(folder: DataFolder, *, mode: Mode) -> None:
         if mode is Mode.EMBEDDED:
             write_private(folder.secret_key, os.urandom(48).hex())
             write_private(folder.encryption_keys, Fernet.generate_key().decode())
+    except FileExistsError as error:
+        raise DataFolderError(f"{folder.path}: {os.strerror(errno.ENOTDIR)}") from error
     except OSError as error:
         raise DataFolderError(f"{error.filename or folder.path}: {error.strerror}") from error
     if not os.access(folder.path, os.W_OK | os.X_OK):

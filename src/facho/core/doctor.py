@@ -52,7 +52,7 @@ def examine(now: datetime) -> Iterator[Finding]:
         except Error as error:
             yield _error("database", next(iter(str(error).splitlines()), type(error).__name__))
     else:
-        yield _warning("database", _("There is none yet: `facho run` creates it."))
+        yield _no_database(folder.path)
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
         yield _redis()
 
@@ -100,6 +100,14 @@ def _has_database() -> bool:
     """Keep from creating an empty SQLite file by looking at it."""
     entry = connection.settings_dict
     return "sqlite" not in entry["ENGINE"] or Path(entry["NAME"]).exists()
+
+
+def _no_database(data_folder: Path) -> Finding:
+    """Tell a first start, which creates the file, from a path where nothing can be created."""
+    parent = Path(connection.settings_dict["NAME"]).parent
+    if parent != data_folder and not parent.is_dir():
+        return _error("database", _("There is no folder %s for it: make one, or correct DATABASE_URL.") % parent)
+    return _warning("database", _("There is none yet: `facho run` creates it."))
 
 
 def _database(folder: DataFolder, now: datetime) -> Iterator[Finding]:

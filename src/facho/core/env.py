@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from facho.polling.domain.poller_groups import is_group_name
 
 PREFIX = "FACHO_"
+MAX_PORT = 65_535
 
 
 class Mode(StrEnum):
@@ -149,10 +150,18 @@ def _optional_http_url(value: str) -> str:
 
 def read_bind(value: str) -> str:
     """Read HOST:PORT; ValueError for anything else."""
-    host, _separator, port = value.rpartition(":")
-    if not host or not 0 <= int(port) <= 65_535:
-        raise ValueError
+    split_bind(value)
     return value
+
+
+def split_bind(value: str) -> tuple[str, int]:
+    """Split HOST:PORT, an IPv6 address being in brackets; port 0 is any free one; ValueError for anything else."""
+    host, _separator, port = value.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    # int alone accepts signs, spaces and the digits of every script.
+    if not host or not (port.isascii() and port.isdecimal()) or int(port) > MAX_PORT:
+        raise ValueError
+    return host, int(port)
 
 
 def _log_level(value: str) -> str:
@@ -168,7 +177,7 @@ SETTINGS = (
     Setting("REDIS_URL", _text, "", "redis://HOST:PORT/NUMBER"),
     Setting("FACHO_SECRET_KEY_FILE", _optional_path, "", _("a file with one line")),
     Setting("FACHO_ENCRYPTION_KEYS_FILE", _optional_path, "", _("a file with one Fernet key a line")),
-    Setting("FACHO_BIND", read_bind, "127.0.0.1:8000", "HOST:PORT"),
+    Setting("FACHO_BIND", read_bind, "127.0.0.1:8000", _("HOST:PORT, the port being at most 65535")),
     Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", _("host names, separated by commas")),
     Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
     Setting("FACHO_POLLER_GROUPS", _poller_groups, "", "NAME:NUMBER,NAME:NUMBER"),

@@ -16,7 +16,7 @@ def run_simulator(config: SimulatorConfig, *, tells_counters: bool = True) -> in
     try:
         asyncio.run(serve(config, announce=_print_line, tells_counters=tells_counters))
     except (ConfigError, OSError) as error:
-        sys.stderr.write(f"{error.strerror if isinstance(error, OSError) else error}\n")
+        sys.stderr.write(f"facho: {error.strerror if isinstance(error, OSError) else error}\n")
         return 1
     return 0
 

@@ -44,3 +44,13 @@ def test_a_database_server_that_does_not_answer_is_an_error(tmp_path: Path) -> N
     assert done.status == 1
     assert "error    database" in done.out
     assert "canary" not in done.out
+
+
+def test_a_database_in_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    missing = tmp_path / "gone"
+    environ = {"DATABASE_URL": f"sqlite:///{missing}/facho.sqlite3", "FACHO_DATA_DIR": str(tmp_path / "data")}
+
+    done = run_process({**os.environ, **environ, "FACHO_LANGUAGE": "en"}, "doctor")
+
+    assert done.status == 1
+    assert f"error    database     There is no folder {missing}" in done.out

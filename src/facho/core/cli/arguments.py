@@ -5,7 +5,7 @@ from gettext import gettext as _
 from typing import TYPE_CHECKING
 
 from facho.core.cli.product import Handler
-from facho.core.env import read_bind
+from facho.core.env import MAX_PORT, split_bind
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -15,7 +15,6 @@ else:
     Subparsers = Action
 
 MAX_WHOLE_NUMBER = 1_000_000
-MAX_PORT = 65_535
 MAX_ROW_NUMBER = 2**63 - 1
 
 
@@ -49,10 +48,18 @@ def row_number(text: str) -> int:
 
 def bind_address(text: str) -> str:
     """Read HOST:PORT, port 0 for any free one; wrong use otherwise."""
+    host_and_port(text)
+    return text
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Read HOST:PORT into its parts; wrong use otherwise."""
     try:
-        return read_bind(text)
+        return split_bind(text)
     except ValueError as error:
-        raise ArgumentTypeError(_("%s is not HOST:PORT") % repr(text)) from error
+        raise ArgumentTypeError(
+            _("%(text)s is not HOST:PORT, the port being at most %(limit)s") % {"text": repr(text), "limit": MAX_PORT}
+        ) from error
 
 
 def port_number(text: str) -> int:

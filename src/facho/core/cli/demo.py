@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -43,10 +44,11 @@ def run_demo(arguments: Namespace) -> int:
     os.environ.setdefault("FACHO_LOG_LEVEL", "WARNING")
     open_product()
     _refuse_real_data()
-    bring_up_to_date()
     refuse_second_engine()
-    tell_warnings()
     children = product_children(arguments.bind)
+    _tell_start()
+    bring_up_to_date()
+    tell_warnings()
     simulator = Child("facho.core.processes.simulator", reads_stdout=True)
     children.append(simulator)
     try:
@@ -72,6 +74,13 @@ def _refuse_real_data() -> None:
     has_database = (folder.path / "facho.sqlite3").exists()
     if has_database and not folder.demo_mark.exists():
         raise CliError(_("%s holds real data: the demo wants a folder of its own, set FACHO_DATA_DIR.") % folder.path)
+
+
+def _tell_start() -> None:
+    """Speak before the long part; standard output is for the address and the login."""
+    from django.conf import settings
+
+    print(_("Starting; the data is in %s.") % settings.DATA_FOLDER.path, file=sys.stderr, flush=True)
 
 
 def _start_simulator(simulator: Child, arguments: Namespace) -> list[str]:

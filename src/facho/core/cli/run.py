@@ -26,10 +26,10 @@ def run_product(arguments: Namespace) -> int:
         os.environ["FACHO_POLLERS"] = str(arguments.pollers)
     open_product()
     _refuse_distributed()
-    bring_up_to_date()
     refuse_second_engine()
-    tell_warnings()
     children = product_children(arguments.bind)
+    bring_up_to_date()
+    tell_warnings()
     try:
         supervisor.raise_on_signals()
         start(children)

@@ -1,9 +1,9 @@
 """`facho simulate`: OLTs to try things on. Needs neither data folder nor database."""
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from gettext import gettext as _
 
-from facho.core.cli.arguments import MAX_PORT, Subparsers, add_command, whole_number
+from facho.core.cli.arguments import Subparsers, add_command, host_and_port, whole_number
 
 
 def register(subparsers: Subparsers) -> None:
@@ -19,7 +19,7 @@ def register(subparsers: Subparsers) -> None:
     command.add_argument("--onus", type=whole_number, default=64, metavar="N", help=_("ONUs of each OLT (default: 64)"))
     command.add_argument(
         "--bind",
-        type=_host_and_port,
+        type=host_and_port,
         default=("127.0.0.1", 0),
         metavar="H:P",
         help=_("address and first port; 0 takes free ports (default: 127.0.0.1:0)"),
@@ -51,11 +51,3 @@ def simulate(arguments: Namespace) -> int:
     except ConfigError as error:
         arguments.usage_error(str(error))
     return run_simulator(config)
-
-
-def _host_and_port(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdecimal() and int(port) <= MAX_PORT):
-        raise ArgumentTypeError(_("%s is not HOST:PORT") % repr(text))
-    return host, int(port)

@@ -2,6 +2,8 @@
 
 import socket
 
+from facho.core.env import split_bind
+
 BACKLOG = 128
 
 
@@ -11,10 +13,9 @@ class CannotListen(Exception):
 
 def listen(bind: str) -> socket.socket:
     """Return a listening socket on HOST:PORT; port 0 takes any free one."""
-    host, _, port = bind.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
+    host, port = split_bind(bind)
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)

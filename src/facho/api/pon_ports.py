@@ -92,7 +92,7 @@ class PonPortViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[PonPort]):
     }
     queryset = (
         PonPort.objects.select_related("olt")
-        .only("frame", "slot", "port", "olt__name")
+        .only("frame", "slot", "port", "is_known", "olt__name")
         .order_by("olt__name", "frame", "slot", "port")
     )
 

@@ -83,8 +83,8 @@ def test_a_token_is_revoked_by_its_owner_alone(own: Client, ana: User) -> None:
     assert list(ApiToken.objects.all()) == [another]
 
 
-def test_a_new_password_ends_the_other_sessions(own: Client, ana: User) -> None:
-    elsewhere = Client()
+def test_a_new_password_ends_the_other_sessions_and_leaves_programs_alone(own: Client, ana: User) -> None:
+    elsewhere, token = Client(), create_token(ana)
     elsewhere.force_login(ana)
     body = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
 
@@ -93,6 +93,7 @@ def test_a_new_password_ends_the_other_sessions(own: Client, ana: User) -> None:
     assert own.get("/account/").status_code == 200
     assert elsewhere.get("/account/").status_code == 302
     assert User.objects.get().check_password(NEW)
+    assert verify_token(token, now=timezone.now())
 
 
 @pytest.mark.parametrize("weak", ["short", "1234567890", "password123"])

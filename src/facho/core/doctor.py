@@ -19,7 +19,7 @@ from facho.core.cli.product import MIGRATE
 from facho.core.data_folder import DataFolder
 from facho.core.database_version import named, read_database_version
 from facho.core.env import Mode
-from facho.core.findings import CLOCK_TOLERANCE, Finding, Verdict
+from facho.core.findings import Finding, Verdict
 from facho.core.findings import error as _error
 from facho.core.findings import ok as _ok
 from facho.core.findings import warning as _warning
@@ -27,6 +27,7 @@ from facho.core.processes.engine import EngineRuns, engine_lock
 from facho.core.redis_ping import RedisFailure, ping
 from facho.hosts.models import Olt
 from facho.hosts.secrets import UndecryptableSecret
+from facho.polling.domain.clock import CLOCK_TOLERANCE
 from facho.zabbix_pollers.models import LeaderLease
 
 LITTLE_DISK_BYTES = 1024**3

@@ -9,13 +9,14 @@ from django.db.models import Count
 from django.utils.translation import gettext as _
 from redis import Redis, RedisError
 
-from facho.core.findings import CLOCK_TOLERANCE, Finding, error, ok, warning
+from facho.core.findings import Finding, error, ok, warning
 from facho.core.processes.report import VERSION
 from facho.executions.celery_executor import queues_of
 from facho.executions.models import ProductProcess
 from facho.executions.processes import load_live_processes, load_still_workers
 from facho.executions.untaken import load_longest_waits
 from facho.hosts.models import Olt
+from facho.polling.domain.clock import CLOCK_TOLERANCE
 from facho.polling.domain.poller_groups import DEFAULT_GROUP
 from facho.zabbix_pollers.models import Poller
 

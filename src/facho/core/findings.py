@@ -1,11 +1,7 @@
 """What the doctor says of one part of an installation."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import StrEnum
-
-# What the product tolerates before it puts its schedule on the grid again.
-CLOCK_TOLERANCE = timedelta(seconds=5)
 
 
 class Verdict(StrEnum):

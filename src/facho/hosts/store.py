@@ -11,6 +11,7 @@ from django.db.models import F, Q
 
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
 from facho.hosts.pauses import is_paused
+from facho.polling.domain.clock import CLOCK_TOLERANCE
 from facho.polling.domain.collection import CollectRequest, Failure
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.retry import SILENCE
@@ -129,7 +130,8 @@ def load_due_probes(now: datetime) -> list[int]:
 
     A time further ahead than any pause was written before the clock was set back.
     """
-    is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=now + timedelta(seconds=max(PROBE_PAUSES_SECONDS)))
+    longest_wait = timedelta(seconds=max(PROBE_PAUSES_SECONDS)) + CLOCK_TOLERANCE
+    is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=now + longest_wait)
     due = Olt.objects.filter(is_due, ~is_paused("id", now), enabled=True)
     return list(due.values_list("id", flat=True))
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from facho.polling.domain.candidates import Waiting, choose_candidates, choose_scouts, ready_at, silent_olts
+from facho.polling.domain.clock import CLOCK_TOLERANCE
 from facho.polling.domain.planning import DueNode
 from factories import NOW, due_node
 
@@ -96,3 +97,10 @@ def test_what_waits_longer_than_it_ever_does_is_due_because_the_clock_was_set_ba
         return (at - NOW).total_seconds()
 
     assert [ready_in(-10), ready_in(120), ready_in(3_600)] == [-10, 120, 0]
+
+
+def test_a_retry_waits_although_the_clock_of_who_failed_is_a_little_ahead() -> None:
+    failed_at = NOW + CLOCK_TOLERANCE
+    resume_at = failed_at + timedelta(seconds=120)
+
+    assert ready_at(resume_at, longest_pause_seconds=120, now=NOW) == resume_at

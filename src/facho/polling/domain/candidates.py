@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from facho.polling.domain.clock import CLOCK_TOLERANCE
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
 
@@ -73,7 +74,8 @@ def choose_scouts(nodes: Iterable[DueNode], now: datetime) -> dict[int, int]:
 
 def ready_at(resume_at: datetime, *, longest_pause_seconds: float, now: datetime) -> datetime:
     """Return when what waits goes on; now, if it would wait for longer than it ever has to: the clock was set back."""
-    return resume_at if resume_at <= now + timedelta(seconds=longest_pause_seconds) else now
+    longest_wait = timedelta(seconds=longest_pause_seconds) + CLOCK_TOLERANCE
+    return resume_at if resume_at <= now + longest_wait else now
 
 
 def _hold_for_scouts(ready: Sequence[DueNode], scouts: dict[int, int]) -> Sequence[DueNode]:

@@ -40,6 +40,14 @@ def test_every_room_has_its_row() -> None:
     assert documented == rooms - {"facho.polling"}
 
 
+def test_every_name_in_code_that_the_page_gives_is_there() -> None:
+    names = [match[1] for span in spans(ARCHITECTURE) if (match := re.fullmatch(r"(_?[A-Za-z]\w+)(?:\(.*\))?", span))]
+    words = {*re.findall(r"\w+", SOURCES), *(model._meta.db_table for model in apps.get_models())}
+
+    assert names
+    assert [name for name in names if name not in words] == []
+
+
 def test_every_log_name_of_the_page_is_written_somewhere() -> None:
     names = [name for row in rows(OPERATIONS, heading="## Logs") for name in unquoted(row[0])]
     logged = set(re.findall(r"\"([a-z]+\.[a-z_]+)[ \"]", SOURCES))

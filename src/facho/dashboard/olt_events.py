@@ -16,6 +16,7 @@ _LOOKS = {
     EventKinds.FLAPPING: "late",
     EventKinds.POWER_DROP: "late",
     EventKinds.DUPLICATE_SERIAL: "late",
+    EventKinds.DUPLICATE_MAC: "late",
     EventKinds.UP: "up",
     EventKinds.RETURNED: "up",
 }

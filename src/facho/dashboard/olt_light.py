@@ -27,6 +27,9 @@ class PortLight:
     strong: int
 
 
+Lights = Mapping[Place, PortLight]
+
+
 @dataclass(frozen=True, slots=True)
 class HeatCell:
     """A port as it is drawn: its average, who is online, and what is wrong, each as text."""
@@ -47,26 +50,28 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """The chassis and its cells."""
+    """The chassis and its cells, and how many ONUs have no place in it since the OLT does not tell their ports."""
 
     chassis: Chassis
     cells: list[HeatCell]
+    portless_onus: int
 
 
 def load_heat_map(olt_id: int) -> HeatMap:
     """Load and draw the ports of an OLT that have ONUs; one query."""
-    lights = _load_lights(olt_id)
-    chassis = draw_chassis(lights)
-    return HeatMap(chassis, [_cell(cell, lights[cell.place]) for cell in chassis.cells])
+    known, unknown = _load_lights(olt_id)
+    chassis = draw_chassis(known)
+    cells = [_cell(cell, known[cell.place]) for cell in chassis.cells]
+    return HeatMap(chassis, cells, sum(light.onus for light in unknown.values()))
 
 
-def _load_lights(olt_id: int) -> Mapping[Place, PortLight]:
-    """Sum up by port; power that was read before an ONU went is history, so only those online count."""
+def _load_lights(olt_id: int) -> tuple[Lights, Lights]:
+    """Sum up by known and unknown port; only those online count, since power read before an ONU went is history."""
     online, power = in_state(RunState.ONLINE), "reading__rx_power_cdbm"
     rows = (
         Onu.objects.filter(olt_id=olt_id, is_present=True)
         .order_by()
-        .values_list("pon_port__frame", "pon_port__slot", "pon_port__port")
+        .values_list("pon_port__is_known", "pon_port__frame", "pon_port__slot", "pon_port__port")
         .annotate(
             onus=Count("id"),
             online=Count("id", filter=online),
@@ -78,7 +83,11 @@ def _load_lights(olt_id: int) -> Mapping[Place, PortLight]:
             strong=Count("id", filter=online & Q(**{f"{power}__gt": STRONGEST_CDBM})),
         )
     )
-    return {(frame, slot, port): PortLight(*figures) for frame, slot, port, *figures in rows}
+    known: dict[Place, PortLight] = {}
+    unknown: dict[Place, PortLight] = {}
+    for is_known, frame, slot, port, *figures in rows:
+        (known if is_known else unknown)[frame, slot, port] = PortLight(*figures)
+    return known, unknown
 
 
 def _cell(cell: Cell, light: PortLight) -> HeatCell:

@@ -33,7 +33,8 @@ class OnuSheet:
     figures: list[Figure]
     # What stands there was read before it went.
     is_old_light: bool
-    port: PortCounts
+    # None where the OLT does not tell the port: then nobody knows its neighbours.
+    port: PortCounts | None
     neighbours: str
     outage: OutageRow | None
 
@@ -58,7 +59,7 @@ def load_sheet(onu: Onu) -> OnuSheet:
     reading: OnuReading | None = getattr(onu, "reading", None)
     state = shown_state(onu)
     cause = reading.last_down_cause if reading else ""
-    port = load_port_counts([onu.pon_port_id])[onu.pon_port_id]
+    port = load_port_counts([onu.pon_port_id])[onu.pon_port_id] if onu.pon_port.is_known else None
     return OnuSheet(
         state=state,
         since=since_of(onu, state),

@@ -33,8 +33,10 @@ HINTS: Mapping[str, Promise] = MappingProxyType(
 MANY_OUT = 0.3
 
 
-def tell_neighbours(state: ShownState, port: PortCounts) -> str:
+def tell_neighbours(state: ShownState, port: PortCounts | None) -> str:
     """Tell a single fault from a cut by the others of the port; nothing to tell unless this one is out."""
+    if port is None:
+        return _("This OLT does not tell ports, so nobody knows who shares its fibre.")
     if state is not ShownState.OFFLINE:
         return ""
     others, others_out = port.total - 1, port.offline - 1

@@ -25,7 +25,7 @@ from facho.alerts.notices import on_sent
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ProductProcess
 from facho.hosts.models import Olt, WaitingOnu
-from facho.onus.models import Onu, OnuReading
+from facho.onus.models import Onu, OnuReading, PonPort
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller
 from factories import NOW, make_node
@@ -57,6 +57,16 @@ def test_weak_light_is_judged_of_who_is_online_and_in_no_outage() -> None:
     passes(0)
 
     assert open_subjects() == [f"onu {weak.id}"]
+
+
+def test_weak_light_on_a_port_that_nobody_knows_names_none() -> None:
+    make_rule(Kind.WEAK_LIGHT)
+    add_onus(answering_olt(), 1, dbm=-30)
+    PonPort.objects.update(is_known=False)
+
+    passes(0)
+
+    assert [alert.facts["place"] for alert in Alert.objects.all()] == ["?"]
 
 
 @pytest.mark.parametrize("change", ["offline", "silent", "absent"])

@@ -70,6 +70,6 @@ def test_a_taken_port_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> No
     assert f"port {port}" in capsys.readouterr().err
 
 
-def test_an_unknown_family_is_a_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_simulator(SimulatorConfig(vendor="nobody")) == 1
+def test_an_unknown_family_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_simulator(SimulatorConfig(vendor="nobody")) == 2
     assert "'nobody' is not one of" in capsys.readouterr().err

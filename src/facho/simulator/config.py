@@ -21,7 +21,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SimulatorConfig:
-    """A fleet of simulated OLTs. `vendor` is a definition's key, the unique beginning of one, or `mixed`."""
+    """A fleet of simulated OLTs. `vendor` is a definition's key, the beginning of some, or `mixed`."""
 
     vendor: str = MIXED
     olts: int = 1

@@ -15,8 +15,11 @@ def run_simulator(config: SimulatorConfig, *, tells_counters: bool = True) -> in
     """Simulate until SIGINT or SIGTERM, then tell what was counted; return the exit status of the command."""
     try:
         asyncio.run(serve(config, announce=_print_line, tells_counters=tells_counters))
-    except (ConfigError, OSError) as error:
-        sys.stderr.write(f"facho: {error.strerror if isinstance(error, OSError) else error}\n")
+    except ConfigError as error:
+        sys.stderr.write(f"facho: {error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"facho: {error.strerror}\n")
         return 1
     return 0
 

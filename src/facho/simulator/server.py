@@ -167,7 +167,7 @@ def build_world(name: str, config: SimulatorConfig, definition: Definition, numb
 
 
 def choose_definitions(vendor: str) -> list[Definition]:
-    """Return the definition that a name means, or for a mixed fleet all that tell where ONUs hang.
+    """Return the families whose keys a name begins, or for a mixed fleet all that tell where ONUs hang.
 
     Those that tell most come first, since a small fleet shows the first ones only.
     """
@@ -176,8 +176,8 @@ def choose_definitions(vendor: str) -> list[Definition]:
         return sorted(filter(_tells_ports, known.values()), key=lambda each: -len(each.columns))
     if vendor in known:
         return [known[vendor]]
-    matches = [definition for key, definition in known.items() if key.startswith(vendor)]
-    if len(matches) != 1:
+    matches = [definition for key, definition in known.items() if vendor and key.startswith(vendor.lower())]
+    if not matches:
         raise ConfigError(f"{vendor!r} is not one of {', '.join([*known, MIXED])}")
     return matches
 

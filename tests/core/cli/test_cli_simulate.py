@@ -98,10 +98,10 @@ def test_a_simulation_that_cannot_be_is_wrong_use(facho: Command, option: tuple[
     assert facho("simulate", *option).status == 2
 
 
-def test_a_simulation_of_an_unknown_vendor_is_refused(facho: Command) -> None:
+def test_a_simulation_of_an_unknown_vendor_is_wrong_use(facho: Command) -> None:
     done = facho("simulate", "--vendor", "acme")
 
-    assert (done.status, done.out) == (1, "")
+    assert (done.status, done.out) == (2, "")
     assert done.err.startswith("facho: 'acme' is not one of")
 
 

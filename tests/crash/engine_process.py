@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crash.theatre import end_with_parent
+from servers.child import end_with_parent
 
 PATIENCE_SECONDS = 30.0
 LOOK_SECONDS = 0.05

@@ -20,7 +20,6 @@ from django.db import connection, connections
 from crash.ambush import Ambush
 from crash.devices import simulated
 from crash.engine_process import wait_until
-from crash.theatre import end_with_parent
 from facho.core.wiring import ENGINE, open_parts
 from facho.executions import runner
 from facho.executions.models import Execution, ExecutionAttempt
@@ -45,6 +44,7 @@ from facho.zabbix_pollers.models import Poller, PollerStatus
 from facho.zabbix_pollers.recovery import end_dead_tries
 from facho.zabbix_pollers.store import claim_assignments, save_poller_count
 from factories import make_job, make_node, make_olt
+from servers.child import end_with_parent
 
 # More than a finishing transaction has statements.
 MOST_MOMENTS = 80

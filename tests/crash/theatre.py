@@ -3,11 +3,9 @@
 A scene is a module with `play(order) -> findings`. Orders come as JSON on stdin, findings leave as a JSON line each.
 """
 
-import ctypes
 import json
 import os
 import select
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-PR_SET_PDEATHSIG = 1
+from servers.child import end_with_parent
 
 Play = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -27,11 +25,6 @@ class Actor:
     pid: int
     number: int
     findings: int
-
-
-def end_with_parent() -> None:
-    """Ask the kernel to end this process with its parent, however that one ends."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> None:

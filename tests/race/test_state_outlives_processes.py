@@ -16,12 +16,12 @@ from django.utils import timezone
 
 from api.rows import make_user
 from crash.engine_process import wait_until
-from crash.theatre import end_with_parent
 from facho.accounts.roles import Role
 from facho.executions.models import Execution
 from facho.polling.domain.task_type import QueryType
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from factories import chain_to, make_job, make_node, make_olt
+from servers.child import end_with_parent
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

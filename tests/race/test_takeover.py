@@ -1,8 +1,6 @@
 """When a process is gone, the next one carries on at once where it may, and after one lease where it must wait."""
 
 import asyncio
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 import pytest
 
@@ -16,6 +14,7 @@ from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 from factories import NOW, make_node
+from zabbix_pollers.scheduler_world import VirtualClock, Waiting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,38 +22,7 @@ LEASE_SECONDS = 60
 PACKET_SECONDS = 5
 
 
-@dataclass
-class VirtualClock:
-    """Time that a test moves."""
-
-    wall: datetime = NOW
-    ticks: float = 1_000.0
-
-    def now(self) -> datetime:
-        return self.wall
-
-    def monotonic(self) -> float:
-        return self.ticks
-
-    def advance(self, seconds: float) -> None:
-        self.wall += timedelta(seconds=seconds)
-        self.ticks += seconds
-
-
-@dataclass
-class Notebook:
-    """An executor that only notes."""
-
-    started: list[int] = field(default_factory=list)
-
-    def start(self, execution_id: int, token: int) -> None:
-        self.started.append(execution_id)
-
-    def cancel(self, execution_id: int, reason: str) -> None:
-        """Nothing runs here."""
-
-
-def scheduler(owner: str, database: ThreadGateway, clock: VirtualClock, executor: Notebook) -> ZabbixScheduler:
+def scheduler(owner: str, database: ThreadGateway, clock: VirtualClock, executor: Waiting) -> ZabbixScheduler:
     manager = PollerManager(start_pollers=3, database=database, executor=executor, owner=owner)
     return ZabbixScheduler(manager, database, clock, owner, Leases(LEASE_SECONDS, PACKET_SECONDS))
 
@@ -66,8 +34,8 @@ def take_all(owner: str) -> None:
 
 async def watch_a_leader_die(database: ThreadGateway, clock: VirtualClock) -> float:
     """Let one scheduler start a run and be gone; return after how long the other one has freed the OLT."""
-    leader = scheduler("engine/one", database, clock, Notebook())
-    standby = scheduler("engine/two", database, clock, Notebook())
+    leader = scheduler("engine/one", database, clock, Waiting())
+    standby = scheduler("engine/two", database, clock, Waiting())
     await leader.pollers.prepare()
     await leader.tick()
     await database.run(take_all, "engine/one")

@@ -1,6 +1,5 @@
 """The distributed product as processes on the test run's own database: schedulers, workers, beat, and one Redis."""
 
-import ctypes
 import os
 import select
 import signal
@@ -16,10 +15,10 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connection
 
+from servers.child import end_with_parent
 from servers.redis import RedisServer
 
 PATIENCE_SECONDS = 90.0
-PR_SET_PDEATHSIG = 1
 QUEUES = "snmp_default,snmp_retry,snmp_highprio"
 # What a test may have set for itself, and a process of the product has to know too.
 SHARED_SETTINGS = (
@@ -66,7 +65,7 @@ class Cluster:
                 stdout=log,
                 stderr=log,
                 process_group=0,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
     def log(self, name: str) -> str:
@@ -128,7 +127,3 @@ def wait_until(is_true: Callable[[], bool], what: str, *, seconds: float = PATIE
     while not is_true():
         assert time.monotonic() < give_up_at, f"not in time: {what}"
         select.select([], [], [], 0.05)
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

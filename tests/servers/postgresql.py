@@ -1,20 +1,21 @@
 """A private PostgreSQL server: a free loopback port, a throw-away folder, another user when the run is root's."""
 
-import ctypes
 import os
 import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
+
+from servers.child import end_with_parent, free_port
 
 USER = "facho"
 # PostgreSQL refuses to run as root: Debian's package brings the first user, every system has the second.
@@ -22,7 +23,6 @@ ACCOUNTS = ("postgres", "nobody")
 START_SECONDS = 60
 STOP_SECONDS = 20
 PORT_ATTEMPTS = 5
-PR_SET_PDEATHSIG = 1
 # Nothing here outlives the run, so nothing waits for the disk.
 OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -61,7 +61,7 @@ class PostgresqlServer:
         if not data.exists():
             _initialise(self.folder, self.binaries, self.account, self.password)
         for _ in range(PORT_ATTEMPTS):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             self.process = self._launch(data, port)
             if _answers(self.process, port, self.password):
                 self.port = port
@@ -86,7 +86,7 @@ class PostgresqlServer:
                 stderr=output,
                 # Out of the terminal's group: Ctrl-C reaches us, and we end the server after our connections.
                 process_group=0,
-                preexec_fn=_end_with_parent,
+                preexec_fn=partial(end_with_parent, signal.SIGINT),
             )
 
 
@@ -161,18 +161,6 @@ def _initialise(folder: Path, binaries: Path, account: str | None, password: str
     done = subprocess.run(command, user=account, cwd=data, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ServerDidNotStart(done.stderr)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to stop the server when the test run dies, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGINT)
 
 
 def _answers(server: subprocess.Popen[bytes], port: int, password: str) -> bool:

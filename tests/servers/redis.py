@@ -1,9 +1,6 @@
 """A private Redis server: a free loopback port, a throw-away folder, nothing kept on disk."""
 
-import ctypes
 import shutil
-import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +9,11 @@ from pathlib import Path
 
 import redis
 
+from servers.child import end_with_parent, free_port
+
 START_SECONDS = 30
 STOP_SECONDS = 10
 PORT_ATTEMPTS = 5
-PR_SET_PDEATHSIG = 1
 
 
 class ServerDidNotStart(Exception):
@@ -45,7 +43,7 @@ class RedisServer:
     def start(self) -> None:
         """Start on the port that it had, or on a free one."""
         for _ in range(PORT_ATTEMPTS):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             self.process = self._launch(port)
             if _answers(self.process, port):
                 self.port = port
@@ -71,7 +69,7 @@ class RedisServer:
                 stderr=output,
                 # Out of the terminal's group: Ctrl-C reaches us, and we end the server after our connections.
                 process_group=0,
-                preexec_fn=_end_with_parent,
+                preexec_fn=end_with_parent,
             )
 
 
@@ -86,18 +84,6 @@ def private_redis(folder: Path) -> Iterator[RedisServer]:
         for client in server.clients:
             client.close()
         server.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to stop the server when the test run dies, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -4,7 +4,6 @@ It answers v1 and v2c with the community `public` and v3 to the users given. `wa
 with net-snmp's own snmpbulkwalk.
 """
 
-import ctypes
 import os
 import pwd
 import shutil
@@ -15,10 +14,12 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, Value, VarBind, encode_message
 from facho.polling.snmp.oid import SYS_UP_TIME, Oid, format_oid, parse_oid
+from servers.child import end_with_parent, free_port
 
 COMMUNITY = "public"
 ACCOUNT = "nobody"
@@ -26,7 +27,6 @@ START_SECONDS = 30
 STOP_SECONDS = 10
 WALK_SECONDS = 60
 PORT_ATTEMPTS = 5
-PR_SET_PDEATHSIG = 1
 # What the tool prints in place of a value behind the last object of an agent.
 END_OF_MIB = "No more variables left"
 # A module that would claim a TCP port of its own.
@@ -178,7 +178,7 @@ def _prepare(folder: Path, lines: Sequence[str]) -> None:
 def _start(folder: Path) -> Snmpd:
     """Start on a free port; another process may take it first, so try a few."""
     for _ in range(PORT_ATTEMPTS):
-        port = _free_port()
+        port = free_port(socket.SOCK_DGRAM)
         process = _run(folder, port)
         if _answers(process, port):
             return Snmpd(folder, port, process)
@@ -203,7 +203,7 @@ def _run(folder: Path, port: int) -> subprocess.Popen[bytes]:
             stderr=output,
             # Out of the terminal's group: Ctrl-C reaches us, and we end the agent.
             process_group=0,
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(end_with_parent, signal.SIGTERM),
         )
 
 
@@ -219,18 +219,6 @@ def _environ() -> dict[str, str]:
 def _account() -> str | None:
     """Name the user to run as, or nothing when this process is no root."""
     return pwd.getpwnam(ACCOUNT).pw_name if os.geteuid() == 0 else None
-
-
-def _free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _end_with_parent() -> None:
-    """Ask the kernel to stop the agent when the test run dies, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _answers(agent: subprocess.Popen[bytes], port: int) -> bool:

@@ -74,10 +74,6 @@ class OltWorld:
             for _, onu in sorted(port.onus.items()):
                 yield onu
 
-    @property
-    def next_due_at(self) -> float:
-        return self._due[0][0] if self._due else float("inf")
-
     def port_of(self, onu: Onu) -> PonPort:
         return self.ports[onu.place.pon]
 

@@ -48,11 +48,6 @@ class JobRow:
         """Tell whether it runs right after another one."""
         return self.job.chain_of is not None
 
-    @property
-    def is_at_minimum(self) -> bool:
-        """Tell whether it may not be read more often than it is suggested."""
-        return self.minimum_seconds >= self.job.interval_seconds
-
 
 @dataclass(frozen=True, slots=True)
 class Bill:

@@ -98,11 +98,6 @@ class Setup:
         """Tell whether it answers and no family knows it."""
         return not isinstance(self.verdict, Definition) or self.verdict.key == GENERIC_KEY
 
-    @property
-    def is_stalled(self) -> bool:
-        """Tell whether nothing goes on by itself, so that nothing needs to be refreshed."""
-        return self.step in (Step.KNOW, Step.JOBS)
-
 
 def load_setup(olt_id: int, scope: OltScope, now: datetime) -> Setup | None:
     """Load how far an OLT has come; None when it is not there to be seen."""

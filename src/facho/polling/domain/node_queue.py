@@ -22,10 +22,6 @@ class NodeQueue:
         """Add the node, or replace what is known of it."""
         self._nodes[node.node_id] = node
 
-    def remove_olt(self, olt_id: int) -> None:
-        """Take out every node of an OLT, because it was disabled."""
-        self._nodes = {node_id: node for node_id, node in self._nodes.items() if node.olt_id != olt_id}
-
     def qsize(self) -> int:
         """Count the waiting nodes."""
         return len(self._nodes)

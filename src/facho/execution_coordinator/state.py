@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -14,6 +15,12 @@ from facho.polling.domain.schedule import Grid
 from facho.polling.domain.task_type import QueryType, task_type
 from facho.polling.domain.window import Window
 from facho.snmp_jobs.models import Cadence, WorkflowNode
+
+_TASK_COLUMNS = (
+    *("id", "workflow__olt_id", "master_node_id", "next_run_at", "suspended_at", "priority"),
+    *("interval_seconds", "offset_seconds"),
+    *("job__query_type", "job__slug", "job__cadence", "job__hours_from", "job__hours_to"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,50 +99,25 @@ def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
 
 def _load_tasks(nodes: QuerySet[WorkflowNode]) -> list[TaskRow]:
     zone = ZoneInfo(settings.TIME_ZONE)
-    rows = nodes.exclude(master_node__enabled=False).values_list(
-        "id",
-        "workflow__olt_id",
-        "master_node_id",
-        "job__query_type",
-        "job__slug",
-        "interval_seconds",
-        "offset_seconds",
-        "job__cadence",
-        "job__hours_from",
-        "job__hours_to",
-        "next_run_at",
-        "suspended_at",
-        "priority",
+    rows = nodes.exclude(master_node__enabled=False).values_list(*_TASK_COLUMNS, named=True)
+    return [_task_of(row, zone) for row in rows]
+
+
+def _task_of(row: Any, zone: ZoneInfo) -> TaskRow:
+    opens, closes = row.job__hours_from, row.job__hours_to
+    grid = Grid(
+        row.interval_seconds,
+        row.offset_seconds,
+        None if opens is None or closes is None else Window(opens, closes, zone),
+        is_fixed_delay=row.job__cadence == Cadence.FIXED_DELAY,
     )
-    return [
-        TaskRow(
-            node_id,
-            olt_id,
-            master_id,
-            task_type(QueryType(query_type), slug),
-            Grid(
-                interval,
-                offset,
-                None if opens is None or closes is None else Window(opens, closes, zone),
-                is_fixed_delay=cadence == Cadence.FIXED_DELAY,
-            ),
-            next_run_at,
-            suspended_at,
-            priority,
-        )
-        for (
-            node_id,
-            olt_id,
-            master_id,
-            query_type,
-            slug,
-            interval,
-            offset,
-            cadence,
-            opens,
-            closes,
-            next_run_at,
-            suspended_at,
-            priority,
-        ) in rows
-    ]
+    return TaskRow(
+        row.id,
+        row.workflow__olt_id,
+        row.master_node_id,
+        task_type(QueryType(row.job__query_type), row.job__slug),
+        grid,
+        row.next_run_at,
+        row.suspended_at,
+        row.priority,
+    )

@@ -62,6 +62,10 @@ def test_groups_whose_names_are_easily_mistaken_are_not() -> None:
     assert (mine.olts.count(), word.olts.count()) == (2, 1)
 
 
+def told(answer: Any) -> list[tuple[str, str]]:
+    return [(error["field"], error["detail"]) for error in answer.json()["errors"]]
+
+
 def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:
     north, user, client = OltGroup.objects.create(name="North"), make_user(Role.ADMIN), APIClient()
     Profile.objects.create(user=user).olt_groups.add(north)
@@ -70,7 +74,8 @@ def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:
 
     answer = client.post("/api/v1/olts/", {**NORTH, "group": "North"}, format="json", headers={"accept-language": "en"})
 
-    assert (answer.status_code, answer.json()["detail"]) == (400, "Another OLT already has this address and port.")
+    assert answer.status_code == 400
+    assert told(answer) == [("host", "Another OLT already has this address and port.")]
 
 
 def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
@@ -79,25 +84,27 @@ def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "field", "words"),
     [
-        ({"community": ""}, "community is missing"),
-        ({"vendor": "nobody"}, 'vendor "nobody" is unknown'),
-        ({"host": "no-such-host.invalid"}, "does not resolve"),
-        ({"version": "9"}, 'SNMP version "9"'),
-        ({"name": "taken"}, 'there already is an OLT named "taken"'),
-        ({"host": "192.0.2.9"}, 'OLT "taken" already has address'),
+        ({"community": ""}, "community", "community is missing"),
+        ({"vendor": "nobody"}, "vendor", 'vendor "nobody" is unknown'),
+        ({"host": "no-such-host.invalid"}, "host", "does not resolve"),
+        ({"version": "9"}, "version", 'SNMP version "9"'),
+        ({"name": "taken"}, "name", 'there already is an OLT named "taken"'),
+        ({"host": "192.0.2.9"}, "host", 'OLT "taken" already has address'),
     ],
 )
 def test_what_the_inventory_refuses_is_refused_with_its_sentence(
-    admin: APIClient, changes: dict[str, Any], words: str
+    admin: APIClient, changes: dict[str, Any], field: str, words: str
 ) -> None:
     make_olt("taken", host="192.0.2.9", address="192.0.2.9")
 
     answer = admin.post("/api/v1/olts/", {**NORTH, **changes}, format="json")
 
     assert answer.status_code == 400
-    assert words in answer.json()["detail"]
+    ((blamed, reason),) = told(answer)
+    assert blamed == field
+    assert words in reason
     assert CANARY not in answer.content.decode()
     assert Olt.objects.count() == 1
 

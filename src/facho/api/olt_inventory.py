@@ -13,6 +13,7 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
@@ -151,4 +152,8 @@ def _refusal(request: Request, error: InventoryError) -> ValidationError:
     named = Olt.objects.filter(name__in=[problem.owner for problem in error.problems if problem.owner])
     seen = {"", *scope_of(request.user).narrow(named, "").values_list("name", flat=True)}
     taken = _("Another OLT already has this address and port.")
-    return ValidationError([problem.reason if problem.owner in seen else taken for problem in error.problems])
+    told: dict[str, list[str]] = {}
+    for problem in error.problems:
+        reason = problem.reason if problem.owner in seen else taken
+        told.setdefault(problem.column or api_settings.NON_FIELD_ERRORS_KEY, []).append(reason)
+    return ValidationError(told)

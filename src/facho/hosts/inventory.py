@@ -14,6 +14,7 @@ from facho.hosts.olt_entry import (
     AUTO,
     NONE,
     SECRET_COLUMNS,
+    Fault,
     OltEntry,
     find_faults,
     find_vendor,
@@ -48,6 +49,8 @@ class Problem:
     reason: str
     # Another OLT that the reason names: not everybody may see it.
     owner: str = ""
+    # What is at fault, where it is one column alone.
+    column: str = ""
 
 
 class InventoryError(Exception):
@@ -87,7 +90,7 @@ class _Draft:
 
 def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
     """Add one OLT; a known name is refused. `after_save` runs in the same transaction."""
-    known = InventoryError([Problem(entry.line, _('there already is an OLT named "%s"') % entry.name)])
+    known = InventoryError([Problem(entry.line, _('there already is an OLT named "%s"') % entry.name, column="name")])
 
     def refuse_update(saved: Saved) -> None:
         if saved.updated:  # somebody added it since it was looked for
@@ -167,7 +170,7 @@ def stored_olts() -> QuerySet[Olt]:
     return Olt.objects.defer(*SECRET_COLUMNS).annotate(**presence).order_by("name")
 
 
-def find_credential_faults(olt: Olt, *, given: Collection[str]) -> Iterator[str]:
+def find_credential_faults(olt: Olt, *, given: Collection[str]) -> Iterator[Fault]:
     """Say what an OLT of `stored_olts`, or a new one, lacks to speak its version; `given` are secrets to be saved."""
 
     def has(secret: str) -> bool:
@@ -175,33 +178,33 @@ def find_credential_faults(olt: Olt, *, given: Collection[str]) -> Iterator[str]
 
     if olt.snmp_version != SnmpVersion.V3:
         if not has("community"):
-            yield _("community is missing")
+            yield Fault("community", _("community is missing"))
         return
     if not olt.v3_user:
-        yield _("SNMPv3 needs a user")
+        yield Fault("v3_user", _("SNMPv3 needs a user"))
     if olt.v3_priv_protocol and not olt.v3_auth_protocol:
-        yield _("privacy needs an authentication protocol")
+        yield Fault("v3_priv_protocol", _("privacy needs an authentication protocol"))
     yield from _combination_faults(olt.v3_auth_protocol, olt.v3_priv_protocol)
     if olt.v3_auth_protocol and not has("v3_auth_key"):
-        yield _("authentication key is missing")
+        yield Fault("v3_auth_key", _("authentication key is missing"))
     if olt.v3_priv_protocol and not has("v3_priv_key"):
-        yield _("privacy key is missing")
+        yield Fault("v3_priv_key", _("privacy key is missing"))
 
 
-def _combination_faults(auth_protocol: str, priv_protocol: str) -> Iterator[str]:
+def _combination_faults(auth_protocol: str, priv_protocol: str) -> Iterator[Fault]:
     """Say with what a privacy protocol goes; protocols that exist nowhere are told by the text's own rules."""
     partners = [str(auth) for auth, priv in SUPPORTED.items() if priv_protocol in priv]
     if auth_protocol in SUPPORTED and partners and auth_protocol not in partners:
-        yield _("privacy protocol %(priv)s goes only with authentication by %(partners)s") % {
-            "priv": priv_protocol,
-            "partners": ", ".join(partners),
-        }
+        names = {"priv": priv_protocol, "partners": ", ".join(partners)}
+        reason = _("privacy protocol %(priv)s goes only with authentication by %(partners)s") % names
+        yield Fault("v3_priv_protocol", reason)
 
 
 def _text_problems(entries: Sequence[OltEntry], vendors: Collection[str]) -> Iterator[Problem]:
     groups = settings.FACHO_POLLER_GROUPS
     for entry in entries:
-        yield from (Problem(entry.line, fault) for fault in find_faults(entry, vendors=vendors, groups=groups))
+        faults = find_faults(entry, vendors=vendors, groups=groups)
+        yield from (Problem(entry.line, fault.reason, column=fault.column) for fault in faults)
 
 
 def _look_up(entries: Sequence[OltEntry], vendors: Collection[str] | None) -> tuple[Collection[str], Mapping[str, str]]:
@@ -274,9 +277,10 @@ def _row_problems(drafts: Sequence[_Draft]) -> Iterator[Problem]:
     """Say what is wrong with entries beside each other and beside what is stored."""
     for draft in drafts:
         if draft.entry.host and not draft.olt.address:
-            yield Problem(draft.entry.line, _('host "%s" does not resolve to an address') % draft.entry.host)
+            reason = _('host "%s" does not resolve to an address') % draft.entry.host
+            yield Problem(draft.entry.line, reason, column="host")
         faults = find_credential_faults(draft.olt, given=_given_secrets(draft.entry))
-        yield from (Problem(draft.entry.line, fault) for fault in faults)
+        yield from (Problem(draft.entry.line, fault.reason, column=fault.column) for fault in faults)
     yield from _same_names(drafts)
     yield from _same_devices(drafts)
 
@@ -286,7 +290,7 @@ def _same_names(drafts: Sequence[_Draft]) -> Iterator[Problem]:
     for draft in drafts:
         first = seen.setdefault(draft.olt.name, draft)
         if first is not draft:
-            yield Problem(draft.entry.line, _('name "%s" appears twice') % draft.olt.name)
+            yield Problem(draft.entry.line, _('name "%s" appears twice') % draft.olt.name, column="name")
 
 
 def _same_devices(drafts: Sequence[_Draft]) -> Iterator[Problem]:
@@ -300,7 +304,7 @@ def _same_devices(drafts: Sequence[_Draft]) -> Iterator[Problem]:
         if owner != draft.olt.name:
             place = {"owner": owner, "address": draft.olt.address, "port": draft.olt.port}
             reason = _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
-            yield Problem(draft.entry.line, reason, owner)
+            yield Problem(draft.entry.line, reason, owner, column="host")
 
 
 def _plan(drafts: Sequence[_Draft], problems: Iterable[Problem]) -> ImportPlan:

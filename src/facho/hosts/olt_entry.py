@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
@@ -20,6 +21,7 @@ MAX_HOST = 253
 MAX_USER = 64
 MAX_GROUP = 60
 MAX_COMMUNITY_BYTES = 255
+_LIMITS = {"name": MAX_NAME, "host": MAX_HOST, "v3_user": MAX_USER, "group": MAX_GROUP}
 
 NO_SECRET = Secret("")
 
@@ -49,25 +51,30 @@ SECRET_COLUMNS = ("community", "v3_auth_key", "v3_priv_key")
 V3_COLUMNS = tuple(name for name in COLUMNS if name.startswith("v3_"))
 
 
-def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection[str]) -> Iterator[str]:
+class Fault(NamedTuple):
+    """What is wrong with one column of an entry."""
+
+    column: str
+    reason: str
+
+
+def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection[str]) -> Iterator[Fault]:
     """Say everything that is wrong with the text alone."""
-    yield from _text_faults(_("name"), entry.name, MAX_NAME, required=True)
-    yield from _text_faults(_("host"), entry.host, MAX_HOST, required=True)
-    yield from _text_faults(_("SNMPv3 user"), entry.v3_user, MAX_USER, required=False)
-    yield from _text_faults(_("group"), entry.group, MAX_GROUP, required=False)
+    labels = {"name": _("name"), "host": _("host"), "v3_user": _("SNMPv3 user"), "group": _("group")}
+    for column, limit in _LIMITS.items():
+        reasons = _text_faults(labels[column], getattr(entry, column), limit, required=column in ("name", "host"))
+        yield from (Fault(column, reason) for reason in reasons)
     if len(entry.v3_user.encode()) > MAX_USER_BYTES:
-        yield _("SNMPv3 user is longer than %s bytes") % MAX_USER_BYTES
+        yield Fault("v3_user", _("SNMPv3 user is longer than %s bytes") % MAX_USER_BYTES)
     if entry.port and parse_port(entry.port) is None:
-        yield _('port "%s" is not a number from 1 to 65535') % entry.port
+        yield Fault("port", _('port "%s" is not a number from 1 to 65535') % entry.port)
     if entry.version and entry.version not in SnmpVersion.values:
-        yield _('SNMP version "%s" is not one of 1, 2c, 3') % entry.version
+        yield Fault("version", _('SNMP version "%s" is not one of 1, 2c, 3') % entry.version)
     if entry.vendor and find_vendor(entry.vendor, vendors) is None:
-        yield _('vendor "%(vendor)s" is unknown; known are: %(known)s') % {
-            "vendor": entry.vendor,
-            "known": ", ".join((AUTO, *sorted(vendors))),
-        }
+        names = {"vendor": entry.vendor, "known": ", ".join((AUTO, *sorted(vendors)))}
+        yield Fault("vendor", _('vendor "%(vendor)s" is unknown; known are: %(known)s') % names)
     if entry.poller_group not in ("", NO_GROUP):
-        yield from group_faults(entry.poller_group, groups)
+        yield from (Fault("poller_group", reason) for reason in group_faults(entry.poller_group, groups))
     yield from _protocol_faults(entry)
     yield from _secret_faults(entry)
 
@@ -112,20 +119,23 @@ def _text_faults(label: str, text: str, limit: int, *, required: bool) -> Iterat
         yield _("%s begins or ends with a space") % label
 
 
-def _protocol_faults(entry: OltEntry) -> Iterator[str]:
+def _protocol_faults(entry: OltEntry) -> Iterator[Fault]:
     if entry.v3_auth_protocol and entry.v3_auth_protocol.upper() not in (*AUTH_PROTOCOLS, NONE.upper()):
-        yield _("authentication protocol is not one of %s") % ", ".join((*AUTH_PROTOCOLS, NONE))
+        known = ", ".join((*AUTH_PROTOCOLS, NONE))
+        yield Fault("v3_auth_protocol", _("authentication protocol is not one of %s") % known)
     if entry.v3_priv_protocol and entry.v3_priv_protocol.upper() not in (*PRIV_PROTOCOLS, NONE.upper()):
-        yield _("privacy protocol is not one of %s") % ", ".join((*PRIV_PROTOCOLS, NONE))
+        known = ", ".join((*PRIV_PROTOCOLS, NONE))
+        yield Fault("v3_priv_protocol", _("privacy protocol is not one of %s") % known)
 
 
-def _secret_faults(entry: OltEntry) -> Iterator[str]:
+def _secret_faults(entry: OltEntry) -> Iterator[Fault]:
     """Judge secrets without repeating them."""
     if len(entry.community.reveal().encode()) > MAX_COMMUNITY_BYTES:
-        yield _("community is longer than %s bytes") % MAX_COMMUNITY_BYTES
+        yield Fault("community", _("community is longer than %s bytes") % MAX_COMMUNITY_BYTES)
     for name in SECRET_COLUMNS:
         if not getattr(entry, name).reveal().isprintable():
-            yield _("%s holds a character that cannot be printed") % name
+            yield Fault(name, _("%s holds a character that cannot be printed") % name)
     for name in ("v3_auth_key", "v3_priv_key"):
         if 0 < len(getattr(entry, name).reveal()) < MIN_PASSPHRASE_BYTES:
-            yield _("%(name)s is shorter than %(limit)s characters") % {"name": name, "limit": MIN_PASSPHRASE_BYTES}
+            bounds = {"name": name, "limit": MIN_PASSPHRASE_BYTES}
+            yield Fault(name, _("%(name)s is shorter than %(limit)s characters") % bounds)

@@ -134,7 +134,7 @@ class OltForm(_OltModelForm):
     def _text_faults(self, values: dict[str, Any]) -> Iterator[str]:
         secrets: dict[str, Any] = {**self.given_secrets()}
         entry = OltEntry(name=values["name"], host=values["host"], v3_user=values["v3_user"], **secrets)
-        return find_faults(entry, vendors=(), groups=())
+        return (fault.reason for fault in find_faults(entry, vendors=(), groups=()))
 
     def _device_faults(self, values: dict[str, Any], address: str) -> Iterator[str]:
         if not address:
@@ -149,4 +149,5 @@ class OltForm(_OltModelForm):
         names = ("snmp_version", "v3_user", "v3_auth_protocol", "v3_priv_protocol")
         draft = Olt(**{name: values[name] for name in names})
         stored = [name for name in SECRET_COLUMNS if getattr(self.instance, f"has_{name}", False)]
-        return find_credential_faults(draft, given=[*stored, *self.given_secrets()])
+        faults = find_credential_faults(draft, given=[*stored, *self.given_secrets()])
+        return (fault.reason for fault in faults)

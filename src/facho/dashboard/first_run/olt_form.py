@@ -17,6 +17,7 @@ from facho.hosts.olt_entry import (
     NONE,
     PRIV_PROTOCOLS,
     SECRET_COLUMNS,
+    Fault,
     OltEntry,
     find_faults,
 )
@@ -24,8 +25,7 @@ from facho.hosts.olt_form import SecretInput
 from facho.hosts.resolve import resolve_all
 from facho.hosts.secrets import Secret
 
-# Which fault of the credentials belongs to which field, and what to leave out to see that one alone.
-_KEYS = ("v3_auth_key", "v3_priv_key")
+_TEXTS = ("name", "host", "v3_user", *SECRET_COLUMNS)
 VERSIONS = [
     (SnmpVersion.V2C.value, gettext_lazy("SNMPv2c: what most OLTs speak")),
     (SnmpVersion.V3.value, gettext_lazy("SNMPv3: with a user and keys")),
@@ -101,14 +101,15 @@ class OltDetails(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Judge each field by the rules of the inventory, then the device and the credentials."""
         values = super().clean() or {}
-        for column in ("name", "host", "v3_user", *SECRET_COLUMNS):
-            for fault in _faults_of(column, values.get(column, "")):
-                self._blame(column, fault)
+        for fault in _text_faults({column: values.get(column, "") for column in _TEXTS}):
+            # What is missing is told by the field itself.
+            if values.get(fault.column):
+                self._blame(*fault)
         if not self.errors:
             self._check_device(values["host"], values["port"])
             self._check_name(values.get("name", ""))
-            for column, fault in self._credential_faults(values):
-                self._blame(column, fault)
+            for fault in self._credential_faults(values):
+                self._blame(*fault)
         return values
 
     def as_entry(self) -> OltEntry:
@@ -176,41 +177,21 @@ class OltDetails(forms.Form):
         if name and Olt.objects.filter(name=name).exists():
             self._blame("name", _('there already is an OLT named "%s"') % name)
 
-    def _credential_faults(self, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def _credential_faults(self, values: dict[str, Any]) -> Iterator[Fault]:
         """Say what is missing to speak the version, field by field."""
         stored = [name for name in SECRET_COLUMNS if self.olt and getattr(self.olt, f"has_{name}", False)]
         given = {*stored, *(name for name in SECRET_COLUMNS if values[name])}
-        auth, priv = values["v3_auth_protocol"], values["v3_priv_protocol"]
-        if values["version"] != SnmpVersion.V3:
-            asked = [("community", Olt(snmp_version=values["version"]), given)]
-        else:
-            user, every = values["v3_user"], {*given, *_KEYS}
-            asked = [
-                ("v3_user", _user(user, "", ""), given),
-                ("v3_auth_key", _user("user", auth, ""), given),
-                ("v3_priv_protocol", _user("user", auth, priv), every),
-                ("v3_priv_key", _user("user", AUTH_PROTOCOLS[-1], priv), {*given, "v3_auth_key"}),
-            ]
-        for column, draft, known in asked:
-            yield from ((column, fault) for fault in find_credential_faults(draft, given=known))
+        names = ("v3_user", "v3_auth_protocol", "v3_priv_protocol")
+        draft = Olt(snmp_version=values["version"], **{name: values[name] for name in names})
+        return find_credential_faults(draft, given=given)
 
-    def _blame(self, column: str, fault: str) -> None:
-        self.add_error(column if column in self.fields else None, _sentence(fault))
+    def _blame(self, column: str, reason: str) -> None:
+        self.add_error(column if column in self.fields else None, _sentence(reason))
 
 
-def _user(user: str, auth_protocol: str, priv_protocol: str) -> Olt:
-    return Olt(
-        snmp_version=SnmpVersion.V3, v3_user=user, v3_auth_protocol=auth_protocol, v3_priv_protocol=priv_protocol
-    )
-
-
-def _faults_of(column: str, text: str) -> Iterator[str]:
-    """Judge one column alone, beside others that are as they should be."""
-    if not text:
-        return iter(())
-    sound: dict[str, Any] = {"name": "x", "host": "x"}
-    entry = OltEntry(**{**sound, column: Secret(text) if column in SECRET_COLUMNS else text})
-    return find_faults(entry, vendors=(), groups=())
+def _text_faults(texts: dict[str, Any]) -> Iterator[Fault]:
+    secrets = {column: Secret(texts[column]) for column in SECRET_COLUMNS}
+    return find_faults(OltEntry(**{**texts, **secrets}), vendors=(), groups=())
 
 
 def _sentence(fault: str) -> str:

@@ -17,7 +17,7 @@ from django.db import connections
 from crash.cell import held_by
 from crash.databases import load_states
 from crash.devices import Devices, judge, simulated
-from crash.engine_process import EngineProcess, fork_engine, wait_until
+from crash.engine_process import PATIENCE_SECONDS, EngineProcess, fork_engine, wait_until
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.hosts.secrets import Secret
@@ -26,7 +26,8 @@ from facho.polling.domain.task_type import QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL
-from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+from facho.snmp_jobs.models import SkippedSlot, SnmpJob, WorkflowNode
+from facho.zabbix_pollers.models import LeaderLease
 from factories import make_job, make_node, make_olt
 
 INTERVAL_SECONDS = 5
@@ -41,7 +42,7 @@ Meddle = Callable[[list[EngineProcess], list[WorkflowNode]], None]
 
 def play(order: dict[str, Any]) -> dict[str, Any]:
     """Poll one OLT for some slots while the outcome's trouble lasts."""
-    config, prepare, meddle = OUTCOMES[order["outcome"]]
+    config, prepare, meddle, is_over = OUTCOMES[order["outcome"]]
     folder = Path(settings.DATA_FOLDER.path)
     is_loop = order["outcome"] == "crash loop"
     equip = _die_in_mid_walk if is_loop else _nothing
@@ -52,10 +53,12 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
             nodes = _add_nodes(devices)
             prepare()
             engines[0].start()
+            # A slot counts from the moment on when somebody could serve it.
+            wait_until(LeaderLease.objects.exists)
             slot_at = _make_due()
             meddle(engines, nodes)
             end_at = slot_at.timestamp() + SLOTS * INTERVAL_SECONDS - 0.5
-            wait_until(lambda: time.time() > end_at, seconds=SLOTS * INTERVAL_SECONDS + 5)
+            wait_until(lambda: time.time() > end_at and is_over(), seconds=SLOTS * INTERVAL_SECONDS + PATIENCE_SECONDS)
         finally:
             for engine in engines:
                 engine.stop()
@@ -66,6 +69,16 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
 
 def _nothing(*_: object) -> None:
     """Leave everything as it is."""
+
+
+def _always() -> bool:
+    """Be over with the last slot."""
+    return True
+
+
+def _is_suspended() -> bool:
+    """Be over when no node is tried any more, however many slots the machine was late for."""
+    return not WorkflowNode.objects.filter(enabled=True, suspend_reason="").exists()
 
 
 def _add_nodes(devices: Devices) -> list[WorkflowNode]:
@@ -140,27 +153,33 @@ def _die_in_mid_walk() -> None:
     Claim.check = check_or_die  # type: ignore[method-assign]
 
 
-OUTCOMES: dict[str, tuple[SimulatorConfig, Callable[[], None], Meddle]] = {
-    "success": (SimulatorConfig(**HEALTHY), _nothing, _nothing),
-    "dead olt": (SimulatorConfig(**HEALTHY, faults=Faults(is_silent=True)), _nothing, _nothing),
-    "dead olt, retried": (SimulatorConfig(**HEALTHY, faults=Faults(is_silent=True)), _retry_soon, _nothing),
-    "wrong community": (SimulatorConfig(**HEALTHY), _set_wrong_community, _nothing),
-    "no onus": (SimulatorConfig(**{**HEALTHY, "onus": 0}), _nothing, _nothing),
-    "node disabled while queued": (SimulatorConfig(**SLOW), _nothing, _disable_queued_node),
-    "olt disabled in mid-run": (SimulatorConfig(**SLOW), _nothing, _disable_olt_in_mid_run),
-    "crash loop": (SimulatorConfig(**HEALTHY), _keep_only_discovery, _restart_at_once),
+OUTCOMES: dict[str, tuple[SimulatorConfig, Callable[[], None], Meddle, Callable[[], bool]]] = {
+    "success": (SimulatorConfig(**HEALTHY), _nothing, _nothing, _always),
+    "dead olt": (SimulatorConfig(**HEALTHY, faults=Faults(is_silent=True)), _nothing, _nothing, _is_suspended),
+    "dead olt, retried": (
+        SimulatorConfig(**HEALTHY, faults=Faults(is_silent=True)),
+        _retry_soon,
+        _nothing,
+        _is_suspended,
+    ),
+    "wrong community": (SimulatorConfig(**HEALTHY), _set_wrong_community, _nothing, _is_suspended),
+    "no onus": (SimulatorConfig(**{**HEALTHY, "onus": 0}), _nothing, _nothing, _always),
+    "node disabled while queued": (SimulatorConfig(**SLOW), _nothing, _disable_queued_node, _always),
+    "olt disabled in mid-run": (SimulatorConfig(**SLOW), _nothing, _disable_olt_in_mid_run, _always),
+    "crash loop": (SimulatorConfig(**HEALTHY), _keep_only_discovery, _restart_at_once, _is_suspended),
 }
 
 
 def _findings(devices: Devices, slot_at: datetime, nodes: list[WorkflowNode]) -> dict[str, Any]:
     rows = list(Execution.objects.order_by("id"))
     states = load_states()
+    numbers = {node.id: number for number, node in enumerate(nodes)}
     verdict = judge(devices.packets, held_by(rows), answer_within=settings.FACHO_PACKET_TIMEOUT_SECONDS)
     return {
         "runs": [
             {
-                "node": next((number for number, node in enumerate(nodes) if node.id == row.node_id), None),
-                "slot": row.slot_at and (row.slot_at - slot_at).total_seconds() / INTERVAL_SECONDS,
+                "node": numbers.get(row.node_id),
+                "slot": row.slot_at and _slot(row.slot_at, slot_at),
                 "states": states[row.id],
                 "attempt": row.attempt,
                 "failure": row.failure_kind,
@@ -168,8 +187,16 @@ def _findings(devices: Devices, slot_at: datetime, nodes: list[WorkflowNode]) ->
             }
             for row in rows
         ],
+        "skipped": [
+            (numbers[node_id], _slot(skipped_at, slot_at))
+            for node_id, skipped_at in SkippedSlot.objects.values_list("node_id", "slot_at")
+        ],
         "suspended": list(WorkflowNode.objects.order_by("id").values_list("suspend_reason", flat=True)),
         "max_in_flight": devices.max_in_flight,
         "overlaps": verdict.overlaps,
         "strays": verdict.strays,
     }
+
+
+def _slot(at: datetime, first_at: datetime) -> float:
+    return (at - first_at).total_seconds() / INTERVAL_SECONDS

@@ -44,10 +44,14 @@ def test_a_slot_is_started_at_most_once(theatre: Theatre, outcome: str) -> None:
 
 @pytest.mark.parametrize("outcome", ["success", "no onus"])
 def test_what_works_is_started_in_every_slot(theatre: Theatre, outcome: str) -> None:
-    """S4-14: an OLT without ONUs is no failure."""
+    """S4-14: an OLT without ONUs is no failure; a slot that a busy machine was late for is told."""
     seen = theatre.findings(outcome=outcome)
 
-    assert starts(seen, DISCOVERY) == starts(seen, WALK) == list(range(SLOTS)), seen
+    for node in (DISCOVERY, WALK):
+        skipped = [slot for skipping, slot in seen["skipped"] if skipping == node]
+        slots = sorted([*starts(seen, node), *skipped])
+        assert slots[:SLOTS] == list(range(SLOTS)), seen
+        assert len(skipped) < SLOTS, seen
     assert {run["states"][-1] for run in seen["runs"]} == {"SUCCESS"}, seen
 
 
@@ -88,6 +92,6 @@ def test_a_run_that_kills_its_engine_is_given_up_after_three_crashes(theatre: Th
     """D2: a crash is a failed try like any other, however soon the engine is back."""
     seen = theatre.findings(outcome="crash loop")
 
-    assert starts(seen, DISCOVERY) == [0, 1, 2], seen
+    assert len(starts(seen, DISCOVERY)) == len(set(starts(seen, DISCOVERY))) == 3, seen
     assert {(run["states"][-1], run["failure"]) for run in seen["runs"]} == {("INTERRUPTED", "internal")}, seen
     assert seen["suspended"][DISCOVERY] == "internal", seen

@@ -78,6 +78,15 @@ def test_a_long_list_has_pages(viewer: APIClient, path: str) -> None:
     assert body["next"] == f"http://testserver/api/v1/{path}/?page=2&page_size=1"
 
 
+@pytest.mark.parametrize("path", ["olts", "onus", "events"])
+def test_a_page_has_a_size_that_can_be_meant(viewer: APIClient, path: str) -> None:
+    statuses = {
+        text: viewer.get(f"/api/v1/{path}/?page_size={text}").status_code for text in ("0", "-1", "ten", "9" * 9)
+    }
+
+    assert statuses == {"0": 400, "-1": 400, "ten": 400, "9" * 9: 200}
+
+
 @pytest.mark.parametrize("path", [*LISTS, "pollers"])
 def test_no_secret_is_in_any_answer(viewer: APIClient, path: str) -> None:
     """S3-24"""

@@ -5,7 +5,9 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
+from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import PageNumberPagination
+from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.onus.search import MANY
@@ -19,6 +21,19 @@ class Page(PageNumberPagination):
     page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 500
+
+    def get_page_size(self, request: Request) -> int:
+        """Read how many rows are wanted; more than one answer should hold are as many as it holds."""
+        text = request.query_params.get(self.page_size_query_param, "")
+        if not text:
+            return self.page_size
+        try:
+            size = int(text)
+        except ValueError:
+            size = 0
+        if size < 1:
+            raise ValidationError({self.page_size_query_param: [_("Write a whole number from 1.")]})
+        return min(size, self.max_page_size)
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Describe a page to the OpenAPI document, in the words of its version 3.1."""

@@ -26,7 +26,7 @@ class TimelinePage(BasePagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Load the page that the cursor leads to; without one the latest."""
-        size = Page().get_page_size(request) or Page.page_size
+        size = Page().get_page_size(request)
         self._page = load_page(queryset, _read_cursor(request), size)
         self._count = count_events(queryset)
         self._address = request.build_absolute_uri()

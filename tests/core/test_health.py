@@ -1,5 +1,8 @@
 """What a supervisor asks: is the process alive, and can it serve pages."""
 
+import io
+import logging
+
 import pytest
 from django.db import DatabaseError, connection
 from django.db.migrations.recorder import MigrationRecorder
@@ -54,3 +57,17 @@ def test_a_silent_database_is_said_without_its_address(monkeypatch: pytest.Monke
 @pytest.mark.django_db
 def test_every_answer_lets_only_our_own_scripts_run(path: str) -> None:
     assert "script-src 'self';" in Client().get(path).headers["Content-Security-Policy"]
+
+
+def test_a_name_that_nobody_allowed_is_one_line_of_the_log() -> None:
+    handler = next(each for each in logging.getLogger("django.security").handlers if each.name == "strangers")
+    assert isinstance(handler, logging.StreamHandler)
+    log = io.StringIO()
+    usual = handler.setStream(log)
+
+    answer = Client().get("/livez", headers={"host": "elsewhere.example"})
+    handler.setStream(usual)
+
+    assert answer.status_code == 400
+    assert log.getvalue().count("\n") == 1
+    assert "Invalid HTTP_HOST header: 'elsewhere.example'" in log.getvalue()

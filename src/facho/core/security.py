@@ -1,5 +1,6 @@
-"""Headers and marks that every page carries."""
+"""Headers and marks that every page carries, and what is told of requests that none is given for."""
 
+import logging
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
@@ -34,3 +35,12 @@ class SecureCookiesMiddleware:
             for cookie in response.cookies.values():
                 cookie["secure"] = True
         return response
+
+
+class WithoutTraceback(logging.Filter):
+    """Tells what a stranger sent in one line: a traceback would say only how that was noticed, as often as he likes."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, without the traceback."""
+        record.exc_info = record.exc_text = None
+        return True

@@ -236,8 +236,10 @@ LOGGING = {
             "style": "{",
         },
     },
+    "filters": {"without_traceback": {"()": "facho.core.security.WithoutTraceback"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "strangers": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["without_traceback"]},
         "coordinator_table": {"class": "facho.execution_coordinator.log_handlers.LogTable"},
         "coordinator_file": {
             "class": "facho.execution_coordinator.log_handlers.LogFile",
@@ -252,6 +254,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "facho": {"level": ENVIRONMENT["FACHO_LOG_LEVEL"]},
+        "django.security": {"handlers": ["strangers"], "propagate": False},
         # The table comes first: it finds the name of the OLT that the file writes.
         "coordinator": {
             "handlers": ["coordinator_table", "coordinator_file"],

@@ -132,7 +132,7 @@ def test_health_has_cards_and_uplinks_and_says_what_is_not_fine(viewer: Client) 
     assert '<rect width="23.0" height="8"/></svg> 23 %' in page
     assert '<span class="mark down">faulty</span>' in page
     assert '<li class="mark up">Fan 2: normal</li>' in page
-    assert "10.000 Mbit/s" in page
+    assert "10.0 Mbit/s" in page
     assert "GPON 0/1/3" not in page
 
 

@@ -31,10 +31,11 @@ def test_values_are_shown_as_people_read_them() -> None:
     assert shown_value("board.cpu", "", "percent") == ""
     # What an operator or a device wrote is nobody's state.
     assert shown_value("Door", "down", "") == "down"
-    assert shown_growth(125_000.0, "B") == "1.000 Mbit/s"
-    assert (shown_growth(2.5, "frames"), shown_growth(None, "B")) == ("2.500 /s", "")
+    assert shown_growth(125_000.0, "B") == "1.0 Mbit/s"
+    assert shown_growth(12_500.0, "B") == "0.100 Mbit/s"
+    assert (shown_growth(2.5, "frames"), shown_growth(None, "B")) == ("2.5 /s", "")
 
 
 def test_a_number_is_written_as_its_reader_writes_numbers() -> None:
     with translation.override("es"):
-        assert shown_growth(125_000.0, "B") == "1,000 Mbit/s"
+        assert shown_growth(125_000.0, "B") == "1,0 Mbit/s"

@@ -90,8 +90,13 @@ def shown_growth(per_second: float | None, unit: str) -> str:
     if per_second is None:
         return ""
     if unit == "B":
-        return f"{number_format(per_second * 8 / 1e6, 3)} Mbit/s"
-    return f"{number_format(per_second, 3)} /s"
+        return f"{_shown_rate(per_second * 8 / 1e6)} Mbit/s"
+    return f"{_shown_rate(per_second)} /s"
+
+
+def _shown_rate(rate: float) -> str:
+    # Three decimals of a whole number look like thousands in half of the countries.
+    return number_format(rate, 1 if rate >= 1 else 3)
 
 
 def shown_value(name: str, value: str, unit: str) -> str:

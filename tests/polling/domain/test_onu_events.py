@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from watched_olt import relocate
 
 from facho.polling.domain.onu_events import (
     CALM_AFTER,
@@ -20,7 +21,6 @@ from facho.polling.domain.onu_events import (
     PollChanges,
     Told,
     compare_poll,
-    relocate,
 )
 from facho.polling.domain.onu_state import DownCause, RunState, shown_state
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from outage_rows import OutageRows
 
-from facho.polling.domain.onu_events import OnuEvent, OnuStatus, Told, compare_poll, relocate
+from facho.polling.domain.onu_events import OnuEvent, OnuStatus, Told, compare_poll
 from facho.polling.domain.onu_match import Identity, KnownOnu
 from facho.polling.domain.onu_presence import Walk, plan_presence
 from facho.polling.domain.onu_state import DownCause, OnuPlace, RunState
@@ -35,6 +35,11 @@ STRANGERS = 100
 
 Word = TypeVar("Word", bound=StrEnum)
 SERIAL, STATE, CAUSE, POWER = "onu.serial", "onu.run_state", "onu.last_down_cause", "onu.rx_power"
+
+
+def relocate(status: OnuStatus, place: OnuPlace) -> OnuStatus:
+    """Return the status at another place, where other light arrives, as the inventory leaves it."""
+    return status._replace(place=place, power_reference_cdbm=None, power_reference_at=None)
 
 
 @dataclass(frozen=True, slots=True)

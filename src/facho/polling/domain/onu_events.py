@@ -43,8 +43,8 @@ class EventKind(StrEnum):
 class OnuEvent:
     """One fact about one ONU; a new ONU has no row yet and is known by its place.
 
-    `other_place` is where a moved ONU came from, or who else has the serial or the hardware address. `before` and `after` are descriptions,
-    or powers in hundredths of a dBm.
+    `other_place` is where a moved ONU came from, or who else has the serial or the hardware address. `before` and
+    `after` are descriptions, or powers in hundredths of a dBm.
     """
 
     kind: EventKind
@@ -122,11 +122,6 @@ def compare_onu(status: OnuStatus, told: Told, *, now: datetime, events: list[On
     status = _compare_state(status, told, now, events)
     status = _compare_power(status, told.power_cdbm, now, events)
     return _compare_description(status, told.description, now, events)
-
-
-def relocate(status: OnuStatus, place: OnuPlace) -> OnuStatus:
-    """Return the status at another place, where other light arrives."""
-    return status._replace(place=place, power_reference_cdbm=None, power_reference_at=None)
 
 
 def in_order(events: Iterable[OnuEvent]) -> tuple[OnuEvent, ...]:

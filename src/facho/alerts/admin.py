@@ -55,10 +55,10 @@ class AlertRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in 
     readonly_fields = ["kinds", "thresholds"]
     fieldsets = [
         (None, {"fields": ["name", "kind", "severity", "enabled", "olt_group"]}),
-        (_("when it counts"), {"fields": ["threshold", "clear_margin", "hold_minutes", "clear_minutes", "thresholds"]}),
-        (_("whom it is told to"), {"fields": ["channels", "sends_resolved", "quiet_from", "quiet_to"]}),
-        (_("if nobody acknowledges it"), {"fields": ["escalate_minutes", "escalation_channels"]}),
-        (_("what each kind looks for"), {"classes": ["collapse"], "fields": ["kinds"]}),
+        (_("When it counts"), {"fields": ["threshold", "clear_margin", "hold_minutes", "clear_minutes", "thresholds"]}),
+        (_("Whom it is told to"), {"fields": ["channels", "sends_resolved", "quiet_from", "quiet_to"]}),
+        (_("If nobody acknowledges it"), {"fields": ["escalate_minutes", "escalation_channels"]}),
+        (_("What each kind looks for"), {"classes": ["collapse"], "fields": ["kinds"]}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AlertRule]:

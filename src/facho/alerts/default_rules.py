@@ -6,12 +6,17 @@ from django.conf import settings
 from django.db.models import Model
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import override
+from django.utils.translation import override, pgettext_lazy
 
 from facho.alerts.models import Kind, Severity
 
 DEFAULT_RULES: tuple[tuple[Promise, Kind, Severity, dict[str, Any]], ...] = (
-    (_("OLT does not answer"), Kind.OLT_UNREACHABLE, Severity.CRITICAL, {"hold_minutes": 2, "clear_minutes": 2}),
+    (
+        pgettext_lazy("rule", "OLT does not answer"),
+        Kind.OLT_UNREACHABLE,
+        Severity.CRITICAL,
+        {"hold_minutes": 2, "clear_minutes": 2},
+    ),
     (_("Poller lost its network"), Kind.NETWORK_LOST, Severity.CRITICAL, {"clear_minutes": 2}),
     (_("Port or card is out"), Kind.PON_OUTAGE, Severity.CRITICAL, {"clear_minutes": 5}),
     (_("Nobody leads"), Kind.NO_LEADER, Severity.CRITICAL, {"hold_minutes": 2}),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from facho.hosts.models import Olt, SnmpVersion
 from facho.polling.domain.probe_finding import Finding
 
 
@@ -146,6 +147,12 @@ ADVICE: Mapping[Finding, Advice] = {
         _("The test failed"), _("Facho could not make sense of what happened; the error stands below."), (_TIME,)
     ),
 }
+
+
+def place_of(olt: Olt, *, asked_from: str) -> Place:
+    """Return what the sentences name of an OLT."""
+    version = SnmpVersion(olt.snmp_version).label
+    return Place(address=olt.address, port=olt.port, asked_from=asked_from, version=version, user=olt.v3_user)
 
 
 def diagnose(finding: Finding, place: Place) -> Diagnosis:

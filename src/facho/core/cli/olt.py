@@ -13,7 +13,7 @@ from facho.core.cli.arguments import Subparsers, add_command, add_group, add_jso
 from facho.core.cli.csv_input import file_failure, read_csv, refused
 from facho.core.cli.failure import CliError
 from facho.core.cli.olt_jobs import add_jobs_flag, give_jobs
-from facho.core.cli.output import cell, print_record, print_rows
+from facho.core.cli.output import print_record, print_rows
 from facho.core.cli.product import database_command
 from facho.core.cli.site import tell_site
 from facho.core.cli.written import write_down
@@ -156,24 +156,32 @@ def probe(arguments: Namespace) -> int:
     from facho.core.recognition import probe_olt
     from facho.core.wiring import OltBusy
     from facho.hosts.models import Olt
+    from facho.hosts.olt_entry import SECRET_COLUMNS
 
-    olt = Olt.objects.filter(name=arguments.name).only("poller_group").first()
+    olt = Olt.objects.filter(name=arguments.name).defer(*SECRET_COLUMNS).first()
     if olt is None:
         raise CliError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.name)
     tell_site(arguments.name, olt.poller_group)
     try:
-        row = _probe_row(arguments.name, probe_olt(olt.id))
+        report = probe_olt(olt.id)
     except OltBusy as error:
         raise CliError(_("OLT %s is busy with a long run: try again later.") % arguments.name) from error
+    row = _probe_row(arguments.name, report)
     print_record(row, as_json=arguments.as_json)
     if not row.answered:
-        raise CliError(
-            _("OLT %(name)s did not answer: %(error)s. Check its address, port and credentials, and the way to it.")
-            % {"name": row.olt, "error": cell(row.error).rstrip(".")}
-        )
+        raise _diagnosis(olt, report)
     if row.error:
         raise CliError(_("OLT %(name)s is not polled. %(why)s") % {"name": row.olt, "why": row.error})
     return 0
+
+
+def _diagnosis(olt: "Olt", report: "ProbeReport") -> CliError:
+    """Say why it did not answer, and what to look at, as the guided steps of the pages do."""
+    from facho.polling.domain.probe_finding import Finding
+    from facho.snmp_get.diagnosis_words import diagnose, place_of
+
+    told = diagnose(report.finding or Finding.STOPPED, place_of(olt, asked_from=report.asked_from))
+    return CliError(f"OLT {olt.name}: {told.title}. {told.meaning}", *(f"- {check}" for check in told.checks))
 
 
 def _probe_row(name: str, report: "ProbeReport") -> ProbeRow:

@@ -13,14 +13,14 @@ from facho.accounts.scope import OltScope
 from facho.dashboard.paused import load_paused
 from facho.executions.models import Execution, Origin
 from facho.hosts.inventory import stored_olts
-from facho.hosts.models import Olt, SnmpVersion
+from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.probe_finding import Finding
 from facho.polling.vendors.definition import Definition, Refusal
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import GENERIC_KEY, recognise
 from facho.snmp_get.diagnosis import cause_of_kind
-from facho.snmp_get.diagnosis_words import Diagnosis, Place, diagnose
+from facho.snmp_get.diagnosis_words import Diagnosis, diagnose, place_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import load_is_polling
 
@@ -153,11 +153,4 @@ def _testing(olt: Olt, last: Execution | None, failed: Execution | None, now: da
 def _diagnosis(olt: Olt, failed: Execution, result: dict[str, object]) -> Diagnosis:
     told = str(result.get("finding", ""))
     finding = Finding(told) if told in list(Finding) else cause_of_kind(failed.failure_kind)
-    place = Place(
-        address=olt.address,
-        port=olt.port,
-        asked_from=str(result.get("asked_from", "")),
-        version=SnmpVersion(olt.snmp_version).label,
-        user=olt.v3_user,
-    )
-    return diagnose(finding, place)
+    return diagnose(finding, place_of(olt, asked_from=str(result.get("asked_from", ""))))

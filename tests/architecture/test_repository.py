@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.recognition import GENERIC_KEY
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PRODUCT = sorted((ROOT / "src").rglob("*.py"))
@@ -24,6 +27,8 @@ MACHINE = re.compile(
     r"/(?:hom[e]|roo[t]|User[s])/\w|[p]ypi\.|[p]ythonhosted|[/]simple/|[-]-(?:extra-)?index-url|[-]-find-links"
     rf"|(?<![\w./]){re.escape(str(ROOT))}/"
 )
+# Where every vendor has the numbers of its own.
+ENTERPRISES = r"1\.3\.6\.1\.4\.1\b|1, 3, 6, 1, 4, 1\b"
 
 
 def relative(paths: list[Path]) -> list[str]:
@@ -80,6 +85,16 @@ def test_every_module_says_what_it_is_for() -> None:
 
 def test_module_names_say_something() -> None:
     assert relative([path for path in HANDWRITTEN + TESTS if path.stem in VAGUE_NAMES]) == []
+
+
+def test_no_code_names_a_brand_or_an_oid_of_one() -> None:
+    """A vendor is data: whatever is true of one brand stands in its definition."""
+    brands = {each.brand.lower() for each in load_definitions().values() if each.key != GENERIC_KEY}
+    assert len(brands) > 9
+    named = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(brands)))})\b|{ENTERPRISES}", re.IGNORECASE)
+    code = [path for kind in ("py", "html", "js", "css") for path in sorted((ROOT / "src").rglob(f"*.{kind}"))]
+
+    assert relative([path for path in code if named.search(path.read_text())]) == []
 
 
 def test_few_places_catch_everything_and_each_says_why() -> None:

@@ -147,6 +147,15 @@ def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> No
     assert over.messages == []
 
 
+def test_after_quiet_hours_nobody_is_told_of_what_nobody_can_see() -> None:
+    teller = Teller(Policy(quiet=Window(time(12), time(13), ZoneInfo("UTC"))))
+    teller.look(WRONG, NOON + MINUTE)
+    teller.look(UNKNOWN, NOON + 60 * MINUTE)
+    assert teller.messages == []
+
+    assert teller.look(WRONG, NOON + 61 * MINUTE) is Message.OPENED
+
+
 def test_the_end_of_what_was_told_waits_for_the_end_of_quiet_hours() -> None:
     afternoon = datetime(2026, 3, 2, 2, 59, tzinfo=UTC)
     teller = Teller(Policy(quiet=NIGHT))

@@ -168,7 +168,9 @@ def _tell(course: Course, policy: Policy, look: Look) -> Step:
     if course.stage is Stage.PENDING or is_silent:
         return Step(course)
     if course.told_at is None:
-        return Step(replace(course, told_at=now), Telling(Message.OPENED, now))
+        # What quiet hours put off may be over by now: where nobody can say, nobody is woken for it.
+        is_seen = look.sight is Sight.WRONG
+        return Step(replace(course, told_at=now), Telling(Message.OPENED, now)) if is_seen else Step(course)
     if _is_unanswered(course, course.told_at, policy, now):
         return Step(replace(course, escalated_at=now), Telling(Message.ESCALATED, now))
     return Step(course)

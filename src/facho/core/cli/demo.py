@@ -45,10 +45,10 @@ def run_demo(arguments: Namespace) -> int:
     open_product()
     _refuse_real_data()
     refuse_second_engine()
+    tell_warnings()
     children = product_children(arguments.bind)
     _tell_start()
     bring_up_to_date()
-    tell_warnings()
     simulator = Child("facho.core.processes.simulator", reads_stdout=True)
     children.append(simulator)
     try:

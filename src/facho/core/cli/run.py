@@ -27,9 +27,9 @@ def run_product(arguments: Namespace) -> int:
     open_product()
     _refuse_distributed()
     refuse_second_engine()
+    tell_warnings()
     children = product_children(arguments.bind)
     bring_up_to_date()
-    tell_warnings()
     try:
         supervisor.raise_on_signals()
         start(children)

@@ -27,8 +27,8 @@ test: check  ## install what the tests need, and run all of them on both databas
 	$(call say,all tests on SQLite$(comma) and beside them those in the browser and those on PostgreSQL)
 	@$(BIN)/python tools/test_databases.py
 
-test-fast: .venv/dev.stamp  ## the tests that need no server and no browser
-	@$(BIN)/pytest --quiet -m 'not browser and not slow'
+test-fast: .venv/dev.stamp  ## in less than a minute: rules, vendors, SNMP and the repository itself; no server, no database
+	@$(BIN)/pytest --quiet -m 'not slow' tests/polling tests/architecture
 
 bench: .venv/dev.stamp  ## measure what polling costs, against peers and against itself; minutes
 	@$(BIN)/python -m bench

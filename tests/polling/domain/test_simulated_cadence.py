@@ -18,6 +18,8 @@ from virtual_workload import START, NodeSpec, OltSpec, Workload
 from facho.polling.domain.slots import slot_at_or_before
 from facho.polling.domain.task_type import QueryType
 
+pytestmark = pytest.mark.slow
+
 END = START + timedelta(hours=HOURS)
 
 

@@ -13,6 +13,8 @@ from virtual_workload import START, NodeSpec, OltSpec, Workload
 
 from facho.polling.domain.quota import HOUR, QuotaState
 
+pytestmark = pytest.mark.slow
+
 HOURS = 20
 FORESEEN = ("any scale", "around a quarter")
 

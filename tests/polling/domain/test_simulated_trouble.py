@@ -27,6 +27,8 @@ from virtual_workload import START, NodeSpec, OltSpec, Workload
 from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
 from facho.polling.domain.window import Window
 
+pytestmark = pytest.mark.slow
+
 
 def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)

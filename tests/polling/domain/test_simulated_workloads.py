@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from virtual_network import VirtualNetwork
 from virtual_rows import Slice, VirtualNode
@@ -13,6 +14,8 @@ from virtual_workload import START, Workload
 
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.slots import slot_at_or_before
+
+pytestmark = pytest.mark.slow
 
 thorough = settings(max_examples=25)
 

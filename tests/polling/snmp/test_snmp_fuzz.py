@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable
 from itertools import pairwise
 
+import pytest
 from snmp_scripted_agent import AgentStarter, Allowed, Received, ScriptedAgent, Table
 
 from facho.polling.snmp.batch import BatchOptions, get_batched
@@ -14,6 +15,8 @@ from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import Community, Patience, Target
 from facho.polling.snmp.walk import WalkOptions, walk_columns
+
+pytestmark = pytest.mark.slow
 
 SEED = 7_041_776
 MUTATIONS = 10_000

@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import pytest
 from snmp_scripted_agent import AgentStarter, Allowed, Table
 from snmp_v3_agent import USER, V3Agent
 from test_snmp_fuzz import Vandal
@@ -18,6 +19,8 @@ from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import Patience, SnmpVersion, Target, UserCredential
 from facho.polling.snmp.walk import WalkOptions, walk_columns
+
+pytestmark = pytest.mark.slow
 
 SEED = 7_041_776
 MUTATIONS = 10_000

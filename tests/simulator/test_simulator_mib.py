@@ -117,6 +117,21 @@ def test_time_makes_drifting_cells_new_and_leaves_the_others() -> None:
     assert after[1] != before[1]
 
 
+def test_counters_become_new_without_what_is_measured() -> None:
+    value = 1
+    rows: Rows[str] = Rows(lambda _: (0,), ["only"])
+    kinds = (ColumnKind.FIXED, ColumnKind.LIVE, ColumnKind.DRIFTING, ColumnKind.COUNTER64)
+    columns = [Column((1, 3, at), rows, lambda _: (Tag.INTEGER, value), kind) for at, kind in enumerate(kinds)]
+    view = MibView(columns)
+    before = view.successors((1, 3), 4).cells
+    value = 2
+
+    view.forget_counters()
+
+    after = view.successors((1, 3), 4).cells
+    assert [now == then for now, then in zip(after, before, strict=True)] == [True, True, False, False]
+
+
 def test_columns_inside_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match="lies inside"):
         build([], ((1, 3, 1), (1, 3, 1, 4)))

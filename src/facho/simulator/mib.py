@@ -21,7 +21,7 @@ class ColumnKind(StrEnum):
     """What makes a column's cells change, and what reading them costs the OLT."""
 
     FIXED = "fixed"  # only with its row
-    DRIFTING = "drifting"  # with time
+    DRIFTING = "drifting"  # with time, since it counts
     LIVE = "live"  # with time, and the OLT has to ask the ONU
     COUNTER64 = "counter64"  # with time, and SNMP v1 cannot see it
 
@@ -119,6 +119,7 @@ class MibView:
         self.columns = sorted(columns, key=lambda column: column.prefix)
         self._prefixes = [column.prefix for column in self.columns]
         self._drifting = [column for column in self.columns if column.kind is not ColumnKind.FIXED]
+        self._counting = [column for column in self._drifting if column.kind is not ColumnKind.LIVE]
         for before, after in zip(self._prefixes, self._prefixes[1:], strict=False):
             if after[: len(before)] == before:
                 raise ValueError(f"column {after} lies inside column {before}")
@@ -130,6 +131,11 @@ class MibView:
     def forget_drifting(self) -> None:
         """Encode anew whatever changes by itself with time."""
         for column in self._drifting:
+            column.forget_all()
+
+    def forget_counters(self) -> None:
+        """Encode anew what counts: it goes on between two readings, however close they are."""
+        for column in self._counting:
             column.forget_all()
 
     def column_of(self, oid: Oid) -> int | None:

@@ -32,6 +32,8 @@ from facho.simulator.world import OltWorld
 
 # ONUs that wait get their serials as if they were customers of OLTs that are never simulated.
 STRANGERS = 1 << 15
+# As often as agents bring their counters up to date.
+COUNT_STEP_SECONDS = 5.0
 
 
 class SimulatedOlt:
@@ -45,7 +47,7 @@ class SimulatedOlt:
         self.world = build_world(self.name, config, definition, number)
         LifeDriver(self.world, config.life, seed=config.seed).start()
         self._clock = clock
-        self._step = 0
+        self._step = self._count = 0
         self._personality = self._take_on(config, number)
         self._injector = FaultInjector(_faults_of(config), seed=config.seed, name=self.name)
         self._note_silence(self._injector.current)
@@ -120,10 +122,13 @@ class SimulatedOlt:
         now = self._clock.now()
         self.world.advance(now)
         self._personality.refresh_uptime()
-        step = drift_step(now)
+        step, count = drift_step(now), int(now // COUNT_STEP_SECONDS)
         if step != self._step:
             self._step = step
             self._personality.view.forget_drifting()
+        if count != self._count:
+            self._count = count
+            self._personality.view.forget_counters()
 
     def open(self) -> None:
         self._agent.open(self.endpoint)

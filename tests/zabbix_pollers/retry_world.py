@@ -1,6 +1,5 @@
 """The real scheduler and runner on a clock that the test moves, with devices that answer as it says."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 from factories import NOW
-from zabbix_pollers.scheduler_world import VirtualClock
+from zabbix_pollers.scheduler_world import VirtualClock, play_in
 
 GOOD = Collected({"onus": 1}, was_heard=True)
 SILENCE = Collected(failure=Failure(FailureKind.TIMEOUT, "no answer"))
@@ -77,18 +76,7 @@ class World:
 
 def play(scene: Callable[[World], Awaitable[None]], answer: Device) -> World:
     """Play a scene against devices that answer so, and return the world as it was left."""
-
-    async def run() -> World:
-        database = ThreadGateway()
-        world = World(database, answer)
-        await world.scheduler.pollers.prepare()
-        try:
-            await scene(world)
-        finally:
-            await database.close()
-        return world
-
-    return asyncio.run(run())
+    return play_in(lambda database: World(database, answer), scene)
 
 
 def _save_health(finished: Finished, now: datetime) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
 from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
@@ -70,10 +71,29 @@ def build(
 def play(scene: Callable[[World], Awaitable[None]], *, pollers: int = 3) -> World:
     """Play a scene with a scheduler that has not looked yet, and return the world as it was left."""
 
-    async def run() -> World:
-        database = ThreadGateway()
+    def make(database: ThreadGateway) -> World:
         clock, executor = VirtualClock(), Waiting()
-        world = World(clock, executor, build(database, clock, executor, "engine/one", pollers))
+        return World(clock, executor, build(database, clock, executor, "engine/one", pollers))
+
+    return play_in(make, scene)
+
+
+class Scheduled(Protocol):
+    """A world with a scheduler in it."""
+
+    @property
+    def scheduler(self) -> ZabbixScheduler: ...
+
+
+SomeWorld = TypeVar("SomeWorld", bound=Scheduled)
+
+
+def play_in(make: Callable[[ThreadGateway], SomeWorld], scene: Callable[[SomeWorld], Awaitable[None]]) -> SomeWorld:
+    """Make a world, play a scene in it, and return it as it was left."""
+
+    async def run() -> SomeWorld:
+        database = ThreadGateway()
+        world = make(database)
         await world.scheduler.pollers.prepare()
         try:
             await scene(world)

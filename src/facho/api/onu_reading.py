@@ -1,19 +1,16 @@
 """Reading one ONU now over the API: the wish, and how far it has come."""
 
-from django.db import transaction
 from django.http import Http404
 from django.utils import timezone
-from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.api.problems import Conflict
-from facho.executions.onu_reads import NotThere, TooManyReads, request_read
+from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.onus.models import Onu
 from facho.zabbix_pollers.read_progress import ReadProgress, ReadStage, load_progress
 from facho.zabbix_pollers.read_words import describe_read, describe_refusal
@@ -47,9 +44,7 @@ class OnuReadView(APIView):
         """Ask for a read as soon as the OLT is free; a wish that waits already stays the same."""
         onu = _find(request, onu_id)
         try:
-            with transaction.atomic():
-                request_read(onu.id, now=timezone.now())
-                record(request.user, onu, Action.CHANGED, gettext_lazy("Read now"))
+            request_read_for(request.user, onu, now=timezone.now())
         except (NotThere, TooManyReads) as error:
             raise Conflict(describe_refusal(error)) from error
         return Response(_progress(onu), status=status.HTTP_202_ACCEPTED)

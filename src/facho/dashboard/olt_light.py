@@ -17,6 +17,7 @@ from facho.onus.shown_state import in_state
 class PortLight:
     """What the ONUs of a port that are online receive, and how many there are."""
 
+    is_port_known: bool
     onus: int
     online: int
     offline: int
@@ -25,9 +26,6 @@ class PortLight:
     highest_cdbm: int | None
     weak: int
     strong: int
-
-
-Lights = Mapping[Place, PortLight]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +48,29 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """The chassis and its cells, and how many ONUs have no place in it since the OLT does not tell their ports."""
+    """The chassis and its cells; some ONUs may have no place in it, since their OLT does not tell their ports."""
 
     chassis: Chassis
     cells: list[HeatCell]
-    portless_onus: int
+    has_portless: bool
 
 
 def load_heat_map(olt_id: int) -> HeatMap:
     """Load and draw the ports of an OLT that have ONUs; one query."""
-    known, unknown = _load_lights(olt_id)
+    lights = _load_lights(olt_id)
+    known = {place: light for place, light in lights.items() if light.is_port_known}
     chassis = draw_chassis(known)
     cells = [_cell(cell, known[cell.place]) for cell in chassis.cells]
-    return HeatMap(chassis, cells, sum(light.onus for light in unknown.values()))
+    return HeatMap(chassis, cells, has_portless=len(known) < len(lights))
 
 
-def _load_lights(olt_id: int) -> tuple[Lights, Lights]:
-    """Sum up by known and unknown port; only those online count, since power read before an ONU went is history."""
+def _load_lights(olt_id: int) -> Mapping[Place, PortLight]:
+    """Sum up by port; power that was read before an ONU went is history, so only those online count."""
     online, power = in_state(RunState.ONLINE), "reading__rx_power_cdbm"
     rows = (
         Onu.objects.filter(olt_id=olt_id, is_present=True)
         .order_by()
-        .values_list("pon_port__is_known", "pon_port__frame", "pon_port__slot", "pon_port__port")
+        .values_list("pon_port__frame", "pon_port__slot", "pon_port__port", "pon_port__is_known")
         .annotate(
             onus=Count("id"),
             online=Count("id", filter=online),
@@ -83,11 +82,7 @@ def _load_lights(olt_id: int) -> tuple[Lights, Lights]:
             strong=Count("id", filter=online & Q(**{f"{power}__gt": STRONGEST_CDBM})),
         )
     )
-    known: dict[Place, PortLight] = {}
-    unknown: dict[Place, PortLight] = {}
-    for is_known, frame, slot, port, *figures in rows:
-        (known if is_known else unknown)[frame, slot, port] = PortLight(*figures)
-    return known, unknown
+    return {(frame, slot, port): PortLight(*figures) for frame, slot, port, *figures in rows}
 
 
 def _cell(cell: Cell, light: PortLight) -> HeatCell:

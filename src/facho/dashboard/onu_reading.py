@@ -4,18 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
-from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu_sheet import load_onu
 from facho.dashboard.parts import for_users, is_part, may_operate
-from facho.executions.onu_reads import NotThere, TooManyReads, request_read
+from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.onus.models import Onu
 from facho.zabbix_pollers.read_progress import load_progress
 from facho.zabbix_pollers.read_words import describe_read, describe_refusal
@@ -33,9 +30,7 @@ def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
         raise PermissionDenied
     onu, refused = find_onu(request, onu_id), ""
     try:
-        with transaction.atomic():
-            request_read(onu.id, now=timezone.now())
-            record(request.user, onu, Action.CHANGED, gettext_lazy("Read now"))
+        request_read_for(request.user, onu, now=timezone.now())
     except (NotThere, TooManyReads) as error:
         refused = describe_refusal(error)
     if is_part(request):

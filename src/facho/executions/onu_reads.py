@@ -3,8 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy
 
+from facho.accounts.audit import Action, record
 from facho.executions.models import OnuRead, Origin
 from facho.executions.store import Claimed, ClaimRequest, claim
 from facho.hosts.pauses import is_paused
@@ -34,6 +38,13 @@ def request_read(onu_id: int, *, now: datetime) -> None:
         raise TooManyReads
     if not mine.filter(_over(now)).update(requested_at=now, execution=None):
         OnuRead.objects.bulk_create([OnuRead(onu_id=onu_id, requested_at=now)], ignore_conflicts=True)
+
+
+def request_read_for(user: AbstractBaseUser | AnonymousUser, onu: Onu, *, now: datetime) -> None:
+    """Leave a wish, and whose it was in the audit, together; refused as by `request_read`."""
+    with transaction.atomic():
+        request_read(onu.id, now=now)
+        record(user, onu, Action.CHANGED, gettext_lazy("Read now"))
 
 
 def load_wanted_reads(now: datetime) -> list[WantedRead]:

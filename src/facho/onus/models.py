@@ -19,6 +19,11 @@ __all__ = ["OltMemory", "Onu", "OnuCustomer", "OnuData", "OnuEvent", "OnuReading
 UNKNOWN_PORT = "?"
 
 
+def name_port(frame: int, slot: int, port: int, *, is_known: bool) -> str:
+    """Write a port as people do."""
+    return f"{frame}/{slot}/{port}" if is_known else UNKNOWN_PORT
+
+
 class PonPort(models.Model):
     """A PON port by its place in the chassis, or the stand-in for ports that nobody knows."""
 
@@ -37,7 +42,7 @@ class PonPort(models.Model):
         constraints = [models.UniqueConstraint(fields=["olt", "frame", "slot", "port"], name="one_row_per_pon_port")]
 
     def __str__(self) -> str:
-        return f"{self.frame}/{self.slot}/{self.port}" if self.is_known else UNKNOWN_PORT
+        return name_port(self.frame, self.slot, self.port, is_known=self.is_known)
 
 
 class Onu(models.Model):

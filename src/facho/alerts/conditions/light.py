@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from facho.alerts.conditions.finding import NOT_KNOWN, Finding, Findings, Question, numbers_of, olt_place, plain
 from facho.hosts.models import Reachability
-from facho.onus.models import UNKNOWN_PORT, OnuEvent, OnuReading, RunState
+from facho.onus.models import OnuEvent, OnuReading, RunState, name_port
 from facho.onus.words import EventKinds
 
 # How far back what an ONU usually receives is looked for; after that it got used to less.
@@ -88,14 +88,8 @@ def _subject(row: dict[str, Any]) -> str:
     return f"onu {row['onu_id']}"
 
 
-def _port(row: dict[str, Any]) -> str:
-    if not row["onu__pon_port__is_known"]:
-        return UNKNOWN_PORT
-    return "/".join(str(row[f"onu__pon_port__{part}"]) for part in ("frame", "slot", "port"))
-
-
 def _finding(row: dict[str, Any], *, value: float, usual: float | None = None) -> Finding:
-    port = _port(row)
+    port = name_port(**{name: row[f"onu__pon_port__{name}"] for name in ("frame", "slot", "port", "is_known")})
     facts = {
         "olt": plain(row["onu__olt__name"]),
         "place": port,

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.utils import timezone
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_leader, make_olt, make_onu, make_pollers, make_user
@@ -91,6 +91,20 @@ def test_a_longer_time_values_under_the_pointer_and_a_read(visitor: Visitor, url
     expect(visit.page.locator("#read-now")).to_be_disabled()
 
     assert OnuRead.objects.count() == 1
+    assert visit.complaints == []
+
+
+def test_letters_typed_before_the_page_was_ready_are_searched(visitor: Visitor, url: str) -> None:
+    visit = visitor()
+    held: list[Route] = []
+    visit.page.route("**/htmx-2*.js", lambda route: held.append(route))
+
+    visit.log_in(url, "olga", PASSWORD)
+    visit.page.fill("#search-text", "panad")
+    assert len(held) == 1
+    held[0].continue_()
+
+    expect(visit.page.locator("#search-found a")).to_have_count(1)
     assert visit.complaints == []
 
 

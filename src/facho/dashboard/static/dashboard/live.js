@@ -1,5 +1,5 @@
 // Keeps the parts of a page that refresh themselves honest and out of the way: a lost connection is said,
-// and nothing is replaced while nobody looks or while someone selects text in it.
+// nothing is replaced while nobody looks or while someone selects text in it, and what was typed early is heard.
 "use strict";
 
 (() => {
@@ -28,4 +28,22 @@
     document.addEventListener(failure, () => setLost(true));
   }
   document.addEventListener("htmx:afterSwap", () => setLost(false));
+
+  const isChanged = (field) => {
+    if (field.options) {
+      const preset = [...field.options].find((option) => option.defaultSelected) || field.options[0];
+      return preset && !preset.selected;
+    }
+    const isTick = field.type === "checkbox" || field.type === "radio";
+    return isTick ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+  };
+
+  // On a slow line people type before htmx listens: without this the page would wait for what is already there.
+  document.addEventListener("htmx:load", () => {
+    for (const form of document.forms) {
+      const field = [...form.querySelectorAll("input, select")].find(isChanged);
+      field?.dispatchEvent(new Event("input", {bubbles: true}));
+      field?.dispatchEvent(new Event("change", {bubbles: true}));
+    }
+  }, {once: true});
 })();

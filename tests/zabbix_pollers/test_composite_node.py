@@ -13,13 +13,11 @@ from facho.core.gateway import ThreadGateway
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import DueNode
-from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.composite_node import ChainNode, CompositeNode
 from facho.zabbix_pollers.models import Poller, PollerStats, PollerStatus
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.queue_read_model import load_composite_nodes
+from facho.zabbix_pollers.queue_read_model import load_queue
 from factories import NOW, chain_to, make_node, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +37,7 @@ class Notes:
 
 
 def composite_of(node: WorkflowNode, now: datetime = NOW) -> CompositeNode:
-    (composite,) = load_composite_nodes([due for due in load_due_nodes(now) if due.node_id == node.id], now)
+    (composite,) = (each for each in load_queue(now).next_nodes if each.id == node.id)
     return composite
 
 
@@ -145,12 +143,6 @@ def test_statistics_come_from_the_database() -> None:
         assert stats.global_stats.busy_pollers == 1
 
     manage(scene)
-
-
-def test_a_node_deleted_meanwhile_is_no_composite() -> None:
-    gone = DueNode(node_id=987_654, olt_id=1, due_at=NOW, interval_seconds=60, priority=50, rank=40)
-
-    assert load_composite_nodes([gone], NOW) == ()
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,6 @@ def load_candidates(now: datetime) -> Candidates:
     return Candidates(tuple(due), {node.node_id: reason for node, reason in plan.waiting}, chosen.later)
 
 
-def load_composite_nodes(due: Sequence[DueNode], now: datetime) -> tuple[CompositeNode, ...]:
-    """Add to due masters what people know them by, and their chains; three queries."""
-    return _composites(due, _describe([node.node_id for node in due]), {}, now)
-
-
 def _describe(node_ids: Sequence[int]) -> dict[int, _Described]:
     if not node_ids:
         return {}

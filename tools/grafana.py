@@ -99,6 +99,21 @@ PANELS = (
         limits={"min": 0},
     ),
     Panel(
+        ("Ida y vuelta media por OLT", "Mean round trip by OLT"),
+        {
+            "{{olt}}": f"facho_olt_round_trip_last_hour_seconds{{{OF_OLTS}}}"
+            f" / (facho_olt_round_trips_last_hour{{{OF_OLTS}}} > 0)"
+        },
+        unit="s",
+        limits={"min": 0},
+    ),
+    Panel(
+        ("Ida y vuelta más larga por OLT", "Longest round trip by OLT"),
+        {"{{olt}}": f"facho_olt_round_trip_max_last_hour_seconds{{{OF_OLTS}}}"},
+        unit="s",
+        limits={"min": 0},
+    ),
+    Panel(
         ("Cuota cumplida en esta hora", "Quota served in this hour"),
         {
             "{{task_type}}": f"sum by (task_type) (facho_quota_completed{{{OF_OLTS}}})"

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -94,9 +95,9 @@ def test_what_was_never_answered_is_taken_over_by_one_and_for_the_same_request(
     abandon()
     meanwhile = []
 
-    def serve(node_id: int, *, now: datetime) -> Asked:
+    def serve(user: User, node_id: int, *, now: datetime) -> Asked:
         meanwhile.append(run(operator, node)[0])
-        return ask_for_run(node_id, now=now)
+        return ask_for_run(user, node_id, now=now)
 
     monkeypatch.setattr(views, "ask_for_run", serve)
 

@@ -42,10 +42,10 @@ def save(client: Client, job: SnmpJob, **changes: str) -> Any:
     return client.post(change_page(job), inputs_of(page) | fields)
 
 
-def act(client: Client, action: str, *rows: Model) -> str:
+def act(client: Client, action: str, *rows: Model, narrowed: str = "") -> str:
     model = type(rows[0])._meta
     chosen = {"action": action, "_selected_action": [row.pk for row in rows]}
-    answer = client.post(reverse(f"admin:{model.app_label}_{model.model_name}_changelist"), chosen)
+    answer = client.post(reverse(f"admin:{model.app_label}_{model.model_name}_changelist") + narrowed, chosen)
     return str(list(get_messages(answer.wsgi_request))[-1])
 
 
@@ -255,6 +255,17 @@ def test_nodes_jobs_and_olts_are_switched_off_and_on(administrator: Client) -> N
         "0 OLTs were enabled.",
     ]
     assert LogEntry.objects.filter(change_message="Disabled.").count() == 3
+
+
+@pytest.mark.parametrize("action", ["enable", "disable"])
+def test_switching_in_a_narrowed_list_is_written_down(administrator: Client, action: str) -> None:
+    """The node leaves the list by being switched, and the line of who did it stays."""
+    node = make_node()
+    WorkflowNode.objects.filter(pk=node.pk).update(enabled=action == "disable")
+
+    act(administrator, action, node, narrowed=f"?enabled__exact={int(action == 'disable')}")
+
+    assert LogEntry.objects.filter(object_id=str(node.pk), content_type__model="workflownode").count() == 1
 
 
 def test_jobs_and_olts_are_run_now_without_what_is_off(administrator: Client) -> None:

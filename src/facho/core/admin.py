@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -31,6 +32,7 @@ class OltAdminWithJobs(OltAdmin):
             apply_ready_made_jobs(olt, now=timezone.now())
 
     @admin.action(description=_("Run everything now"), permissions=["change"])
+    @transaction.atomic
     def run_now(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Ask for a run of every enabled node of the OLTs that were chosen."""
         nodes = WorkflowNode.objects.filter(workflow__olt__in=[olt.pk for olt in queryset])
@@ -41,6 +43,7 @@ class OltAdminWithJobs(OltAdmin):
         )
 
     @admin.action(description=_("Enable"), permissions=["change"])
+    @transaction.atomic
     def enable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Let the OLTs that were chosen be polled."""
         changed = _switch(queryset, enabled=True)
@@ -50,6 +53,7 @@ class OltAdminWithJobs(OltAdmin):
         )
 
     @admin.action(description=_("Disable"), permissions=["change"])
+    @transaction.atomic
     def disable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Let nothing be asked of the OLTs that were chosen; what runs ends before its next packet."""
         changed = _switch(queryset, enabled=False)
@@ -59,6 +63,7 @@ class OltAdminWithJobs(OltAdmin):
         )
 
     @admin.action(description=_("Add the vendor's ready-made jobs"), permissions=["change"])
+    @transaction.atomic
     def add_jobs(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Give the chosen OLTs the jobs of their vendors that they lack; what they have stays as it is."""
         added = sum(apply_ready_made_jobs(olt, now=timezone.now()) for olt in queryset)

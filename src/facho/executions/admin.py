@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import CHANGE
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -154,6 +155,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
         return pretty_json(execution.result)
 
     @admin.action(description=_("Cancel"))
+    @transaction.atomic
     def cancel(self, request: HttpRequest, queryset: QuerySet[Execution]) -> None:
         """Let the runs that were chosen end before their next packet; those that are over stay as they are."""
         now = timezone.now()

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
+from django.db import transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -321,6 +322,7 @@ class WorkflowNodeAdmin(LongListAdmin):
         _switch(request, queryset, queryset, enabled=False)
 
     @admin.action(description=gettext_lazy("Return to the schedule"), permissions=["change"])
+    @transaction.atomic
     def resume(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
         """End the suspension of the nodes that were chosen."""
         chosen = WorkflowNode.objects.filter(id__in=[node.id for node in queryset])
@@ -334,22 +336,24 @@ def _nodes_of(jobs: QuerySet[SnmpJob]) -> QuerySet[WorkflowNode]:
     return WorkflowNode.objects.filter(job__in=[job.pk for job in jobs])
 
 
+@transaction.atomic
 def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode]) -> None:
     """Ask for the runs of nodes, and tell how many."""
-    asked = request_runs(nodes, now=timezone.now())
     write_down(request, chosen, CHANGE, gettext_lazy("Run now."))
+    asked = request_runs(nodes, now=timezone.now())
     messages.success(request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked})
 
 
+@transaction.atomic
 def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode], *, enabled: bool) -> None:
     """Enable or disable, tell how many, and what follows for their OLTs."""
+    # First: in a list narrowed to those that are enabled, who was disabled is chosen no more.
+    write_down(request, chosen, CHANGE, gettext_lazy("Enabled.") if enabled else gettext_lazy("Disabled."))
     olt_ids = set(nodes.order_by().values_list("workflow__olt_id", flat=True)) if enabled else set()
     changed = switch(nodes, enabled=enabled, now=timezone.now())
     if enabled:
-        write_down(request, chosen, CHANGE, gettext_lazy("Enabled."))
         told = ngettext("%(n)s node was enabled.", "%(n)s nodes were enabled.", changed)
     else:
-        write_down(request, chosen, CHANGE, gettext_lazy("Disabled."))
         told = ngettext("%(n)s node was disabled.", "%(n)s nodes were disabled.", changed)
     messages.success(request, told % {"n": changed})
     _warn(request, olt_ids)

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -66,9 +67,10 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
         if fingerprint(plan) != request.POST["shown"]:
             messages.error(request, _("Nothing was added: something has changed meanwhile. This would be done now."))
             return self._show(request, jobs, olts)
-        added = apply_plan(plan, jobs, now=timezone.now())
         names = ", ".join(each.olt for each in plan if each.adds)
-        write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
+        with transaction.atomic():
+            added = apply_plan(plan, jobs, now=timezone.now())
+            write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
         messages.success(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
         return HttpResponseRedirect(reverse("admin:snmp_jobs_snmpjob_changelist"))
 

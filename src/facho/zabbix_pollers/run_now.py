@@ -4,8 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import transaction
 from django.db.models import OuterRef, Subquery
+from django.utils.translation import gettext_lazy
 
+from facho.accounts.audit import Action, record
 from facho.executions.models import Execution
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import request_run
@@ -29,12 +33,14 @@ class Asked:
     execution_id: int | None
 
 
-def ask_for_run(node_id: int, *, now: datetime) -> Asked:
-    """Leave the wish and look for about a second whether it is granted; it stays when it is not.
+def ask_for_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> Asked:
+    """Leave the wish, with who had it, and look for about a second whether it is granted; it stays when it is not.
 
     UnknownNode and IsChainNode as `request_run` raises them.
     """
-    node = request_run(node_id, now=now)
+    with transaction.atomic():
+        node = request_run(node_id, now=now)
+        record(user, node, Action.CHANGED, gettext_lazy("run now"))
     explanation = load_explanation(node_id, now)
     may_start = explanation.is_polling and explanation.situation in _MAY_START
     return Asked(

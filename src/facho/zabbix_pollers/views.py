@@ -2,7 +2,6 @@
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.exceptions import NotFound, ValidationError
@@ -10,7 +9,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import IsChainNode, UnknownNode
@@ -60,14 +58,13 @@ class RunNodeView(APIView):
         """Ask for a run of a master and its chain as soon as the OLT is free."""
         try:
             _must_see(request, node_id)
-            asked = ask_for_run(node_id, now=timezone.now())
+            asked = ask_for_run(request.user, node_id, now=timezone.now())
         except UnknownNode as error:
             raise NotFound(_("There is no node %(id)s.") % {"id": node_id}) from error
         except IsChainNode as error:
             raise ValidationError(
                 _("This node runs in a chain: run its master, node %(id)s.") % {"id": error.master_id}
             ) from error
-        record(request.user, asked.node, Action.CHANGED, gettext_lazy("run now"))
         answer: dict[str, object] = {
             "status": "queued" if asked.execution_id is None else "started",
             "node_id": asked.node.id,

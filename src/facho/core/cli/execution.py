@@ -49,6 +49,7 @@ def list_executions(arguments: Namespace) -> int:
 @database_command
 def cancel(arguments: Namespace) -> int:
     """Ask one execution to end; the rest of its chain is skipped."""
+    from django.db import transaction
     from django.utils import timezone
 
     from facho.executions.models import Execution
@@ -58,8 +59,9 @@ def cancel(arguments: Namespace) -> int:
     execution = Execution.objects.only("olt_id", "task_type").filter(id=number).first()
     if execution is None:
         raise CliError(_("There is no execution %s; `facho execution list` shows what runs.") % number)
-    if not cancel(number, now=timezone.now()):
-        raise CliError(_("Execution %s is over already.") % number)
-    write_down("CHANGED", [execution], _("cancelled"))
+    with transaction.atomic():
+        if not cancel(number, now=timezone.now()):
+            raise CliError(_("Execution %s is over already.") % number)
+        write_down("CHANGED", [execution], _("cancelled"))
     print(_("execution %s ends before its next packet") % number)
     return 0

@@ -314,3 +314,21 @@ def test_an_olt_that_is_being_polled_cannot_be_deleted(administrator: Client) ->
     Execution.objects.filter(id=execution.id).update(status="SUCCESS", finished_at=timezone.now())
     assert administrator.post(url, {"post": "yes"}).status_code == 302
     assert not Olt.objects.exists()
+
+
+def test_who_saves_a_moment_later_is_told_so(administrator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the checks of the form and its row, somebody else stores an OLT of that name."""
+    save = Olt.save
+
+    def save_after_another(olt: Olt, **options: Any) -> None:
+        monkeypatch.setattr(Olt, "save", save)
+        make_olt(olt.name)
+        olt.save(**options)
+
+    monkeypatch.setattr(Olt, "save", save_after_another)
+
+    answer = administrator.post(address(Olt, "add"), OLT_INPUTS, follow=True)
+
+    assert answer.redirect_chain == [(address(Olt, "add"), 302)]
+    assert "somebody else" in answer.content.decode()
+    assert not Olt.objects.exists()

@@ -1,11 +1,16 @@
-"""The admin's index by what people do, daily things first, instead of by the rooms of the code."""
+"""The admin as a whole: its index by what people do, daily things first, and what two people do at once."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
+from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest
+from django.db import IntegrityError
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.translation import gettext_lazy as _
+
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 # A section names models, or all models of an app that nobody named before.
 SECTIONS: Sequence[tuple[Any, Sequence[str]]] = (
@@ -49,6 +54,24 @@ class FachoAdminSite(AdminSite):
         """Return sections; the page of one app shows that app."""
         apps: list[Any] = super().get_app_list(request, app_label)
         return apps if app_label else arrange(apps)
+
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
+        """Answer in words when two people saved at once."""
+        return super().admin_view(_telling_collisions(view), cacheable)
+
+
+def _telling_collisions(view: View) -> View:
+    """Show the page as it is now when somebody else was faster than the checks of a form."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        try:
+            return view(request, *args, **kwargs)
+        except IntegrityError:
+            messages.error(request, _("Nothing was saved: somebody else changed the same thing at this moment."))
+            return HttpResponseRedirect(request.get_full_path())
+
+    return cast("View", answer)
 
 
 def arrange(apps: Sequence[Any]) -> list[Any]:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from snmp_scripted_agent import AgentStarter, Allowed, ScriptedAgent, SessionOpener, Table
+from snmp_v3_agent import USER, V3Agent
 
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
-from facho.polling.snmp.target import Community, SnmpVersion, Target
+from facho.polling.snmp.target import Community, SnmpVersion, Target, UserCredential
 from facho.simulator.virtual_loop import VirtualTimeLoop
 
 
@@ -65,3 +66,17 @@ def open_session(network: Network, permit: Allowed) -> SessionOpener:
         return network.open(target, permit, Limits(**limits))
 
     return open_session
+
+
+@pytest.fixture
+async def open_v3(network: Network, permit: Allowed) -> AsyncIterator[SessionOpener]:
+    sessions: list[Session] = []
+
+    def open_v3(agent: V3Agent, *, user: str = USER, permit: Any = permit, **limits: Any) -> Session:
+        target = Target(agent.address, UserCredential(user), SnmpVersion.V3, agent.port)
+        sessions.append(network.open(target, permit, Limits(**limits)))
+        return sessions[-1]
+
+    yield open_v3
+    for session in sessions:
+        await session.close()

@@ -18,6 +18,7 @@ from facho.polling.snmp.ber import (
     decode_message,
     encode_message,
 )
+from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.session import Session
 
 Table = dict[Oid, tuple[int, Value]]
@@ -197,3 +198,15 @@ class Allowed:
 
 AgentStarter = Callable[..., Awaitable[ScriptedAgent]]
 SessionOpener = Callable[..., Session]
+
+
+class Lapsing:
+    """A permit that is lost after some checks."""
+
+    def __init__(self, lasts: int) -> None:
+        self.left = lasts
+
+    def check(self) -> None:
+        if self.left == 0:
+            raise OwnershipLost("the claim is gone")
+        self.left -= 1

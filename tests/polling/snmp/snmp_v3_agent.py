@@ -19,6 +19,8 @@ SEQUENCE = 0x30
 USER = "noc"
 UNKNOWN_USER = 3
 UNKNOWN_ENGINE = 4
+# The packet that finds out the engine, before the first question.
+DISCOVERY = 1
 
 
 def encode_sealed(question: Envelope, engine_id: bytes, pdu: Pdu, *, flags: int = 0) -> bytes:

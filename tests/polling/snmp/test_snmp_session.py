@@ -4,12 +4,12 @@ import asyncio
 import os
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from snmp_scripted_agent import (
     AgentStarter,
     Allowed,
+    Lapsing,
     Received,
     SessionOpener,
     Table,
@@ -22,8 +22,6 @@ from snmp_scripted_agent import (
 )
 
 from facho.polling.domain.failure import FailureKind
-from facho.polling.snmp import network as network_module
-from facho.polling.snmp import transport
 from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, encode_message
 from facho.polling.snmp.errors import (
     AccessDenied,
@@ -37,7 +35,7 @@ from facho.polling.snmp.errors import (
     TooBig,
     UnexpectedAnswer,
 )
-from facho.polling.snmp.network import MAX_SOCKETS, Network
+from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import CHEAP, LIVE, Community, Patience, SnmpVersion, Target
@@ -270,18 +268,6 @@ async def test_answers_of_nearly_64_kilobytes_arrive(start_agent: AgentStarter, 
     assert session.traffic.bytes_received > 60_000
 
 
-class Lapsing:
-    """A permit that is lost after some checks."""
-
-    def __init__(self, lasts: int) -> None:
-        self.left = lasts
-
-    def check(self) -> None:
-        if self.left == 0:
-            raise OwnershipLost("the claim is gone")
-        self.left -= 1
-
-
 @pytest.mark.parametrize("lasts", [0, 1, 3])
 async def test_no_packet_leaves_without_the_permit(
     start_agent: AgentStarter, open_session: SessionOpener, lasts: int
@@ -343,40 +329,6 @@ async def test_packets_keep_their_distance(start_agent: AgentStarter, open_sessi
     assert all(later - earlier >= 0.2499 for earlier, later in pairwise(times))
 
 
-async def test_many_agents_share_one_socket(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network
-) -> None:
-    agents = [await start_agent({SYS_NAME: (Tag.INTEGER, n)}) for n in range(30)]
-
-    answers = await asyncio.gather(*(open_session(agent).get([SYS_NAME]) for agent in agents))
-
-    assert [varbinds[0][2] for varbinds in answers] == list(range(30))
-    assert len(network.transports) <= MAX_SOCKETS
-
-
-async def test_small_receive_buffers_are_made_up_for_by_more_sockets(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transport, "RECEIVE_BUFFER_BYTES", 200_000)
-    agents = [await start_agent(SYSTEM) for _ in range(40)]
-
-    await asyncio.gather(*(open_session(agent).get([SYS_DESCR]) for agent in agents))
-
-    assert len(network.transports) == MAX_SOCKETS
-    assert all(agent.packets == 1 for agent in agents)
-
-
-async def test_a_large_receive_buffer_is_shared_by_all(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(network_module, "RECEIVE_BUFFER_BYTES", 1_000)
-
-    for _ in range(5):
-        open_session(await start_agent(SYSTEM))
-
-    assert len(network.transports) == 1
-
-
 async def test_closing_the_session_ends_what_is_under_way(
     start_agent: AgentStarter, open_session: SessionOpener
 ) -> None:
@@ -392,48 +344,6 @@ async def test_closing_the_session_ends_what_is_under_way(
     with pytest.raises(SessionClosed):
         await session.get([SYS_DESCR])
     assert agent.packets == 1
-
-
-async def test_closing_the_network_ends_what_is_under_way(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network
-) -> None:
-    session = open_session(await start_agent(SYSTEM, behave=silent))
-    asking = asyncio.ensure_future(session.get([SYS_DESCR]))
-    await asyncio.sleep(1.0)
-
-    network.close()
-
-    with pytest.raises(SessionClosed):
-        await asking
-
-
-async def test_a_cancelled_question_leaves_nothing_behind(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network
-) -> None:
-    session = open_session(await start_agent(SYSTEM, behave=silent))
-    asking = asyncio.ensure_future(session.get([SYS_DESCR]))
-    await asyncio.sleep(1.0)
-
-    asking.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    assert not network.transports[0]._pending
-
-
-async def test_request_ids_in_flight_are_never_given_twice(network: Network) -> None:
-    network.open(Target("127.0.0.1", Community(b"public")), Allowed())
-    shared: Any = network.transports[0]
-    shared._last_request_id = 0x7FFF_FFFE
-
-    def take() -> int:
-        return shared.open_request(("127.0.0.1", 161), shared.next_request_id(), 1).request_id
-
-    ids = [take() for _ in range(3)]
-    shared._last_request_id = 0x7FFF_FFFE
-    ids += [take() for _ in range(3)]
-
-    assert ids == [0x7FFF_FFFF, 1, 2, 3, 4, 5]
 
 
 async def test_too_big_is_told_apart(start_agent: AgentStarter, open_session: SessionOpener) -> None:

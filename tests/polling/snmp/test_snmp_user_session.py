@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -11,40 +11,36 @@ import pytest
 from snmp_scripted_agent import (
     AgentStarter,
     Allowed,
+    Lapsing,
     Received,
+    SessionOpener,
     Table,
     drop,
     honest,
     silent,
     silent_above,
     too_big_above,
-    with_request_id,
     with_status,
 )
-from snmp_v3_agent import UNKNOWN_ENGINE, USER, V3Agent, encode_sealed, report
+from snmp_v3_agent import DISCOVERY, USER, V3Agent
 
 from facho.polling.domain.failure import FailureKind
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Message, Oid, Pdu, PduKind, Tag, encode_message
-from facho.polling.snmp.envelope import decode_envelope
 from facho.polling.snmp.errors import (
     AccessDenied,
     AgentError,
     AgentRefused,
     AgentTimeout,
     BudgetSpent,
-    ForgedAnswer,
-    MalformedMessage,
     OwnershipLost,
     SessionClosed,
     TooBig,
-    UnexpectedAnswer,
     WalkLoop,
 )
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_UP_TIME
-from facho.polling.snmp.session import Limits, Session
-from facho.polling.snmp.target import CHEAP, AuthProtocol, Patience, SnmpVersion, Target, UserCredential
+from facho.polling.snmp.target import CHEAP, Patience, SnmpVersion, Target, UserCredential
 from facho.polling.snmp.walk import WalkOptions, walk_columns
 
 TABLE: Oid = (1, 3, 6, 1, 4, 1, 99_999, 1)
@@ -52,32 +48,13 @@ SYSTEM: Table = {
     SYS_DESCR: (Tag.OCTET_STRING, b"Integrated Access Software"),
     SYS_UP_TIME: (Tag.TIMETICKS, 4_000_000_000),
 }
-KEY = b"s3cr3t-passphrase"
-
-Opener = Callable[..., Session]
-# The packet that finds out the engine, before the first question.
-DISCOVERY = 1
-
-
-@pytest.fixture
-async def open_v3(network: Network, permit: Allowed) -> AsyncIterator[Opener]:
-    sessions: list[Session] = []
-
-    def open_v3(agent: V3Agent, *, user: str = USER, permit: Any = permit, **limits: Any) -> Session:
-        target = Target(agent.address, UserCredential(user), SnmpVersion.V3, agent.port)
-        sessions.append(network.open(target, permit, Limits(**limits)))
-        return sessions[-1]
-
-    yield open_v3
-    for session in sessions:
-        await session.close()
 
 
 def columns(count: int, rows: int) -> Table:
     return {(*TABLE, column, row): (Tag.INTEGER, row) for column in range(1, count + 1) for row in range(1, rows + 1)}
 
 
-async def test_values_come_in_the_order_of_the_question(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_values_come_in_the_order_of_the_question(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     session = open_v3(await start_agent(SYSTEM, kind=V3Agent))
 
     varbinds = await session.get([SYS_UP_TIME, SYS_NAME, SYS_DESCR, SYS_UP_TIME])
@@ -92,7 +69,7 @@ async def test_values_come_in_the_order_of_the_question(start_agent: AgentStarte
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-async def test_both_address_families_are_asked(start_agent: AgentStarter, open_v3: Opener, host: str) -> None:
+async def test_both_address_families_are_asked(start_agent: AgentStarter, open_v3: SessionOpener, host: str) -> None:
     session = open_v3(await start_agent(SYSTEM, host=host, kind=V3Agent))
 
     assert (await session.get([SYS_DESCR]))[0][1] == Tag.OCTET_STRING
@@ -105,7 +82,7 @@ async def test_questions_leave_from_the_source_address(start_agent: AgentStarter
     assert (await network.open(target, Allowed()).get([SYS_DESCR]))[0][1] == Tag.OCTET_STRING
 
 
-async def test_several_columns_are_walked_to_their_ends(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_several_columns_are_walked_to_their_ends(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     table = columns(3, 57) | {(*TABLE, 2, row): (Tag.INTEGER, row) for row in range(58, 71)}
     agent = await start_agent(table, kind=V3Agent)
 
@@ -116,7 +93,9 @@ async def test_several_columns_are_walked_to_their_ends(start_agent: AgentStarte
     assert found == table
 
 
-async def test_a_column_that_gives_less_shortens_the_page_of_all(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_a_column_that_gives_less_shortens_the_page_of_all(
+    start_agent: AgentStarter, open_v3: SessionOpener
+) -> None:
     agent = await start_agent(columns(2, 40), kind=V3Agent, max_answer_varbinds=7)
 
     page = await open_v3(agent).next_page([(*TABLE, 1), (*TABLE, 2)], 25)
@@ -125,7 +104,9 @@ async def test_a_column_that_gives_less_shortens_the_page_of_all(start_agent: Ag
     assert [question.repetitions for question in agent.questions] == [25, 7]
 
 
-async def test_the_end_of_one_column_does_not_shorten_the_others(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_the_end_of_one_column_does_not_shorten_the_others(
+    start_agent: AgentStarter, open_v3: SessionOpener
+) -> None:
     agent = await start_agent(columns(2, 9), kind=V3Agent)
 
     page = await open_v3(agent).next_page([(*TABLE, 2, 8), (*TABLE, 1)], 5)
@@ -134,7 +115,7 @@ async def test_the_end_of_one_column_does_not_shorten_the_others(start_agent: Ag
     assert [oid for oid, _, _ in page[1::2]] == [(*TABLE, 1, row) for row in range(1, 6)]
 
 
-async def test_an_empty_page_is_empty_for_all(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_an_empty_page_is_empty_for_all(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     agent = await start_agent(columns(2, 9), kind=V3Agent, max_answer_varbinds=0)
 
     assert await open_v3(agent).next_page([(*TABLE, 1), (*TABLE, 2)], 5) == []
@@ -149,7 +130,7 @@ async def test_an_empty_page_is_empty_for_all(start_agent: AgentStarter, open_v3
     ],
 )
 async def test_an_error_status_never_looks_like_an_end(
-    start_agent: AgentStarter, open_v3: Opener, status: int, error: type[AgentError], kind: FailureKind
+    start_agent: AgentStarter, open_v3: SessionOpener, status: int, error: type[AgentError], kind: FailureKind
 ) -> None:
     def behave(received: Received, answer: Message) -> Iterable[bytes]:
         if received.number < 4:
@@ -165,7 +146,7 @@ async def test_an_error_status_never_looks_like_an_end(
 
 
 async def test_an_agent_with_a_size_limit_is_walked_in_smaller_pages(
-    start_agent: AgentStarter, open_v3: Opener
+    start_agent: AgentStarter, open_v3: SessionOpener
 ) -> None:
     for limit in (too_big_above(6), silent_above(6)):
         agent = await start_agent(columns(2, 30), kind=V3Agent, behave=limit)
@@ -176,7 +157,7 @@ async def test_an_agent_with_a_size_limit_is_walked_in_smaller_pages(
         assert [len(rows) for rows in result.rows] == [30, 30]
 
 
-async def test_an_agent_that_goes_in_circles_is_recognised(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_an_agent_that_goes_in_circles_is_recognised(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     def behave(received: Received, answer: Message) -> Iterable[bytes]:
         rows = [((*TABLE, 1, 1 + n % 3), Tag.INTEGER, n) for n in range(received.repetitions)]
         return [encode_message(Message(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
@@ -189,7 +170,7 @@ async def test_an_agent_that_goes_in_circles_is_recognised(start_agent: AgentSta
     assert not result.complete
 
 
-async def test_one_bad_onu_is_named_and_the_others_are_read(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_one_bad_onu_is_named_and_the_others_are_read(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     bad = (*TABLE, 1, 13)
 
     def behave(received: Received, answer: Message) -> Iterable[bytes]:
@@ -207,7 +188,9 @@ async def test_one_bad_onu_is_named_and_the_others_are_read(start_agent: AgentSt
     assert sum(answer is not None for answer in result.answers) == 39
 
 
-async def test_a_repetition_is_the_same_bytes_after_the_time_out(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_a_repetition_is_the_same_bytes_after_the_time_out(
+    start_agent: AgentStarter, open_v3: SessionOpener
+) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=drop(1, 3))
     session = open_v3(agent)
 
@@ -219,7 +202,7 @@ async def test_a_repetition_is_the_same_bytes_after_the_time_out(start_agent: Ag
     assert (session.traffic.packets, session.traffic.retransmissions) == (4, 2)
 
 
-async def test_a_silent_agent_gets_as_many_packets_as_tries(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_a_silent_agent_gets_as_many_packets_as_tries(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=silent)
     loop = asyncio.get_running_loop()
     started_at = loop.time()
@@ -233,7 +216,7 @@ async def test_a_silent_agent_gets_as_many_packets_as_tries(start_agent: AgentSt
 
 
 async def test_a_walk_of_a_silent_agent_sends_no_more_than_its_patience(
-    start_agent: AgentStarter, open_v3: Opener
+    start_agent: AgentStarter, open_v3: SessionOpener
 ) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=silent)
 
@@ -243,7 +226,7 @@ async def test_a_walk_of_a_silent_agent_sends_no_more_than_its_patience(
     assert agent.packets <= 6
 
 
-async def test_nobody_listening_is_a_refusal_at_once(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_nobody_listening_is_a_refusal_at_once(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent)
     agent.transport.close()
     await asyncio.sleep(0)
@@ -252,20 +235,10 @@ async def test_nobody_listening_is_a_refusal_at_once(start_agent: AgentStarter, 
         await open_v3(agent).get([SYS_DESCR])
 
 
-class Lapsing:
-    """A permit that is lost after some checks."""
-
-    def __init__(self, lasts: int) -> None:
-        self.left = lasts
-
-    def check(self) -> None:
-        if self.left == 0:
-            raise OwnershipLost("the claim is gone")
-        self.left -= 1
-
-
 @pytest.mark.parametrize("lasts", [0, 1, 2, 5])
-async def test_no_packet_leaves_without_the_permit(start_agent: AgentStarter, open_v3: Opener, lasts: int) -> None:
+async def test_no_packet_leaves_without_the_permit(
+    start_agent: AgentStarter, open_v3: SessionOpener, lasts: int
+) -> None:
     agent = await start_agent(columns(2, 200), kind=V3Agent)
 
     result = await walk_columns(open_v3(agent, permit=Lapsing(lasts)), [(*TABLE, 1), (*TABLE, 2)])
@@ -276,7 +249,7 @@ async def test_no_packet_leaves_without_the_permit(start_agent: AgentStarter, op
 
 
 async def test_the_permit_is_asked_once_for_each_packet(
-    start_agent: AgentStarter, open_v3: Opener, permit: Allowed
+    start_agent: AgentStarter, open_v3: SessionOpener, permit: Allowed
 ) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=drop(1, 4))
     session = open_v3(agent)
@@ -289,7 +262,7 @@ async def test_the_permit_is_asked_once_for_each_packet(
     assert session.traffic.bytes_sent == sum(len(received.data) for received in agent.received)
 
 
-async def test_the_deadline_ends_the_waiting(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_the_deadline_ends_the_waiting(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=lambda received, _: [b""] if received.number == 1 else [])
     deadline = asyncio.get_running_loop().time() + 12.0
 
@@ -301,7 +274,9 @@ async def test_the_deadline_ends_the_waiting(start_agent: AgentStarter, open_v3:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_no_more_is_in_flight_than_the_limit_says(start_agent: AgentStarter, open_v3: Opener, limit: int) -> None:
+async def test_no_more_is_in_flight_than_the_limit_says(
+    start_agent: AgentStarter, open_v3: SessionOpener, limit: int
+) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, delay_s=0.5)
     session = open_v3(agent, max_in_flight=limit)
 
@@ -311,7 +286,7 @@ async def test_no_more_is_in_flight_than_the_limit_says(start_agent: AgentStarte
     assert agent.packets == DISCOVERY + 9
 
 
-async def test_packets_keep_their_distance(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_packets_keep_their_distance(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     agent = await start_agent(columns(3, 9), kind=V3Agent)
 
     await open_v3(agent, packets_per_second=4.0).next_page([(*TABLE, n) for n in (1, 2, 3)], 3)
@@ -321,129 +296,14 @@ async def test_packets_keep_their_distance(start_agent: AgentStarter, open_v3: O
     assert all(later - earlier >= 0.2499 for earlier, later in pairwise(times))
 
 
-async def test_an_engine_is_found_out_once_for_all_sessions(start_agent: AgentStarter, open_v3: Opener) -> None:
-    agent = await start_agent(SYSTEM, kind=V3Agent)
-
-    for _ in range(5):
-        session = open_v3(agent)
-        await session.get([SYS_DESCR])
-        await session.close()
-
-    assert agent.packets == DISCOVERY + 5
-
-
-async def test_a_device_with_another_engine_is_found_out_again(start_agent: AgentStarter, open_v3: Opener) -> None:
-    agent = await start_agent(SYSTEM, kind=V3Agent)
-    session = open_v3(agent)
-    await session.get([SYS_DESCR])
-
-    agent.engine_id = b"\x80\x00\x1f\x88\x04other"
-    varbinds = await session.get([SYS_UP_TIME])
-
-    assert varbinds[0][2] == 4_000_000_000
-    # The question that is not taken, another discovery, and the question again.
-    assert agent.packets == DISCOVERY + 1 + 3
-
-
-async def test_an_agent_that_is_another_every_time_is_given_up(start_agent: AgentStarter, open_v3: Opener) -> None:
-    class Shifting(V3Agent):
-        def datagram_received(self, data: bytes, addr: Any) -> None:
-            self.engine_id = os.urandom(12)
-            super().datagram_received(data, addr)
-
-    agent = await start_agent(SYSTEM, kind=Shifting)
-
-    with pytest.raises(AgentError, match="keeps saying"):
-        await open_v3(agent).get([SYS_DESCR])
-
-    assert agent.packets == 6
-
-
-async def test_a_user_that_the_agent_does_not_know_is_denied(start_agent: AgentStarter, open_v3: Opener) -> None:
-    agent = await start_agent(SYSTEM, kind=V3Agent)
-
-    with pytest.raises(AccessDenied, match="does not know the user") as caught:
-        await open_v3(agent, user="guest").get([SYS_DESCR])
-
-    assert caught.value.kind is FailureKind.AUTH
-    assert agent.packets == 2
-
-
-async def test_an_answer_without_digest_to_a_user_with_a_key_counts_as_none(
-    start_agent: AgentStarter, network: Network
-) -> None:
-    class Careless(V3Agent):
-        """Answers everyone about everything, without a signature."""
-
-        def datagram_received(self, data: bytes, addr: Any) -> None:
-            question = decode_envelope(data)
-            pdu = Pdu(PduKind.RESPONSE, 1, 0, 0, [])
-            answer = report(UNKNOWN_ENGINE) if not question.engine_id else pdu
-            self.received.append(Received(0, 0.0, data, Message(1, b"", pdu)))
-            self.transport.sendto(encode_sealed(question, self.engine_id, answer), addr)
-
-    agent = await start_agent(SYSTEM, kind=Careless)
-    credential = UserCredential(USER, AuthProtocol.SHA, KEY)
-    session = network.open(Target("127.0.0.1", credential, SnmpVersion.V3, agent.port), Allowed())
-
-    with pytest.raises(ForgedAnswer) as caught:
-        await session.get([SYS_DESCR])
-
-    assert caught.value.kind is FailureKind.MALFORMED
-    assert agent.packets == DISCOVERY + CHEAP.tries
-    assert network.transports[0].strays.malformed == CHEAP.tries
-    assert "s3cr3t" not in str(caught.value)
-
-
-async def test_answers_to_other_questions_are_ignored(start_agent: AgentStarter, open_v3: Opener) -> None:
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
-        return [encode_message(with_request_id(answer, received.request_id ^ 1)), *honest(received, answer)] * 2
-
-    agent = await start_agent(SYSTEM, kind=V3Agent, behave=behave)
-    session = open_v3(agent)
-
-    assert (await session.get([SYS_DESCR]))[0][1] == Tag.OCTET_STRING
-    assert (await session.get([SYS_UP_TIME]))[0][2] == 4_000_000_000
-    assert session.traffic.packets == 3
-
-
-async def test_garbage_is_named_after_the_time_out(start_agent: AgentStarter, open_v3: Opener) -> None:
-    agent = await start_agent(SYSTEM, kind=V3Agent, behave=lambda *_: [b"\x00garbage"])
-
-    with pytest.raises(MalformedMessage):
-        await open_v3(agent).get([SYS_DESCR])
-
-    assert agent.packets == DISCOVERY + CHEAP.tries
-
-
-@pytest.mark.parametrize("rows", [[], [(SYS_NAME, Tag.OCTET_STRING, b"y")]])
-async def test_other_oids_than_asked_are_unexpected(
-    start_agent: AgentStarter, open_v3: Opener, rows: list[tuple[Oid, int, bytes]]
-) -> None:
-    def behave(received: Received, _: Message) -> Iterable[bytes]:
-        return [encode_message(Message(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
-
-    with pytest.raises(UnexpectedAnswer):
-        await open_v3(await start_agent(SYSTEM, kind=V3Agent, behave=behave)).get([SYS_DESCR])
-
-
-async def test_more_rows_than_asked_are_unexpected(start_agent: AgentStarter, open_v3: Opener) -> None:
-    def behave(received: Received, _: Message) -> Iterable[bytes]:
-        rows = [((*TABLE, 1, row), Tag.INTEGER, row) for row in range(9)]
-        return [encode_message(Message(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
-
-    with pytest.raises(UnexpectedAnswer):
-        await open_v3(await start_agent(SYSTEM, kind=V3Agent, behave=behave)).next_page([TABLE], 8)
-
-
-async def test_a_question_that_does_not_fit_is_too_big(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_a_question_that_does_not_fit_is_too_big(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     session = open_v3(await start_agent(SYSTEM, kind=V3Agent))
 
     with pytest.raises(TooBig):
         await session.get([(*TABLE, *[4_294_967_295] * 40, row) for row in range(100)])
 
 
-async def test_closing_the_session_ends_what_is_under_way(start_agent: AgentStarter, open_v3: Opener) -> None:
+async def test_closing_the_session_ends_what_is_under_way(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=drop(2))
     session = open_v3(agent)
     asking = asyncio.ensure_future(session.get([SYS_DESCR]))

@@ -30,7 +30,10 @@ def test_an_olt_is_added_with_its_jobs_and_its_secret_stays_inside(admin: APICli
     olt = Olt.objects.get(name="north")
     assert answer.status_code == 201
     assert (olt.community.reveal(), olt.port, str(olt.group)) == (CANARY, 161, "Coast")
-    assert (answer.json()["id"], answer.json()["vendor"]) == (olt.id, "huawei_smartax")
+    shown = {name: answer.json()[name] for name in ("id", "vendor", "version", "group")}
+    assert shown == {"id": olt.id, "vendor": "huawei_smartax", "version": "2c", "group": "Coast"}
+    assert admin.get("/api/v1/olts/?group=coast").json()["count"] == 1
+    assert admin.get("/api/v1/olts/?group=hills").json()["count"] == 0
     assert olt.workflow.nodes.count() > 3
     assert CANARY not in answer.content.decode()
     assert CANARY not in str(LogEntry.objects.values_list("object_repr", "change_message"))

@@ -53,7 +53,7 @@ def test_the_error_names_what_there_is(viewer: APIClient) -> None:
         {
             "field": "stat",
             "code": "unknown",
-            "detail": "There is no such parameter. There are: enabled, page, page_size, search, state, vendor.",
+            "detail": "There is no such parameter. There are: enabled, group, page, page_size, search, state, vendor.",
         }
     ]
 

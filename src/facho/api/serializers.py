@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from facho.accounts.scope import NOTHING, OltScope
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.hosts.models import Olt, Pause
+from facho.hosts.models import Olt, Pause, SnmpVersion
 from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
 from facho.hosts.pauses import MAX_MINUTES
 from facho.hosts.refusals import refusal_of
@@ -29,8 +29,10 @@ def given_names(wish: "serializers.BaseSerializer[Any]") -> str:
 
 
 class OltSerializer(serializers.ModelSerializer[Olt]):
-    """An OLT, its health and how many ONUs it has."""
+    """An OLT, its health and how many ONUs it has; what can be written has the name under which it is written."""
 
+    version = serializers.ChoiceField(source="snmp_version", choices=SnmpVersion.choices)
+    group = serializers.CharField(source="group.name", default=None, allow_null=True)
     model = serializers.CharField(source="model.name", default=None, allow_null=True)
     brand = serializers.CharField(source="model.brand.name", default=None, allow_null=True)
     onus_total = serializers.IntegerField()
@@ -48,7 +50,8 @@ class OltSerializer(serializers.ModelSerializer[Olt]):
             "brand",
             "model",
             "enabled",
-            "snmp_version",
+            "version",
+            "group",
             "poller_group",
             "reachability",
             "consecutive_failures",

@@ -51,11 +51,12 @@ class OltViewSet(ScopedRows, OltInventory, OltOperations, viewsets.ReadOnlyModel
         "state": filters.one_of("reachability", Reachability.values),
         "enabled": filters.flag("enabled"),
         "vendor": filters.search("vendor"),
+        "group": filters.search("group__name"),
         "search": filters.search("name", "host", "sys_name"),
     }
     queryset = (
         Olt.objects.defer(*SECRET_COLUMNS)
-        .select_related("model__brand")
+        .select_related("model__brand", "group")
         .annotate(onus_total=_count_onus("olt"), onus_online=_count_onus("olt", in_state(ShownState.ONLINE)))
         .order_by("name", "id")
     )

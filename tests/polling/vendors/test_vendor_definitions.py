@@ -1,15 +1,21 @@
 """What every shipped definition promises to the rest of the system."""
 
+import re
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import facho
 from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.decoders import DECODERS
-from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.definition import CostClass, Definition, Job, Polling, Recognition, Refusal, Table
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import VOCABULARIES, Confidence, Cost, Scope, Unit
 
+SOURCE = Path(facho.__file__).parent
 FAMILIES = sorted(set(load_definitions()) - {"generic"})
 # What they tell is known well enough to ask for all of it.
 WELL_KNOWN = ["fiberhome_an5516", "huawei_smartax", "vsol_gpon_v1600g", "zte_c300_c320", "zte_c600_titan"]
@@ -166,9 +172,26 @@ def test_live_reads_get_more_time_and_fewer_tries(family: Definition) -> None:
     assert live.min_interval_seconds > state.min_interval_seconds
 
 
-def test_probe_is_a_cheap_column(family: Definition) -> None:
-    assert family.polling.probe is not None
-    assert family.column(family.polling.probe).cost is not Cost.LIVE
+def test_who_is_online_is_told_by_a_cheap_column(family: Definition) -> None:
+    """Live columns are read of those only who are, so asking for that must not be dear itself."""
+    assert not [column.key for column in family.readings("onu.run_state") if column.cost is Cost.LIVE]
+
+
+def test_whatever_a_definition_says_of_polling_is_obeyed() -> None:
+    unread = [field.name for field in fields(Polling) if not re.search(rf"\bpolling\.{field.name}\b", _readers())]
+
+    assert not unread
+
+
+@pytest.mark.parametrize("part", [Recognition, CostClass, Table, Job, Refusal])
+def test_whatever_a_definition_holds_is_read(part: type[Any]) -> None:
+    assert not [field.name for field in fields(part) if not re.search(rf"\.{field.name}\b", _readers())]
+
+
+@cache
+def _readers() -> str:
+    """Return the product's code but for what fills definitions."""
+    return "\n".join(file.read_text("utf-8") for file in SOURCE.rglob("*.py") if file.name != "loader.py")
 
 
 def test_uncertain_column_says_why() -> None:

@@ -160,7 +160,6 @@ BROKEN = {
         "tables",
         "autofind.serial is missing",
     ),
-    "unknown probe": ("probe: onu.run_state", "probe: onu.mood", "polling.probe", "is no column"),
     "unknown cost class": ("    live: {timeout", "    slow: {timeout", "polling.classes.live", "is missing"),
     "unknown column of a job": ("columns: [onu.serial]", "columns: [onu.mood]", "jobs[0].columns", "is no column"),
     "discovery of more than identity": (

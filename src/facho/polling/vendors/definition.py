@@ -24,7 +24,6 @@ _MAX_DESCRIPTION = 1024
 class Refusal:
     """A device that looks like one of a family and is not to be polled as one, with the sentence for the operator."""
 
-    definition_key: str
     sentence: str
 
 
@@ -60,9 +59,6 @@ class Polling:
     max_repetitions: int
     max_varbinds: int
     in_flight: int
-    # Read live columns one PON port at a time, after this cheap column has shown who is there.
-    is_port_by_port: bool
-    probe: str | None
     classes: Mapping[Cost, CostClass]
 
 
@@ -185,14 +181,14 @@ class Definition:
         rules = self.recognition
         sentence = _longest(rules.refused, oid)
         if sentence:
-            return Refusal(self.key, sentence)
+            return Refusal(sentence)
         if _longest(rules.models, oid):
             return self
         if not any(oid[: len(prefix)] == prefix for prefix in rules.prefixes):
             return None
         if rules.description is None or rules.description.search(sys_descr[:_MAX_DESCRIPTION]):
             return self
-        return Refusal(self.key, rules.otherwise)
+        return Refusal(rules.otherwise)
 
     def model_name(self, sys_object_id: Oid | str, sys_descr: str) -> str | None:
         """Return the model's name, from its description where the family tells it there, else from its id."""

@@ -72,7 +72,7 @@ def read_definition(text: str, source: str) -> Definition:
     for index in indexes.values():
         if isinstance(index, LearnedIndex) and index.learned_from not in columns:
             raise top.error(f"indexes.{index.name}.learned_from", "is no column of this file")
-    polling = _read_polling(top.section("polling"), columns)
+    polling = _read_polling(top.section("polling"))
     loaded = Definition(
         key=top.text("key"),
         brand=top.text("brand"),
@@ -216,18 +216,13 @@ def _onu_indexes(top: Section, indexes: Mapping[str, Index], tables: tuple[Table
     return found
 
 
-def _read_polling(section: Section, columns: Mapping[str, Column]) -> Polling:
-    probe = section.text("probe", "") or None
-    if probe is not None and probe not in columns:
-        raise section.error("probe", f"{probe!r} is no column of this file")
+def _read_polling(section: Section) -> Polling:
     classes = section.section("classes")
     polling = Polling(
         # 0 repetitions hang real agents.
         max_repetitions=section.integer("max_repetitions", low=1, high=100),
         max_varbinds=section.integer("max_varbinds", low=1, high=100),
         in_flight=section.integer("in_flight", 1, low=1, high=8),
-        is_port_by_port=section.take("port_by_port", bool, False),
-        probe=probe,
         classes=MappingProxyType({cost: _read_cost_class(classes.section(cost)) for cost in Cost}),
     )
     classes.close()

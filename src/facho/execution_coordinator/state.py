@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from django.conf import settings
 from django.db.models import QuerySet
 
 from facho.hosts.models import Olt, Reachability
@@ -13,8 +11,8 @@ from facho.polling.domain.changes import OltView, Task
 from facho.polling.domain.quota import Promise
 from facho.polling.domain.schedule import Grid
 from facho.polling.domain.task_type import QueryType, task_type
-from facho.polling.domain.window import Window
-from facho.snmp_jobs.models import Cadence, WorkflowNode
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import build_grid
 
 _TASK_COLUMNS = (
     *("id", "workflow__olt_id", "master_node_id", "next_run_at", "suspended_at", "priority"),
@@ -98,25 +96,18 @@ def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
 
 
 def _load_tasks(nodes: QuerySet[WorkflowNode]) -> list[TaskRow]:
-    zone = ZoneInfo(settings.TIME_ZONE)
     rows = nodes.exclude(master_node__enabled=False).values_list(*_TASK_COLUMNS, named=True)
-    return [_task_of(row, zone) for row in rows]
+    return [_task_of(row) for row in rows]
 
 
-def _task_of(row: Any, zone: ZoneInfo) -> TaskRow:
-    opens, closes = row.job__hours_from, row.job__hours_to
-    grid = Grid(
-        row.interval_seconds,
-        row.offset_seconds,
-        None if opens is None or closes is None else Window(opens, closes, zone),
-        is_fixed_delay=row.job__cadence == Cadence.FIXED_DELAY,
-    )
+def _task_of(row: Any) -> TaskRow:
+    hours = row.job__hours_from, row.job__hours_to
     return TaskRow(
         row.id,
         row.workflow__olt_id,
         row.master_node_id,
         task_type(QueryType(row.job__query_type), row.job__slug),
-        grid,
+        build_grid(row.interval_seconds, row.offset_seconds, row.job__cadence, hours),
         row.next_run_at,
         row.suspended_at,
         row.priority,

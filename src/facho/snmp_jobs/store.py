@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from itertools import chain
 from zoneinfo import ZoneInfo
 
@@ -20,6 +20,8 @@ from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
 from facho.snmp_jobs.skipped import Passage, passed_until_now, save_skipped
 
 ReasonOf = Callable[[WorkflowNode], SkipReason]
+# From and to, as a job has them; a job may have none.
+Hours = tuple[time | None, time | None]
 
 # What the grid of a node is made of, of its and its job's forty columns.
 _GRID = (
@@ -258,12 +260,14 @@ def _schedule(node: WorkflowNode, now: datetime) -> Schedule | None:
 
 def grid_of(node: WorkflowNode) -> Grid:
     """Return when the node's slots are."""
-    return Grid(
-        node.interval_seconds,
-        node.offset_seconds,
-        window_of(node.job),
-        is_fixed_delay=node.job.cadence == Cadence.FIXED_DELAY,
-    )
+    job = node.job
+    return build_grid(node.interval_seconds, node.offset_seconds, job.cadence, (job.hours_from, job.hours_to))
+
+
+def build_grid(interval_seconds: int, offset_seconds: int, cadence: str, hours: Hours) -> Grid:
+    """Return the slots that these columns of a node and its job mean, for those who load columns and no rows."""
+    is_fixed_delay = cadence == Cadence.FIXED_DELAY
+    return Grid(interval_seconds, offset_seconds, _window(hours), is_fixed_delay=is_fixed_delay)
 
 
 def first_slot(node: WorkflowNode, now: datetime) -> tuple[int, datetime]:
@@ -275,6 +279,9 @@ def first_slot(node: WorkflowNode, now: datetime) -> tuple[int, datetime]:
 
 def window_of(job: SnmpJob) -> Window | None:
     """Return the hours in which a job may run, in the installation's time zone; None for always."""
-    if job.hours_from is None or job.hours_to is None:
-        return None
-    return Window(job.hours_from, job.hours_to, ZoneInfo(settings.TIME_ZONE))
+    return _window((job.hours_from, job.hours_to))
+
+
+def _window(hours: Hours) -> Window | None:
+    opens, closes = hours
+    return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))

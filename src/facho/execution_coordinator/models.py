@@ -218,6 +218,8 @@ class OltState(models.Model):
     state = models.JSONField(default=dict)
     state_hash = models.CharField(max_length=64)
     saved_at = models.DateTimeField()
+    # When its grids were moved apart last.
+    packed_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "coordinator_olt_states"

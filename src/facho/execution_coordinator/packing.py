@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from facho.execution_coordinator.durations import Length, load_lengths
-from facho.execution_coordinator.models import CoordinatorLog, EventType
+from facho.execution_coordinator.models import OltState
 from facho.execution_coordinator.state import OltRow, load_olts
 from facho.execution_coordinator.workload import composites_of
 from facho.polling.domain.packing import Load, overlap_seconds_per_hour, repack
@@ -26,22 +26,23 @@ def collides(olt: OltRow, lengths: Mapping[int, Length]) -> bool:
 def repack_olts(olt_ids: Collection[int], now: datetime) -> dict[int, int]:
     """Move the grids of these OLTs' masters apart where that helps; returns how many moved, by OLT.
 
-    Only the offset is written, and the next run stays where it is (decision D12).
+    Only the offset is written, and the next run stays where it is (decision D12). An OLT that the coordinator has
+    not remembered yet waits. The caller's transaction holds the moves together with when they were made.
     """
-    packed_lately = set(
-        CoordinatorLog.objects.filter(
-            olt_id__in=olt_ids,
-            event_type=EventType.PLAN_ADJUSTED,
-            timestamp__gt=now - ONCE_IN,
-            details__moved__gt=0,
-        ).values_list("olt_id", flat=True)
-    )
-    wanted = [olt_id for olt_id in olt_ids if olt_id not in packed_lately]
+    wanted = _lock_not_packed_since(now - ONCE_IN, olt_ids)
     if not wanted:
         return {}
     lengths = load_lengths(wanted)
-    moved = {olt_id: _repack(olt, lengths) for olt_id, olt in load_olts(wanted).items()}
-    return {olt_id: count for olt_id, count in moved.items() if count}
+    counts = {olt_id: _repack(olt, lengths) for olt_id, olt in load_olts(wanted).items()}
+    moved = {olt_id: count for olt_id, count in counts.items() if count}
+    OltState.objects.filter(olt_id__in=moved).update(packed_at=now)
+    return moved
+
+
+def _lock_not_packed_since(limit: datetime, olt_ids: Collection[int]) -> list[int]:
+    """Return those of the OLTs that may move, held until the transaction ends: nobody else moves them meanwhile."""
+    states = OltState.objects.filter(olt_id__in=olt_ids).exclude(packed_at__gt=limit).order_by("olt_id")
+    return list(states.select_for_update().values_list("olt_id", flat=True))
 
 
 def _repack(olt: OltRow, lengths: Mapping[int, Length]) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from cryptography.fernet import Fernet
@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from alerts.outbox_rows import KEY, Post, StillClock, make_channel, make_webhook, open_delivery, write_notice
 from alerts.sinks import HttpSink, http_sink, smtp_sink
+from facho.alerts import delivery as delivery_module
 from facho.alerts import outbox
 from facho.alerts.channels import write_test
 from facho.alerts.models import AlertChannel, Notice, NoticeKind, NoticeState
@@ -161,6 +162,35 @@ def test_a_process_that_stops_lets_a_try_end_and_begins_no_other() -> None:
 
     assert titles(sink) == ["one"]
     assert states() == [("sent", 1), ("waiting", 0)]
+
+
+def test_a_defect_in_one_channel_is_told_at_once_and_breaks_off_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, slow = make_webhook("https://a.example.net/"), make_webhook("https://b.example.net/")
+    for channel in (broken, slow):
+        write_notice(channel)
+
+    async def scene() -> None:
+        is_told = asyncio.Event()
+
+        async def send(parcel: outbox.Parcel, *_reach: Reach, now: datetime) -> Outcome:
+            if parcel.channel_id == broken.pk:
+                asyncio.get_running_loop().call_later(0.01, is_told.set)
+                raise RuntimeError("a defect of ours")
+            await is_told.wait()
+            assert f"channel.not_served channel={broken.pk}" in caplog.text
+            return Outcome()
+
+        monkeypatch.setattr(delivery_module, "send", send)
+        async with open_delivery() as (delivery, _database):
+            await delivery.look()
+            await delivery.close()
+
+    asyncio.run(scene())
+
+    assert states() == [("waiting", 1), ("sent", 1)]
+    assert "a defect of ours" in caplog.text
 
 
 def test_nothing_is_sent_inside_unless_listed() -> None:

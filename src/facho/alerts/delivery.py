@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 
 from facho.alerts import outbox
 from facho.alerts.outbox import Parcel
@@ -34,19 +34,14 @@ class Delivery:
         self._under_way: dict[int, asyncio.Task[None]] = {}
 
     async def look(self) -> None:
-        """Begin to serve the channels that have something due and are not being served.
-
-        What kept one from being served since the last look is raised at the end; it is tried again at the next.
-        """
-        failures = self._clear()
+        """Begin to serve the channels that have something due and are not being served."""
         now = self._clock.now()
         if forgotten := await self._database.run(outbox.give_up_forgotten, now):
             logger.warning("notices.given_up count=%s reason=channel_disabled", forgotten)
         for channel_id in await self._database.run(outbox.load_due_channels, now):
             if channel_id not in self._under_way:
-                self._under_way[channel_id] = asyncio.create_task(self._serve(channel_id), name=f"channel {channel_id}")
-        if failures:
-            raise ExceptionGroup("channels could not be served", failures)
+                task = self._under_way[channel_id] = asyncio.create_task(self._serve(channel_id))
+                task.add_done_callback(partial(self._ended, channel_id))
 
     async def settle(self) -> None:
         """Wait until every channel that is being served has been."""
@@ -54,24 +49,22 @@ class Delivery:
 
     async def close(self) -> None:
         """Let tries under way end, but not for long."""
-        tasks = list(self._under_way.values())
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
-                await asyncio.gather(*tasks)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks := list(self._under_way.values()):
+            _done, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _serve(self, channel_id: int) -> None:
         async with self._places:
             while self._is_wanted() and await self._send_next(channel_id):
                 pass
 
-    def _clear(self) -> list[Exception]:
-        """Forget the channels that have been served, and return what went wrong."""
-        done = {channel_id: task for channel_id, task in self._under_way.items() if task.done()}
-        for channel_id in done:
-            del self._under_way[channel_id]
-        errors = [task.exception() for task in done.values() if not task.cancelled()]
-        return [error for error in errors if isinstance(error, Exception)]
+    def _ended(self, channel_id: int, task: asyncio.Task[None]) -> None:
+        """Tell at once what kept a channel from being served: the next look, if there is one, tries it again."""
+        del self._under_way[channel_id]
+        if not task.cancelled() and task.exception():
+            logger.error("channel.not_served channel=%s", channel_id, exc_info=task.exception())
 
     async def _send_next(self, channel_id: int) -> bool:
         """Try the next message; False when there is none, or it did not arrive."""

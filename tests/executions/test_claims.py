@@ -1,20 +1,24 @@
 """The claim: one active execution per OLT, decided by the database."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import IntegrityError, transaction
 
-from facho.executions import store
+from facho.executions import store, waiting
 from facho.executions.chain import open_next
 from facho.executions.models import Execution, ExecutionAttempt, Origin
 from facho.executions.outcome import Ending
 from facho.executions.run import Run
 from facho.executions.store import Claimed, ClaimRequest, Renewal
 from facho.polling.domain.collection import Failure
-from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 from facho.polling.domain.failure import FailureKind
 from factories import NOW, chain_to, make_node, make_olt
 
 pytestmark = pytest.mark.django_db
+
+LATER = NOW + timedelta(minutes=1)
 
 
 def claim_olt(olt_id: int, **wishes: int) -> list[Claimed]:
@@ -137,6 +141,31 @@ def test_a_late_result_is_refused() -> None:
 
     assert not store.close(run, Ending(ExecutionState.SUCCESS), summary={}, now=NOW)
     assert Execution.objects.get().status == ExecutionState.INTERRUPTED
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+def test_an_execution_that_is_over_stays_as_it_is(state: ExecutionState) -> None:
+    """D9, S3-17: whoever still has its number and its token takes, renews, ends, resumes and cancels nothing."""
+    run = running(make_olt().id)
+    assert store.close(run, Ending(state), summary={}, now=NOW)
+    before = Execution.objects.values().get()
+
+    store.take(run.execution_id, run.token, owner="late", now=LATER)
+    store.renew(run.execution_id, run.token)
+    store.close(run, Ending(ExecutionState.WAITING, resume_at=LATER), summary={}, now=LATER)
+    store.interrupt([run.execution_id], reason="test", now=LATER)
+    waiting.resume(run.execution_id, 1, token=run.token, owner="late", now=LATER)
+    waiting.cancel(run.execution_id, now=LATER)
+
+    assert Execution.objects.values().get() == before
+
+
+def test_a_pending_execution_does_not_succeed_unseen() -> None:
+    """Who was never handed it cannot have carried it out."""
+    run = running(make_olt().id)
+    Execution.objects.update(status=ExecutionState.PENDING)
+
+    assert not store.close(run, Ending(ExecutionState.SUCCESS), summary={}, now=NOW)
 
 
 def test_a_renewal_raises_the_counter_until_the_claim_is_lost() -> None:

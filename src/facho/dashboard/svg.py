@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A stretch of a bar: what it stands for, how much of it, and where it is drawn."""
+    """A stretch of a bar: what it stands for and where it is drawn."""
 
     kind: str
-    amount: float
     x: str
     width: str
 
@@ -25,7 +24,7 @@ def stack(parts: Iterable[tuple[str, float]], *, total: float, width: float = 10
     for kind, amount in parts:
         if amount > 0 and total > 0:
             length = min(amount, total - done)
-            bars.append(Bar(kind, amount, coordinate(done / total * width), coordinate(length / total * width)))
+            bars.append(Bar(kind, coordinate(done / total * width), coordinate(length / total * width)))
             done += length
     return bars
 

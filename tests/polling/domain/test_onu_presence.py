@@ -130,8 +130,8 @@ def test_a_broken_walk_neither_replaces_nor_moves_what_it_did_not_see() -> None:
     replaced = plan_presence(known, walk((HERE, "C"), is_complete=False), now=NOW)
     moved = plan_presence(known, walk((THERE, "B"), is_complete=False), now=NOW)
 
-    assert replaced == PresencePlan(updated=(missed(known[0]),), unsettled=(HERE,))
-    assert moved == PresencePlan(unsettled=(THERE,))
+    assert replaced == PresencePlan(updated=(missed(known[0]),))
+    assert moved == PresencePlan()
 
 
 def test_whoever_waits_for_a_place_keeps_the_next_one_waiting() -> None:
@@ -139,7 +139,7 @@ def test_whoever_waits_for_a_place_keeps_the_next_one_waiting() -> None:
 
     plan = plan_presence(known, walk((HERE, "B"), (THERE, "C"), is_complete=False), now=NOW)
 
-    assert plan == PresencePlan(updated=tuple(map(missed, known)), unsettled=(HERE, THERE))
+    assert plan == PresencePlan(updated=tuple(map(missed, known)))
 
 
 def test_what_is_read_where_somebody_else_may_be_is_nobodys() -> None:
@@ -162,7 +162,7 @@ def test_who_moved_away_for_sure_leaves_a_place_that_waits_for_somebody_else() -
     plan = plan_presence(known, walk((HERE, "B"), (THERE, "A"), is_complete=False), now=NOW)
 
     assert plan.updated == (onu(1, THERE, "A"),)
-    assert plan.unsettled == (HERE,)
+    assert plan.new == ()
 
 
 def test_two_onus_with_one_serial_are_two_onus_and_reported_once() -> None:

@@ -5,9 +5,18 @@ from datetime import datetime
 
 from virtual_workload import START, NodeSpec, OltSpec
 
-from facho.polling.domain.execution_state import ExecutionState, may_follow
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 from facho.polling.domain.failure import FailureKind
 from facho.polling.domain.schedule import Grid
+
+_FOLLOWERS: dict[ExecutionState, frozenset[ExecutionState]] = {
+    ExecutionState.PENDING: frozenset(
+        {ExecutionState.RUNNING, ExecutionState.WAITING, ExecutionState.INTERRUPTED, ExecutionState.SKIPPED}
+    ),
+    ExecutionState.RUNNING: TERMINAL | {ExecutionState.WAITING},
+    ExecutionState.WAITING: TERMINAL | {ExecutionState.PENDING},
+    **dict.fromkeys(TERMINAL, frozenset()),
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +50,7 @@ class Run:
     slice: Slice | None = None
 
     def go_to(self, state: ExecutionState) -> None:
-        assert may_follow(self.state, state), (self.state, state)
+        assert state in _FOLLOWERS[self.state], (self.state, state)
         self.state = state
 
 

@@ -1,4 +1,4 @@
-"""The states of an execution, their groups, and which may follow which."""
+"""The states of an execution and their groups."""
 
 from enum import StrEnum
 
@@ -19,16 +19,3 @@ ACTIVE = frozenset({ExecutionState.PENDING, ExecutionState.RUNNING})
 TERMINAL = frozenset(
     {ExecutionState.SUCCESS, ExecutionState.FAILED, ExecutionState.INTERRUPTED, ExecutionState.SKIPPED}
 )
-
-_FOLLOWERS: dict[ExecutionState, frozenset[ExecutionState]] = {
-    ExecutionState.PENDING: frozenset(
-        {ExecutionState.RUNNING, ExecutionState.WAITING, ExecutionState.INTERRUPTED, ExecutionState.SKIPPED}
-    ),
-    ExecutionState.RUNNING: TERMINAL | {ExecutionState.WAITING},
-    ExecutionState.WAITING: TERMINAL | {ExecutionState.PENDING},
-}
-
-
-def may_follow(current: ExecutionState, following: ExecutionState) -> bool:
-    """Tell whether an execution in `current` may go to `following`; a final state has no followers."""
-    return following in _FOLLOWERS.get(current, frozenset())

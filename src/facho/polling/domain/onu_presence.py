@@ -42,15 +42,15 @@ class Walk:
 class PresencePlan:
     """What to write: rows as they are to be (only those that change), and places where somebody new is.
 
-    Places in `unsettled` wait for a walk that reaches further; who was there is marked with a miss, since what is read
-    there is not its own. A held walk is not believed: all it leaves behind is one miss for everyone it lost, by which
-    the next walk is the confirmation, unless it follows too closely. One that found nobody leaves nothing behind.
+    A place whose finding is not settled waits for a walk that reaches further; who was there is marked with a miss,
+    since what is read there is not its own. A held walk is not believed: all it leaves behind is one miss for everyone
+    it lost, by which the next walk is the confirmation, unless it follows too closely. One that found nobody leaves
+    nothing behind.
     """
 
     updated: tuple[KnownOnu, ...] = ()
     new: tuple[tuple[OnuPlace, Identity], ...] = ()
     events: tuple[OnuEvent, ...] = ()
-    unsettled: tuple[OnuPlace, ...] = ()
     is_held: bool = False
 
 
@@ -98,7 +98,6 @@ def plan_presence(
         updated=tuple(after for before, after in rows if after is not before),
         new=new,
         events=in_order(events),
-        unsettled=tuple(sorted(unsettled)),
     )
 
 

@@ -7,7 +7,8 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import F, Q, Value
+from django.db.models.functions import Coalesce, NullIf
 
 from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
 from facho.hosts.pauses import is_paused
@@ -146,13 +147,16 @@ def has_identity(olt_id: int) -> bool:
     return Olt.objects.filter(id=olt_id).exclude(sys_object_id="").exists()
 
 
-def save_identity(olt_id: int, identity: Identity) -> None:
-    """Record what the OLT is; a vendor that the operator chose stays."""
-    olt = Olt.objects.only("vendor", "sys_name", "sys_descr", "sys_object_id", "model_id").get(id=olt_id)
-    olt.sys_name, olt.sys_descr = identity.sys_name[:255], identity.sys_descr[:255]
-    olt.sys_object_id = identity.sys_object_id[:255]
-    olt.vendor = olt.vendor or identity.vendor
+def save_identity(olt_id: int, identity: Identity, *, now: datetime) -> None:
+    """Record what the OLT is; a vendor that the operator chose stays, also one who chooses right now."""
+    changes: dict[str, object] = {
+        "sys_name": identity.sys_name[:255],
+        "sys_descr": identity.sys_descr[:255],
+        "sys_object_id": identity.sys_object_id[:255],
+        "vendor": Coalesce(NullIf(F("vendor"), Value("")), Value(identity.vendor)),
+        "updated_at": now,
+    }
     if identity.model:
         brand, _ = Brand.objects.get_or_create(name=identity.brand)
-        olt.model, _ = OltModel.objects.get_or_create(brand=brand, name=identity.model[:80])
-    olt.save(update_fields=["sys_name", "sys_descr", "sys_object_id", "vendor", "model", "updated_at"])
+        changes["model"], _ = OltModel.objects.get_or_create(brand=brand, name=identity.model[:80])
+    Olt.objects.filter(id=olt_id).update(**changes)

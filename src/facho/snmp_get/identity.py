@@ -73,7 +73,7 @@ class IdentityCollector:
 
         def save(now: datetime) -> None:
             if identity is not None:
-                save_identity(request.olt_id, identity)
+                save_identity(request.olt_id, identity, now=now)
 
         return Collected(self.report.summary, self.report.failure, was_heard=self.report.answered, save=save)
 

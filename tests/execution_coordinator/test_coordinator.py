@@ -1,13 +1,14 @@
 """The coordinator's pass: what changed since the last one, what follows from it, and what it costs."""
 
 from datetime import datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
-from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, OltState, QuotaTracker
+from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, OltState, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.execution_state import ExecutionState
@@ -264,6 +265,32 @@ def test_an_error_with_one_olt_does_not_stop_the_others(
 
     monkeypatch.undo()
     assert news(coordinator, bad.workflow.olt, NOW + 5 * SECONDS) == ["TASK_ADDED"]
+
+
+@pytest.mark.parametrize("step", ["quotas.refresh_quotas", "violations.build_report", "keep_plans"])
+def test_a_pass_that_failed_anywhere_is_done_again(
+    coordinator: ExecutionCoordinator, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Its first one too, and what it had judged of hours gone by is not lost."""
+    node = make_node()
+    tracker = QuotaTracker.objects.create(
+        olt=node.workflow.olt,
+        task_type=node.job.task_type,
+        period_start=NOW - timedelta(hours=5),
+        period_end=NOW - timedelta(hours=4),
+        quota_required=4,
+        quota_pending=4,
+    )
+
+    monkeypatch.setattr(f"facho.execution_coordinator.coordinator.{step}", Mock(side_effect=RuntimeError))
+    with pytest.raises(RuntimeError):
+        coordinator.run_pass(NOW)
+    monkeypatch.undo()
+    coordinator.run_pass(NOW + 5 * SECONDS)
+
+    assert QuotaTracker.objects.filter(period_start=NOW).exists()
+    assert QuotaViolation.objects.get().period_start == tracker.period_start
+    assert ExecutionPlan.objects.exists()
 
 
 def test_a_run_that_ended_is_counted_in_the_next_pass(coordinator: ExecutionCoordinator) -> None:

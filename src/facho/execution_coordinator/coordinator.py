@@ -12,7 +12,7 @@ from django.db import transaction
 from facho.execution_coordinator import actions, quotas, violations
 from facho.execution_coordinator.change_log import log_change
 from facho.execution_coordinator.logger import coordinator_logger
-from facho.execution_coordinator.models import EventType, Level, OltState, QuotaTracker
+from facho.execution_coordinator.models import EventType, Level, OltState
 from facho.execution_coordinator.plans import keep_plans, rebuild_plans
 from facho.execution_coordinator.state import OltRow, load_olts
 from facho.executions.models import Execution
@@ -84,27 +84,37 @@ class ExecutionCoordinator:
     def _count(self, olts: Mapping[int, OltRow], changed: Sequence[int], now: datetime) -> None:
         """Count the quotas of everything once a minute, and of what moved in between."""
         if self._is_time_to_count_all(now):
-            self._counted_at = now
-            refreshed = quotas.refresh_quotas(olts, now, is_all=True)
-            self._tell(refreshed)
-            violations.raise_violations([*refreshed.trackers, *self._close_old_hours(now)], olts, now)
+            self._count_all(olts, now)
             return
         moved = {olt_id: olts[olt_id] for olt_id in {*changed, *self._ended_since_last_look()} if olt_id in olts}
         if moved:
             self._tell(quotas.refresh_quotas(moved, now, is_all=False))
 
     def _is_time_to_count_all(self, now: datetime) -> bool:
-        """Tell whether a minute has passed, the clock was set back, or an hour has just ended and is to be judged."""
-        last = self._counted_at
-        return last is None or not last <= now < last + COUNT_ALL or hour_of(last) != hour_of(now)
+        """Tell whether a minute has passed, the clock was set back, or an hour has just ended and is to be judged.
 
-    def _close_old_hours(self, now: datetime) -> Sequence[QuotaTracker]:
-        """Judge, once an hour, what is no longer counted."""
+        Until a first pass came to its end there is no last look to count from.
+        """
+        last = self._counted_at
+        if last is None or self._looked_at is None:
+            return True
+        return not last <= now < last + COUNT_ALL or hour_of(last) != hour_of(now)
+
+    def _count_all(self, olts: Mapping[int, OltRow], now: datetime) -> None:
+        refreshed = quotas.refresh_quotas(olts, now, is_all=True)
+        self._tell(refreshed)
+        violations.raise_violations(refreshed.trackers, olts, now)
+        self._close_old_hours(olts, now)
+        self._counted_at = now
+
+    def _close_old_hours(self, olts: Mapping[int, OltRow], now: datetime) -> None:
+        """Judge, once an hour, what is no longer counted; who was judged is not asked for again, so all or nothing."""
         hour = hour_of(now)
         if self._closed_before == hour.start:
-            return ()
+            return
+        with transaction.atomic():
+            violations.raise_violations(quotas.close_stale(now), olts, now)
         self._closed_before = hour.start
-        return quotas.close_stale(now)
 
     def _ended_since_last_look(self) -> list[int]:
         ended = Execution.objects.filter(finished_at__gte=self._looked_at, slot_at__isnull=False)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from facho.hosts.models import WaitingOnu
 
 BATCH = 500
-MAX_SERIAL_LENGTH = 32
-MAX_MODEL_LENGTH = 60
+MAX_SERIAL_LENGTH = WaitingOnu._meta.get_field("serial").max_length
+MAX_MODEL_LENGTH = WaitingOnu._meta.get_field("model").max_length
 # What the columns hold.
 MAX_NUMBER = 32_767
 

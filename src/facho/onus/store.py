@@ -17,7 +17,7 @@ __all__ = [
     "save_readings",
 ]
 
-MAX_SERIAL_LENGTH = 32
+MAX_SERIAL_LENGTH = Onu._meta.get_field("serial").max_length
 
 
 def load_places(olt_id: int) -> list[Place]:

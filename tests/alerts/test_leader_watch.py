@@ -1,5 +1,6 @@
 """A scheduler that is gone is told of by those that are left."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -9,9 +10,10 @@ from django.utils import timezone
 from alerts.alert_world import kinds, make_channel, make_rule
 from facho.alerts.engine import run_pass
 from facho.alerts.models import Alert, AlertRule, Kind, Notice
+from facho.core import leader_watch
 from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
-from facho.core.leader_watch import LeaderWatch
+from facho.core.leader_watch import LeaderWatch, watching
 from facho.zabbix_pollers.models import LeaderLease
 
 
@@ -57,3 +59,20 @@ async def test_while_somebody_leads_nobody_else_looks() -> None:
     await look()
 
     assert not await sync_to_async(Alert.objects.exists)()
+
+
+async def test_no_error_ends_the_watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    has_looked_again = asyncio.Event()
+
+    async def look(_watch: LeaderWatch) -> None:
+        if "leader_watch.failed" not in caplog.text:
+            raise RuntimeError("a defect of ours")
+        has_looked_again.set()
+
+    monkeypatch.setattr(leader_watch, "WATCH_SECONDS", 0)
+    monkeypatch.setattr(LeaderWatch, "look", look)
+
+    async with watching(ThreadGateway(threads=1), SystemClock()), asyncio.timeout(5):
+        await has_looked_again.wait()
+
+    assert "a defect of ours" in caplog.text

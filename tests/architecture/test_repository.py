@@ -19,8 +19,14 @@ HANDWRITTEN = [path for path in PRODUCT if "migrations" not in path.parts] + sor
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LONGEST_MODULE = 400
 LONGEST_TEST_MODULE = 500
-# The two loop guards (scheduler, housekeeping) and the runner's boundary; each says why on its line.
-BROAD_EXCEPTS = 4
+# The loop guards and the runner's boundary; each says why on its line.
+BROAD_EXCEPTS = [
+    "src/facho/core/housekeeping.py",
+    "src/facho/core/leader_watch.py",
+    "src/facho/execution_coordinator/coordinator.py",
+    "src/facho/executions/runner.py",
+    "src/facho/zabbix_pollers/scheduler.py",
+]
 VAGUE_NAMES = {"utils", "helpers", "common", "misc", "base", "services", "manager"}
 # Homes, registries, and this very checkout; written so that the pattern does not find itself.
 MACHINE = re.compile(
@@ -98,10 +104,12 @@ def test_no_code_names_a_brand_or_an_oid_of_one() -> None:
 
 
 def test_few_places_catch_everything_and_each_says_why() -> None:
-    lines = [line for path in HANDWRITTEN for line in path.read_text().splitlines() if "except Exception" in line]
+    lines = [
+        (path, line) for path in HANDWRITTEN for line in path.read_text().splitlines() if "except Exception" in line
+    ]
 
-    assert len(lines) <= BROAD_EXCEPTS
-    assert [line for line in lines if "#" not in line] == []
+    assert relative([path for path, _line in lines]) == BROAD_EXCEPTS
+    assert [line for _path, line in lines if "#" not in line] == []
 
 
 def test_no_test_waits_for_time_to_pass() -> None:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from django.conf import settings
-from django.db import Error
 
 from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
 from facho.alerts.models import Kind
 from facho.alerts.ssrf import Reach
+from facho.core.beside import beside
 from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
 from facho.zabbix_pollers.activity import load_is_polling
@@ -49,12 +49,10 @@ class LeaderWatch:
 async def watching(database: ThreadGateway, clock: SystemClock) -> AsyncIterator[None]:
     """Look every few seconds while the block runs."""
     watch = LeaderWatch(database, clock)
-    looking = asyncio.create_task(_keep_looking(watch), name="leader watch")
     try:
-        yield
+        async with beside(_keep_looking(watch), "leader watch"):
+            yield
     finally:
-        looking.cancel()
-        await asyncio.gather(looking, return_exceptions=True)
         await watch.close()
 
 
@@ -63,6 +61,5 @@ async def _keep_looking(watch: LeaderWatch) -> None:
         await asyncio.sleep(WATCH_SECONDS)
         try:
             await watch.look()
-        except (Error, ExceptionGroup):
-            # A database or a channel that is away now may be back at the next look.
-            logger.warning("leader_watch.failed", exc_info=True)
+        except Exception:  # a loop guard: nobody else tells that nobody polls
+            logger.exception("leader_watch.failed")

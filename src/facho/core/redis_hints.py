@@ -6,11 +6,12 @@ Everything here may be lost, at any time and for any length of time; it costs la
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from facho.core.beside import beside
 from facho.executions.run import Run
 
 logger = logging.getLogger(__name__)
@@ -116,14 +117,11 @@ async def open_hints(url: str, *, lock_seconds: float) -> AsyncIterator[RedisHin
     """Connect when there is something to tell, and let go of Redis in the end."""
     redis = Redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_keepalive=True)
     hints = RedisHints(redis, lock_seconds=lock_seconds)
-    sending = asyncio.create_task(hints.send(), name="hints")
-    try:
-        yield hints
-    finally:
-        await hints.flush()
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-        await redis.aclose()
+    async with aclosing(redis), beside(hints.send(), "sending hints"):
+        try:
+            yield hints
+        finally:
+            await hints.flush()
 
 
 def _lock(run: Run) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from facho.core.beside import beside
 from facho.core.cli.product import set_up_django
 from facho.core.processes.garbage import collect_seldom
 from facho.core.processes.parent import exit_with_parent
@@ -48,13 +49,10 @@ async def run_engine(stop: asyncio.Event) -> None:
     async with open_parts(role) as parts:
         engine = build_engine(parts)
         await _take_over(parts, engine, role)
-        keeping = asyncio.create_task(
-            housekeeping_loop(House(parts, stop, is_scheduling=lambda: engine.scheduler.is_scheduling))
-        )
-        await engine.scheduler.scheduler_loop(stop)
-        await engine.executor.drain(timeout_seconds=DRAIN_SECONDS)
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
+        house = House(parts, stop, is_scheduling=lambda: engine.scheduler.is_scheduling)
+        async with beside(housekeeping_loop(house), "housekeeping"):
+            await engine.scheduler.scheduler_loop(stop)
+            await engine.executor.drain(timeout_seconds=DRAIN_SECONDS)
         await _let_go(parts)
 
 

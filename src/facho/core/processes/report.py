@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from django.db import Error
 
+from facho.core.beside import beside
 from facho.core.gateway import ThreadGateway
 from facho.executions.processes import SAYS_SECONDS, ProcessReport, forget_process, save_process
 
@@ -19,12 +20,10 @@ VERSION = version("facho")
 @asynccontextmanager
 async def reporting(database: ThreadGateway, describe: Callable[[], ProcessReport]) -> AsyncIterator[None]:
     """Say every few seconds what this process is while the block runs, and be forgotten after it."""
-    saying = asyncio.create_task(_keep_saying(database, describe), name="report")
     try:
-        yield
+        async with beside(_keep_saying(database, describe), "report"):
+            yield
     finally:
-        saying.cancel()
-        await asyncio.gather(saying, return_exceptions=True)
         with suppress(Error):
             await database.run(forget_process, describe().owner)
 

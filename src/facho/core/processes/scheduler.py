@@ -3,6 +3,7 @@
 import asyncio
 import logging
 
+from facho.core.beside import beside
 from facho.core.celery import app
 from facho.core.housekeeping import House, housekeeping_loop
 from facho.core.leader_watch import watching
@@ -24,21 +25,15 @@ async def run_scheduler(stop: asyncio.Event) -> None:
         executor = CeleryExecutor(app, parts.database, parts.hints)
         scheduler = build_scheduler(parts, executor)
         house = House(parts, stop, lambda: scheduler.is_leading, executor, lambda: scheduler.is_scheduling)
-        aside = [
-            asyncio.create_task(housekeeping_loop(house)),
-            asyncio.create_task(
-                parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=lambda _execution_id: None)
-            ),
-        ]
+        listening = parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=lambda _execution_id: None)
         started_at = parts.clock.now()
         async with (
+            beside(housekeeping_loop(house), "housekeeping"),
+            beside(listening, "listening for hints"),
             reporting(parts.database, lambda: ProcessReport(parts.owner, VERSION, started_at, parts.clock.now())),
             watching(parts.database, parts.clock),
         ):
             await scheduler.scheduler_loop(stop)
-        for task in aside:
-            task.cancel()
-        await asyncio.gather(*aside, return_exceptions=True)
         await executor.close()
         await parts.database.run(release_leadership, parts.owner)
 

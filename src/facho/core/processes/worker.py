@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
+from facho.core.beside import beside, start_beside
 from facho.core.processes.report import VERSION, reporting
 from facho.core.recognition import follow_probe
 from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
@@ -142,7 +143,7 @@ class LoopWorker:
             await work.stop.wait()
             await _drain(work)
             if work.on_duty is not None:
-                await asyncio.gather(work.on_duty, return_exceptions=True)
+                await asyncio.wait([work.on_duty])
             await work.close.wait()
 
 
@@ -151,14 +152,11 @@ async def _open(app: Celery, duty: Duty) -> AsyncIterator[_Work]:
     async with open_parts(WORKER) as parts:
         executor = CeleryExecutor(app, parts.database, parts.hints)
         runner, scheduler = parts.runner(OltCollector(parts.devices)), build_scheduler(parts, executor)
-        listening = asyncio.create_task(
-            parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=runner.look), name="hints"
-        )
+        listening = parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=runner.look)
         try:
-            yield _Work(parts, duty, runner, scheduler, asyncio.Semaphore(duty.slots), parts.clock.now())
+            async with beside(listening, "listening for hints"):
+                yield _Work(parts, duty, runner, scheduler, asyncio.Semaphore(duty.slots), parts.clock.now())
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
             await executor.close()
             await parts.database.run(release_leadership, parts.owner)
 
@@ -205,7 +203,7 @@ async def _drain(work: _Work) -> None:
 
 
 async def _begin_duty(work: _Work) -> None:
-    work.on_duty = asyncio.create_task(_be_on_duty(work), name="duty")
+    work.on_duty = start_beside(_be_on_duty(work), "duty")
 
 
 async def _be_on_duty(work: _Work) -> None:
@@ -228,7 +226,7 @@ async def _take_unsent(work: _Work) -> None:
                 break
             logger.warning("execution.unsent execution=%s", execution_id)
             carrying_out = _carry_out(work, execution_id, is_probe=waiting[execution_id])
-            work.runs.add(asyncio.create_task(carrying_out, name=f"execution-{execution_id}"))
+            work.runs.add(start_beside(carrying_out, f"execution-{execution_id}"))
             # Let it take its slot before the next one asks for one.
             await asyncio.sleep(0)
         seen = waiting

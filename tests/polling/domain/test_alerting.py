@@ -135,6 +135,13 @@ def test_nobody_is_escalated_to_once_somebody_took_note() -> None:
     assert answered.look(FINE, NOON + 9 * MINUTE) is Message.RESOLVED
 
 
+def test_where_nobody_can_look_nobody_is_escalated_to_before_it_is_seen_again() -> None:
+    teller = looked_at(Policy(escalate_after=2 * MINUTE), WRONG, UNKNOWN, UNKNOWN, UNKNOWN)
+    assert teller.messages == [Message.OPENED]
+
+    assert teller.look(WRONG, NOON + 9 * MINUTE) is Message.ESCALATED
+
+
 def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> None:
     evening = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)  # 22:00 there
     goes_on, over = Teller(Policy(quiet=NIGHT)), Teller(Policy(quiet=NIGHT))

@@ -164,13 +164,13 @@ def _tell(course: Course, policy: Policy, look: Look) -> Step:
     if course.stage is Stage.RESOLVED:
         is_told = course.told_at is not None and policy.tells_end
         return Step(course, Telling(Message.RESOLVED, _quiet_end(policy.quiet, now)) if is_told else None)
-    is_silent = look.is_acknowledged or course.calm_since is not None or _is_quiet(policy.quiet, now)
+    # What quiet hours put off may be over by now, and so may what nobody acknowledged: where nobody can say, nobody is
+    # woken for it.
+    is_silent = look.sight is not Sight.WRONG or look.is_acknowledged or _is_quiet(policy.quiet, now)
     if course.stage is Stage.PENDING or is_silent:
         return Step(course)
     if course.told_at is None:
-        # What quiet hours put off may be over by now: where nobody can say, nobody is woken for it.
-        is_seen = look.sight is Sight.WRONG
-        return Step(replace(course, told_at=now), Telling(Message.OPENED, now)) if is_seen else Step(course)
+        return Step(replace(course, told_at=now), Telling(Message.OPENED, now))
     if _is_unanswered(course, course.told_at, policy, now):
         return Step(replace(course, escalated_at=now), Telling(Message.ESCALATED, now))
     return Step(course)

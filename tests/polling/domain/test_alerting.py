@@ -142,6 +142,15 @@ def test_where_nobody_can_look_nobody_is_escalated_to_before_it_is_seen_again() 
     assert teller.look(WRONG, NOON + 9 * MINUTE) is Message.ESCALATED
 
 
+def test_a_clock_that_is_set_back_puts_escalation_off_by_no_more_than_its_minutes() -> None:
+    teller = looked_at(Policy(escalate_after=5 * MINUTE), WRONG)
+    set_back = NOON - 60 * MINUTE
+
+    told = [teller.look(WRONG, set_back + number * MINUTE) for number in range(7)]
+
+    assert told == [None] * 5 + [Message.ESCALATED, None]
+
+
 def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> None:
     evening = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)  # 22:00 there
     goes_on, over = Teller(Policy(quiet=NIGHT)), Teller(Policy(quiet=NIGHT))

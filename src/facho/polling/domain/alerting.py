@@ -171,9 +171,11 @@ def _tell(course: Course, policy: Policy, look: Look) -> Step:
         return Step(course)
     if course.told_at is None:
         return Step(replace(course, told_at=now), Telling(Message.OPENED, now))
-    if _is_unanswered(course, course.told_at, policy, now):
-        return Step(replace(course, escalated_at=now), Telling(Message.ESCALATED, now))
-    return Step(course)
+    # A clock that was set back must not keep anybody waiting for hours.
+    told_at = min(course.told_at, now)
+    if _is_unanswered(course, told_at, policy, now):
+        return Step(replace(course, told_at=told_at, escalated_at=now), Telling(Message.ESCALATED, now))
+    return Step(replace(course, told_at=told_at))
 
 
 def _is_unanswered(course: Course, told_at: datetime, policy: Policy, now: datetime) -> bool:

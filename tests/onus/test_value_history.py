@@ -116,6 +116,7 @@ def test_a_device_that_invents_rows_and_oids_gets_no_more_of_them(
     assert len(history(olt, index="0")) == len(history(olt, "1.3.0", "0")) == 1
     assert history(olt, "1.3.4", "0") == []
     assert "history.numbers_spent oids=4" in caplog.text
+    assert f"history.rows_spent olt={olt.id} rows=3" in caplog.text
 
 
 def test_values_of_an_onu_follow_it() -> None:

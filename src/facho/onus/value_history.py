@@ -118,10 +118,13 @@ def _known_oids(oids: Collection[str]) -> dict[str, int]:
 def _number_rows(olt_id: int, indexes: Collection[str]) -> dict[str, int]:
     """Return the number of each row, new ones for those that have none, up to what one OLT may have."""
     known = _known_rows(olt_id)
-    missing = sorted(set(indexes) - set(known))[: max(0, MAX_ROWS_PER_OLT - len(known))]
-    if not missing:
+    missing = sorted(set(indexes) - set(known))
+    new = missing[: max(0, MAX_ROWS_PER_OLT - len(known))]
+    if len(new) < len(missing):
+        logger.warning("history.rows_spent olt=%s rows=%s", olt_id, len(missing) - len(new))
+    if not new:
         return known
-    HistoryRow.objects.bulk_create([HistoryRow(olt_id=olt_id, index=index) for index in missing], ignore_conflicts=True)
+    HistoryRow.objects.bulk_create([HistoryRow(olt_id=olt_id, index=index) for index in new], ignore_conflicts=True)
     return _known_rows(olt_id)
 
 

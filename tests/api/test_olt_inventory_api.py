@@ -112,15 +112,29 @@ def test_what_the_inventory_refuses_is_refused_with_its_sentence(
     assert Olt.objects.count() == 1
 
 
-def test_an_olt_is_reached_otherwise_and_keeps_the_secret_it_has(admin: APIClient) -> None:
+def test_an_olt_is_reached_otherwise_and_the_trail_tells_from_where_to_where(admin: APIClient) -> None:
     olt = make_olt("north", host="192.0.2.7", address="192.0.2.7")
+    body = {"host": "192.0.2.8", "port": 1161, "community": CANARY}
 
-    answer = admin.put(f"/api/v1/olts/{olt.id}/connection/", {"host": "192.0.2.8", "port": 1161}, format="json")
+    answer = admin.put(f"/api/v1/olts/{olt.id}/connection/", body, format="json")
 
     stored = Olt.objects.get()
     assert answer.status_code == 200
-    assert (stored.address, stored.port, stored.community.reveal()) == ("192.0.2.8", 1161, "canary-7f3a")
-    assert LogEntry.objects.get().change_message == "host, port"
+    assert (stored.address, stored.port, stored.community.reveal()) == ("192.0.2.8", 1161, CANARY)
+    assert LogEntry.objects.get().change_message == "host: 192.0.2.7 → 192.0.2.8, port: 161 → 1161, community: changed"
+
+
+def test_a_stored_secret_stays_where_it_is_and_goes_nowhere_else(admin: APIClient) -> None:
+    olt = make_olt("north", host="192.0.2.7", address="192.0.2.7")
+    place = f"/api/v1/olts/{olt.id}/connection/"
+
+    assert admin.put(place, {"host": "192.0.2.7", "version": "1"}, format="json").status_code == 200
+    refused = admin.put(place, {"host": "192.0.2.8"}, format="json")
+
+    ((blamed, reason),) = told(refused)
+    assert (refused.status_code, blamed) == (400, "community")
+    assert "write it again" in reason
+    assert (Olt.objects.get().address, Olt.objects.get().snmp_version) == ("192.0.2.7", "1")
 
 
 def test_how_an_olt_is_reached_and_who_said_so_are_written_together_or_not_at_all(
@@ -128,14 +142,16 @@ def test_how_an_olt_is_reached_and_who_said_so_are_written_together_or_not_at_al
 ) -> None:
     olt = make_olt("north", host="192.0.2.7", address="192.0.2.7")
 
+    body = {"host": "192.0.2.7", "port": 1161, "community": CANARY}
+
     def fail(*_: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr(olt_inventory, "record", fail)
     with pytest.raises(RuntimeError):
-        admin.put(f"/api/v1/olts/{olt.id}/connection/", {"host": "192.0.2.8"}, format="json")
+        admin.put(f"/api/v1/olts/{olt.id}/connection/", body, format="json")
 
-    assert Olt.objects.get().address == "192.0.2.7"
+    assert Olt.objects.get().port == 161
 
 
 def test_an_olt_that_is_renamed_at_the_same_moment_gets_no_twin(

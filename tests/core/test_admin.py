@@ -180,12 +180,15 @@ def test_an_olt_to_be_recognised_waits_for_its_jobs(administrator: Client) -> No
 
 
 def test_an_empty_secret_keeps_the_stored_one(administrator: Client) -> None:
-    olt = make_olt("North")
+    olt = make_olt("North", host="127.0.0.9", address="127.0.0.9")
+    inputs = OLT_INPUTS | {"name": "Norte", "host": olt.host, "new_community": ""}
 
-    administrator.post(address(Olt, "change", olt.pk), OLT_INPUTS | {"name": "Norte", "new_community": ""})
+    administrator.post(address(Olt, "change", olt.pk), inputs)
+    elsewhere = administrator.post(address(Olt, "change", olt.pk), inputs | {"host": "127.0.0.10"})
 
-    olt = Olt.objects.get()
-    assert (olt.name, olt.community.reveal()) == ("Norte", CANARY)
+    assert "community: write it again" in elsewhere.content.decode()
+    olt.refresh_from_db()
+    assert (olt.name, olt.host, olt.community.reveal()) == ("Norte", inputs["host"], CANARY)
 
 
 def test_a_secret_that_was_filled_in_replaces_the_stored_one(administrator: Client) -> None:

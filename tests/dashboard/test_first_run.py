@@ -198,10 +198,10 @@ def test_a_test_under_way_and_an_engine_that_is_not_are_told(admin: Client) -> N
 def test_a_correction_keeps_what_was_not_typed_and_forgets_what_was_found(admin: Client) -> None:
     olt = waiting_olt(address="127.0.0.1", host="127.0.0.1", port=16100, **HUAWEI)
 
-    admin.post(f"/olts/add/{olt.id}/correct/", {"host": "127.0.0.1", "port": "16101", "version": "2c"})
+    admin.post(f"/olts/add/{olt.id}/correct/", {"host": "127.0.0.1", "port": "16100", "version": "1"})
 
     olt.refresh_from_db()
-    assert (olt.port, olt.community.reveal()) == (16101, "canary-7f3a")
+    assert (olt.snmp_version, olt.community.reveal()) == ("1", "canary-7f3a")
     assert (olt.vendor, olt.sys_object_id) == ("", "")
     assert olt.next_probe_at is not None
 

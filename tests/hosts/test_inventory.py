@@ -44,12 +44,23 @@ def test_a_new_olt_takes_the_defaults() -> None:
 def test_what_is_empty_keeps_what_is_stored() -> None:
     save(entry(port="1161", vendor="huawei_smartax", version="1"))
 
-    saved = save(entry(host="192.0.2.2", community=""))
+    saved = save(entry(host="192.0.2.2", community="", takes_secrets_along=True))
 
     olt = Olt.objects.get()
     assert saved == Saved(added=(), updated=("centro",))
     assert (olt.address, olt.port, olt.vendor, olt.snmp_version) == ("192.0.2.2", 1161, "huawei_smartax", "1")
     assert olt.community == Secret("public")
+
+
+@pytest.mark.parametrize("place", [{"host": "192.0.2.2"}, {"port": "1162"}])
+def test_a_stored_secret_is_not_sent_to_another_place(place: dict[str, str]) -> None:
+    """Whoever may say where an OLT is asked, but not read its community, would read it there."""
+    save(entry(port="1161"))
+
+    assert reasons(entry(**{"port": "1161", "community": "", **place})) == [
+        "community: write it again, a stored one is not sent to another address or port"
+    ]
+    assert (Olt.objects.get().host, Olt.objects.get().port) == ("192.0.2.1", 1161)
 
 
 def test_auto_lets_a_known_olt_be_recognised_again() -> None:

@@ -1,5 +1,6 @@
 """OLTs added, reached otherwise and deleted over the API, by the inventory's rules. Secrets go in, never out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 
-from facho.accounts.audit import Action, record
+from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.scope import scope_of
 from facho.api.permissions import ReadOrAdminister
 from facho.api.problems import Conflict
@@ -117,12 +118,12 @@ class OltInventory(_OltViews):
         olt = self.get_object()
         wish = ConnectionSerializer(data=request.data)
         wish.is_valid(raise_exception=True)
-        given = sorted(name for name, value in wish.validated_data.items() if value)
+        words = _connection_words(olt, wish.validated_data)
 
         def finish(saved: Saved) -> None:
             if saved.added:  # it was deleted or renamed since it was found
                 raise NotFound
-            record(request.user, olt, Action.CHANGED, ", ".join(given))
+            record(request.user, olt, Action.CHANGED, words)
 
         try:
             import_olts([wish.entry_of(olt.name)], after_save=_give_jobs, finish=finish)
@@ -141,6 +142,14 @@ class OltInventory(_OltViews):
             record(request.user, olt, Action.DELETED)
             Olt.objects.filter(pk=olt.pk).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _connection_words(olt: Olt, wish: Mapping[str, Any]) -> str:
+    """Write what a wish changes about how the OLT is reached; of secrets only that they do."""
+    given = {name: value for name, value in wish.items() if value}
+    columns = {name: "snmp_version" if name == "version" else name for name in given if name not in SECRET_COLUMNS}
+    before = {name: getattr(olt, column) for name, column in columns.items()}
+    return changed_words(before, given, secrets=SECRET_COLUMNS)
 
 
 def _give_jobs(olt: Olt) -> None:

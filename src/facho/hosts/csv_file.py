@@ -114,4 +114,5 @@ def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
         poller_group=text("poller_group"),
         group=text("group"),
         line=line,
+        takes_secrets_along=True,
     )

@@ -84,6 +84,11 @@ class _Draft:
     group: str
 
     @property
+    def is_moved(self) -> bool:
+        place = {"host": self.olt.host, "port": str(self.olt.port)}
+        return not self.is_new and any(self.before[name] != text for name, text in place.items())
+
+    @property
     def has_other_vendor(self) -> bool:
         return self.before["vendor"] != _texts(self.olt, self.group)["vendor"]
 
@@ -170,25 +175,37 @@ def stored_olts() -> QuerySet[Olt]:
     return Olt.objects.defer(*SECRET_COLUMNS).annotate(**presence).order_by("name")
 
 
-def find_credential_faults(olt: Olt, *, given: Collection[str]) -> Iterator[Fault]:
-    """Say what an OLT of `stored_olts`, or a new one, lacks to speak its version; `given` are secrets to be saved."""
+def stored_secrets(olt: Olt) -> list[str]:
+    """Name the secrets that an OLT of `stored_olts` has; a new one has none."""
+    return [name for name in SECRET_COLUMNS if getattr(olt, f"has_{name}", False)]
 
-    def has(secret: str) -> bool:
-        return secret in given or getattr(olt, f"has_{secret}", False)
+
+def find_credential_faults(
+    olt: Olt, *, given: Collection[str], stored: Collection[str], is_moved: bool
+) -> Iterator[Fault]:
+    """Say what an OLT lacks to speak its version, with secrets that are given and that are stored.
+
+    What is stored is not sent to another address: whoever may change one but not read the other would read it there.
+    """
+
+    def lacking(secret: str, name: str, missing: str) -> Iterator[Fault]:
+        if secret not in (*given, *stored):
+            yield Fault(secret, missing)
+        elif secret not in given and is_moved:
+            yield Fault(secret, _("%s: write it again, a stored one is not sent to another address or port") % name)
 
     if olt.snmp_version != SnmpVersion.V3:
-        if not has("community"):
-            yield Fault("community", _("community is missing"))
+        yield from lacking("community", _("community"), _("community is missing"))
         return
     if not olt.v3_user:
         yield Fault("v3_user", _("SNMPv3 needs a user"))
     if olt.v3_priv_protocol and not olt.v3_auth_protocol:
         yield Fault("v3_priv_protocol", _("privacy needs an authentication protocol"))
     yield from _combination_faults(olt.v3_auth_protocol, olt.v3_priv_protocol)
-    if olt.v3_auth_protocol and not has("v3_auth_key"):
-        yield Fault("v3_auth_key", _("authentication key is missing"))
-    if olt.v3_priv_protocol and not has("v3_priv_key"):
-        yield Fault("v3_priv_key", _("privacy key is missing"))
+    if olt.v3_auth_protocol:
+        yield from lacking("v3_auth_key", _("authentication key"), _("authentication key is missing"))
+    if olt.v3_priv_protocol:
+        yield from lacking("v3_priv_key", _("privacy key"), _("privacy key is missing"))
 
 
 def _combination_faults(auth_protocol: str, priv_protocol: str) -> Iterator[Fault]:
@@ -279,7 +296,12 @@ def _row_problems(drafts: Sequence[_Draft]) -> Iterator[Problem]:
         if draft.entry.host and not draft.olt.address:
             reason = _('host "%s" does not resolve to an address') % draft.entry.host
             yield Problem(draft.entry.line, reason, column="host")
-        faults = find_credential_faults(draft.olt, given=_given_secrets(draft.entry))
+        faults = find_credential_faults(
+            draft.olt,
+            given=_given_secrets(draft.entry),
+            stored=stored_secrets(draft.olt),
+            is_moved=draft.is_moved and not draft.entry.takes_secrets_along,
+        )
         yield from (Problem(draft.entry.line, fault.reason, column=fault.column) for fault in faults)
     yield from _same_names(drafts)
     yield from _same_devices(drafts)
@@ -317,7 +339,7 @@ def _plan(drafts: Sequence[_Draft], problems: Iterable[Problem]) -> ImportPlan:
 
 def _planned(draft: _Draft) -> PlannedRow:
     changes, given = compare(draft.before, _texts(draft.olt, draft.group)), tuple(_given_secrets(draft.entry))
-    kept = tuple(name for name in SECRET_COLUMNS if name not in given and getattr(draft.olt, f"has_{name}", False))
+    kept = tuple(name for name in stored_secrets(draft.olt) if name not in given)
     known = Verdict.CHANGED if changes or given else Verdict.UNCHANGED
     verdict = Verdict.NEW if draft.is_new else known
     return PlannedRow(draft.entry.line, draft.olt.name, verdict, changes, given, kept)

@@ -44,9 +44,11 @@ class OltEntry:
     poller_group: str = ""
     group: str = ""
     line: int | None = field(default=None, compare=False)
+    # An empty secret stays the stored one even at another address: so a file says that nothing changed about it.
+    takes_secrets_along: bool = field(default=False, compare=False)
 
 
-COLUMNS = tuple(column.name for column in fields(OltEntry) if column.name != "line")
+COLUMNS = tuple(column.name for column in fields(OltEntry) if column.name not in ("line", "takes_secrets_along"))
 SECRET_COLUMNS = ("community", "v3_auth_key", "v3_priv_key")
 V3_COLUMNS = tuple(name for name in COLUMNS if name.startswith("v3_"))
 

@@ -9,7 +9,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.hosts.inventory import find_credential_faults
+from facho.hosts.inventory import find_credential_faults, stored_secrets
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults, group_faults
 from facho.hosts.secrets import Secret
@@ -148,6 +148,7 @@ class OltForm(_OltModelForm):
     def _key_faults(self, values: dict[str, Any]) -> Iterator[str]:
         names = ("snmp_version", "v3_user", "v3_auth_protocol", "v3_priv_protocol")
         draft = Olt(**{name: values[name] for name in names})
-        stored = [name for name in SECRET_COLUMNS if getattr(self.instance, f"has_{name}", False)]
-        faults = find_credential_faults(draft, given=[*stored, *self.given_secrets()])
+        stored, given = stored_secrets(self.instance), self.given_secrets()
+        is_moved = (values["host"], values["port"]) != (self.instance.host, self.instance.port)
+        faults = find_credential_faults(draft, given=given, stored=stored, is_moved=is_moved)
         return (fault.reason for fault in faults)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.accounts.scope import OltScope
-from facho.hosts.inventory import InventoryError, find_credential_faults
+from facho.hosts.inventory import InventoryError, find_credential_faults, stored_secrets
 from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, OltGroup, SnmpVersion
 from facho.hosts.olt_entry import (
     AUTH_PROTOCOLS,
@@ -179,11 +179,12 @@ class OltDetails(forms.Form):
 
     def _credential_faults(self, values: dict[str, Any]) -> Iterator[Fault]:
         """Say what is missing to speak the version, field by field."""
-        stored = [name for name in SECRET_COLUMNS if self.olt and getattr(self.olt, f"has_{name}", False)]
-        given = {*stored, *(name for name in SECRET_COLUMNS if values[name])}
+        given = [name for name in SECRET_COLUMNS if values[name]]
+        stored = stored_secrets(self.olt) if self.olt else []
+        is_moved = self.olt is not None and (values["host"], values["port"]) != (self.olt.host, self.olt.port)
         names = ("v3_user", "v3_auth_protocol", "v3_priv_protocol")
         draft = Olt(snmp_version=values["version"], **{name: values[name] for name in names})
-        return find_credential_faults(draft, given=given)
+        return find_credential_faults(draft, given=given, stored=stored, is_moved=is_moved)
 
     def _blame(self, column: str, reason: str) -> None:
         self.add_error(column if column in self.fields else None, _sentence(reason))

@@ -2,22 +2,24 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from api.rows import make_olt, make_user
+from api.rows import make_node, make_olt, make_onu, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Kind, Notice
+from facho.alerts.untold import why_untold
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.secrets import Secret
 
 pytestmark = pytest.mark.django_db
 CANARY = "canary-4d2e"
+NOON = datetime(2030, 5, 6, 12, tzinfo=UTC)
 
 
 def make_alert(olt: Olt | None, minutes: int = 5, **fields: Any) -> Alert:
@@ -80,6 +82,66 @@ def test_a_page_tells_whom_it_was_told_to_and_no_address(viewer: Client) -> None
     assert "night shift" in page
     assert '<span class="step waiting">waiting</span> <span class="muted">no route</span>' in page
     assert CANARY not in page
+
+
+def test_a_rule_without_an_enabled_channel_says_so_and_leads_an_admin_to_one(
+    viewer: Client, administrator: Client
+) -> None:
+    alert = make_alert(make_olt("North"))
+    alert.rule.channels.add(AlertChannel.objects.create(name="off", enabled=False))
+
+    page, admins = text(viewer, f"/alerts/{alert.id}/"), text(administrator, f"/alerts/{alert.id}/")
+
+    assert "Nobody: its rule has no enabled channel, so it is only shown here." in page
+    assert "/admin/alerts/alertchannel/add/" not in page
+    assert "/admin/alerts/alertchannel/add/" in admins
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "Nobody yet: its rule is quiet until 00:00 (UTC)."),
+        ({"told_at": NOON}, "Nobody: when it fired its rule had none of the channels that it has now."),
+        ({"acknowledged_at": NOON}, "Nobody: it was acknowledged before anybody was told."),
+        ({"state": "resolved", "resolved_at": NOON}, "Nobody: it was over before anybody was told."),
+    ],
+)
+def test_with_a_channel_it_is_said_why_nobody_was_told(fields: dict[str, Any], words: str) -> None:
+    alert = make_alert(None, **fields)
+    alert.rule.channels.add(AlertChannel.objects.create(name="night shift"))
+    alert.rule.quiet_from, alert.rule.quiet_to = time(8), time(0)
+
+    assert why_untold(alert, NOON).words == words
+
+
+def test_outside_the_quiet_hours_it_is_about_to_be_told() -> None:
+    alert = make_alert(None)
+    alert.rule.channels.add(AlertChannel.objects.create(name="night shift"))
+
+    assert why_untold(alert, NOON).words == "Nobody yet."
+
+
+@pytest.mark.parametrize("path", ["/", "/live/"])
+def test_admins_hear_on_the_first_page_that_no_rule_has_a_channel(
+    path: str, viewer: Client, administrator: Client
+) -> None:
+    make_olt("North")
+    alert = make_alert(None)
+
+    assert "Alerts are only shown here" in text(administrator, path)
+    assert "Alerts are only shown here" not in text(viewer, path)
+    alert.rule.channels.add(AlertChannel.objects.create(name="night shift"))
+    assert "Alerts are only shown here" not in text(administrator, path)
+
+
+def test_the_last_of_the_first_steps_says_it_too_once_there_is_data(administrator: Client) -> None:
+    olt = make_olt("North")
+    make_node(olt)
+    before = text(administrator, f"/olts/add/{olt.id}/")
+    make_onu(olt)
+
+    assert "Alerts are only shown here" not in before
+    assert "Alerts are only shown here" in text(administrator, f"/olts/add/{olt.id}/")
 
 
 def test_an_operator_takes_note_and_a_viewer_may_not(viewer: Client) -> None:

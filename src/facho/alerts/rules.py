@@ -52,6 +52,12 @@ def load_audience() -> Audience:
     return Audience(languages, _by_rule(first, enabled), _by_rule(later, enabled))
 
 
+def quiet_hours(row: AlertRule) -> Window | None:
+    """Return when a rule tells nobody, on the installation's clock."""
+    opens, closes = row.quiet_from, row.quiet_to
+    return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
+
+
 def _by_rule(pairs: Iterable[tuple[int, int]], enabled: Collection[int]) -> dict[int, frozenset[int]]:
     channels: defaultdict[int, set[int]] = defaultdict(set)
     for rule_id, channel_id in pairs:
@@ -76,13 +82,12 @@ def _rule(row: AlertRule) -> Rule:
 
 def _policy(row: AlertRule) -> Policy:
     after = row.escalate_minutes
-    opens, closes = row.quiet_from, row.quiet_to
     return Policy(
         hold=timedelta(minutes=row.hold_minutes),
         # Nobody waits for calm where nobody looks any more.
         clear=timedelta(minutes=row.clear_minutes if row.enabled else 0),
         calm=CALM_AFTER if row.enabled else timedelta(0),
-        quiet=None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE)),
+        quiet=quiet_hours(row),
         escalate_after=None if after is None else timedelta(minutes=after),
         tells_end=row.sends_resolved,
     )

@@ -16,6 +16,7 @@ from facho.accounts.scope import scope_of
 from facho.alerts.alerts_read_model import shown_alerts
 from facho.alerts.channels import stored_channels
 from facho.alerts.models import Alert, AlertState, Kind, Notice, NoticeKind, NoticeState, Severity
+from facho.alerts.untold import why_untold
 from facho.alerts.words import sentence_of
 from facho.dashboard.acknowledging import acknowledgement_context, answer_acknowledgement
 from facho.dashboard.parts import for_users, is_part
@@ -115,12 +116,14 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
 @for_users
 def alert_page(request: HttpRequest, alert_id: int) -> HttpResponse:
     """Show one alert, its times, and whom it was told to."""
-    alert = _find(request, alert_id)
+    alert, now = _find(request, alert_id), timezone.now()
+    notices = _load_notices(alert)
     context = {
         "here": "alerts",
-        "now": timezone.now(),
+        "now": now,
         "row": _row(alert),
-        "notices": _load_notices(alert),
+        "notices": notices,
+        "untold": None if notices else why_untold(alert, now),
         **acknowledgement_context(request, alert),
     }
     return render(request, "dashboard/alert.html", context)

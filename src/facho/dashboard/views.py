@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
+from facho.alerts.untold import load_is_nobody_told
 from facho.dashboard.coming_runs import load_coming_runs
 from facho.dashboard.first_run.progress import load_unfinished
 from facho.dashboard.hour_quotas import load_hour_quotas
@@ -119,8 +120,10 @@ def _live_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, 
 
 
 def _undone_context(request: HttpRequest, scope: OltScope) -> dict[str, Any]:
-    """Tell who may finish it which OLTs were added and left without jobs."""
-    return {"unfinished": load_unfinished(scope, UNFINISHED_LINES) if request.user.is_superuser else []}
+    """Tell who may finish it which OLTs were added and left without jobs, and that alerts have no channel."""
+    if not request.user.is_superuser:
+        return {}
+    return {"unfinished": load_unfinished(scope, UNFINISHED_LINES), "is_nobody_told": load_is_nobody_told()}
 
 
 def _hour_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from facho.accounts.audit import Action, record
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
+from facho.alerts.untold import load_is_nobody_told
 from facho.dashboard.first_run.first_data import load_first_data, start_jobs
 from facho.dashboard.first_run.jobs_form import JobsForm
 from facho.dashboard.first_run.olt_form import OltDetails
@@ -182,7 +183,7 @@ def _context(request: HttpRequest, found: Setup) -> dict[str, Any]:
     if shown is Step.KNOW:
         context["families"] = [each for each in load_definitions().values() if each.key != found.olt.vendor]
     if shown is Step.DATA:
-        context["data"] = load_first_data(found.olt.pk, now)
+        context |= {"data": load_first_data(found.olt.pk, now), "is_nobody_told": load_is_nobody_told()}
     return context
 
 

@@ -124,7 +124,7 @@ def test_an_admin_enters_secrets_on_a_page_and_a_wrong_one_is_not_repeated(admin
     taken = admin.post(add, {**form, "new_url": f"https://hook.example.net/{CANARY}", "new_signing_key": KEY})
 
     assert refused.status_code == 200
-    assert "https://HOST/PATH" in refused.content.decode()
+    assert "Write https://HOST/PATH" in refused.content.decode()
     assert CANARY not in refused.content.decode()
     assert taken.status_code == 302
     channel = AlertChannel.objects.get()
@@ -132,6 +132,20 @@ def test_an_admin_enters_secrets_on_a_page_and_a_wrong_one_is_not_repeated(admin
         f"https://hook.example.net/{CANARY}",
         "https://hook.example.net/…",
     )
+
+
+def test_a_new_channel_has_examples_and_a_stored_one_says_that_it_stays(admin: Client) -> None:
+    channel = make_channel(f"ntfys://{CANARY}")
+    stays = "Never shown. Empty: the stored one stays."
+
+    english = {"accept-language": "en"}
+    new = admin.get(reverse("admin:alerts_alertchannel_add"), headers=english).content.decode()
+    stored = admin.get(reverse("admin:alerts_alertchannel_change", args=[channel.pk]), headers=english).content.decode()
+
+    assert "Telegram: <code>tgram://BOT-TOKEN/CHAT-ID</code>" in new
+    assert stays not in new
+    assert "tgram://" not in stored
+    assert stored.count(stays) == 2
 
 
 def test_an_admin_sends_a_test_and_keeps_the_secrets(admin: Client) -> None:

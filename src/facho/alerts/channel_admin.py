@@ -9,6 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
@@ -26,6 +28,14 @@ else:
     _ChannelModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
 
 
+ADDRESS_EXAMPLES = (
+    (_("e-mail"), "mailtos://USER:PASSWORD@DOMAIN?smtp=mail.example.net&from=facho@example.net&to=noc@example.net"),
+    ("Telegram", "tgram://BOT-TOKEN/CHAT-ID"),
+    ("ntfy", "ntfys://TOPIC"),
+    (_("signed webhook"), "https://HOST/PATH"),
+)
+
+
 class ChannelForm(_ChannelModelForm):
     """Everything that an admin decides about a channel."""
 
@@ -38,6 +48,12 @@ class ChannelForm(_ChannelModelForm):
     class Meta:
         model = AlertChannel
         fields = ["name", "kind", "language", "enabled"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance.pk:
+            self.fields["new_url"].help_text = _address_examples()
+            self.fields["new_signing_key"].help_text = AlertChannel._meta.get_field("signing_key").help_text
 
     def clean(self) -> dict[str, Any]:
         """Judge address and key by the rules of the channel's kind."""
@@ -52,6 +68,12 @@ class ChannelForm(_ChannelModelForm):
         """Return the secrets that were filled in."""
         url, key = (str(self.cleaned_data.get(new_secret(name)) or "") for name in ("url", "signing_key"))
         return ChannelSecrets(Secret(url.strip()), Secret(key))
+
+
+def _address_examples() -> SafeString:
+    """Show an address of each service, and of a webhook; docs/alerts.md tells where their parts come from."""
+    lines = format_html_join("", "{}: <code>{}</code><br>", ADDRESS_EXAMPLES)
+    return format_html("{}{}", lines, _("It is stored encrypted and never shown again."))
 
 
 @admin.register(AlertChannel)

@@ -36,6 +36,16 @@ def test_columns_may_come_in_any_order_and_with_a_byte_order_mark() -> None:
     assert (entry.name, entry.host, entry.community) == ("peñón", "10.0.0.1", Secret("s"))
 
 
+@pytest.mark.parametrize("separator", [b";", b"\t"])
+def test_what_separates_the_header_separates_the_rows(separator: bytes) -> None:
+    row = separator.join([b"'=Lima, centro", b"10.0.0.1", b"", b"", b"2c", b"s"])
+
+    ((entry,), problems) = read_entries(b"\xef\xbb\xbf\r\n" + HEADER.replace(b",", separator) + row + b"\r\n")
+
+    assert problems == []
+    assert (entry.name, entry.host, entry.community) == ("=Lima, centro", "10.0.0.1", Secret("s"))
+
+
 def test_snmpv3_has_further_columns() -> None:
     header = HEADER.strip() + b",v3_user,v3_auth_protocol,v3_auth_key,v3_priv_protocol,v3_priv_key\n"
 
@@ -72,7 +82,7 @@ def test_an_empty_file_is_named_as_such(content: bytes) -> None:
     "header",
     [
         b"name,host\n",
-        b"name;host;port;vendor;version;community\n",
+        b"name;host,port;vendor;version;community\n",
         HEADER.strip() + b",color\n",
         HEADER.strip() + b",name\n",
         b"centro,10.0.0.1,161,huawei,2c,public\n",

@@ -13,10 +13,14 @@ from facho.hosts.inventory import InventoryError, Problem
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _GUARDED_FORMULA = re.compile(r"'+[=+\-@\t\r]")
 
+_FIRST_LINE = re.compile(r"\s*([^\r\n]*)")
+_OTHER_SEPARATORS = (";", "\t")
+
 
 def read_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
     """Give each row that is not blank with the line on which it begins; InventoryError for what is no CSV."""
-    reader = csv.reader(io.StringIO(_decode(content), newline=""), strict=True)
+    text = _decode(content)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator_of(text), strict=True)
     line = 1
     try:
         for cells in reader:
@@ -42,6 +46,13 @@ def guard(cell: str) -> str:
 def unguard(cell: str) -> str:
     """Read text that was guarded."""
     return cell[1:] if _GUARDED_FORMULA.match(cell) else cell
+
+
+def _separator_of(text: str) -> str:
+    """Return what separates the names of the header; spreadsheets of many countries write semicolons."""
+    found = _FIRST_LINE.match(text)
+    header = found[1] if found else ""
+    return next((each for each in _OTHER_SEPARATORS if each in header and "," not in header), ",")
 
 
 def _decode(content: bytes) -> str:

@@ -17,6 +17,7 @@ from alerts.alert_world import (
     minute,
     open_subjects,
     passes,
+    repair,
     set_light,
 )
 from facho.accounts.acknowledge import acknowledge
@@ -25,7 +26,7 @@ from facho.alerts.notices import on_sent
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ProductProcess
 from facho.hosts.models import Olt, WaitingOnu
-from facho.onus.models import Onu, OnuReading, PonPort
+from facho.onus.models import Onu, OnuReading, Outage, PonPort
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller
 from factories import NOW, make_node
@@ -119,7 +120,7 @@ def test_after_a_day_less_light_is_usual() -> None:
     assert Alert.objects.get().state == "resolved"
 
 
-def test_an_outage_of_an_olt_that_nobody_asks_any_more_is_over() -> None:
+def test_what_ends_because_its_olt_is_disabled_says_so() -> None:
     make_rule(Kind.PON_OUTAGE, make_channel())
     olt = answering_olt()
     cut(olt, add_onus(olt, 3))
@@ -128,8 +129,31 @@ def test_an_outage_of_an_olt_that_nobody_asks_any_more_is_over() -> None:
     Olt.objects.filter(id=olt.id).update(enabled=False)
     passes(1)
 
-    assert kinds() == ["opened", "resolved"]
-    assert open_subjects() == []
+    end = Notice.objects.get(kind="resolved")
+    assert (kinds(), open_subjects()) == (["opened", "resolved"], [])
+    assert end.title.startswith("Not watched any more: ")
+    assert "its OLT is disabled" in end.body
+    assert end.payload["alerts"][0]["facts"]["ended_by"] == "olt"
+
+
+def test_what_is_over_says_so_although_another_olt_is_disabled() -> None:
+    make_rule(Kind.OLT_UNREACHABLE, make_channel())
+    repaired, disabled = answering_olt(), answering_olt()
+    outages = [
+        Outage.objects.create(olt=olt, scope="olt", cause="olt", started_at=NOW, resumed_at=NOW, affected=0, down=0)
+        for olt in (repaired, disabled)
+    ]
+    passes(0)
+
+    repair(outages[0], at=minute(1))
+    Olt.objects.filter(id=disabled.id).update(enabled=False)
+    passes(1)
+
+    end = Notice.objects.get(kind="resolved")
+    assert end.title == "Over: OLT unreachable: 2 on 2 OLTs"
+    assert [line for line in end.body.split("\n") if "its OLT is disabled" in line] == [
+        line for line in end.body.split("\n") if disabled.name in line
+    ]
 
 
 def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -> None:

@@ -212,7 +212,9 @@ def test_a_rule_that_is_switched_off_says_so_once() -> None:
     passes(1, 2)
 
     assert kinds() == ["opened", "resolved"]
-    assert "The rule was switched off." in Notice.objects.get(kind="resolved").body
+    end = Notice.objects.get(kind="resolved")
+    assert end.title.startswith("Not watched any more: ")
+    assert "The rule was switched off." in end.body
 
 
 def test_what_flaps_ends_at_once_with_its_rule() -> None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q
 
-from facho.alerts.conditions.finding import Finding, Findings, Question
+from facho.alerts.conditions.finding import Facts, Finding, Findings, Question
 from facho.alerts.conditions.table import CONDITIONS
 from facho.alerts.models import Alert, AlertRule, AlertState, Kind
 from facho.alerts.notices import Told, write_notices
@@ -31,17 +31,19 @@ _COURSE = ("told_at", "fired_at", "escalated_at", "calm_since", "resolved_at", "
 _CHANGING = ("state", "facts", *_COURSE)
 # What a row that nobody foresaw can raise: a condition that trips over it must not silence the others.
 _ODD_ROWS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-# An alert whose rule was switched off says so at its end.
+# An alert that ended because nobody looks any more says so.
 RULE_IS_OFF = {"ended_by": "rule"}
+OLT_IS_OFF = {"ended_by": "olt"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What one pass saw: findings by kind, and which OLTs are paused or belong to which group."""
+    """What one pass saw: findings by kind, and which OLTs are paused, disabled, or belong to which group."""
 
     now: datetime
     findings: Mapping[Kind, Findings]
     paused: frozenset[int]
+    disabled: frozenset[int]
     groups: Mapping[int, int | None]
 
     def sight(self, rule: Rule, finding: Finding | None, alert: Alert | None) -> Sight:
@@ -57,6 +59,12 @@ class Sighting:
             return Sight.WRONG
         was_wrong = alert is not None and alert.calm_since is None
         return Sight.WRONG if rule.bound.is_wrong(finding.value, was_wrong=was_wrong) else Sight.FINE
+
+    def why_unwatched(self, rule: Rule, alert: Alert) -> Facts:
+        """Return what an alert says at its end if nobody looks any more; nothing where somebody does."""
+        if not rule.enabled:
+            return RULE_IS_OFF
+        return OLT_IS_OFF if alert.olt_id in self.disabled else {}
 
     def _is_ours(self, rule: Rule, olt_id: int | None) -> bool:
         group = rule.olt_group_id
@@ -84,7 +92,8 @@ def _look(rules: Sequence[Rule], now: datetime) -> Sighting:
             findings[kind] = found
     olts = Olt.objects.order_by()
     paused = frozenset(olts.filter(is_paused("id", now)).values_list("id", flat=True))
-    return Sighting(now, findings, paused, dict(olts.values_list("id", "group_id")))
+    disabled = frozenset(olts.filter(enabled=False).values_list("id", flat=True))
+    return Sighting(now, findings, paused, disabled, dict(olts.values_list("id", "group_id")))
 
 
 def _find(kind: Kind, question: Question) -> Findings | None:
@@ -158,7 +167,9 @@ class _Work:
         if step.course is None:
             self._forgotten.append(alert.pk)
             return
-        facts = wrong.facts if wrong else alert.facts if rule.enabled else {**alert.facts, **RULE_IS_OFF}
+        facts = wrong.facts if wrong else alert.facts
+        if step.course.stage is Stage.RESOLVED:
+            facts = {**facts, **self._seen.why_unwatched(rule, alert)}
         if step.course != course_of(alert) or facts != alert.facts:
             alert.facts = facts
             self._changed.append(alert)

@@ -45,7 +45,7 @@ def title_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> str:
 
 def body_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> str:
     """Write the text: each alert on a line with its time, and by which rule."""
-    lines = [f"{sentence_of(rule.kind, alert.facts)} ({_when(alert)})" for alert in alerts[:LINES]]
+    lines = [_line(rule, alert) for alert in alerts[:LINES]]
     left = len(alerts) - len(lines)
     if left:
         lines.append(ngettext("and %(count)s more", "and %(count)s more", left) % {"count": left})
@@ -53,6 +53,12 @@ def body_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> str:
         lines.append(_("The rule was switched off."))
     rule_words = {"rule": rule.name, "severity": Severity(rule.severity).label}
     return "\n".join([*lines, "", _("Rule: %(rule)s (%(severity)s)") % rule_words])
+
+
+def _line(rule: Rule, alert: Alert) -> str:
+    line = f"{sentence_of(rule.kind, alert.facts)} ({_when(alert)})"
+    # On each line: of others in the same message it may be really over.
+    return f"{line} · {_('its OLT is disabled')}" if alert.facts.get("ended_by") == "olt" else line
 
 
 def _sum_of(rule: Rule, alerts: Sequence[Alert]) -> str:
@@ -72,9 +78,14 @@ def _opened(alerts: Sequence[Alert]) -> str:
     return _("Flapping: %(what)s") if all(alert.is_flapping for alert in alerts) else "%(what)s"
 
 
+def _resolved(alerts: Sequence[Alert]) -> str:
+    is_unwatched = all(alert.facts.get("ended_by") for alert in alerts)
+    return _("Not watched any more: %(what)s") if is_unwatched else _("Over: %(what)s")
+
+
 _TITLES: Mapping[NoticeKind, Callable[[Sequence[Alert]], str]] = {
     NoticeKind.OPENED: _opened,
-    NoticeKind.RESOLVED: lambda alerts: _("Over: %(what)s"),
+    NoticeKind.RESOLVED: _resolved,
     NoticeKind.ESCALATED: lambda alerts: _("Nobody has acknowledged: %(what)s"),
 }
 

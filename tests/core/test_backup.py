@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from stranger import closed_to_us
 
-from facho.core.backup import DATABASE, ENCRYPTION_KEYS, MANIFEST, SECRET_KEY, BackupError, publish, write_backup
+from facho.core.backup import DATABASE, ENCRYPTION_KEYS, MANIFEST, SECRET_KEY, BackupError, write_backup
 from facho.core.data_folder import DataFolder, prepare
 from facho.core.database_version import known_migrations
 from facho.core.env import Mode, read_environment
@@ -147,17 +147,6 @@ def test_a_backup_never_replaces_a_file(archive: Path, product: DataFolder) -> N
         write_backup(archive, database=database_of(product), folder=product, now=NOW)
 
     assert archive.read_bytes() == before
-
-
-def test_a_name_that_was_taken_meanwhile_is_not_replaced(tmp_path: Path) -> None:
-    finished, target = tmp_path / "finished", tmp_path / "target"
-    finished.write_text("new")
-    target.write_text("old")
-
-    with pytest.raises(FileExistsError):
-        publish(finished, target)
-
-    assert target.read_text() == "old"
 
 
 @pytest.mark.parametrize("missing", [SECRET_KEY, ENCRYPTION_KEYS, DATABASE])

@@ -1,13 +1,10 @@
 """Writes the embedded product with its keys into one file, while it runs. Whoever has the file has everything."""
 
-import errno
 import hashlib
 import io
 import json
-import os
 import sqlite3
 import tarfile
-import tempfile
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -19,6 +16,7 @@ from urllib.parse import quote
 from django.utils.translation import gettext as _
 
 from facho.core.data_folder import DataFolder
+from facho.core.new_file import OWNER_ONLY, open_new, publish, stage_in
 
 # Raised when a reader of the older format would restore something wrong.
 FORMAT = 1
@@ -26,8 +24,6 @@ MANIFEST = "manifest.json"
 DATABASE = "facho.sqlite3"
 SECRET_KEY = "secret-key"  # noqa: S105 the name of a file
 ENCRYPTION_KEYS = "encryption-keys"
-
-OWNER_ONLY = 0o600
 
 
 class BackupError(Exception):
@@ -65,9 +61,8 @@ def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datet
         text = _("%s is not accessible for this user: run it as the owner of the folder.")
         raise BackupError(text % Path(error.filename).parent) from error
     try:
-        # Beside the target, so that the last step is a change of name; only its owner may enter.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".facho-backup-") as stage:
-            _write_staged(Path(stage), target, database=database, folder=folder, now=now)
+        with stage_in(target.parent) as stage:
+            _write_staged(stage, target, database=database, folder=folder, now=now)
     except sqlite3.Error as error:
         raise BackupError(_("The database could not be copied: %s.") % error) from error
     except OSError as error:
@@ -100,17 +95,6 @@ def applied_migrations(database: Path) -> list[tuple[str, str]]:
         return connection.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
 
 
-def publish(finished: Path, target: Path) -> None:
-    """Give a finished file its name, and never replace another one."""
-    if target.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-    try:
-        os.link(finished, target)  # unlike a change of name, it fails when someone was faster
-    except PermissionError:  # a filesystem without links
-        finished.rename(target)
-    _sync(target.parent)
-
-
 def _write_staged(stage: Path, target: Path, *, database: Path, folder: DataFolder, now: datetime) -> None:
     snapshot, archive = stage / DATABASE, stage / "archive"
     _copy_database(database, snapshot)
@@ -136,16 +120,12 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 def _write_archive(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    with os.fdopen(descriptor, "wb") as raw:
-        with tarfile.open(fileobj=raw, mode="w:gz") as archive:
-            content = manifest.to_json()
-            archive.addfile(_member(MANIFEST, len(content)), io.BytesIO(content))
-            for name, source in files.items():
-                with source.open("rb") as file:
-                    archive.addfile(_member(name, manifest.files[name].size), file)
-        raw.flush()
-        os.fsync(raw.fileno())
+    with open_new(path) as raw, tarfile.open(fileobj=raw, mode="w:gz") as archive:
+        content = manifest.to_json()
+        archive.addfile(_member(MANIFEST, len(content)), io.BytesIO(content))
+        for name, source in files.items():
+            with source.open("rb") as file:
+                archive.addfile(_member(name, manifest.files[name].size), file)
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:
@@ -156,12 +136,3 @@ def _member(name: str, size: int) -> tarfile.TarInfo:
 
 def _uri(path: Path) -> str:
     return f"file:{quote(str(path.absolute()))}"
-
-
-def _sync(folder: Path) -> None:
-    """Make a new name survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,6 +8,7 @@ from pathlib import Path
 from cryptography.fernet import Fernet
 
 from facho.core.env import Environment, Mode
+from facho.core.new_file import write_private
 
 
 class DataFolderError(Exception):
@@ -74,16 +75,6 @@ def prepare(folder: DataFolder, *, mode: Mode) -> None:
         raise DataFolderError(f"{error.filename or folder.path}: {error.strerror}") from error
     if not os.access(folder.path, os.W_OK | os.X_OK):
         raise DataFolderError(f"{folder.path}: Permission denied")
-
-
-def write_private(path: Path, line: str) -> None:
-    """Create the file with mode 0600 from its first byte, and never replace one that exists."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
-    with os.fdopen(descriptor, "w") as file:
-        file.write(line + "\n")
 
 
 def _read_lines(path: Path) -> tuple[str, ...]:

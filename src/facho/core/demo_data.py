@@ -12,7 +12,8 @@ from django.db.models import F
 
 from facho.accounts.roles import Role, give_role
 from facho.api.tokens import create_token
-from facho.core.data_folder import DataFolder, write_private
+from facho.core.data_folder import DataFolder
+from facho.core.new_file import write_private
 from facho.hosts.models import Olt
 from facho.hosts.secrets import Secret
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode

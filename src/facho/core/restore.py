@@ -18,17 +18,16 @@ from facho.core.backup import (
     ENCRYPTION_KEYS,
     FORMAT,
     MANIFEST,
-    OWNER_ONLY,
     SECRET_KEY,
     BackupError,
     FileFacts,
     applied_migrations,
     failure_of,
     file_facts,
-    publish,
 )
 from facho.core.data_folder import DataFolder
 from facho.core.database_version import compare, named
+from facho.core.new_file import open_new, publish
 
 # A real one is some kilobytes.
 MAX_MANIFEST_BYTES = 1024 * 1024
@@ -110,14 +109,11 @@ def _files(manifest: Any) -> list[tuple[str, Any]]:
 
 def _write(path: Path, content: IO[bytes], size: int) -> None:
     """Write at most one byte more than promised: that is enough to be refused."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
     left = size + 1
-    with os.fdopen(descriptor, "wb") as file:
+    with open_new(path) as file:
         while left > 0 and (block := content.read(min(COPY_BYTES, left))):
             file.write(block)
             left -= len(block)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _check(staged: Mapping[str, Path], promised: Facts) -> None:

@@ -1,11 +1,19 @@
-"""Chores on many OLTs: the trouble of one is told, and is not the others'."""
+"""Chores: the trouble of one OLT is told and is not the others', and a long one ends when it is no longer ours."""
 
+import asyncio
 import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
 
 import pytest
 
-from facho.core.housekeeping import _for_each
-from facho.core.wiring import OltBusy
+from facho.core import housekeeping
+from facho.core.clock import SystemClock
+from facho.core.housekeeping import CLEANUP_BATCH, House, _clean_up, _for_each
+from facho.core.wiring import OltBusy, Parts
+from facho.execution_coordinator.retention import RETENTIONS, Retention
+from facho.executions.hints import NoHints
 
 BUSY, BROKEN, SOUND = 1, 2, 3
 
@@ -26,3 +34,65 @@ async def test_one_olts_trouble_is_logged_and_the_others_are_asked(caplog: pytes
     assert asked == [SOUND]
     assert [record.getMessage() for record in caplog.records] == ["housekeeping.probe_failed olt=2"]
     assert "no such row" in caplog.text
+
+
+class Shelf:
+    """Expired rows, in every table so many batches and one more, and the thread that deletes them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+        self.left = dict.fromkeys((retention.model for retention in RETENTIONS), batches * CLEANUP_BATCH + 1)
+        self.asked: list[str] = []
+        monkeypatch.setattr(housekeeping, "delete_expired", self._delete)
+        monkeypatch.setattr(housekeeping, "ThreadGateway", lambda threads: self)
+
+    def _delete(self, retention: Retention, _now: datetime, batch_size: int) -> int:
+        self.asked.append(retention.model)
+        deleted = min(batch_size, self.left[retention.model])
+        self.left[retention.model] -= deleted
+        return deleted
+
+    async def run(self, call: Callable[..., int], /, *args: Any) -> int:
+        """Let others have their turn, as a thread does."""
+        await asyncio.sleep(0)
+        return call(*args)
+
+    async def close(self) -> None:
+        """Have nothing to close."""
+
+
+async def clean_up(is_wanted: Callable[[], bool], is_over: Callable[[], bool]) -> None:
+    """Keep a house that has no other database until it is over, or until everybody has had many turns."""
+    nothing: Any = None
+    stop = asyncio.Event()
+    house = House(Parts(nothing, nothing, SystemClock(), "engine/test", NoHints()), stop, is_wanted)
+    cleaning = asyncio.create_task(_clean_up(house))
+    for _ in range(1_000):
+        if is_over():
+            stop.set()
+        await asyncio.sleep(0)
+    stop.set()
+    await cleaning
+
+
+async def test_each_table_is_cleaned_to_its_end_and_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf(monkeypatch, batches=2)
+
+    await clean_up(is_wanted=lambda: True, is_over=lambda: False)
+
+    assert shelf.asked == [retention.model for retention in RETENTIONS for _ in range(3)]
+
+
+async def test_a_long_clean_up_ends_when_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf(monkeypatch, batches=10)
+
+    await clean_up(is_wanted=lambda: True, is_over=lambda: len(shelf.asked) >= 2)
+
+    assert len(shelf.asked) <= 3
+
+
+async def test_a_long_clean_up_ends_when_another_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = Shelf(monkeypatch, batches=10)
+
+    await clean_up(is_wanted=lambda: len(shelf.asked) < 2, is_over=lambda: False)
+
+    assert len(shelf.asked) == 2

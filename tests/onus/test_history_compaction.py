@@ -14,7 +14,7 @@ from django.db import connection, connections, transaction
 from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, points, poll, read
 from pytest_django import Settings
 
-from facho.execution_coordinator.retention import delete_expired
+from facho.execution_coordinator.retention import RETENTIONS, delete_expired
 from facho.onus.compaction import MERGE_AFTER, Limits, compact
 from facho.onus.history import Resolution, Series
 from facho.onus.history_models import HistoryDays, HistoryHours, HistoryPoll, HistorySamples, HistoryStay
@@ -115,14 +115,14 @@ def test_whole_blocks_expire_and_nothing_is_left_of_them() -> None:
     write_days(0.5)
     compact_all(WHEN_DAYS)
 
-    assert delete_expired(GONE, 10) == 1
+    assert sum(delete_expired(retention, GONE, 10) for retention in RETENTIONS) == 1
     assert not HistoryDays.objects.exists()
 
 
 def test_what_could_not_be_compacted_expires_too() -> None:
     write_days(1 / 24)
 
-    assert delete_expired(GONE, 10) == 1
+    assert sum(delete_expired(retention, GONE, 10) for retention in RETENTIONS) == 1
 
 
 @pytest.mark.parametrize("limits", [Limits(polls=3, blocks=2), ANY])

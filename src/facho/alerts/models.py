@@ -222,7 +222,10 @@ class Notice(models.Model):
         verbose_name = _("message")
         verbose_name_plural = _("messages")
         ordering = ["-created_at", "-id"]
-        indexes = [models.Index(fields=["state", "next_try_at"], name="notice_due")]
+        indexes = [
+            models.Index(fields=["state", "next_try_at"], name="notice_due"),
+            models.Index(fields=["created_at"], name="notice_created"),
+        ]
 
     def __str__(self) -> str:
         return self.title

@@ -64,6 +64,7 @@ class KeptAnswer(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_user_and_key")]
+        indexes = [models.Index(fields=["created_at"], name="kept_answer_created")]
 
     def __str__(self) -> str:
         return f"{self.user_id} · {self.key}"

@@ -17,7 +17,7 @@ from facho.core.recognition import follow_probe, load_asked_for, load_unidentifi
 from facho.core.silence import follow_silence
 from facho.core.wiring import OltBusy, Parts, probe
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
-from facho.execution_coordinator.retention import delete_expired
+from facho.execution_coordinator.retention import RETENTIONS, delete_expired
 from facho.executions.executor import Executor
 from facho.executions.processes import load_still_workers
 from facho.executions.store import Claimed, claim_probes
@@ -62,6 +62,10 @@ class House:
     # Whether nodes are really being started.
     is_scheduling: Callable[[], bool] = lambda: True
 
+    def is_kept(self) -> bool:
+        """Tell whether a long chore may go on: the house is still ours, and nobody has told us to stop."""
+        return self.is_wanted() and not self.stop.is_set()
+
 
 async def housekeeping_loop(house: House) -> None:
     """Do each chore at its own pace until told to stop."""
@@ -72,7 +76,7 @@ async def housekeeping_loop(house: House) -> None:
         _repeat(tell_silence, house, SILENCE_SECONDS),
         _compact(house),
         _repeat(save_statistics, house, STATISTICS_SECONDS),
-        _repeat(clean_up, house, CLEANUP_SECONDS),
+        _clean_up(house),
         _alert(house),
         _deliver(house),
         _beat(house),
@@ -107,6 +111,24 @@ async def _compact(house: House) -> None:
         await aside.close()
 
 
+async def _clean_up(house: House) -> None:
+    """Delete expired rows in a thread of its own, table by table in batches; each is one short transaction."""
+    aside = ThreadGateway(threads=1)
+
+    async def clean_up(parts: Parts) -> None:
+        for retention in RETENTIONS:
+            deleted = CLEANUP_BATCH
+            while deleted == CLEANUP_BATCH and house.is_kept():
+                deleted = await aside.run(delete_expired, retention, parts.clock.now(), CLEANUP_BATCH)
+                if deleted:
+                    logger.info("rows.expired table=%s count=%s", retention.model, deleted)
+
+    try:
+        await _repeat(clean_up, house, CLEANUP_SECONDS)
+    finally:
+        await aside.close()
+
+
 async def _alert(house: House) -> None:
     """Let the rules look for what is wrong, in a thread of its own; what they write is one short transaction."""
     aside = ThreadGateway(threads=1)
@@ -123,7 +145,7 @@ async def _alert(house: House) -> None:
 async def _deliver(house: House) -> None:
     """Send the messages that wait; a try under way when the process stops may still end."""
     parts, reach = house.parts, Reach(settings.FACHO_WEBHOOK_ALLOW)
-    delivery = Delivery(parts.database, parts.clock, reach, lambda: house.is_wanted() and not house.stop.is_set())
+    delivery = Delivery(parts.database, parts.clock, reach, house.is_kept)
 
     async def deliver_messages(_parts: Parts) -> None:
         await delivery.look()
@@ -237,12 +259,6 @@ async def tell_silence(parts: Parts) -> None:
 async def save_statistics(parts: Parts) -> None:
     """Add the minute's figures of the pollers to their series."""
     await parts.database.run(save_poller_stats, parts.clock.now())
-
-
-async def clean_up(parts: Parts) -> None:
-    """Delete expired rows in small batches, so that nothing else waits long."""
-    while deleted := await parts.database.run(delete_expired, parts.clock.now(), CLEANUP_BATCH):
-        logger.info("rows.expired count=%s", deleted)
 
 
 async def _repeat(chore: Callable[[Parts], Awaitable[None]], house: House, pause_seconds: float) -> None:

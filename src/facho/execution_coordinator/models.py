@@ -172,6 +172,7 @@ class CoordinatorLog(models.Model):
             models.Index(fields=["olt", "timestamp"], name="log_olt_timestamp"),
             models.Index(fields=["event_type", "timestamp"], name="log_event_timestamp"),
             models.Index(fields=["level", "timestamp"], name="log_level_timestamp"),
+            models.Index(fields=["timestamp"], name="log_timestamp"),
         ]
 
     def __str__(self) -> str:
@@ -200,6 +201,7 @@ class ExecutionPlan(models.Model):
         indexes = [
             models.Index(fields=["olt", "period_start"], name="plan_olt_period"),
             models.Index(fields=["status"], name="plan_status"),
+            models.Index(fields=["period_end"], name="plan_period_end"),
         ]
         constraints = [
             models.UniqueConstraint(

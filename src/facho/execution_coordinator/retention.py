@@ -88,20 +88,21 @@ KEPT = {
     "zabbix_pollers.Poller": "as many as the setting says",
 }
 
+# Tables of RETENTIONS without an index by time, and why each clean-up may read them whole.
+READ_WHOLE = {
+    "executions.ProductProcess": "a row per process that ran in the last days",
+    # The index would be written with every value of every read, and cost more than a look each ten minutes.
+    "hosts.OltData": "one row per OLT and value, overwritten",
+    "hosts.WaitingOnu": "as many as wait to be authorised",
+    "api.ApiToken": "as many as people make",
+    "admin.LogEntry": "what people changed; its table is not ours to index",
+}
 
-def delete_expired(now: datetime, batch_size: int) -> int:
-    """Delete at most `batch_size` expired rows with what hangs on them; 0 means that none is left."""
-    deleted = 0
-    for retention in RETENTIONS:
-        deleted += _delete_batch(retention, now=now, limit=batch_size - deleted)
-        if deleted >= batch_size:
-            break
-    return deleted
 
-
-def _delete_batch(retention: Retention, *, now: datetime, limit: int) -> int:
+def delete_expired(retention: Retention, now: datetime, batch_size: int) -> int:
+    """Delete the oldest expired rows with what hangs on them; fewer than `batch_size` means that none is left."""
     expired = _expired(retention, now=now)
-    ids = list(expired.order_by(retention.time_field).values_list("pk", flat=True)[:limit])
+    ids = list(expired.order_by(retention.time_field).values_list("pk", flat=True)[:batch_size])
     # The condition again: a row may have been renewed meanwhile.
     expired.filter(pk__in=ids).delete()
     return len(ids)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.messages import get_messages
+from django.db import connection
 from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
@@ -201,6 +202,41 @@ def test_nothing_is_added_when_something_changed_meanwhile(administrator: Client
 
     assert "Nothing was added" in answer
     assert WorkflowNode.objects.count() == 1
+
+
+def test_who_adds_the_same_node_at_the_same_moment_is_told(administrator: Client) -> None:
+    job, olt = make_job(), make_olt()
+    page = apply_page(administrator, job, everything="on")
+
+    with connection.execute_wrapper(_meanwhile(lambda: make_node(olt, job))):
+        answer = confirm(administrator, page, job)
+
+    assert "Nothing was added" in answer
+    assert not LogEntry.objects.exists()
+
+
+def test_a_chain_whose_master_is_deleted_at_the_same_moment_is_not_added(administrator: Client) -> None:
+    member, master = make_job(), make_node()
+    SnmpJob.objects.filter(pk=member.pk).update(master_job=master.job)
+    page = apply_page(administrator, member, everything="on")
+
+    with connection.execute_wrapper(_meanwhile(WorkflowNode.objects.all().delete)):
+        answer = confirm(administrator, page, member)
+
+    assert "Nothing was added" in answer
+
+
+def _meanwhile(change: Callable[[], object]) -> Callable[..., Any]:
+    """Let somebody else act each time when a plan was made and is about to be carried out."""
+
+    def execute_after(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("INSERT") and f'"{Workflow._meta.db_table}"' in sql:
+            answer = execute(sql, params, many, context)
+            change()
+            return answer
+        return execute(sql, params, many, context)
+
+    return execute_after
 
 
 def test_an_olt_that_would_be_asked_too_often_gets_no_node(administrator: Client) -> None:

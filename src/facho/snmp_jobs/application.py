@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
@@ -16,6 +16,10 @@ from facho.snmp_jobs.advice import Work, load_work
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_node
 from facho.snmp_jobs.store import first_slot
+
+
+class Overtaken(IntegrityError):
+    """Somebody changed meanwhile what a plan was made from, as when two add the same node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,10 @@ def fingerprint(plan: Sequence[OltApplication]) -> str:
 
 @transaction.atomic
 def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> int:
-    """Give each OLT the nodes that were planned, the masters their first slot; returns how many were added."""
+    """Give each OLT the nodes that were planned, the masters their first slot; returns how many were added.
+
+    IntegrityError when somebody else was there first: nothing is added then.
+    """
     by_id = {job.pk: job for job in jobs}
     workflows = _workflows([each.olt_id for each in plan if each.adds])
     for is_chained in (False, True):
@@ -91,13 +98,19 @@ def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: 
 
 
 def weigh(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> dict[int, tuple[Work, Work]]:
-    """Tell what each OLT's work comes to now and afterwards: it is applied, looked at, and taken back."""
+    """Tell what each OLT's work comes to now and afterwards: it is applied, looked at, and taken back.
+
+    Nothing is told when somebody else changes the same OLTs right now.
+    """
     olt_ids = [each.olt_id for each in plan]
     before = load_work(olt_ids)
-    with transaction.atomic():
-        apply_plan(plan, jobs, now=now)
-        after = load_work(olt_ids)
-        transaction.set_rollback(True)
+    try:
+        with transaction.atomic():
+            apply_plan(plan, jobs, now=now)
+            after = load_work(olt_ids)
+            transaction.set_rollback(True)
+    except IntegrityError:
+        return {}
     return {olt_id: (before[olt_id], after[olt_id]) for olt_id in olt_ids if olt_id in before and olt_id in after}
 
 
@@ -151,13 +164,16 @@ def _masters(workflows: Iterable[Workflow], jobs: Sequence[SnmpJob]) -> dict[tup
 def _node(
     workflow: Workflow, job: SnmpJob, planned: PlannedNode, masters: Mapping[tuple[int, int], WorkflowNode]
 ) -> WorkflowNode:
+    master = masters.get((workflow.pk, job.master_job_id or 0)) if planned.is_chained else None
+    if planned.is_chained and master is None:
+        raise Overtaken
     return WorkflowNode(
         workflow=workflow,
         job=job,
         interval_seconds=planned.interval_seconds,
         priority=job.priority,
         is_chain_node=planned.is_chained,
-        master_node=masters[workflow.pk, job.master_job_id or 0] if planned.is_chained else None,
+        master_node=master,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -21,7 +21,7 @@ from facho.hosts.admin_pages import write_down
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt
 from facho.polling.domain.interval_text import format_interval
-from facho.snmp_jobs.application import OltApplication, apply_plan, fingerprint, plan_application, weigh, with_chains
+from facho.snmp_jobs.application import Overtaken, apply_plan, fingerprint, plan_application, weigh, with_chains
 from facho.snmp_jobs.apply_form import ApplyForm
 from facho.snmp_jobs.models import SnmpJob
 
@@ -61,16 +61,11 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
         )
 
     def _carry_out(self, request: HttpRequest, jobs: Sequence[SnmpJob]) -> HttpResponse:
-        chosen = _numbers(request.POST.get("chosen", ""))
-        olts = [olt for olt in _fitting(jobs) if olt.pk in chosen]
-        plan: Sequence[OltApplication] = plan_application(jobs, olts)
-        if fingerprint(plan) != request.POST["shown"]:
+        try:
+            added = _apply_as_shown(request, jobs)
+        except IntegrityError:
             messages.error(request, _("Nothing was added: something has changed meanwhile. This would be done now."))
-            return self._show(request, jobs, olts)
-        names = ", ".join(each.olt for each in plan if each.adds)
-        with transaction.atomic():
-            added = apply_plan(plan, jobs, now=timezone.now())
-            write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
+            return self._show(request, jobs, _chosen(request, jobs))
         messages.success(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
         return HttpResponseRedirect(reverse("admin:snmp_jobs_snmpjob_changelist"))
 
@@ -89,6 +84,23 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
 def apply_address(jobs: Sequence[SnmpJob]) -> str:
     """Return where jobs are put on OLTs."""
     return f"{reverse('admin:snmp_jobs_snmpjob_apply')}?jobs={','.join(str(job.pk) for job in jobs)}"
+
+
+@transaction.atomic
+def _apply_as_shown(request: HttpRequest, jobs: Sequence[SnmpJob]) -> int:
+    """Add what was shown and write it down; Overtaken when it would be something else by now."""
+    plan = plan_application(jobs, _chosen(request, jobs))
+    if fingerprint(plan) != request.POST["shown"]:
+        raise Overtaken
+    added = apply_plan(plan, jobs, now=timezone.now())
+    names = ", ".join(each.olt for each in plan if each.adds)
+    write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
+    return added
+
+
+def _chosen(request: HttpRequest, jobs: Sequence[SnmpJob]) -> list[Olt]:
+    numbers = _numbers(request.POST.get("chosen", ""))
+    return [olt for olt in _fitting(jobs) if olt.pk in numbers]
 
 
 def _jobs(text: str) -> list[SnmpJob]:

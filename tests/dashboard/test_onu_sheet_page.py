@@ -99,6 +99,19 @@ def test_behind_a_silent_olt_nothing_is_claimed(viewer: Client) -> None:
     assert "its OLT does not answer; last known: online" in text(viewer, onu)
 
 
+def test_behind_a_disabled_olt_nothing_is_claimed(viewer: Client) -> None:
+    olt = make_olt(reachability="up", enabled=False)
+    onu = make_onu(olt, (0, 1, 3, 0), run_state="online", rx_power_cdbm=-2135)
+    make_outage(olt)
+
+    page = text(viewer, onu)
+
+    assert '<strong class="mark unknown">' in page
+    assert "its OLT is disabled; last known: online" in page
+    assert "Read while it was last online" in page
+    assert page.count('<span class="tag">OLT disabled</span>') == 2
+
+
 def test_every_figure_is_judged_in_words(viewer: Client) -> None:
     onu = make_onu(
         make_olt(reachability="up"),
@@ -137,6 +150,7 @@ def test_light_is_drawn_with_gaps_limits_and_states(viewer: Client) -> None:
     line = page.split('class="curve rx" d="')[1].split('"')[0]
     assert line.count("M") == 2
     assert "weak below -27 dBm" in page
+    assert '<p class="unit">dBm</p>' in page
     assert "The ONU receives: lowest -21.50, highest -21.50 dBm" in page
     assert 'class="curve olt-rx"' in page
     kinds = [part.split('"')[0] for part in page.split('<rect class="')[1:] if "stretch" not in part]

@@ -157,6 +157,16 @@ def test_failing_power_is_told_by_the_last_words_of_the_onus(viewer: Client) -> 
     assert "The other port of the card was out at the same time." in page
 
 
+def test_nobody_says_that_an_outage_of_a_disabled_olt_goes_on(viewer: Client) -> None:
+    olt = make_olt(enabled=False)
+    outage = make_outage(olt)
+    make_outage(olt, port=4, ended_at=timezone.now())
+    make_outage(make_olt())
+
+    assert text(viewer).count("OLT disabled") == 1
+    assert text(viewer, f"/outages/{outage.id}/").count("OLT disabled") == 1
+
+
 def test_a_larger_outage_and_its_parts_lead_to_each_other(viewer: Client) -> None:
     network = make_outage(None, affected_olts=2)
     silent = make_outage(make_olt("North"), scope="olt", cause="olt", slot=0, port=0, part_of=network)

@@ -1,20 +1,22 @@
 """What is said of an ONU: by its row, by a condition and by a column, always the same."""
 
+from itertools import product
+
 import pytest
 
 from api.rows import NOW, make_olt, make_onu
 from facho.hosts.models import Reachability
 from facho.onus.models import Onu, RunState
-from facho.onus.shown_state import in_state, last_known_state, shown_state, shown_state_column
+from facho.onus.shown_state import count_present, in_state, last_known_state, shown_state, shown_state_column
 from facho.onus.words import ShownState
 
 pytestmark = pytest.mark.django_db
 
 
 def make_one_of_each() -> None:
-    """Make an ONU in every state, present and absent, behind an OLT of every reachability, and one never read."""
-    for reachability in Reachability.values:
-        olt = make_olt(reachability=reachability)
+    """Make an ONU in every state, present and absent, behind an OLT of every kind, and one never read."""
+    for reachability, enabled in product(Reachability.values, (True, False)):
+        olt = make_olt(reachability=reachability, enabled=enabled)
         for number, state in enumerate(RunState.values):
             make_onu(olt, (0, 1, 0, number), run_state=state)
             make_onu(olt, (0, 1, 1, number), run_state=state, is_present=False, absent_since=NOW)
@@ -27,6 +29,15 @@ def test_nobody_is_down_behind_an_olt_that_is_silent() -> None:
 
     assert shown_state(onu) == ShownState.UNKNOWN
     assert last_known_state(onu) == RunState.OFFLINE
+
+
+def test_nobody_is_online_behind_an_olt_that_is_disabled() -> None:
+    olt = make_olt(reachability=Reachability.UP, enabled=False)
+    onu = make_onu(olt, run_state=RunState.ONLINE)
+
+    assert shown_state(onu) == ShownState.UNKNOWN
+    assert last_known_state(onu) == RunState.ONLINE
+    assert count_present() == {(olt.id, ShownState.UNKNOWN): 1}
 
 
 def test_who_has_left_is_absent_whatever_the_olt_says() -> None:

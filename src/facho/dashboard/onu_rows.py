@@ -52,6 +52,7 @@ _COLUMNS = (
     "absent_since",
     "first_seen_at",
     "olt__name",
+    "olt__enabled",
     "olt__reachability",
     "olt__last_answer_at",
     "pon_port",

@@ -25,6 +25,7 @@ class OutageRow:
     cause_words: str
     olt_id: int | None
     olt: str
+    is_olt_enabled: bool
     place: str
     started_at: datetime
     ended_at: datetime | None
@@ -38,6 +39,11 @@ class OutageRow:
     def lasted_seconds(self) -> float:
         """How long it was out; 0 while it still is."""
         return (self.ended_at - self.started_at).total_seconds() if self.ended_at else 0.0
+
+    @property
+    def is_unasked(self) -> bool:
+        """Tell whether nobody can say that it still goes on: its OLT was disabled before its end."""
+        return not self.ended_at and not self.is_olt_enabled
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,7 @@ _COLUMNS = (
     "acknowledgement",
     "acknowledged_by__username",
     "olt__name",
+    "olt__enabled",
 )
 
 
@@ -127,6 +134,7 @@ def _row(outage: Outage) -> OutageRow:
         cause_words=str(OutageCauses(outage.cause).label),
         olt_id=outage.olt_id,
         olt=outage.olt.name if outage.olt else "",
+        is_olt_enabled=outage.olt is None or outage.olt.enabled,
         place=outage.place,
         started_at=outage.started_at,
         ended_at=outage.ended_at,

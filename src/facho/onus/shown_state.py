@@ -1,6 +1,7 @@
 """What may be said of an ONU now: one rule for a loaded row, for a condition and for a column of a query.
 
-Who has left is absent. Behind an OLT that does not answer nothing is known, least of all that anybody is down.
+Who has left is absent. Behind an OLT that does not answer, or that nobody asks since it is disabled, nothing is known,
+least of all that anybody is down.
 """
 
 from collections import Counter
@@ -15,10 +16,10 @@ from facho.polling.domain import onu_state
 
 
 def shown_state(onu: Onu) -> ShownState:
-    """Judge an ONU that was loaded with its OLT's reachability and its reading."""
+    """Judge an ONU that was loaded with its reading and with what its OLT is: enabled, and reachable."""
     if not onu.is_present:
         return ShownState.ABSENT
-    can_be_asked = onu.olt.reachability != Reachability.DOWN
+    can_be_asked = onu.olt.enabled and onu.olt.reachability != Reachability.DOWN
     return ShownState(onu_state.shown_state(onu_state.RunState(last_known_state(onu)), can_be_asked=can_be_asked))
 
 
@@ -28,9 +29,14 @@ def last_known_state(onu: Onu) -> RunState:
     return RunState(reading.run_state) if reading else RunState.UNKNOWN
 
 
+def is_unasked(path: str = "") -> Q:
+    """Match the OLTs behind which nothing is known; `path` leads to the OLT, as in `olt__`."""
+    return Q(**{f"{path}reachability": Reachability.DOWN}) | Q(**{f"{path}enabled": False})
+
+
 def in_state(state: str, path: str = "") -> Q:
     """Match the ONUs that are shown in a state; `path` leads to the ONU, as in `onus__`."""
-    present, is_silent = Q(**{f"{path}is_present": True}), Q(**{f"{path}olt__reachability": Reachability.DOWN})
+    present, is_silent = Q(**{f"{path}is_present": True}), is_unasked(f"{path}olt__")
     known = f"{path}reading__run_state"
     if state == ShownState.ABSENT:
         return Q(**{f"{path}is_present": False})
@@ -43,7 +49,7 @@ def shown_state_column(path: str = "") -> Case:
     """Compute the state in the database, to group or to show by it."""
     return Case(
         When(in_state(ShownState.ABSENT, path), then=Value(ShownState.ABSENT.value)),
-        When(Q(**{f"{path}olt__reachability": Reachability.DOWN}), then=Value(ShownState.UNKNOWN.value)),
+        When(is_unasked(f"{path}olt__"), then=Value(ShownState.UNKNOWN.value)),
         default=Coalesce(F(f"{path}reading__run_state"), Value(RunState.UNKNOWN.value)),
         output_field=CharField(),
     )

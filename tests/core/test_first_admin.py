@@ -8,6 +8,7 @@ from django.core import signing
 from django.test import Client
 
 from api.rows import PASSWORD, make_user
+from facho.accounts.models import Profile
 from facho.accounts.roles import Role, role_of
 from facho.core import first_admin
 from facho.core.first_admin import make_setup_path
@@ -39,8 +40,21 @@ def test_the_link_asks_for_a_name_and_a_password_twice() -> None:
     assert re.findall(r'<input type="\w+" name="(\w+)"', page)[-3:] == ["username", "password1", "password2"]
 
 
+def test_the_administrator_reads_on_the_clock_that_was_chosen() -> None:
+    client = Client()
+
+    offered = client.get(setup_path()).content.decode()
+    client.post(setup_path(), FILLED_IN | {"time_zone": "America/Bogota"})
+
+    assert "data-own-zone" in offered
+    assert "core/own_zone.js" in offered
+    assert Profile.objects.get(user__username="ana").time_zone == "America/Bogota"
+    assert "UTC\N{MINUS SIGN}5</a>" in client.get("/").content.decode()
+
+
 @pytest.mark.parametrize(
-    "change", [{"password2": "another"}, {"password1": "short", "password2": "short"}, {"username": ""}]
+    "change",
+    [{"password2": "another"}, {"password1": "short", "password2": "short"}, {"username": ""}, {"time_zone": "Mars"}],
 )
 def test_what_was_filled_in_wrong_makes_nobody(change: dict[str, str]) -> None:
     answer = Client().post(setup_path(), FILLED_IN | change)

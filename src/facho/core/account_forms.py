@@ -21,13 +21,19 @@ else:
     _ProfileForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
 
 
+def zone_choices() -> list[tuple[str, str]]:
+    """Offer the installation's time zone, which is the empty choice, and every one by its name."""
+    default = _("the installation's: %(zone)s") % {"zone": settings.TIME_ZONE}
+    return [("", default), *((zone, zone) for zone in sorted(available_timezones()))]
+
+
 class TastesForm(_ProfileForm):
     """Language and time zone; empty is the installation's own."""
 
     language = forms.ChoiceField(
         label=_("Language"), required=False, choices=[("", _("as the browser asks for")), *settings.LANGUAGES]
     )
-    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False, choices=zone_choices)
 
     class Meta:
         model = Profile
@@ -35,8 +41,6 @@ class TastesForm(_ProfileForm):
 
     def __init__(self, data: Any = None, *, instance: Profile | None = None) -> None:
         super().__init__(data, instance=instance, label_suffix="")
-        default = _("the installation's: %(zone)s") % {"zone": settings.TIME_ZONE}
-        self.fields["time_zone"].choices = [("", default), *((zone, zone) for zone in sorted(available_timezones()))]  # type: ignore[attr-defined]
 
 
 class OwnPasswordForm(PasswordChangeForm):

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from django import forms
 from django.contrib.auth import login
 from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import User
@@ -16,8 +17,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from facho.accounts.models import Profile
 from facho.accounts.people import people
 from facho.accounts.roles import Role, give_role
+from facho.accounts.tastes import remember_tastes
+from facho.core.account_forms import zone_choices
 
 if TYPE_CHECKING:
     _UserForm = BaseUserCreationForm[User]
@@ -37,7 +41,15 @@ def make_setup_path() -> str | None:
 
 
 class FirstAdministratorForm(_UserForm):
-    """A name and a password, twice, checked by the rules that hold for every password."""
+    """A name and a password, twice, checked by the rules that hold for every password; and where its clock is."""
+
+    # A script chooses the browser's own.
+    time_zone = forms.ChoiceField(
+        label=_("Time zone"),
+        required=False,
+        choices=zone_choices,
+        widget=forms.Select(attrs={"data-own-zone": ""}),
+    )
 
     class Meta:
         model = User
@@ -49,7 +61,7 @@ class FirstAdministratorForm(_UserForm):
 @sensitive_post_parameters("password1", "password2")
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest, token: str) -> HttpResponse:
-    """Ask for name and password, make the administrator, and log in."""
+    """Ask for name, password and time zone, make the administrator, and log in."""
     if not _is_valid(token) or people().exists():
         return _closed(request)
     form = FirstAdministratorForm(request.POST or None)
@@ -59,6 +71,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
     if user is None:
         return _closed(request)
     login(request, user)
+    remember_tastes(request)
     return redirect("dashboard")
 
 
@@ -78,6 +91,7 @@ def _create_first(form: FirstAdministratorForm) -> User | None:
         return None
     user = form.save()
     give_role(user, Role.ADMIN)
+    Profile.objects.update_or_create(user=user, defaults={"time_zone": form.cleaned_data["time_zone"]})
     return user
 
 

@@ -1,0 +1,24 @@
+"""Moments as people read them on a clock."""
+
+from datetime import UTC, datetime
+
+import pytest
+from django.utils import timezone
+
+from facho.dashboard.times import zone_in_short
+
+NOON = datetime(2030, 5, 6, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "words"),
+    [
+        ("UTC", "UTC"),
+        ("America/Bogota", "UTC\N{MINUS SIGN}5"),
+        ("America/St_Johns", "UTC\N{MINUS SIGN}2:30"),
+        ("Asia/Kathmandu", "UTC+5:45"),
+    ],
+)
+def test_a_zone_is_named_by_its_distance(zone: str, words: str) -> None:
+    with timezone.override(zone):
+        assert zone_in_short(NOON) == words

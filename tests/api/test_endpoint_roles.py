@@ -42,6 +42,10 @@ ADMIN    POST   302 olts/add/<int:olt_id>/vendor/
 ADMIN    GET    302 olts/add/<int:olt_id>/jobs/
 ADMIN    POST   302 olts/add/<int:olt_id>/jobs/
 USER     GET    200 olts/<int:olt_id>/
+OPERATOR POST   302 olts/<int:olt_id>/pause/
+OPERATOR POST   302 olts/<int:olt_id>/pause/end/
+OPERATOR POST   302 olts/<int:olt_id>/nodes/<int:node_id>/run/
+OPERATOR POST   302 olts/<int:olt_id>/nodes/<int:node_id>/resume/
 USER     GET    200 olts/<int:olt_id>/<slug:name>/
 USER     GET    200 search/
 USER     GET    200 search/suggestions/

@@ -191,7 +191,7 @@ def test_text_from_a_device_is_only_text(viewer: Client, part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "queries"), [("", 35), ("state/", 11), ("light/", 6), ("events/", 5), ("work/", 17), ("past/", 12)]
+    ("part", "queries"), [("", 35), ("state/", 12), ("light/", 6), ("events/", 5), ("work/", 17), ("past/", 12)]
 )
 def test_the_number_of_queries_does_not_grow(
     part: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]

@@ -25,8 +25,8 @@ from facho.api.serializers import (
 from facho.executions.models import Execution
 from facho.executions.waiting import cancel
 from facho.hosts.models import Olt
+from facho.snmp_jobs.asked import resume
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import return_to_schedule
 from facho.zabbix_pollers.explain_read_model import load_explanation
 from facho.zabbix_pollers.serializers import ExplanationSerializer
 
@@ -70,10 +70,8 @@ class NodeOperations(_NodeViews):
     def resume(self, request: Request, pk: str) -> Response:
         """Return a suspended node to its schedule: it goes on at its next slot."""
         node = self.get_object()
-        with transaction.atomic():
-            if not return_to_schedule(WorkflowNode.objects.filter(id=node.id), now=timezone.now()):
-                raise Conflict(_("This node is not suspended."))
-            record(request.user, node, Action.CHANGED, gettext_lazy("resumed"))
+        if not resume(request.user, node, now=timezone.now()):
+            raise Conflict(_("This node is not suspended."))
         return Response(NodeSerializer(self.get_object()).data)
 
 

@@ -18,7 +18,7 @@ _LOOKS = {
     Situation.NOT_SCHEDULED: "disabled",
 }
 
-
+_OFF = frozenset({Situation.DISABLED, Situation.OLT_DISABLED, Situation.SUSPENDED})
 # The column of the next run says it all.
 _SPEAK_FOR_THEMSELVES = frozenset({Situation.CHAINED, Situation.NOT_DUE})
 
@@ -42,6 +42,16 @@ class NodeRow:
     def look(self) -> str:
         """How much the situation asks for attention."""
         return _LOOKS.get(self.situation, "unknown")
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether a run of it can be asked for: a member runs with its master, and nothing that is switched off."""
+        return not self.is_member and self.situation not in _OFF
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it waits for a probe or a person."""
+        return self.situation is Situation.SUSPENDED
 
 
 def load_nodes(olt_id: int, now: datetime) -> list[NodeRow]:

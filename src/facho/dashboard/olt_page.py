@@ -6,6 +6,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
@@ -19,7 +20,7 @@ from facho.dashboard.olt_rows import load_olt_row
 from facho.dashboard.olt_runs import load_run_groups
 from facho.dashboard.olt_snmp import load_snmp_figures
 from facho.dashboard.outages_now import load_outages_of
-from facho.dashboard.parts import Part, for_users, load_parts, part_called
+from facho.dashboard.parts import Part, for_users, load_parts, may_operate, part_called
 from facho.hosts.models import Olt
 
 OUTAGE_LINES = 8
@@ -31,23 +32,36 @@ EVENT_LINES = 12
 @for_users
 def olt_page(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Show everything about one OLT."""
-    olt, now = _find(request, olt_id), timezone.now()
-    return render(request, "dashboard/olt.html", {"now": now, "olt": olt, **load_parts(PARTS, request, olt, now)})
+    olt, now = find_olt(request, olt_id), timezone.now()
+    context = _context(request, olt, now) | load_parts(PARTS, request, olt, now)
+    return render(request, "dashboard/olt.html", context)
 
 
 @require_safe
 @for_users
 def olt_part(request: HttpRequest, olt_id: int, name: str) -> HttpResponse:
     """Show one part of the page of an OLT."""
-    part, olt, now = part_called(name, PARTS), _find(request, olt_id), timezone.now()
-    return render(request, part.template, {"now": now, "olt": olt, **part.load(request, olt, now)})
+    part, olt = part_called(name, PARTS), find_olt(request, olt_id)
+    return render(request, part.template, load_part(request, olt, part))
 
 
-def _find(request: HttpRequest, olt_id: int) -> Olt:
+def load_part(request: HttpRequest, olt: Olt, part: Part[Olt]) -> dict[str, Any]:
+    """Load what one part of the page shows now."""
+    now = timezone.now()
+    return _context(request, olt, now) | part.load(request, olt, now)
+
+
+def find_olt(request: HttpRequest, olt_id: int) -> Olt:
+    """Return an OLT that the visitor may see; 404 for every other."""
     olt = scope_of(request.user).narrow(Olt.objects.filter(id=olt_id).only("name"), "").first()
     if olt is None:
         raise Http404
     return olt
+
+
+def _context(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
+    """Name the OLT, and who looks; a part without buttons does not ask for the role."""
+    return {"now": now, "olt": olt, "may_operate": SimpleLazyObject(lambda: may_operate(request))}
 
 
 def _state(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:

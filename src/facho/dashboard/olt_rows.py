@@ -61,6 +61,7 @@ class OltRow:
     error: str
     error_detail: str
     is_late: bool = False
+    has_own_pause: bool = False
 
 
 def load_olt_counts(late: Collection[int], scope: OltScope) -> OltCounts:
@@ -105,6 +106,7 @@ def _rows(
         replace(
             _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused.until(olt.id)),
             is_late=olt.enabled and olt.id in late,
+            has_own_pause=olt.enabled and olt.id in paused.by_olt,
         )
         for olt in olts
     ]

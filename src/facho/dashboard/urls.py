@@ -2,6 +2,7 @@
 
 from django.urls import include, path
 
+from facho.dashboard.olt_acts import olt_pause, olt_pause_end, olt_resume, olt_run
 from facho.dashboard.olt_page import olt_page, olt_part
 from facho.dashboard.onu_page import onu_page, onu_part
 from facho.dashboard.onu_reading import onu_read, onu_reading
@@ -14,6 +15,10 @@ urlpatterns = [
     path("live/hour/", overview_hour, name="dashboard-hour"),
     path("olts/add/", include("facho.dashboard.first_run.urls")),
     path("olts/<int:olt_id>/", olt_page, name="olt"),
+    path("olts/<int:olt_id>/pause/", olt_pause, name="olt-pause"),
+    path("olts/<int:olt_id>/pause/end/", olt_pause_end, name="olt-pause-end"),
+    path("olts/<int:olt_id>/nodes/<int:node_id>/run/", olt_run, name="olt-run"),
+    path("olts/<int:olt_id>/nodes/<int:node_id>/resume/", olt_resume, name="olt-resume"),
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
     path("search/", search_page, name="search"),
     path("search/suggestions/", search_suggestions, name="search-suggestions"),

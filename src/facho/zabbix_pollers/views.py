@@ -12,10 +12,9 @@ from rest_framework.views import APIView
 from facho.accounts.scope import scope_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import IsChainNode, UnknownNode
-from facho.zabbix_pollers.explain import Situation
 from facho.zabbix_pollers.queue_read_model import load_queue
 from facho.zabbix_pollers.read_model import load_overview
-from facho.zabbix_pollers.run_now import Asked, ask_for_run
+from facho.zabbix_pollers.run_now import ask_for_run, describe_asked
 from facho.zabbix_pollers.serializers import (
     GlobalStatsSerializer,
     PollersSerializer,
@@ -71,7 +70,7 @@ class RunNodeView(APIView):
             "node_name": asked.node.name,
             "olt": asked.node.workflow.olt.name,
             "chain_nodes_count": asked.chain_nodes_count,
-            "message": _message(asked),
+            "message": describe_asked(asked),
             "execution_id": asked.execution_id,
         }
         return Response(RunSerializer(answer).data, status=status.HTTP_202_ACCEPTED)
@@ -81,18 +80,3 @@ def _must_see(request: Request, node_id: int) -> None:
     """Treat a node of an OLT that is hidden from the user as one that is not there."""
     if not scope_of(request.user).narrow(WorkflowNode.objects.filter(id=node_id), "workflow__olt").exists():
         raise UnknownNode(node_id)
-
-
-def _message(asked: Asked) -> str:
-    """Say when the run will come; a wish on a node that cannot run is kept, and that must not be a surprise."""
-    if asked.execution_id is not None:
-        return _("Started.")
-    explained = {
-        Situation.OLT_DISABLED: _("Queued: it runs when its OLT is enabled again."),
-        Situation.DISABLED: _("Queued: it runs when the node is enabled again."),
-        Situation.SUSPENDED: _("Queued: it runs when the node is no longer suspended."),
-        Situation.PAUSED: _("Queued: it runs when the pause is over."),
-    }.get(asked.explanation.situation)
-    if explained is None and not asked.explanation.is_polling:
-        return _("Queued: polling is stopped; it runs when the engine is started.")
-    return explained or _("Queued: it starts as soon as its OLT and a poller are free.")

@@ -1,5 +1,6 @@
 // Keeps the parts of a page that refresh themselves honest and out of the way: a lost connection is said,
-// nothing is replaced while nobody looks or while someone selects text in it, and what was typed early is heard.
+// nothing is replaced while nobody looks or while someone selects text or holds a button in it, and what was typed early
+// is heard.
 "use strict";
 
 (() => {
@@ -17,10 +18,27 @@
     return !selection.isCollapsed && part.contains(selection.anchorNode);
   };
 
+  // A click is a press and a release on the same button: one that is replaced in between hears none.
+  let held = null;
+  for (const press of ["pointerdown", "keydown"]) {
+    document.addEventListener(press, (event) => { held = event.target; }, true);
+  }
+  for (const release of ["pointerup", "pointercancel", "keyup"]) {
+    document.addEventListener(release, () => { held = null; }, true);
+  }
+  window.addEventListener("blur", () => { held = null; });
+
   document.addEventListener("htmx:beforeRequest", (event) => {
     const part = event.target;
-    if (part.hasAttribute("data-live") && (document.hidden || isSelectingIn(part))) {
+    if (part.hasAttribute("data-live") && (document.hidden || isSelectingIn(part) || part.contains(held))) {
       event.preventDefault();
+    }
+  });
+
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const part = event.detail.requestConfig.elt;
+    if (part.hasAttribute("data-live") && part.contains(held)) {
+      event.detail.shouldSwap = false;
     }
   });
 

@@ -1,0 +1,42 @@
+"""Operating an OLT in a real Chromium: no refresh swallows a click or takes the focus away."""
+
+import pytest
+from playwright.sync_api import expect
+from pytest_django.live_server_helper import LiveServer
+
+from api.rows import PASSWORD, make_node, make_olt, make_user
+from browser.conftest import DESKTOP, PHONE, Visitor
+from facho.accounts.roles import Role
+from facho.snmp_jobs.models import WorkflowNode
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.mark.parametrize(("width", "dark"), [(DESKTOP, False), (PHONE, True)])
+def test_a_click_is_heard_and_the_focus_stays(
+    live_server: LiveServer, visitor: Visitor, width: int, dark: bool
+) -> None:
+    make_user(Role.OPERATOR, "ana")
+    node = make_node(make_olt("North"), name="Light")
+    visit = visitor(width=width, dark=dark)
+    visit.log_in(live_server.url, "ana", PASSWORD)
+    page = visit.page
+    page.goto(f"{live_server.url}/olts/{node.workflow.olt_id}/")
+    run = page.locator(f"#run-{node.id}")
+
+    run.hover()
+    page.mouse.down()
+    for _refresh in range(2):
+        page.wait_for_event("requestfinished", lambda request: request.url.endswith("/state/"))
+    page.mouse.up()
+    expect(page.locator("#olt-said")).to_contain_text("Light: Queued")
+    page.wait_for_event("requestfinished", lambda request: request.url.endswith("/work/"))
+    expect(run).to_be_focused()
+    assert WorkflowNode.objects.get(id=node.id).run_requested_at is not None
+
+    page.click("#olt-pause")
+    expect(page.locator("#olt-said span")).to_be_focused()
+    visit.keep(f"olt-acts-{width}-{'dark' if dark else 'light'}")
+    assert (visit.width(), visit.complaints, visit.barriers()) == (width, [], [])
+    page.click("#olt-pause-end")
+    expect(page.locator("#olt-said")).to_contain_text("The pause has ended.")

@@ -174,6 +174,35 @@ def test_a_rule_without_channels_only_shows() -> None:
     assert messages() == []
 
 
+@pytest.mark.parametrize("is_added", [True, False])
+def test_a_channel_that_comes_later_is_told_of_what_still_goes_on(is_added: bool) -> None:
+    olt, channel = answering_olt(), make_channel(enabled=is_added)
+    rule = make_rule(Kind.PON_OUTAGE, *([] if is_added else [channel]))
+    over, *_going_on = (cut(olt, add_onus(olt, 3, port=port), port=port) for port in (1, 2, 3))
+    passes(0)
+    repair(over, at=minute(1))
+    passes(1)
+
+    rule.channels.add(channel)
+    AlertChannel.objects.update(enabled=True)
+    passes(2, 3)
+
+    assert messages() == [("opened", f"PON outage: 2 on {olt.name}")]
+
+
+def test_an_escalation_waits_for_a_channel_too() -> None:
+    olt, boss = answering_olt(), make_channel("boss", enabled=False)
+    make_rule(Kind.PON_OUTAGE, make_channel(), escalate_minutes=5).escalation_channels.add(boss)
+    cut(olt, add_onus(olt, 3))
+    passes(0, 6)
+    assert kinds() == ["opened"]
+
+    AlertChannel.objects.update(enabled=True)
+    passes(7, 8)
+
+    assert kinds() == ["opened", "escalated"]
+
+
 def test_a_channel_that_gave_up_the_beginning_hears_no_end() -> None:
     olt = answering_olt()
     make_rule(Kind.PON_OUTAGE, make_channel())

@@ -1,7 +1,7 @@
 """Writes messages: the outbox. They stand in the transaction that changed the alerts, and are delivered later."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import override
 
 from facho.alerts.models import Alert, Notice, NoticeKind, NoticeState
-from facho.alerts.rules import Audience, Rule, load_audience
+from facho.alerts.rules import Rule, load_languages
 from facho.alerts.words import body_of, title_of
 from facho.execution_coordinator.models import QuotaViolation
 from facho.polling.domain.alerting import Message, Telling, group_by_place
@@ -31,11 +31,11 @@ def write_notices(told: Sequence[Told], now: datetime) -> None:
     """Write a message for each channel and each group of alerts that belong together."""
     if not told:
         return
-    audience = load_audience()
+    languages = load_languages()
     notices: list[tuple[Notice, list[Alert]]] = []
-    for (rule, telling, channel_id), alerts in _sorted_out(told, audience).items():
+    for (rule, telling, channel_id), alerts in _sorted_out(told, languages.keys()).items():
         for group in group_by_place((tuple(alert.place.split("/")), alert) for alert in alerts):
-            with override(audience.languages[channel_id]):
+            with override(languages[channel_id]):
                 notices.append((_notice(rule, telling, channel_id, group, now), group))
     Notice.objects.bulk_create(notice for notice, _ in notices)
     Notice.alerts.through.objects.bulk_create(
@@ -51,23 +51,23 @@ def on_sent(notice: Notice) -> None:
         untold.update(notified=True, notified_at=notice.sent_at)
 
 
-def _sorted_out(told: Iterable[Told], audience: Audience) -> Mapping[tuple[Rule, Telling, int], list[Alert]]:
+def _sorted_out(told: Iterable[Told], existing: Set[int]) -> Mapping[tuple[Rule, Telling, int], list[Alert]]:
     known = list(told)
     heard = _load_hearers(each.alert.pk for each in known if each.telling.message is Message.RESOLVED)
     by_channel: defaultdict[tuple[Rule, Telling, int], list[Alert]] = defaultdict(list)
     for each in known:
-        for channel_id in sorted(_channels(each, audience, heard)):
+        for channel_id in sorted(_channels(each, heard) & existing):
             by_channel[each.rule, each.telling, channel_id].append(each.alert)
     return by_channel
 
 
-def _channels(told: Told, audience: Audience, heard: Mapping[int, set[int]]) -> Iterable[int]:
+def _channels(told: Told, heard: Mapping[int, set[int]]) -> Set[int]:
     if told.telling.message is Message.OPENED:
-        return audience.first.get(told.rule.id, ())
+        return told.rule.first
     if told.telling.message is Message.ESCALATED:
-        return audience.later.get(told.rule.id, ())
+        return told.rule.later
     # Also one that is disabled now: enabled again, it would tell of the beginning and never of the end.
-    return heard.get(told.alert.pk, set()) & audience.languages.keys()
+    return heard.get(told.alert.pk, set())
 
 
 def _load_hearers(alert_ids: Iterable[int]) -> dict[int, set[int]]:

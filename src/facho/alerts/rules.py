@@ -1,12 +1,14 @@
 """Rules as the engine uses them: what they look for, how patient they are, and whom they tell."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from facho.alerts.conditions.table import CONDITIONS
 from facho.alerts.models import AlertChannel, AlertRule, Kind
@@ -26,30 +28,23 @@ class Rule:
     olt_group_id: int | None
     bound: Bound | None
     policy: Policy
-
-
-@dataclass(frozen=True, slots=True)
-class Audience:
-    """Every channel with its language, and which of the enabled ones each rule tells first and later."""
-
-    languages: Mapping[int, str]
-    first: Mapping[int, frozenset[int]]
-    later: Mapping[int, frozenset[int]]
+    # The enabled channels that it tells first, and those that it escalates to.
+    first: frozenset[int]
+    later: frozenset[int]
 
 
 def load_rules() -> list[Rule]:
-    """Load every rule, those that are switched off too: their alerts have to end."""
-    return [_rule(row) for row in AlertRule.objects.order_by("id")]
+    """Load every rule with its channels, those that are switched off too: their alerts have to end; three queries."""
+    is_enabled = {"alertchannel__enabled": True}
+    first = _by_rule(AlertRule.channels.through.objects.filter(**is_enabled))
+    later = _by_rule(AlertRule.escalation_channels.through.objects.filter(**is_enabled))
+    return [_rule(row, first[row.pk], later[row.pk]) for row in AlertRule.objects.order_by("id")]
 
 
-def load_audience() -> Audience:
-    """Load whom the rules tell, without the addresses; three queries."""
-    channels = list(AlertChannel.objects.order_by().values_list("id", "language", "enabled"))
-    languages = {channel_id: language or settings.LANGUAGE_CODE for channel_id, language, _ in channels}
-    enabled = frozenset(channel_id for channel_id, _, is_enabled in channels if is_enabled)
-    first = AlertRule.channels.through.objects.values_list("alertrule_id", "alertchannel_id")
-    later = AlertRule.escalation_channels.through.objects.values_list("alertrule_id", "alertchannel_id")
-    return Audience(languages, _by_rule(first, enabled), _by_rule(later, enabled))
+def load_languages() -> dict[int, str]:
+    """Load in which language every channel is told, the disabled ones too."""
+    channels = AlertChannel.objects.order_by().values_list("id", "language")
+    return {channel_id: language or settings.LANGUAGE_CODE for channel_id, language in channels}
 
 
 def quiet_hours(row: AlertRule) -> Window | None:
@@ -58,15 +53,14 @@ def quiet_hours(row: AlertRule) -> Window | None:
     return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
 
 
-def _by_rule(pairs: Iterable[tuple[int, int]], enabled: Collection[int]) -> dict[int, frozenset[int]]:
-    channels: defaultdict[int, set[int]] = defaultdict(set)
-    for rule_id, channel_id in pairs:
-        if channel_id in enabled:
-            channels[rule_id].add(channel_id)
-    return {rule_id: frozenset(its) for rule_id, its in channels.items()}
+def _by_rule(pairs: QuerySet[Any]) -> Mapping[int, frozenset[int]]:
+    channels: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
+    for rule_id, channel_id in pairs.values_list("alertrule_id", "alertchannel_id"):
+        channels[rule_id] |= {channel_id}
+    return channels
 
 
-def _rule(row: AlertRule) -> Rule:
+def _rule(row: AlertRule, first: frozenset[int], later: frozenset[int]) -> Rule:
     kind = Kind(row.kind)
     return Rule(
         id=row.pk,
@@ -76,12 +70,14 @@ def _rule(row: AlertRule) -> Rule:
         enabled=row.enabled,
         olt_group_id=row.olt_group_id,
         bound=CONDITIONS[kind].bound(row.threshold, row.clear_margin),
-        policy=_policy(row),
+        policy=_policy(row, tells_first=bool(first), tells_later=bool(later)),
+        first=first,
+        later=later,
     )
 
 
-def _policy(row: AlertRule) -> Policy:
-    after = row.escalate_minutes
+def _policy(row: AlertRule, *, tells_first: bool, tells_later: bool) -> Policy:
+    after = row.escalate_minutes if tells_later else None
     return Policy(
         hold=timedelta(minutes=row.hold_minutes),
         # Nobody waits for calm where nobody looks any more.
@@ -89,5 +85,6 @@ def _policy(row: AlertRule) -> Policy:
         calm=CALM_AFTER if row.enabled else timedelta(0),
         quiet=quiet_hours(row),
         escalate_after=None if after is None else timedelta(minutes=after),
+        tells_begin=tells_first,
         tells_end=row.sends_resolved,
     )

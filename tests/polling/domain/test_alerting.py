@@ -151,6 +151,27 @@ def test_a_clock_that_is_set_back_puts_escalation_off_by_no_more_than_its_minute
     assert told == [None] * 5 + [Message.ESCALATED, None]
 
 
+def test_what_goes_on_is_told_when_there_is_somebody_to_tell() -> None:
+    alone = Policy(tells_begin=False)
+    teller, over = looked_at(alone, WRONG, WRONG), looked_at(alone, WRONG, WRONG, FINE)
+    assert teller.messages == over.messages == []
+
+    teller.policy = Policy()
+
+    assert [teller.look(sight, NOON + 9 * MINUTE) for sight in (UNKNOWN, WRONG, WRONG, FINE)] == [
+        None,
+        Message.OPENED,
+        None,
+        Message.RESOLVED,
+    ]
+
+
+def test_where_nobody_is_told_first_the_others_are_told_later_and_of_the_end() -> None:
+    policy = Policy(tells_begin=False, escalate_after=2 * MINUTE)
+
+    assert looked_at(policy, WRONG, WRONG, WRONG, WRONG, FINE).messages == [Message.ESCALATED, Message.RESOLVED]
+
+
 def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> None:
     evening = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)  # 22:00 there
     goes_on, over = Teller(Policy(quiet=NIGHT)), Teller(Policy(quiet=NIGHT))

@@ -72,6 +72,8 @@ class Policy:
     calm: timedelta = CALM_AFTER
     quiet: Window | None = None
     escalate_after: timedelta | None = None
+    # Whether there is anybody to tell: what nobody heard of was not told.
+    tells_begin: bool = True
     tells_end: bool = True
 
 
@@ -79,8 +81,8 @@ class Policy:
 class Course:
     """An alert as a row keeps it.
 
-    `told_at` is when its message was written, which quiet hours put off. `calm_since` is set while it does not look
-    wrong any more and that has not lasted long enough.
+    `told_at` is when its message was written, which quiet hours put off, and a rule that has nobody to tell. `calm_since`
+    is set while it does not look wrong any more and that has not lasted long enough.
     """
 
     stage: Stage
@@ -162,25 +164,28 @@ def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
 def _tell(course: Course, policy: Policy, look: Look) -> Step:
     now = look.now
     if course.stage is Stage.RESOLVED:
-        is_told = course.told_at is not None and policy.tells_end
+        is_told = policy.tells_end and not (course.told_at is None and course.escalated_at is None)
         return Step(course, Telling(Message.RESOLVED, _quiet_end(policy.quiet, now)) if is_told else None)
     # What quiet hours put off may be over by now, and so may what nobody acknowledged: where nobody can say, nobody is
     # woken for it.
     is_silent = look.sight is not Sight.WRONG or look.is_acknowledged or _is_quiet(policy.quiet, now)
     if course.stage is Stage.PENDING or is_silent:
         return Step(course)
-    if course.told_at is None:
+    if course.told_at is None and policy.tells_begin:
         return Step(replace(course, told_at=now), Telling(Message.OPENED, now))
     # A clock that was set back must not keep anybody waiting for hours.
-    told_at = min(course.told_at, now)
-    if _is_unanswered(course, told_at, policy, now):
-        return Step(replace(course, told_at=told_at, escalated_at=now), Telling(Message.ESCALATED, now))
-    return Step(replace(course, told_at=told_at))
+    kept = replace(course, told_at=course.told_at and min(course.told_at, now))
+    if _is_unanswered(kept, policy, now):
+        return Step(replace(kept, escalated_at=now), Telling(Message.ESCALATED, now))
+    return Step(kept)
 
 
-def _is_unanswered(course: Course, told_at: datetime, policy: Policy, now: datetime) -> bool:
-    after = policy.escalate_after
-    return after is not None and course.escalated_at is None and now - told_at >= after
+def _is_unanswered(course: Course, policy: Policy, now: datetime) -> bool:
+    # Where nobody is told first, the others wait from when it fired.
+    since = course.told_at or course.fired_at
+    if since is None or policy.escalate_after is None or course.escalated_at is not None:
+        return False
+    return now - since >= policy.escalate_after
 
 
 def _is_quiet(quiet: Window | None, now: datetime) -> bool:

@@ -1,6 +1,7 @@
 """The outbox is delivered: nothing lost, nothing doubled, in order, and nobody waits for a channel that is down."""
 
 import asyncio
+import re
 import socket
 from datetime import datetime, timedelta
 
@@ -84,13 +85,31 @@ def test_mail_down_and_back_arrives_once_and_keeps_its_message_id() -> None:
         deliver(post)
 
     [mail] = sink.received
-    assert (mail["Subject"], mail["To"], mail["Message-ID"]) == (
-        "Corte en 0/1/3 ñ",
-        "noc@isp.example",
-        f"<{notice.key.replace(' ', '-')}@127.0.0.1>",
-    )
+    assert (mail["Subject"], mail["To"]) == ("Corte en 0/1/3 ñ", "noc@isp.example")
+    message_id = mail["Message-ID"].removeprefix(f"<{notice.key.replace(' ', '-')}-").removesuffix("@127.0.0.1>")
+    assert re.fullmatch("[0-9a-f]{20}", message_id)
     assert mail.get_content().strip() == notice.body
     assert states() == [("sent", 2)]
+
+
+@pytest.mark.parametrize("model", [Notice, AlertChannel])
+def test_a_message_keeps_its_id_and_one_of_another_installation_or_backup_has_another(
+    model: type[Notice | AlertChannel],
+) -> None:
+    channel = make_webhook("https://sink.example.net/")
+    notice = write_notice(channel)
+
+    def claim_id() -> str:
+        Notice.objects.update(next_try_at=NOW)
+        parcel = outbox.claim_next(channel.pk, NOW)
+        assert parcel is not None
+        return parcel.message.id
+
+    first, again = claim_id(), claim_id()
+    model.objects.update(created_at=NOW - timedelta(microseconds=1))
+
+    assert first == again != claim_id()
+    assert first.startswith(f"{notice.key} ")
 
 
 def test_ntfy_on_a_server_of_ones_own_is_served() -> None:

@@ -57,7 +57,7 @@ def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
     from apprise import Apprise, NotifyFormat
 
     if scheme in MAIL_SCHEMES:
-        _name_mail(message.key)
+        _name_mail(message.id)
         service.notify_format = NotifyFormat.TEXT
     client = Apprise(asset=service.asset)
     client.add(service)
@@ -87,11 +87,11 @@ def _uncalled(text: str) -> str:
     return text.replace("@", f"@{UNJOINED}").replace("<", f"<{UNJOINED}")
 
 
-def _name_mail(key: str) -> None:
+def _name_mail(message_id: str) -> None:
     """Give every try of a message the same Message-ID, so that mail servers can drop a second one.
 
     Apprise has no way to choose it; the process that sends carries one message and ends.
     """
     from apprise.plugins.email import base
 
-    vars(base)["make_msgid"] = lambda domain: f"<{_NO_WORD.sub('-', key)}@{domain}>"
+    vars(base)["make_msgid"] = lambda domain: f"<{_NO_WORD.sub('-', message_id)}@{domain}>"

@@ -4,8 +4,9 @@ A claim moves the next try ahead, and counts it: who is killed with a message in
 that time. Of two that claim the same try one wins.
 """
 
+import hashlib
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -23,6 +24,8 @@ from facho.polling.domain.redelivery import GIVE_UP_AFTER, LONGEST_PAUSE, next_t
 CLAIM = timedelta(minutes=2)
 # What was written or put off further ahead than this was so by a clock that went wrong.
 HORIZON = LONGEST_PAUSE * 2
+# Enough that no two messages have the same name by chance.
+NAME_CHARACTERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def claim_next(channel_id: int, now: datetime) -> Parcel | None:
         notice_id=head.pk,
         channel_id=channel_id,
         try_number=head.tries + 1,
-        message=Message(head.key, head.kind, head.severity, head.title, head.body),
+        message=Message(_name(head), head.kind, head.severity, head.title, head.body),
         written_at=head.created_at,
         payload=head.payload,
         address=_load_address(channel_id),
@@ -126,6 +129,16 @@ def _begun(now: datetime) -> QuerySet[Notice]:
 def _is_due(now: datetime) -> Q:
     is_astray = Q(tries__gt=0, next_try_at__gt=now + HORIZON) | Q(created_at__gt=now + HORIZON)
     return Q(next_try_at__lte=now) | is_astray
+
+
+def _name(notice: Notice) -> str:
+    """Name a message for who receives it: its key alone comes again from other installations and restored backups.
+
+    The moments at which its channel was made and it was written stand in the database, so every try has them.
+    """
+    channel_made_at = AlertChannel.objects.values_list("created_at", flat=True).get(pk=notice.channel_id)
+    moments = " ".join(at.astimezone(UTC).isoformat() for at in (channel_made_at, notice.created_at))
+    return f"{notice.key} {hashlib.sha256(moments.encode()).hexdigest()[:NAME_CHARACTERS]}"
 
 
 def _load_address(channel_id: int) -> Address | None:

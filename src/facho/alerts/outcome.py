@@ -41,9 +41,9 @@ SENT = Outcome()
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told; `key` is the same at every try."""
+    """What is told; `id` is the same at every try, and of no other message of any installation."""
 
-    key: str
+    id: str
     kind: str
     severity: str
     title: str

@@ -36,7 +36,7 @@ async def _post(parcel: Parcel, address: Address, reach: Reach, *, now: datetime
     return await post_webhook(
         address.url.reveal(),
         key=address.signing_key.reveal(),
-        message_id=parcel.message.key,
+        message_id=parcel.message.id,
         content=webhook_content(parcel),
         timestamp=int(now.timestamp()),
         reach=reach,
@@ -47,7 +47,7 @@ def webhook_content(parcel: Parcel) -> dict[str, Any]:
     """Build what a webhook receives."""
     message = parcel.message
     return {
-        "id": message.key,
+        "id": message.id,
         "kind": message.kind,
         "severity": message.severity,
         "title": message.title,

@@ -81,8 +81,8 @@ class Policy:
 class Course:
     """An alert as a row keeps it.
 
-    `told_at` is when its message was written, which quiet hours put off, and a rule that has nobody to tell. `calm_since`
-    is set while it does not look wrong any more and that has not lasted long enough.
+    `told_at` is when its message was written, which quiet hours put off, and a rule that has nobody to tell.
+    `calm_since` is set while it does not look wrong any more and that has not lasted long enough.
     """
 
     stage: Stage

@@ -19,6 +19,7 @@ from facho.core.backup import DATABASE, ENCRYPTION_KEYS, MANIFEST, SECRET_KEY, B
 from facho.core.data_folder import DataFolder, prepare
 from facho.core.database_version import known_migrations
 from facho.core.env import Mode, read_environment
+from facho.core.new_file import STAGE_PREFIX
 from facho.core.restore import restore_backup
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -119,6 +120,24 @@ def test_a_restored_product_is_the_one_that_was_backed_up(
     assert count_notes(database_of(empty)) == 3
     assert empty.read_secret_key() == product.read_secret_key()
     assert empty.read_encryption_keys() == product.read_encryption_keys()
+
+
+@pytest.mark.parametrize("act", ["backup", "restore"])
+def test_the_next_one_removes_what_a_killed_one_left(
+    archive: Path, product: DataFolder, empty: DataFolder, act: str
+) -> None:
+    place = archive.parent if act == "backup" else empty.path
+    left = place / f"{STAGE_PREFIX}1"
+    left.mkdir(parents=True)
+    (left / SECRET_KEY).write_text("canary")
+    os.utime(left, times=(0, 0))
+
+    if act == "backup":
+        write_backup(place / "next", database=database_of(product), folder=product, now=NOW)
+    else:
+        restore(archive, empty)
+
+    assert not left.exists()
 
 
 def test_a_restored_product_is_private(archive: Path, empty: DataFolder) -> None:

@@ -18,6 +18,7 @@ from stranger import closed_to_us
 from facho.core.data_folder import DataFolder, prepare
 from facho.core.doctor import Finding, Verdict, examine
 from facho.core.env import Mode, read_environment
+from facho.core.new_file import STAGE_PREFIX
 from facho.hosts.models import Olt
 from facho.zabbix_pollers.models import LeaderLease
 
@@ -155,6 +156,17 @@ def test_a_key_that_others_may_read_is_a_warning(folder: DataFolder) -> None:
 
     assert (first.name, first.verdict) == ("settings", Verdict.WARNING)
     assert "chmod 600" in first.text
+
+
+def test_secrets_that_a_killed_restore_left_are_named(folder: DataFolder) -> None:
+    left = folder.path / f"{STAGE_PREFIX}1"
+    left.mkdir()
+    os.utime(left, times=(0, 0))
+
+    found = {finding.name: finding for finding in _without_database()}
+
+    assert found["unfinished"].verdict is Verdict.WARNING
+    assert f"rm -r {left}" in found["unfinished"].text
 
 
 @pytest.mark.parametrize(("mebibytes", "verdict"), [(50, Verdict.ERROR), (500, Verdict.WARNING), (5000, Verdict.OK)])

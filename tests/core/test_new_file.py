@@ -3,15 +3,17 @@
 import errno
 import os
 import resource
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from stranger import closed_to_us
 
 from facho.core.data_folder import DataFolder, DataFolderError, prepare
 from facho.core.env import Mode, read_environment
-from facho.core.new_file import publish, write_private
+from facho.core.new_file import ABANDONED_SECONDS, STAGE_PREFIX, find_abandoned, publish, stage_in, write_private
 
 
 @contextmanager
@@ -76,3 +78,23 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
         write_private(tmp_path / "no" / "key", "one")
 
     assert caught.value.filename == str(tmp_path / "no")
+
+
+def test_what_a_killed_process_left_goes_and_what_another_is_at_stays(tmp_path: Path) -> None:
+    killed, busy = tmp_path / f"{STAGE_PREFIX}1", tmp_path / f"{STAGE_PREFIX}2"
+    for stage, age_seconds in ((killed, ABANDONED_SECONDS + 1), (busy, 0)):
+        stage.mkdir()
+        (stage / "secret").write_text("canary")
+        os.utime(stage, times=(time.time() - age_seconds,) * 2)
+
+    with stage_in(tmp_path):
+        pass
+
+    assert list(tmp_path.iterdir()) == [busy]
+
+
+def test_nothing_is_found_where_we_may_not_look(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+
+    with closed_to_us(tmp_path):
+        assert find_abandoned(tmp_path / "keys") == []

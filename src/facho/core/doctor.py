@@ -23,6 +23,7 @@ from facho.core.findings import Finding, Verdict
 from facho.core.findings import error as _error
 from facho.core.findings import ok as _ok
 from facho.core.findings import warning as _warning
+from facho.core.new_file import find_abandoned
 from facho.core.processes.engine import EngineRuns, engine_lock
 from facho.core.redis_ping import RedisFailure, ping
 from facho.hosts.models import Olt
@@ -46,6 +47,7 @@ def examine(now: datetime) -> Iterator[Finding]:
         return
     yield from _settings()
     yield _data_folder(folder.path)
+    yield from _unfinished(folder)
     yield _disk(folder.path)
     if _has_database():
         try:
@@ -86,6 +88,12 @@ def _data_folder(path: Path) -> Finding:
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return _warning("data-folder", _("Other users may enter it; run: chmod 700 %s") % path)
     return _ok("data-folder", str(path))
+
+
+def _unfinished(folder: DataFolder) -> Iterator[Finding]:
+    text = _("A backup, a restore or a first start that was killed left it, perhaps with secrets; run: rm -r %s")
+    for place in sorted({folder.path, folder.secret_key.parent, folder.encryption_keys.parent}):
+        yield from (_warning("unfinished", text % left) for left in find_abandoned(place))
 
 
 def _disk(path: Path) -> Finding:

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import IO
 
 STAGE_PREFIX = ".facho-unfinished-"
 OWNER_ONLY = 0o600
+# No backup takes so long: whoever made an older stage was killed.
+ABANDONED_SECONDS = 3600
 
 
 def write_private(path: Path, line: str) -> None:
@@ -25,7 +29,9 @@ def write_private(path: Path, line: str) -> None:
 
 @contextmanager
 def stage_in(folder: Path) -> Iterator[Path]:
-    """Make room for unfinished files, which only their owner may enter; publishing from it is a change of name."""
+    """Make room for unfinished files, which only their owner may enter; what others left there goes."""
+    for left in find_abandoned(folder):
+        shutil.rmtree(left, ignore_errors=True)
     try:
         made = tempfile.TemporaryDirectory(dir=folder, prefix=STAGE_PREFIX)
     except OSError as error:
@@ -33,6 +39,15 @@ def stage_in(folder: Path) -> Iterator[Path]:
         raise
     with made as stage:
         yield Path(stage)
+
+
+def find_abandoned(folder: Path) -> list[Path]:
+    """Return the stages of processes that were killed; what lies in them may be secret."""
+    made_before = time.time() - ABANDONED_SECONDS
+    try:
+        return [path for path in sorted(folder.glob(f"{STAGE_PREFIX}*")) if path.lstat().st_mtime < made_before]
+    except OSError:  # not for us to see, or gone while we looked
+        return []
 
 
 @contextmanager

@@ -1,12 +1,11 @@
 """Puts a backup into an empty data folder: everything is proven first, and a failure leaves the folder as it was."""
 
 import json
-import os
 import sqlite3
 import tarfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
@@ -27,7 +26,7 @@ from facho.core.backup import (
 )
 from facho.core.data_folder import DataFolder
 from facho.core.database_version import compare, named
-from facho.core.new_file import open_new, publish
+from facho.core.new_file import open_new, publish, stage_in
 
 # A real one is some kilobytes.
 MAX_MANIFEST_BYTES = 1024 * 1024
@@ -62,14 +61,12 @@ def _refuse_existing_database(database: Path) -> None:
 @contextmanager
 def _staged(places: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
     """Give each file a temporary name beside its place, and remove what is left there in the end."""
-    staged = {name: place.with_name(f".{place.name}.restore-{os.getpid()}") for name, place in places.items()}
-    try:
-        for place in places.values():
+    with ExitStack() as stages:
+        staged = {}
+        for name, place in places.items():
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            staged[name] = stages.enter_context(stage_in(place.parent)) / place.name
         yield staged
-    finally:
-        for path in staged.values():
-            path.unlink(missing_ok=True)
 
 
 def _unpack(source: Path, staged: Mapping[str, Path]) -> Facts:

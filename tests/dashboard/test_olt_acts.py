@@ -64,6 +64,8 @@ def test_who_only_looks_finds_no_button_and_is_refused() -> None:
 
     assert 'hx-post="/olts/' not in page_of(viewer, olt)
     assert [viewer.post(f"/olts/{olt.id}/{act}").status_code for act in acts] == [403] * 4
+    refused = viewer.post(f"/olts/{olt.id}/pause/").content.decode()
+    assert "It needs the role operator or admin, which an administrator can give you." in refused
     assert [strict.post(f"/olts/{olt.id}/{act}").status_code for act in acts] == [403] * 4
     assert not Pause.objects.exists()
     assert not written()

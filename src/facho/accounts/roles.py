@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.core.exceptions import PermissionDenied
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -23,6 +24,14 @@ class Role(StrEnum):
     def includes(self, other: "Role") -> bool:
         """Tell whether this role may do what the other may."""
         return self.rank >= other.rank
+
+
+class RoleNeeded(PermissionDenied):
+    """Who asked has too low a role; this one would do."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__(role.value)
+        self.role = role
 
 
 ROLE_WORDS: dict[Role, Promise] = {

@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -20,7 +19,7 @@ from facho.accounts.acknowledge import (
     who_acknowledged,
 )
 from facho.accounts.models import Acknowledgeable
-from facho.dashboard.parts import may_operate
+from facho.dashboard.parts import may_operate, must_operate
 
 TAKE_BACK = "take_back"
 
@@ -59,8 +58,7 @@ def acknowledgement_context(request: HttpRequest, thing: Acknowledgeable) -> dic
 
 def answer_acknowledgement(request: HttpRequest, thing: Acknowledgeable, page: str) -> HttpResponse:
     """Do what the form asks for and lead back to the page with its name; what was refused is said there."""
-    if not may_operate(request):
-        raise PermissionDenied
+    must_operate(request)
     form = NoteForm(request.POST)
     try:
         if TAKE_BACK in request.POST:

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from facho.accounts.audit import Action, record
 from facho.dashboard.olt_page import PARTS, find_olt, load_part
-from facho.dashboard.parts import for_users, is_part, may_operate
+from facho.dashboard.parts import for_users, is_part, must_operate
 from facho.hosts.models import Olt
 from facho.hosts.pauses import active_pauses, end_pause, pause
 from facho.snmp_jobs.asked import resume
@@ -80,8 +79,7 @@ def olt_pause_end(request: HttpRequest, olt_id: int) -> HttpResponse:
 
 
 def _operated(request: HttpRequest, olt_id: int) -> Olt:
-    if not may_operate(request):
-        raise PermissionDenied
+    must_operate(request)
     return find_olt(request, olt_id)
 
 

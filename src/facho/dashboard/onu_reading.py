@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -11,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu_sheet import load_onu
-from facho.dashboard.parts import for_users, is_part, may_operate
+from facho.dashboard.parts import for_users, is_part, may_operate, must_operate
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.onus.models import Onu
 from facho.zabbix_pollers.read_progress import load_progress
@@ -26,8 +25,7 @@ TEMPLATE = "dashboard/onu_reading.html"
 @for_users
 def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Leave the wish to have the ONU read; operators and admins only."""
-    if not may_operate(request):
-        raise PermissionDenied
+    must_operate(request)
     onu, refused = find_onu(request, onu_id), ""
     try:
         request_read_for(request.user, onu, now=timezone.now())

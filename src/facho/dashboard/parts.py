@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django_htmx.http import HttpResponseClientRefresh
 
-from facho.accounts.roles import Role, role_of
+from facho.accounts.roles import Role, RoleNeeded, role_of
 
 View = Callable[..., HttpResponse]
 Subject = TypeVar("Subject")
@@ -59,6 +59,12 @@ def may_operate(request: HttpRequest) -> bool:
     """Tell whether the role of the user allows to change things; one query."""
     role = role_of(request.user)
     return role is not None and role.includes(Role.OPERATOR)
+
+
+def must_operate(request: HttpRequest) -> None:
+    """Refuse who may not change things, and say who may."""
+    if not may_operate(request):
+        raise RoleNeeded(Role.OPERATOR)
 
 
 def is_part(request: HttpRequest) -> bool:

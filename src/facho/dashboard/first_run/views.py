@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -15,7 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from facho.accounts.audit import Action, record
-from facho.accounts.roles import Role, role_of
+from facho.accounts.roles import Role, RoleNeeded, role_of
 from facho.accounts.scope import scope_of
 from facho.alerts.untold import load_is_nobody_told
 from facho.dashboard.first_run.first_data import load_first_data, start_jobs
@@ -43,7 +42,7 @@ def for_admins(view: View) -> View:
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if role_of(request.user) is not Role.ADMIN:
-            raise PermissionDenied
+            raise RoleNeeded(Role.ADMIN)
         return view(request, *args, **kwargs)
 
     return guarded

@@ -167,6 +167,16 @@ def test_nobody_says_that_an_outage_of_a_disabled_olt_goes_on(viewer: Client) ->
     assert text(viewer, f"/outages/{outage.id}/").count("OLT disabled") == 1
 
 
+def test_the_number_of_an_outage_leads_to_the_onus_that_it_counts(viewer: Client) -> None:
+    outage, network = make_outage(make_olt("North")), make_outage(None)
+
+    page = text(viewer)
+
+    assert f'id="now-outage-{outage.id}-onus" href="/outages/{outage.id}/#onus">14</a>' in page
+    assert f'id="now-outage-{network.id}-onus" href="/outages/{network.id}/#onus">14</a>' in page
+    assert 'id="onus"' in text(viewer, f"/outages/{outage.id}/")
+
+
 def test_a_larger_outage_and_its_parts_lead_to_each_other(viewer: Client) -> None:
     network = make_outage(None, affected_olts=2)
     silent = make_outage(make_olt("North"), scope="olt", cause="olt", slot=0, port=0, part_of=network)

@@ -27,7 +27,7 @@ def text(client: Client, path: str = "/live/") -> str:
 
 def test_an_outage_says_why_where_since_when_and_how_many(viewer: Client) -> None:
     olt = make_olt("North")
-    make_outage(olt, affected=31)
+    outage = make_outage(olt, affected=31)
 
     page = text(viewer)
 
@@ -36,7 +36,7 @@ def test_an_outage_says_why_where_since_when_and_how_many(viewer: Client) -> Non
     assert "fibre cut" in page
     assert f'href="/olts/{olt.id}/">North</a> · PON port <span class="mono">0/1/3</span>' in page
     assert "· 30 min</time>" in page
-    assert f'href="/onus/?olt={olt.id}&amp;port=0%2F1%2F3">31</a>' in page
+    assert f'href="/outages/{outage.id}/#onus">31</a>' in page
 
 
 def test_the_largest_outage_comes_first_and_what_is_over_or_part_of_it_does_not_count(viewer: Client) -> None:

@@ -49,6 +49,17 @@ def test_a_wish_is_left_and_its_line_looks_again_until_it_is_over() -> None:
     assert "every 1s" not in over
 
 
+def test_an_onu_that_is_still_offline_has_no_new_values() -> None:
+    onu, client = make_onu(make_olt(), run_state="offline", rx_power_cdbm=-1604), visitor(Role.OPERATOR)
+    run = make_execution(make_node(onu.olt), ExecutionState.SUCCESS, task_type="onu_read")
+    OnuRead.objects.create(onu=onu, requested_at=timezone.now(), execution=run)
+
+    line = client.get(f"/onus/{onu.id}/reading/", headers=HTMX).content.decode()
+
+    assert "the OLT says that it is offline, so there is no new light" in line
+    assert "are new" not in line
+
+
 def test_without_scripts_the_button_leads_back_to_the_page() -> None:
     onu = make_onu(make_olt())
 

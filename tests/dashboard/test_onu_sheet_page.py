@@ -1,5 +1,6 @@
 """The page of one ONU: what is wrong with it and since when, its light then and now, and who may look."""
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -137,6 +138,19 @@ def test_every_figure_is_judged_in_words(viewer: Client) -> None:
         "12,345</span> m",
     ):
         assert words in page
+
+
+@pytest.mark.parametrize(("state", "reachability"), [("offline", "up"), ("online", "down")])
+def test_a_figure_from_before_it_went_is_not_judged(viewer: Client, state: str, reachability: str) -> None:
+    values = {"rx_power_cdbm": -1604, "temperature_tenths": 751, "power_at": timezone.now() - 150 * MINUTE}
+    onu = make_onu(make_olt(reachability=reachability), run_state=state, **values)
+
+    page = text(viewer, onu, "state/")
+
+    assert "Read while it was last online" in page
+    assert re.search("light last changed <time [^>]*>[^<]*2 h ago", page)
+    assert "-16.04</span> dBm </dd>" in page
+    assert not re.search("judged|limits|figure warn", page)
 
 
 def test_light_is_drawn_with_gaps_limits_and_states(viewer: Client) -> None:

@@ -51,16 +51,16 @@ class Figure:
     limits: str
 
 
-def figures_of(reading: OnuReading | None) -> list[Figure]:
-    """Judge every value that was ever read; those that this OLT never tells are left out."""
+def figures_of(reading: OnuReading | None, *, are_old: bool) -> list[Figure]:
+    """Judge every value that was ever read, unless they are old; those that this OLT never tells are left out."""
     if reading is None:
         return []
     values = ((row, getattr(reading, row[0])) for row in _FIGURES)
-    return [_figure(*row, value) for row, value in values if value is not None]
+    limits = {} if are_old else LIMITS
+    return [_figure(*row, value, limits.get(row[0])) for row, value in values if value is not None]
 
 
-def _figure(key: str, name: Promise, unit: str, decimals: int, value: float) -> Figure:
-    limits = LIMITS.get(key)
+def _figure(key: str, name: Promise, unit: str, decimals: int, value: float, limits: Limits | None) -> Figure:
     verdict = limits.judge(value) if limits else Verdict.NONE
     words = _LIGHT_WORDS if unit == "dBm" else _VALUE_WORDS
     shown = number_format(value, decimal_pos=decimals, force_grouping=True)

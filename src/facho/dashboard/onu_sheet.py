@@ -67,7 +67,7 @@ def load_sheet(onu: Onu) -> OnuSheet:
         cause=str(DownCauses(cause).label) if cause else "",
         hint=str(HINTS.get(cause, "")) if state is ShownState.OFFLINE else "",
         is_flapping=bool(reading and reading.is_flapping),
-        figures=figures_of(reading),
+        figures=figures_of(reading, are_old=state is not ShownState.ONLINE),
         is_old_light=state is not ShownState.ONLINE,
         port=port,
         neighbours=tell_neighbours(state, port),

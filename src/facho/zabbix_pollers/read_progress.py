@@ -8,6 +8,8 @@ from facho.executions.models import OnuRead
 from facho.executions.onu_reads import count_before
 from facho.hosts.models import Olt, Pause
 from facho.hosts.pauses import load_pause
+from facho.onus.shown_state import last_known_state
+from facho.onus.words import RunState
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.onu_reads import EXPIRES_AFTER
 from facho.zabbix_pollers.activity import Holder, load_holder, load_is_polling
@@ -44,6 +46,8 @@ class ReadProgress:
     execution_id: int | None = None
     finished_at: datetime | None = None
     failure_kind: str = ""
+    # What the OLT said of it last: who is offline has no light to be read.
+    is_offline: bool = False
     obstacles: Obstacles | None = None
 
     @property
@@ -57,7 +61,7 @@ _ENDED_WELL = ExecutionState.SUCCESS
 
 def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | None:
     """Load where the latest wish stands; None when there never was one. One query, six while it waits."""
-    read = OnuRead.objects.filter(onu_id=onu_id).select_related("execution").first()
+    read = OnuRead.objects.filter(onu_id=onu_id).select_related("execution", "onu__reading").first()
     if read is None:
         return None
     if read.execution is None:
@@ -66,7 +70,8 @@ def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | 
     stage = ReadStage.READING
     if run.finished_at is not None:
         stage = ReadStage.DONE if run.status == _ENDED_WELL else ReadStage.FAILED
-    return ReadProgress(stage, read.requested_at, run.id, run.finished_at, run.failure_kind)
+    is_offline = last_known_state(read.onu) == RunState.OFFLINE
+    return ReadProgress(stage, read.requested_at, run.id, run.finished_at, run.failure_kind, is_offline)
 
 
 def _waiting(read: OnuRead, olt_id: int, now: datetime) -> ReadProgress:

@@ -20,6 +20,8 @@ def describe_read(progress: ReadProgress) -> str:
     if progress.stage is ReadStage.EXPIRED:
         return _("It did not get its turn in time. Ask again.")
     at = f"{localtime(progress.finished_at):%H:%M:%S}" if progress.finished_at else ""
+    if progress.stage is ReadStage.DONE and progress.is_offline:
+        return _("Read at %(at)s: the OLT says that it is offline, so there is no new light.") % {"at": at}
     if progress.stage is ReadStage.DONE:
         return _("Read at %(at)s: the values on this page are new.") % {"at": at}
     return _("Failed at %(at)s. %(reason)s") % {"at": at, "reason": _reason(progress.failure_kind)}

@@ -63,7 +63,8 @@ def test_ten_thousand_wrong_passwords(client: Client, hashings: list[str], caplo
     assert len([each for each in hashings if "wrong" in each]) == FREE[Guess.LOGIN_OF_ACCOUNT]
     assert passed == 0
     assert len([line for line in caplog.messages if "tries.throttled" in line]) == 1
-    assert FailedTries.objects.count() <= 2
+    assert len([line for line in caplog.messages if "login.failed address=192.0.2.7 user=ana" in line]) == 5
+    assert FailedTries.objects.count() <= 3
 
 
 def test_who_waits_is_told_for_how_long(client: Client, hashings: list[str]) -> None:
@@ -93,6 +94,18 @@ def test_an_admin_gets_in_from_elsewhere_while_somebody_guesses(client: Client, 
         log_in(client, "ana", f"wrong-{number}", OUTSIDE)
 
     assert log_in(client, "ana", PASSWORD, OUTSIDE) == 429
+    assert log_in(client, "ana", PASSWORD, ELSEWHERE) == 302
+
+
+def test_an_admin_gets_in_where_they_were_before_while_many_guess(client: Client, hashings: list[str]) -> None:
+    make_user(Role.ADMIN, "ana")
+    assert log_in(client, "ana", PASSWORD, ELSEWHERE) == 302
+    client.post("/logout/")
+
+    answers = Counter(log_in(Client(), "ana", "wrong", f"203.0.113.{number}") for number in range(60))
+
+    assert answers == {200: 50, 429: 10}
+    assert log_in(Client(), "ana", PASSWORD, ELSEWHERE) == 429
     assert log_in(client, "ana", PASSWORD, ELSEWHERE) == 302
 
 

@@ -3,11 +3,21 @@
 from datetime import timedelta
 
 import pytest
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from facho.accounts import throttle
 from facho.accounts.models import FailedTries
-from facho.accounts.throttle import FREE, LONGEST_WAIT, Guess, LoginTries, Tries, address_of, wait_after
+from facho.accounts.throttle import (
+    FREE,
+    KNOWN_COOKIE,
+    LONGEST_WAIT,
+    Guess,
+    LoginTries,
+    Tries,
+    address_of,
+    remember_browser,
+    wait_after,
+)
 from factories import NOW
 
 SECOND = timedelta(seconds=1)
@@ -152,3 +162,21 @@ def test_many_addresses_do_not_fill_the_disk(monkeypatch: pytest.MonkeyPatch) ->
 
     assert FailedTries.objects.count() <= 20
     assert FailedTries.objects.order_by("-failed_at")[0].failed_at == NOW + 99 * SECOND
+
+
+@pytest.mark.django_db
+def test_guessing_from_many_addresses_waits_except_in_a_browser_that_is_known() -> None:
+    answer = HttpResponse()
+    remember_browser(answer, "Ana")
+    own, strange = request_from("198.51.100.9"), request_from("198.51.100.9")
+    own.COOKIES[KNOWN_COOKIE] = answer.cookies[KNOWN_COOKIE].value
+    strange.COOKIES[KNOWN_COOKIE] = own.COOKIES[KNOWN_COOKIE][:-1] + "x"
+
+    for number in range(FREE[Guess.LOGIN_FROM_ANYWHERE]):
+        assert not LoginTries.of("ana", request_from(f"192.0.2.{number}")).count(NOW)
+
+    assert LoginTries.of("ana", request_from("192.0.2.99")).count(NOW) == SECOND
+    assert LoginTries.of("ana", strange).count(NOW) == SECOND
+    assert not LoginTries.of("eva", strange).count(NOW)
+    assert not LoginTries.of("ana", own).count(NOW)
+    assert wait_after(Guess.LOGIN_FROM_ANYWHERE, 10**9) == timedelta(minutes=1)

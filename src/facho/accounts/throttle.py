@@ -11,8 +11,8 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from unicodedata import normalize
 
 from django.db.models import F
-from django.http import HttpRequest
-from django.utils.crypto import salted_hmac
+from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from facho.accounts.models import FailedTries
 
@@ -21,12 +21,17 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT = timedelta(seconds=1)
 # Long enough that nothing can be guessed, short enough that nobody is locked out of their own network.
 LONGEST_WAIT = timedelta(minutes=15)
+# Whoever has many addresses meets this one; so do those who know the password and come with a new browser.
+LONGEST_WAIT_ANYWHERE = timedelta(minutes=1)
 FORGOTTEN_AFTER = timedelta(hours=1)
 # Whoever has many addresses or names cannot fill the disk; the oldest make room.
 MOST_ROWS = 10_000
 MADE_ROOM = 1_000
 # What one household or office has of IPv6 addresses is one address here.
 IPV6_PREFIX = 64
+# A browser in which somebody logged in is known for so long.
+KNOWN_COOKIE = "facho_known"
+KNOWN_FOR = timedelta(days=180)
 # Others counted a try at the same moment; who loses so often meets their wait.
 RACES = 5
 
@@ -36,11 +41,17 @@ class Guess(StrEnum):
 
     LOGIN_OF_ACCOUNT = "login-of-account"
     LOGIN_FROM_ADDRESS = "login-from-address"
+    LOGIN_FROM_ANYWHERE = "login-from-anywhere"
     TOKEN_FROM_ADDRESS = "token-from-address"  # noqa: S105 a kind
 
 
 # Tries that cost no wait: a person mistypes, and an office shares an address.
-FREE = {Guess.LOGIN_OF_ACCOUNT: 5, Guess.LOGIN_FROM_ADDRESS: 20, Guess.TOKEN_FROM_ADDRESS: 20}
+FREE = {
+    Guess.LOGIN_OF_ACCOUNT: 5,
+    Guess.LOGIN_FROM_ADDRESS: 20,
+    Guess.LOGIN_FROM_ANYWHERE: 50,
+    Guess.TOKEN_FROM_ADDRESS: 20,
+}
 
 
 def wait_after(guess: Guess, failures: int) -> timedelta:
@@ -48,7 +59,8 @@ def wait_after(guess: Guess, failures: int) -> timedelta:
     beyond = failures - FREE[guess]
     if beyond < 0:
         return timedelta(0)
-    return min(FIRST_WAIT * int(2 ** min(beyond, 20)), LONGEST_WAIT)
+    longest = LONGEST_WAIT_ANYWHERE if guess is Guess.LOGIN_FROM_ANYWHERE else LONGEST_WAIT
+    return min(FIRST_WAIT * int(2 ** min(beyond, 20)), longest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,29 +124,41 @@ class Tries:
 
 @dataclass(frozen=True, slots=True)
 class LoginTries:
-    """The tries to log in to one account from one address; and from the address to any."""
+    """The tries to log in to one account from one address; and what others do to the wait: see `shared`."""
 
     of_account: Tries
-    from_address: Tries
+    # From the address to any account, and to the account from anywhere.
+    shared: tuple[Tries, ...]
 
     @classmethod
     def of(cls, username: str, request: HttpRequest) -> "LoginTries":
-        """Tell the tries of a request; it makes no difference whether there is such an account."""
-        address = address_of(request)
-        return cls(
-            Tries(Guess.LOGIN_OF_ACCOUNT, address, _plain_name(username)),
-            Tries(Guess.LOGIN_FROM_ADDRESS, address),
-        )
+        """Tell the tries of a request; it makes no difference whether there is such an account.
+
+        A browser in which the account was logged in before does not wait for what others do elsewhere: guessing from
+        many addresses slows strangers down, and nobody can keep a person out by it.
+        """
+        address, name = address_of(request), _plain_name(username)
+        from_address = Tries(Guess.LOGIN_FROM_ADDRESS, address)
+        anywhere = () if _is_known(request, name) else (Tries(Guess.LOGIN_FROM_ANYWHERE, "anywhere", name),)
+        return cls(Tries(Guess.LOGIN_OF_ACCOUNT, address, name), (from_address, *anywhere))
 
     def count(self, now: datetime) -> timedelta:
         """Count a try; when it has to wait, return for how long. The name is looked at first: it waits alone."""
-        wait = self.from_address.load_wait(now) or self.of_account.count(now)
-        return wait or self.from_address.count(now)
+        wait = max(tries.load_wait(now) for tries in self.shared) or self.of_account.count(now)
+        return wait or max(tries.count(now) for tries in self.shared)
 
     def succeed(self, now: datetime) -> None:
-        """Forget the account's failures; those of others from the address stay."""
+        """Forget the account's failures; those of others stay."""
         self.of_account.forget()
-        self.from_address.take_back(now)
+        for tries in self.shared:
+            tries.take_back(now)
+
+
+def remember_browser(answer: HttpResponse, username: str) -> None:
+    """Let the browser show the next time that this account was logged in here; the cookie opens nothing."""
+    mark = _mark(_plain_name(username))
+    age = int(KNOWN_FOR.total_seconds())
+    answer.set_signed_cookie(KNOWN_COOKIE, mark, salt=KNOWN_COOKIE, max_age=age, httponly=True, samesite="Lax")
 
 
 def address_of(request: HttpRequest) -> str:
@@ -151,6 +175,15 @@ def address_of(request: HttpRequest) -> str:
 def forget_all_tries() -> None:
     """Let everyone try again at once: whoever is at the console is not kept out."""
     FailedTries.objects.all().delete()
+
+
+def _is_known(request: HttpRequest, name: str) -> bool:
+    mark = request.get_signed_cookie(KNOWN_COOKIE, default="", salt=KNOWN_COOKIE, max_age=KNOWN_FOR)
+    return constant_time_compare(mark or "", _mark(name))
+
+
+def _mark(name: str) -> str:
+    return salted_hmac("facho.accounts.known-browser", name).hexdigest()
 
 
 def _plain_name(username: str) -> str:

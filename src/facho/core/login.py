@@ -1,5 +1,6 @@
 """The login page; before anyone can log in it says how the first administrator is made. Whoever guesses has to wait."""
 
+import logging
 import math
 from datetime import timedelta
 from http import HTTPStatus
@@ -14,7 +15,9 @@ from django.utils.translation import ngettext
 
 from facho.accounts.people import people
 from facho.accounts.tastes import remember_tastes
-from facho.accounts.throttle import LoginTries
+from facho.accounts.throttle import LoginTries, address_of, remember_browser
+
+logger = logging.getLogger(__name__)
 
 
 class Login(LoginView):
@@ -34,8 +37,16 @@ class Login(LoginView):
         """Log in, and read as this person likes to."""
         self._tries.succeed(timezone.now())
         answer = super().form_valid(form)
+        remember_browser(answer, form.get_user().get_username())
         remember_tastes(self.request)
         return answer
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """Leave a line for who reads logs; a name that nobody has may be a password, and is not written."""
+        known = people().filter(username=form.cleaned_data.get("username", "")).exists()
+        name = form.cleaned_data["username"] if known else "?"
+        logger.warning("login.failed address=%s user=%s", address_of(self.request), name)
+        return super().form_invalid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Tell whether there is anyone who could log in."""

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 from django.db import connection
@@ -19,6 +19,7 @@ from facho.core.data_folder import DataFolder, prepare
 from facho.core.doctor import Finding, Verdict, examine
 from facho.core.env import Mode, read_environment
 from facho.core.new_file import STAGE_PREFIX
+from facho.core.processes.engine import EngineRuns, engine_lock, is_engine_alive
 from facho.hosts.models import Olt
 from facho.zabbix_pollers.models import LeaderLease
 
@@ -88,6 +89,40 @@ def test_an_engine_that_does_not_run_is_a_warning(folder: DataFolder) -> None:
     assert found["engine"].verdict is Verdict.WARNING
     assert "facho run" in found["engine"].text
     assert "leader" not in found
+
+
+@pytest.fixture
+def another_look(folder: DataFolder) -> Iterator[IO[str]]:
+    """The lock of a doctor that looks at this very moment."""
+    folder.engine_lock.touch()
+    with folder.engine_lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield file
+
+
+@pytest.mark.django_db
+def test_two_who_look_at_once_are_no_engine(another_look: IO[str]) -> None:
+    assert findings()["engine"].verdict is Verdict.WARNING
+
+
+def test_who_looks_keeps_no_engine_from_its_start(monkeypatch: pytest.MonkeyPatch, another_look: IO[str]) -> None:
+    pauses = []
+
+    def look_ends_in_the_pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if seconds:
+            another_look.close()
+
+    monkeypatch.setattr("facho.core.processes.engine.time.sleep", look_ends_in_the_pause)
+
+    with engine_lock():
+        assert is_engine_alive()
+    assert len(pauses) == 2
+
+
+def test_a_second_engine_is_refused(running_engine: None) -> None:
+    with pytest.raises(EngineRuns), engine_lock():
+        pass
 
 
 @pytest.mark.django_db

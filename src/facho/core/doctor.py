@@ -24,7 +24,7 @@ from facho.core.findings import error as _error
 from facho.core.findings import ok as _ok
 from facho.core.findings import warning as _warning
 from facho.core.new_file import find_abandoned
-from facho.core.processes.engine import EngineRuns, engine_lock
+from facho.core.processes.engine import is_engine_alive
 from facho.core.redis_ping import RedisFailure, ping
 from facho.hosts.models import Olt
 from facho.hosts.secrets import UndecryptableSecret
@@ -51,7 +51,7 @@ def examine(now: datetime) -> Iterator[Finding]:
     yield _disk(folder.path)
     if _has_database():
         try:
-            yield from _database(folder, now)
+            yield from _database(now)
         except Error as error:
             yield _error("database", next(iter(str(error).splitlines()), type(error).__name__))
     else:
@@ -119,7 +119,7 @@ def _no_database(data_folder: Path) -> Finding:
     return _warning("database", _("There is none yet: `facho run` creates it."))
 
 
-def _database(folder: DataFolder, now: datetime) -> Iterator[Finding]:
+def _database(now: datetime) -> Iterator[Finding]:
     connection.ensure_connection()
     yield _ok("database", connection.vendor)
     version = read_database_version()
@@ -132,7 +132,7 @@ def _database(folder: DataFolder, now: datetime) -> Iterator[Finding]:
         return
     yield _ok("migrations", _("all applied"))
     yield _credentials()
-    yield from _engine(folder, now)
+    yield from _engine(now)
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
         # It needs the client of Redis, which takes its time to import.
         from facho.core.doctor_cluster import examine_cluster
@@ -157,25 +157,15 @@ def _credentials() -> Finding:
     return _ok("credentials", _("of %s OLTs, all readable") % count)
 
 
-def _engine(folder: DataFolder, now: datetime) -> Iterator[Finding]:
+def _engine(now: datetime) -> Iterator[Finding]:
     """Look for the engine of this folder, or for whoever leads on other machines."""
     is_embedded = settings.FACHO_MODE is Mode.EMBEDDED
-    if is_embedded and not _is_engine_alive(folder):
+    if is_embedded and not is_engine_alive():
         yield _warning("engine", _("It is not running, so nothing is polled: start it with `facho run`."))
         return
     if is_embedded:
         yield _ok("engine", _("running"))
     yield _leader(now, start=_("restart Facho") if is_embedded else _("start `facho scheduler`"))
-
-
-def _is_engine_alive(folder: DataFolder) -> bool:
-    if not folder.engine_lock.exists():
-        return False
-    try:
-        with engine_lock():
-            return False
-    except EngineRuns:
-        return True
 
 
 def _leader(now: datetime, *, start: str) -> Finding:

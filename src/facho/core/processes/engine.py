@@ -4,10 +4,11 @@ import asyncio
 import fcntl
 import logging
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from facho.core.beside import beside
 from facho.core.cli.product import set_up_django
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("facho.engine")
 
 DRAIN_SECONDS = 8.0
+# Who only looks whether an engine lives lets go within a moment.
+LOCK_PAUSES_SECONDS = (0.0, 0.05, 0.1, 0.2)
 
 
 class EngineRuns(Exception):
@@ -33,11 +36,33 @@ def engine_lock() -> Iterator[None]:
     from django.conf import settings
 
     with settings.DATA_FOLDER.engine_lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise EngineRuns from error
+        for pause_seconds in LOCK_PAUSES_SECONDS:
+            time.sleep(pause_seconds)
+            if _lock(file, fcntl.LOCK_EX):
+                break
+        else:
+            raise EngineRuns
         yield
+
+
+def is_engine_alive() -> bool:
+    """Look, without writing and without keeping out another who looks; an engine that starts then tries again."""
+    from django.conf import settings
+
+    try:
+        with settings.DATA_FOLDER.engine_lock.open() as file:
+            return not _lock(file, fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
+def _lock(file: IO[str], kind: int) -> bool:
+    """Tell whether the lock was free; it goes with the file."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 async def run_engine(stop: asyncio.Event) -> None:

@@ -98,9 +98,23 @@ def test_numbers_follow_the_language(viewer: Client) -> None:
 
 @pytest.mark.parametrize(("power", "word"), [(-2701, "weak"), (-799, "too strong")])
 def test_light_out_of_range_is_a_word_and_not_only_a_colour(viewer: Client, power: int, word: str) -> None:
-    make_onu(make_olt(), rx_power_cdbm=power)
+    make_onu(make_olt(), run_state="online", rx_power_cdbm=power)
 
     assert f">{word}</span>" in text(viewer)
+
+
+def test_who_is_down_shows_why_and_that_its_light_is_of_before(viewer: Client) -> None:
+    olt = make_olt()
+    make_onu(olt, (0, 1, 0, 1), run_state="offline", last_down_cause="los", rx_power_cdbm=-2900)
+    make_onu(olt, (0, 1, 0, 2), run_state="online", last_down_cause="dying_gasp", rx_power_cdbm=-1604)
+
+    page = text(viewer)
+
+    assert '<span class="mark offline">offline</span> <span class="muted">loss of signal</span>' in page
+    assert '<span class="muted">before: -29.00 dBm</span>' in page
+    assert ">weak</span>" not in page
+    assert "dying gasp" not in page
+    assert ">-16.04 dBm</td>" in page
 
 
 @pytest.mark.parametrize(

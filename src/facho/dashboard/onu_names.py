@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from facho.onus.models import Onu
-from facho.onus.words import ShownState
+from facho.onus.words import DownCauses, ShownState
 
 # A clock that was never set tells of decades ago.
 OLDEST_TOLD = timedelta(days=3 * 365)
@@ -27,6 +27,12 @@ def name_of(onu: Onu) -> str:
     """Return whose it is: as people wrote it, else as the OLT has it."""
     customer = getattr(onu, "customer", None)
     return (customer.label if customer else "") or onu.description or onu.name
+
+
+def cause_of(onu: Onu) -> str:
+    """Say why it went when it last did, as far as its OLT told."""
+    reading = getattr(onu, "reading", None)
+    return str(DownCauses(reading.last_down_cause).label) if reading and reading.last_down_cause else ""
 
 
 def since_of(onu: Onu, state: ShownState) -> Since:

@@ -7,10 +7,11 @@ from django.db.models import QuerySet
 
 from facho.accounts.scope import OltScope
 from facho.dashboard.light import Light, judge_light
-from facho.dashboard.onu_names import Since, code_of, name_of, since_of
+from facho.dashboard.onu_names import Since, cause_of, code_of, name_of, since_of
 from facho.dashboard.words import LIGHTS
 from facho.onus.models import Onu, OnuReading
 from facho.onus.shown_state import shown_state
+from facho.onus.words import ShownState
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,13 @@ class OnuRow:
     place: str
     state: str
     state_words: str
+    # Of who is offline.
+    cause: str
     since: Since
     is_present: bool
     power_dbm: float | None
+    # It was read before the ONU went, or nobody can ask for it now.
+    is_old_light: bool
     light: Light
     light_words: str
     distance_m: int | None
@@ -78,6 +83,7 @@ def rows_of(onus: Iterable[Onu]) -> list[OnuRow]:
 def _row(onu: Onu) -> OnuRow:
     reading = getattr(onu, "reading", None)
     state = shown_state(onu)
+    is_old_light = state is not ShownState.ONLINE
     light = judge_light(reading.rx_power_cdbm if reading else None)
     return OnuRow(
         id=onu.id,
@@ -88,10 +94,12 @@ def _row(onu: Onu) -> OnuRow:
         place=f"{onu.pon_port}/{onu.onu_id}",
         state=state.value,
         state_words=str(state.label),
+        cause=cause_of(onu) if state is ShownState.OFFLINE else "",
         since=since_of(onu, state),
         is_present=onu.is_present,
         power_dbm=reading.rx_power_dbm if reading else None,
+        is_old_light=is_old_light,
         light=light,
-        light_words=str(LIGHTS.get(light, "")),
+        light_words="" if is_old_light else str(LIGHTS.get(light, "")),
         distance_m=reading.distance_m if reading else None,
     )

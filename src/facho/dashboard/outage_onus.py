@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from facho.dashboard.onu_names import cause_of
 from facho.dashboard.onu_rows import OnuRow, rows_of
-from facho.onus.models import Onu, Outage
+from facho.onus.models import Outage
 from facho.onus.outages_read_model import onus_of
-from facho.onus.words import DownCauses
 
 ONUS_PER_PAGE = 50
 # Further on nobody reads; the list of ONUs narrows better.
@@ -27,10 +27,5 @@ def load_outage_onus(outage: Outage, page: str) -> OutageOnus:
     first = (number - 1) * ONUS_PER_PAGE
     found = list(onus_of(outage).select_related("customer")[first : first + ONUS_PER_PAGE + 1])
     shown = found[:ONUS_PER_PAGE]
-    rows = list(zip(rows_of(shown), map(_cause, shown), strict=True))
+    rows = list(zip(rows_of(shown), map(cause_of, shown), strict=True))
     return OutageOnus(rows, number, len(found) > ONUS_PER_PAGE)
-
-
-def _cause(onu: Onu) -> str:
-    reading = getattr(onu, "reading", None)
-    return str(DownCauses(reading.last_down_cause).label) if reading and reading.last_down_cause else ""

@@ -10,6 +10,8 @@ from rest_framework.test import APIClient
 from api.rows import make_node, make_user
 from facho.accounts.roles import Role
 from facho.api.models import KeptAnswer
+from facho.api.tokens import create_token
+from facho.hosts.models import OltGroup
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers import views
 from facho.zabbix_pollers.run_now import Asked, ask_for_run
@@ -44,6 +46,17 @@ def test_a_repeated_request_asks_for_one_run(operator: APIClient) -> None:
     assert (first[0], first[2], second[2]) == (202, False, True)
     assert second[:2] == first[:2]
     assert not wish(node)
+
+
+def test_a_kept_answer_is_not_given_to_who_may_not_see_its_olt() -> None:
+    user, node = make_user(Role.OPERATOR), make_node()
+    elsewhere = OltGroup.objects.create(name="Elsewhere")
+    texts = create_token(user), create_token(user, olt_groups=[elsewhere])
+    whole, narrow = (APIClient(HTTP_AUTHORIZATION=f"Bearer {text}") for text in texts)
+
+    assert run(whole, node)[0] == 202
+    assert run(narrow, node)[0] == 404
+    assert run(whole, node)[2]
 
 
 def test_without_a_key_every_request_counts(operator: APIClient) -> None:

@@ -58,6 +58,26 @@ def test_a_method_that_is_not_there_is_a_problem(operator: APIClient) -> None:
     assert (answer.status_code, answer.json()["title"]) == (405, "Method Not Allowed")
 
 
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_body_that_is_nested_without_end_is_a_problem(operator: APIClient, opening: str) -> None:
+    answer = operator.post("/api/v1/pauses/", opening * 100_000, content_type="application/json")
+
+    assert (answer.status_code, answer.json()["type"]) == (400, "urn:facho:problem:parse-error")
+
+
+def test_a_change_sent_to_an_address_without_its_slash_is_refused(operator: APIClient) -> None:
+    """Led on, most programs would come back with a GET, and take its answer for that to their change."""
+    change, look = operator.post("/api/v1/pauses", {}, format="json"), operator.get("/api/v1/pauses")
+
+    assert (change.status_code, change["Content-Type"]) == (404, CONTENT_TYPE)
+    assert (look.status_code, look["Location"]) == (301, "/api/v1/pauses/")
+
+
+@pytest.mark.parametrize("number", ["7", "99999999999999999999"])
+def test_the_log_of_a_channel_that_is_not_there_is_a_problem(viewer: APIClient, number: str) -> None:
+    assert viewer.get(f"/api/v1/alert-channels/{number}/notices/").status_code == 404
+
+
 def test_a_bad_filter_names_the_parameter(viewer: APIClient) -> None:
     answer = viewer.get("/api/v1/onus/?state=sleepy&pon_port=x", headers={"accept-language": "en"})
 

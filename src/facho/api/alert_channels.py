@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.decorators import action
+from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -147,6 +148,11 @@ class ChannelNoticeViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Notice
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {"state": filters.one_of("state", NoticeState.values)}
     queryset = Notice.objects.order_by("-id")
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Tell a channel that is not there from one that has sent nothing."""
+        super().initial(request, *args, **kwargs)
+        get_object_or_404(AlertChannel.objects.only("pk"), pk=kwargs["channel_id"])
 
     def get_queryset(self) -> QuerySet[Notice]:
         """Find the messages of the channel of the address; the schema asks without an address.

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
+from django.middleware.common import CommonMiddleware
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -21,6 +22,17 @@ class ContentSecurityPolicyMiddleware:
         response = self.get_response(request)
         response.headers["Content-Security-Policy"] = POLICY
         return response
+
+
+class AddressMiddleware(CommonMiddleware):
+    """Leads a reader whose address lacks its last slash on; a change that was sent there is refused.
+
+    Programs repeat a redirected POST as a GET: nothing would be changed, and the answer would look as if it were.
+    """
+
+    def should_redirect_with_slash(self, request: HttpRequest) -> bool:
+        """Redirect what only reads."""
+        return request.method in ("GET", "HEAD") and super().should_redirect_with_slash(request)
 
 
 class SecureCookiesMiddleware:

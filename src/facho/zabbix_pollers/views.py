@@ -1,5 +1,7 @@
 """The four endpoints of the pollers: state, queue, statistics, and run a node now."""
 
+from typing import Any
+
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
@@ -53,13 +55,19 @@ class StatsView(APIView):
 class RunNodeView(APIView):
     """Run a node now."""
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Treat a node of an OLT that is hidden from the user as one that is not there, before anything is answered."""
+        super().initial(request, *args, **kwargs)
+        node_id = kwargs["node_id"]
+        if not scope_of(request.user).narrow(WorkflowNode.objects.filter(id=node_id), "workflow__olt").exists():
+            raise _no_node(node_id)
+
     def post(self, request: Request, node_id: int) -> Response:
         """Ask for a run of a master and its chain as soon as the OLT is free."""
         try:
-            _must_see(request, node_id)
             asked = ask_for_run(request.user, node_id, now=timezone.now())
         except UnknownNode as error:
-            raise NotFound(_("There is no node %(id)s.") % {"id": node_id}) from error
+            raise _no_node(node_id) from error
         except IsChainNode as error:
             raise ValidationError(
                 _("This node runs in a chain: run its master, node %(id)s.") % {"id": error.master_id}
@@ -76,7 +84,5 @@ class RunNodeView(APIView):
         return Response(RunSerializer(answer).data, status=status.HTTP_202_ACCEPTED)
 
 
-def _must_see(request: Request, node_id: int) -> None:
-    """Treat a node of an OLT that is hidden from the user as one that is not there."""
-    if not scope_of(request.user).narrow(WorkflowNode.objects.filter(id=node_id), "workflow__olt").exists():
-        raise UnknownNode(node_id)
+def _no_node(node_id: int) -> NotFound:
+    return NotFound(_("There is no node %(id)s.") % {"id": node_id})

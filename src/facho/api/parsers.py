@@ -1,0 +1,18 @@
+"""Reads what requests send."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
+
+
+class JsonParser(JSONParser):
+    """JSON whose depth cannot be used against us."""
+
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse a body that is nested deeper than it can be read."""
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError as error:
+            raise ParseError(_("This is nested too deeply to be read.")) from error

@@ -10,7 +10,7 @@ from facho.alerts import sending
 from facho.alerts.models import ChannelKind
 from facho.alerts.outbox import Address, Parcel
 from facho.alerts.outcome import Message, Outcome, Trouble
-from facho.alerts.sender import FORBIDDEN, Guard
+from facho.alerts.sender import FORBIDDEN, Guard, _judge
 from facho.alerts.ssrf import AddressRefused, Reach
 from facho.hosts.secrets import Secret
 from factories import NOW
@@ -57,6 +57,20 @@ def test_a_sender_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_address_that_apprise_cannot_read_any_more_is_told() -> None:
     assert send("slack://x") == Outcome(Trouble.UNUSABLE)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "is_final"),
+    [
+        ("ntfy", 400, True),
+        ("discord", 413, True),
+        ("tgram", 400, False),
+        ("tgram", 413, True),
+        ("whatsapp", 400, False),
+    ],
+)
+def test_some_answers_of_services_are_final(scheme: str, answer: int, is_final: bool) -> None:
+    assert _judge(Outcome(Trouble.NOT_TAKEN, answer), scheme).is_final is is_final
 
 
 @pytest.mark.parametrize(("exit_code", "trouble"), [(-14, Trouble.TIMED_OUT), (1, Trouble.CRASHED)])

@@ -1,7 +1,8 @@
 """Takes messages out of the outbox one at a time and channel by channel, and writes down what became of each try.
 
-A claim moves the next try ahead, and counts it: who is killed with a message in hand leaves it to whoever looks after
-that time. Of two that claim the same try one wins.
+Messages of a channel go in their order, but one that is refused again and again lets the others pass. A claim moves the
+next try ahead, and counts it: who is killed with a message in hand leaves it to whoever looks after that time. Of two
+that claim the same try one wins.
 """
 
 import hashlib
@@ -10,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.utils.translation import gettext as _
 
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
 from facho.alerts.notices import on_sent
 from facho.alerts.outcome import Message, Outcome
-from facho.alerts.trouble_words import describe
+from facho.alerts.trouble_words import describe, describe_failed_ways
 from facho.hosts.secrets import Secret, UndecryptableSecret
 from facho.polling.domain.redelivery import GIVE_UP_AFTER, LONGEST_PAUSE, next_try_at
 
@@ -24,6 +25,8 @@ from facho.polling.domain.redelivery import GIVE_UP_AFTER, LONGEST_PAUSE, next_t
 CLAIM = timedelta(minutes=2)
 # What was written or put off further ahead than this was so by a clock that went wrong.
 HORIZON = LONGEST_PAUSE * 2
+# By then a service that had a bad moment is over it.
+TRIES_IN_TURN = 3
 # Enough that no two messages have the same name by chance.
 NAME_CHARACTERS = 20
 
@@ -116,14 +119,32 @@ def _waiting() -> QuerySet[Notice]:
 
 
 def _in_order(notices: QuerySet[Notice]) -> QuerySet[Notice]:
-    """Put messages as they were written; a test, which somebody waits for, goes first."""
-    is_later = Case(When(kind=NoticeKind.TEST, then=Value(0)), default=Value(1))
-    return notices.order_by(is_later, "id")
+    """Put messages as they were written; a test, which somebody waits for, goes first, and what stood aside last."""
+    rank = Case(When(kind=NoticeKind.TEST, then=Value(0)), When(_stands_aside(), then=Value(2)), default=Value(1))
+    return notices.order_by(rank, "id")
 
 
 def _begun(now: datetime) -> QuerySet[Notice]:
-    """Select what waits in turn: a message that was put off to the end of quiet hours keeps no other from its way."""
-    return _waiting().filter(Q(tries__gt=0) | _is_due(now))
+    """Select what waits in turn: who was put off to the end of quiet hours, or stands aside, keeps nobody waiting."""
+    return _waiting().filter(_is_due(now) | (Q(tries__gt=0) & ~_stands_aside())).exclude(pk__in=_held())
+
+
+def _held() -> QuerySet[Notice, int]:
+    """Select what has to wait for a message that stands aside: nobody hears of an end before its beginning."""
+    return (
+        _waiting()
+        .filter(
+            alerts__notices__in=_waiting().filter(_stands_aside()),
+            alerts__notices__channel_id=F("channel_id"),
+            alerts__notices__id__lt=F("id"),
+        )
+        .values_list("pk", flat=True)
+    )
+
+
+def _stands_aside() -> Q:
+    """Tell of a message whether its service was reached and refused it so often that it may be about this very one."""
+    return Q(tries__gte=TRIES_IN_TURN) & ~Q(last_error__in=["", *describe_failed_ways()])
 
 
 def _is_due(now: datetime) -> Q:

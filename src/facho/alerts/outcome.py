@@ -17,7 +17,7 @@ class Trouble(StrEnum):
     CRASHED = "crashed"
 
 
-# Answers of a webhook that will never take this very message: a repeat would only hold up those after it.
+# Answers of a service that will never take this very message: a repeat would only hold up those after it.
 FINAL_ANSWERS = frozenset({400, 413, 415, 422})
 
 

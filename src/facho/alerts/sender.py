@@ -9,15 +9,19 @@ import logging
 import re
 import signal
 import sys
+from dataclasses import asdict, replace
+from http import HTTPStatus
 from typing import Any
 
 from facho.alerts.apprise_service import LOG, MAIL_PORTS, MAIL_SCHEMES, hand_over, open_service
-from facho.alerts.outcome import Message, Outcome, Trouble
+from facho.alerts.outcome import FINAL_ANSWERS, Message, Outcome, Trouble
 from facho.alerts.ssrf import AddressRefused, Reach, read_networks
 
 # Longer than every wait that apprise allows one request.
 SEND_SECONDS = 30
 FORBIDDEN = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.bind"})
+# Services that answer 400 also when a chat has moved, or when they had too much in too short a time.
+VAGUE_SCHEMES = frozenset({"tgram", "whatsapp"})
 _STATUS = re.compile(r"error=(\d{3})\b")
 
 
@@ -69,7 +73,12 @@ def carry_out(job: dict[str, Any]) -> Outcome:
     sys.addaudithook(guard.watch)
     if hand_over(service, scheme, Message(**job["message"])):
         return Outcome()
-    return Outcome(Trouble.ADDRESS_REFUSED) if guard.has_refused else log.outcome
+    return Outcome(Trouble.ADDRESS_REFUSED) if guard.has_refused else _judge(log.outcome, scheme)
+
+
+def _judge(outcome: Outcome, scheme: str) -> Outcome:
+    is_vague = outcome.answer == HTTPStatus.BAD_REQUEST and scheme in VAGUE_SCHEMES
+    return replace(outcome, is_final=outcome.answer in FINAL_ANSWERS and not is_vague)
 
 
 def main() -> None:
@@ -77,7 +86,7 @@ def main() -> None:
     # Whoever started this may be dead; nobody else would end it.
     signal.alarm(SEND_SECONDS)
     outcome = carry_out(json.load(sys.stdin.buffer))
-    json.dump({"trouble": outcome.trouble, "answer": outcome.answer}, sys.stdout)
+    json.dump(asdict(outcome), sys.stdout)
 
 
 if __name__ == "__main__":

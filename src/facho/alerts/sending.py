@@ -82,4 +82,4 @@ def _read_answer(exit_code: int | None, answer: bytes) -> Outcome:
         # Ended by its own alarm, or by something that nobody foresaw.
         return Outcome(Trouble.TIMED_OUT if exit_code and exit_code < 0 else Trouble.CRASHED)
     told = json.loads(answer)
-    return Outcome(Trouble(told["trouble"]) if told["trouble"] else None, told["answer"])
+    return Outcome(Trouble(told["trouble"]) if told["trouble"] else None, told["answer"], told["is_final"])

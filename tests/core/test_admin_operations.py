@@ -62,14 +62,41 @@ def test_a_pause_of_an_olt_or_of_everything_is_planned(administrator: Client) ->
     olt = make_olt()
 
     save_pause(administrator, olt=str(olt.id))
-    save_pause(administrator, olt="")
+    save_pause(administrator, olt="all")
 
     assert set(Pause.objects.values_list("olt_id", flat=True)) == {olt.id, None}
     assert b"everything" in administrator.get(address(Pause, "changelist")).content
 
 
+def test_a_forgotten_olt_pauses_nothing(administrator: Client) -> None:
+    assert b"This field is required." in save_pause(administrator, olt="").content
+    assert b"This field is required." in save_pause(administrator).content
+    assert not Pause.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("is_all", "told"),
+    [
+        (False, "1 OLT is not polled while this pause lasts."),
+        (True, "2 OLTs are not polled while this pause lasts."),
+    ],
+)
+def test_who_pauses_is_told_how_many_olts_it_stops(administrator: Client, is_all: bool, told: str) -> None:
+    olt, _other, _off = make_olt(), make_olt(), make_olt(enabled=False)
+
+    answer = save_pause(administrator, olt="all" if is_all else str(olt.id))
+
+    assert told in [str(message) for message in get_messages(answer.wsgi_request)]
+
+
+def test_a_pause_of_all_olts_stays_one_when_it_is_changed(administrator: Client) -> None:
+    held = pause(None, minutes=30, note="", now=timezone.now())
+
+    assert '<option value="all" selected>' in administrator.get(address(Pause, "change", held.pk)).content.decode()
+
+
 def test_a_pause_that_ends_before_it_begins_is_refused(administrator: Client) -> None:
-    answer = save_pause(administrator, ends_at_1="12:00")
+    answer = save_pause(administrator, olt="all", ends_at_1="12:00")
 
     assert b"The end has to come after the start." in answer.content
     assert not Pause.objects.exists()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
 from django.db import transaction
 from django.db.models import Count, QuerySet
@@ -99,6 +99,18 @@ class PauseAdmin(LongListAdmin):
     def place(self, pause: Pause) -> str:
         """Name what is paused."""
         return pause.olt.name if pause.olt else str(_("everything"))
+
+    def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
+        """Write the pause, and tell for how many OLTs it holds."""
+        super().save_model(request, obj, form, change)
+        olts = Olt.objects.filter(enabled=True) if obj.olt_id is None else Olt.objects.filter(id=obj.olt_id)
+        number = olts.count()
+        told = ngettext(
+            "%(n)s OLT is not polled while this pause lasts.",
+            "%(n)s OLTs are not polled while this pause lasts.",
+            number,
+        )
+        self.message_user(request, told % {"n": number}, messages.WARNING)
 
     @admin.action(description=_("End now"))
     @transaction.atomic

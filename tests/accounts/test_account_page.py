@@ -37,7 +37,7 @@ def own(client: Client, ana: User) -> Client:
 
 def make_token(client: Client, **values: Any) -> str:
     body = {"name": "Grafana", "role": "viewer", "days": "30", **values}
-    page = client.post("/account/tokens/", body).content.decode()
+    page = client.post("/account/tokens/", body, follow=True).content.decode()
     found = re.search(r'value="(facho_[^"]+)"', page)
     return found[1] if found else ""
 
@@ -51,6 +51,26 @@ def test_a_token_is_shown_once_and_works(own: Client, ana: User) -> None:
     page = own.get("/account/").content.decode()
     assert "Grafana" in page
     assert text not in page
+
+
+def test_reloading_after_a_token_was_made_makes_no_second_one(own: Client) -> None:
+    answer = own.post("/account/tokens/", {"name": "Grafana", "role": "viewer", "days": "30"})
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/account/")
+    assert "facho_" not in str(dict(own.session.items()))
+    assert own.get("/account/").content.decode().count('value="facho_') == 1
+    assert "new_token" not in own.session
+
+
+def test_a_token_is_not_revoked_by_one_click(own: Client, ana: User) -> None:
+    create_token(ana)
+
+    page = own.get("/account/").content.decode()
+
+    asked = page[page.index("<details>") : page.index("</details>")]
+    assert f'action="/account/tokens/{ApiToken.objects.get().pk}/revoke/"' in asked
+    assert page.count("/revoke/") == asked.count("/revoke/") == 1
+    assert "Programs that use it are refused at once, and it does not come back." in asked
 
 
 @pytest.mark.parametrize("wrong", [{"role": "admin"}, {"days": "0"}, {"days": "9999"}, {"name": ""}])

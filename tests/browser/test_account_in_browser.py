@@ -31,6 +31,7 @@ def test_a_token_is_made_seen_once_and_revoked(
 
     assert text.startswith("facho_")
     assert (visit.width(), visit.complaints, visit.barriers()) == (width, [], [])
-    page.get_by_role("button", name="Revoke").click()
+    page.locator("summary", has_text="Revoke").click()
+    page.get_by_role("button", name="Revoke it for good").click()
     expect(page.locator("main")).to_contain_text("The token was revoked.")
     expect(page.locator("#new-token")).to_have_count(0)

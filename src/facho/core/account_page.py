@@ -26,16 +26,19 @@ from facho.api.models import ApiToken
 from facho.api.tokens import RoleTooHigh, create_token
 from facho.core.account_forms import OwnPasswordForm, TastesForm, TokenForm
 from facho.dashboard.parts import for_users
+from facho.hosts.secrets import Secret, decrypt, encrypt
 
 TASTES = ("language", "time_zone")
+SHOWN_ONCE = "new_token"
 
 
 @require_safe
 @never_cache
 @for_users
 def account(request: HttpRequest) -> HttpResponse:
-    """Show one's own account."""
-    return _page(request)
+    """Show one's own account, with a token that was just made: this one time."""
+    kept = request.session.pop(SHOWN_ONCE, "")
+    return _page(request, new_token=decrypt(kept).reveal())
 
 
 @require_POST
@@ -82,7 +85,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
 @never_cache
 @for_users
 def add_token(request: HttpRequest) -> HttpResponse:
-    """Make a token and show its text, this one time."""
+    """Make a token, and have its text shown by the page that follows: reloading that one makes no second token."""
     user = _user(request)
     form = TokenForm(user, scope_of(user), request.POST)
     if not form.is_valid():
@@ -100,7 +103,9 @@ def add_token(request: HttpRequest) -> HttpResponse:
             record(user, user.api_tokens.latest("id"), Action.ADDED)
     except RoleTooHigh as error:
         raise PermissionDenied from error
-    return _page(request, new_token=text)
+    # Sessions are rows: what is meant for one pair of eyes is not readable there.
+    request.session[SHOWN_ONCE] = encrypt(Secret(text))
+    return redirect("account")
 
 
 @require_POST

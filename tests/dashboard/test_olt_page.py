@@ -1,5 +1,6 @@
 """The page of one OLT: its health, its light, its nodes and runs, what they cost, and what happened to its ONUs."""
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -71,7 +72,34 @@ def test_a_port_shows_the_average_of_those_online_who_is_online_and_who_is_weak(
     assert '<text class="power" x="38" y="18">-23.0</text> <text class="count" x="38" y="35">3/4 ▼1</text>' in page
     assert f'href="/onus/?olt={olt.id}&amp;port=0%2F1%2F3"' in page
     assert "3 of 4 ONUs online, 1 offline average -23.0 dBm, from -28.0 to -20.0 1 weak, 0 too strong" in page
+
+
+def test_a_port_that_is_down_is_drawn_as_down(viewer: Client) -> None:
+    olt = make_olt(reachability="up")
+    for number in range(3):
+        make_onu(olt, (0, 1, 3, number), run_state="offline", rx_power_cdbm=-2000)
+
+    page = text(viewer, olt, "light/")
+
+    assert '<rect class="level-down" width="76" height="44" rx="3" fill="url(#heat-hatch)"/>' in page
+    assert '<text class="power" x="38" y="18">down</text> <text class="count" x="38" y="35">0/3</text>' in page
+    assert '<span class="key level-down">down</span>' in page
+
+
+@pytest.mark.parametrize("olt", [{"reachability": "down"}, {"reachability": "up", "enabled": False}])
+def test_of_a_port_that_nobody_asks_nothing_is_counted(viewer: Client, olt: dict[str, Any]) -> None:
+    asked = make_olt(**olt)
+    onus = [make_onu(asked, (0, 1, 3, number), run_state=state) for number, state in enumerate(("online", "offline"))]
+    outage = make_outage(asked)
+
+    page = text(viewer, asked, "light/")
+
     assert '<rect class="level-unknown" width="76" height="44" rx="3"/> <text class="power" x="38" y="18">—' in page
+    assert '<text class="count" x="38" y="35">?/2</text>' in page
+    assert "Port 0/1/3 2 ONUs, state unknown" in page
+    assert "? of 2 ONUs of this port are online" in viewer.get(f"/onus/{onus[0].id}/state/").content.decode()
+    why = viewer.get(f"/outages/{outage.id}/").content.decode()
+    assert not re.search("are online now|left online", why)
 
 
 def test_a_port_of_the_map_leads_to_its_onus(viewer: Client) -> None:
@@ -138,27 +166,28 @@ def test_health_has_cards_and_uplinks_and_says_what_is_not_fine(viewer: Client) 
 
 def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
     olt = make_olt("North")
-    node = make_node(olt, slug="potencia")
+    node = make_node(olt, slug="potencia", name="Read power")
     told = {"packets": 40, "retransmissions": 2, "round_trips": 36, "round_trips_ms": 450, "longest_round_trip_ms": 80}
     sent = {"result": told, "duration_ms": 2000}
     make_execution(node, ExecutionState.SUCCESS, **sent)
     slow = told | {"round_trips": 4, "longest_round_trip_ms": 1200}
     make_execution(node, ExecutionState.FAILED, failure_kind="timeout", **sent | {"result": slow})
     # One that was never answered.
-    make_execution(make_node(olt, slug="nombre"), ExecutionState.FAILED, result={"packets": 3})
+    make_execution(make_node(olt, slug="nombre", name="Read names"), ExecutionState.FAILED, result={"packets": 3})
     make_execution(node, ExecutionState.SUCCESS, at=timezone.now() - 70 * MINUTE, **sent)
-    make_execution(make_node(make_olt("South"), slug="estado"), ExecutionState.SUCCESS, **sent)
+    make_execution(make_node(make_olt("South"), slug="estado", name="Read states"), ExecutionState.SUCCESS, **sent)
     LearnedSize.objects.create(olt=olt, subject="walk onu.serial", rows=25, updated_at=timezone.now())
 
     page = text(viewer, olt, "past/")
 
     figures = page[page.index("SNMP in the last hour") :]
-    row = figures[figures.index("get_potencia") : figures.index("all together")]
+    row = figures[figures.index("Read power") : figures.index("all together")]
     shown = (">2</td>", ">80</td>", ">4</strong>", "5.0 %", ">22.5 ms</td>", ">1,200 ms</td>")
     assert [figure in row for figure in shown] == [True] * len(shown)
-    silent = figures[figures.index("get_nombre") : figures.index("get_potencia")]
+    silent = figures[figures.index("Read names") : figures.index("Read power")]
     assert silent.count(">—</td>") == 2
-    assert "get_estado" not in figures
+    assert "Read states" not in figures
+    assert "get_" not in figures
     assert '<span class="mono">walk onu.serial</span> <strong>25</strong>' in figures
 
 
@@ -191,7 +220,7 @@ def test_text_from_a_device_is_only_text(viewer: Client, part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "queries"), [("", 35), ("state/", 12), ("light/", 6), ("events/", 5), ("work/", 17), ("past/", 12)]
+    ("part", "queries"), [("", 36), ("state/", 12), ("light/", 6), ("events/", 5), ("work/", 17), ("past/", 13)]
 )
 def test_the_number_of_queries_does_not_grow(
     part: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]

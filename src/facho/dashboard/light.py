@@ -25,6 +25,7 @@ class Level(StrEnum):
     """How a port's average stands, for a drawing; a step is worth two dB or more."""
 
     UNKNOWN = "level-unknown"
+    DOWN = "level-down"
     STRONG = "level-strong"
     GOOD = "level-good"
     FAIR = "level-fair"

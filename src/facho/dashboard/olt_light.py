@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db.models import Avg, Count, Max, Min, Q
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
 
 from facho.dashboard.light import STRONGEST_CDBM, WEAKEST_CDBM, Level, judge_level
 from facho.dashboard.svg_heat import Cell, Chassis, Place, draw_chassis
@@ -26,6 +27,16 @@ class PortLight:
     highest_cdbm: int | None
     weak: int
     strong: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything may be said of its ONUs now."""
+        return bool(self.online or self.offline)
+
+    @property
+    def is_down(self) -> bool:
+        """Whether none of its ONUs is online though they were asked for."""
+        return not self.online and self.offline > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +99,9 @@ def _load_lights(olt_id: int) -> Mapping[Place, PortLight]:
 def _cell(cell: Cell, light: PortLight) -> HeatCell:
     return HeatCell(
         cell=cell,
-        level=judge_level(light.average_cdbm),
-        power=_dbm(light.average_cdbm),
-        online=f"{light.online}/{light.onus}",
+        level=Level.DOWN if light.is_down else judge_level(light.average_cdbm),
+        power=pgettext("state", "down") if light.is_down else _dbm(light.average_cdbm),
+        online=f"{light.online if light.is_known else '?'}/{light.onus}",
         weak=light.weak,
         offline=light.offline,
         tip=_tip(cell.place, light),
@@ -100,8 +111,7 @@ def _cell(cell: Cell, light: PortLight) -> HeatCell:
 def _tip(place: Place, light: PortLight) -> str:
     lines = [
         _("Port %(place)s") % {"place": "/".join(map(str, place))},
-        _("%(online)s of %(onus)s ONUs online, %(offline)s offline")
-        % {"online": light.online, "onus": light.onus, "offline": light.offline},
+        _say_states(light),
     ]
     if light.average_cdbm is not None:
         powers = {
@@ -112,6 +122,13 @@ def _tip(place: Place, light: PortLight) -> str:
         lines.append(_("average %(average)s dBm, from %(low)s to %(high)s") % powers)
         lines.append(_("%(weak)s weak, %(strong)s too strong") % {"weak": light.weak, "strong": light.strong})
     return "\n".join(lines)
+
+
+def _say_states(light: PortLight) -> str:
+    numbers = {"online": light.online, "onus": light.onus, "offline": light.offline}
+    if not light.is_known:
+        return ngettext("%(onus)s ONU, state unknown", "%(onus)s ONUs, state unknown", light.onus) % numbers
+    return _("%(online)s of %(onus)s ONUs online, %(offline)s offline") % numbers
 
 
 def _dbm(cdbm: float | None) -> str:

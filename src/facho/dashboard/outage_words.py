@@ -52,7 +52,7 @@ class Findings:
 def meaning_of(cause: str, findings: Findings) -> str:
     """Say what the cause means and where to look."""
     meaning, port = str(_MEANINGS[cause]), findings.port
-    if cause != OutageCauses.FIBRE or not port or not port.total:
+    if cause != OutageCauses.FIBRE or not port or not port.is_known:
         return meaning
     return f"{meaning} {_BRANCH if port.online else _WHOLE_PORT}"
 
@@ -64,7 +64,7 @@ def evidence_lines(findings: Findings) -> list[str]:
         lines += [*_said(findings.evidence), _when(findings.evidence)]
     if findings.neighbours:
         lines.append(_beside(findings.neighbours))
-    if findings.port and findings.port.total:
+    if findings.port and findings.port.is_known:
         values = {"online": findings.port.online, "total": findings.port.total}
         lines.append(_("%(online)s of %(total)s ONUs of the port are online now.") % values)
     if findings.olts:

@@ -29,6 +29,11 @@ class PortCounts:
         """All that are present."""
         return self.online + self.offline + self.unknown
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything may be said of those that are present."""
+        return bool(self.online or self.offline)
+
 
 @dataclass(frozen=True, slots=True)
 class PortLight:

@@ -96,11 +96,11 @@ def _python_of(path: Path) -> bytes:
 
 
 def _sentences_of(path: Path) -> list[str]:
-    """Return what a vendor definition says to operators: why look-alikes are not polled."""
-    recognition = yaml.safe_load(path.read_text("utf-8"))["recognition"]
-    return [
-        text.strip() for text in (recognition.get("otherwise", ""), *recognition.get("refused", {}).values()) if text
-    ]
+    """Return what a vendor definition says to operators: whom it is for, and why look-alikes are not polled."""
+    definition = yaml.safe_load(path.read_text("utf-8"))
+    recognition = definition["recognition"]
+    said = (definition["title"], recognition.get("otherwise", ""), *recognition.get("refused", {}).values())
+    return [text.strip() for text in said if text]
 
 
 if __name__ == "__main__":

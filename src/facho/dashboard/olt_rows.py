@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.utils.translation import gettext as _
 
 from facho.accounts.scope import OltScope
 from facho.dashboard.late_olts import load_late_olts
@@ -162,7 +163,7 @@ def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | No
 def _family(vendor: str) -> str:
     """Name the devices that a definition is for; its key says it worse, but outlives a definition that was removed."""
     definition = load_definitions().get(vendor)
-    return definition.title if definition else vendor
+    return _(definition.title) if definition else vendor
 
 
 def _error_words(olt: Olt) -> str:

@@ -50,7 +50,7 @@ class GroupInput(forms.ChoiceField):
 
 def vendor_choices() -> Choices:
     """Offer every vendor definition, and recognition."""
-    return [("", _("recognise by itself")), *((key, each.title) for key, each in load_definitions().items())]
+    return [("", _("recognise by itself")), *((key, _(each.title)) for key, each in load_definitions().items())]
 
 
 def group_choices() -> Choices:

@@ -28,7 +28,7 @@ else:
 
 def vendor_choices() -> list[tuple[str, str]]:
     """Offer every vendor definition, and none."""
-    return [("", _("every OLT")), *((key, each.title) for key, each in load_definitions().items())]
+    return [("", _("every OLT")), *((key, _(each.title)) for key, each in load_definitions().items())]
 
 
 class JobForm(_JobModelForm):

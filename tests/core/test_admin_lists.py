@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from api.rows import NOW, make_execution, make_node, make_olt, make_onu
-from facho.executions.models import Execution
+from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts import admin_pages
 from facho.hosts.admin_pages import LongListAdmin
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuEvent
@@ -69,6 +69,22 @@ def test_executions_are_narrowed_to_a_status(administrator: Client, status: Exec
         make_execution(make_node(), each)
 
     assert rows_of(administrator, Execution, status=status.value) == 1
+
+
+def test_how_a_run_failed_is_told_in_words(administrator: Client) -> None:
+    run = make_execution(make_node(), ExecutionState.FAILED, failure_kind="refused")
+    ExecutionAttempt.objects.create(
+        execution=run, number=1, status="FAILED", failure_kind="auth", started_at=NOW, finished_at=NOW
+    )
+
+    listed = page_of(administrator, Execution)
+    page = administrator.get(reverse("admin:executions_execution_change", args=[run.pk])).content.decode()
+
+    assert ">failed · nothing listens</span>" in listed
+    assert '<a href="?failure=tooBig">answers do not fit</a>' in " ".join(listed.split())
+    assert "nothing listens" in page
+    assert "credentials refused" in page
+    assert ">refused<" not in page
 
 
 def test_a_page_holds_its_rows_in_their_order(administrator: Client) -> None:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 
-from facho.dashboard.words import FAILURES_IN_SHORT
+from facho.executions.failure_words import FAILURES_IN_SHORT
 from facho.executions.models import Execution, ExecutionStates, Origin
 
 

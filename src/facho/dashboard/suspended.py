@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Count, Min
 
 from facho.accounts.scope import OltScope
-from facho.dashboard.words import FAILURES_IN_SHORT
+from facho.executions.failure_words import FAILURES_IN_SHORT
 from facho.snmp_jobs.models import WorkflowNode
 
 SUSPENDED_LINES = 8

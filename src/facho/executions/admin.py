@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
+from facho.executions.failure_words import FAILURES_IN_SHORT
 from facho.executions.models import Execution, ExecutionAttempt, ExecutionStates
 from facho.executions.waiting import cancel
 from facho.hosts.admin_pages import (
@@ -40,13 +41,23 @@ _LOOKS: dict[str, str] = {
 MAX_DIGITS = 19
 
 
+def _failure_words(kind: str) -> str:
+    return str(FAILURES_IN_SHORT.get(kind, kind))
+
+
 class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
     """The tries of an execution."""
 
     model = ExecutionAttempt
-    fields = ["number", "status", "started_at", "finished_at", "failure_kind", "error"]
+    fields = ["number", "status", "started_at", "finished_at", "failure", "error"]
+    readonly_fields = ["failure"]
     extra = 0
     can_delete = False
+
+    @admin.display(description=_("failure"))
+    def failure(self, attempt: ExecutionAttempt) -> str:
+        """Say how it failed."""
+        return _failure_words(attempt.failure_kind)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody adds."""
@@ -84,7 +95,7 @@ class FailureFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Offer every kind."""
-        return [(kind.value, kind.value) for kind in FailureKind]
+        return [(kind.value, _failure_words(kind.value)) for kind in FailureKind]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Execution]) -> QuerySet[Execution]:
         """Narrow to the chosen one."""
@@ -103,8 +114,8 @@ class ExecutionAdmin(ReadOnlyAdmin):
     sortable_by = ["id", "claimed"]
     inlines = [AttemptInline]
     actions = ["cancel"]
-    exclude = ["lease_counter", "cursor", "result"]
-    readonly_fields = ["summary"]
+    exclude = ["lease_counter", "cursor", "result", "failure_kind"]
+    readonly_fields = ["failure", "summary"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Execution]:
         """Load what the page of one execution names along."""
@@ -131,8 +142,13 @@ class ExecutionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("status"))
     def outcome(self, execution: Execution) -> SafeString:
         """Draw how it stands, and how it failed."""
-        words = " · ".join(filter(None, [str(execution.get_status_display()), execution.failure_kind]))
+        words = " · ".join(filter(None, [str(execution.get_status_display()), self.failure(execution)]))
         return badge(_LOOKS.get(execution.status, "quiet"), words)
+
+    @admin.display(description=_("failure"))
+    def failure(self, execution: Execution) -> str:
+        """Say how it failed."""
+        return _failure_words(execution.failure_kind)
 
     @admin.display(description=_("claimed"), ordering="created_at")
     def claimed(self, execution: Execution) -> SafeString | str:

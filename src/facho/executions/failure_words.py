@@ -2,8 +2,10 @@
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.suspension import UNREACHABLE
 
 FAILURES: dict[str, Promise] = {
     FailureKind.TIMEOUT: _(
@@ -18,4 +20,18 @@ FAILURES: dict[str, Promise] = {
     FailureKind.MISSING: _("It does not have the table that was asked for."),
     FailureKind.CANCELLED: _("The read was stopped before its end."),
     FailureKind.INTERNAL: _("Facho itself failed; the log says why."),
+}
+
+# Short, for a line of a list.
+FAILURES_IN_SHORT: dict[str, Promise] = {
+    UNREACHABLE: pgettext_lazy("failure", "OLT does not answer"),
+    FailureKind.TIMEOUT: pgettext_lazy("failure", "no answer"),
+    FailureKind.REFUSED: pgettext_lazy("failure", "nothing listens"),
+    FailureKind.AUTH: pgettext_lazy("failure", "credentials refused"),
+    FailureKind.TOO_BIG: pgettext_lazy("failure", "answers do not fit"),
+    FailureKind.MALFORMED: pgettext_lazy("failure", "not valid SNMP"),
+    FailureKind.LOOP: pgettext_lazy("failure", "rows repeat"),
+    FailureKind.MISSING: pgettext_lazy("failure", "table missing"),
+    FailureKind.CANCELLED: pgettext_lazy("failure", "stopped"),
+    FailureKind.INTERNAL: pgettext_lazy("failure", "Facho failed"),
 }

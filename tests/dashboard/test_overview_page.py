@@ -218,7 +218,7 @@ def test_a_retry_is_among_the_next_to_run(viewer: Client) -> None:
     assert page.index("Power") < page.index(">retry<")
 
 
-@pytest.mark.parametrize(("path", "queries"), [("/", 36), ("/live/", 28), ("/live/hour/", 12)])
+@pytest.mark.parametrize(("path", "queries"), [("/", 37), ("/live/", 28), ("/live/hour/", 13)])
 def test_the_number_of_queries_does_not_grow(
     path: str, queries: int, viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
 ) -> None:

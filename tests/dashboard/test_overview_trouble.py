@@ -132,6 +132,20 @@ def test_quotas_of_the_hour_are_summed_by_task_type_and_those_that_will_be_misse
     assert ">South</a></strong>" not in page
 
 
+def test_quotas_have_the_names_of_their_jobs_as_long_as_there_are_any(viewer: Client) -> None:
+    olt = make_olt("North")
+    make_node(olt, slug="descripcion", name="Read descriptions")
+    make_tracker(olt)
+    make_tracker(olt, task_type="get_gone", will_miss_at=this_hour())
+
+    page = text(viewer, "/live/hour/")
+
+    assert '<span class="work">Read descriptions</span>' in page
+    assert '<span class="work">get_gone</span>' in page
+    assert "get_descripcion" not in page
+    assert "Read descriptions" in text(viewer, f"/olts/{olt.id}/past/")
+
+
 def test_a_quota_bar_has_a_length_for_each_fate(viewer: Client) -> None:
     make_tracker(quota_required=10, quota_completed=5, quota_failed=1, quota_skipped=2, quota_pending=2)
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from facho.accounts.scope import scope_of
 from facho.dashboard.hour_quotas import load_olt_quotas
 from facho.dashboard.hour_timeline import load_timeline
+from facho.dashboard.job_names import load_job_names
 from facho.dashboard.olt_events import load_events
 from facho.dashboard.olt_health import load_health
 from facho.dashboard.olt_light import load_heat_map
@@ -85,6 +86,7 @@ def _past(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
         "timeline": load_timeline([(olt.id, olt.name)], now),
         "quotas": load_olt_quotas(olt.id, now),
         "snmp": load_snmp_figures(olt.id, now),
+        "job_names": load_job_names(olt.id),
     }
 
 

@@ -17,6 +17,7 @@ from facho.dashboard.coming_runs import load_coming_runs
 from facho.dashboard.first_run.progress import load_unfinished
 from facho.dashboard.hour_quotas import load_hour_quotas
 from facho.dashboard.hour_timeline import load_timeline
+from facho.dashboard.job_names import load_job_names
 from facho.dashboard.late_olts import load_late_olts
 from facho.dashboard.olt_rows import load_olt_counts, load_olt_page, load_olt_rows
 from facho.dashboard.onu_counts import add_up, draw_shares, load_onu_counts
@@ -131,5 +132,6 @@ def _hour_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, 
         "now": now,
         "quotas": load_hour_quotas(now, scope),
         "timeline": load_timeline([(olt.id, olt.name) for olt in page if olt.enabled][:TIMELINE_LINES], now),
+        "job_names": load_job_names(),
         "names_olt": True,
     }

@@ -1,5 +1,6 @@
 """Times and codes as people read them: how long ago, in how long, why it waits."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from django import template
@@ -32,6 +33,12 @@ def length_of_time(seconds: float) -> str:
 def wait_words(reason: str) -> str:
     """Say why a node waits."""
     return str(WAITS.get(reason, reason))
+
+
+@register.filter
+def job_name(task_type: str, names: Mapping[str, str]) -> str:
+    """Say what people call a task type; one whose job is gone has its code left."""
+    return names.get(task_type, task_type)
 
 
 @register.simple_tag

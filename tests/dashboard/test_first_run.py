@@ -168,6 +168,7 @@ def test_a_test_that_failed_says_what_to_do_and_from_where_we_asked(admin: Clien
     shown = page(admin, f"/olts/add/{olt.id}/")
 
     assert "No answer" in shown
+    assert 'for who knows SNMP: <span class="mono">no answer</span>' in shown
     assert "allow 10.9.9.9 to ask it" in shown
     assert f"/olts/add/{olt.id}/correct/" in shown
     assert 'id="test-again"' in shown
@@ -254,6 +255,15 @@ def test_a_recognised_olt_shows_its_jobs_with_their_cost(admin: Client) -> None:
     assert light.seconds_per_hour == 2 * light.cost.seconds > 0
     assert all(row.is_chosen for row in bill.rows)
     assert bill.fits
+
+
+def test_a_daily_run_is_counted_by_the_day(admin: Client) -> None:
+    olt = waiting_olt(**HUAWEI)
+
+    shown = page(admin, f"/olts/add/{olt.id}/jobs/?onus=500&every_inventario=86400&every_descubrimiento=600")
+
+    assert 'data-label="Runs an hour" class="right">1 a day</td>' in shown
+    assert 'data-label="Runs an hour" class="right">6</td>' in shown
 
 
 def test_what_is_left_out_costs_nothing_and_what_does_not_fit_is_said(admin: Client) -> None:

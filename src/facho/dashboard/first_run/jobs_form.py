@@ -26,6 +26,7 @@ from facho.snmp_jobs.ready_made import JOB_NAMES
 DEFAULT_ONUS = 500
 MAX_ONUS = 20_000
 SECONDS_PER_HOUR = 3_600
+HOURS_PER_DAY = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class JobRow:
     def is_member(self) -> bool:
         """Tell whether it runs right after another one."""
         return self.job.chain_of is not None
+
+    @property
+    def runs_per_day(self) -> float:
+        """How often it runs, where that is less than once an hour."""
+        return self.runs_per_hour * HOURS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)

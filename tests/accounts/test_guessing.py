@@ -122,6 +122,7 @@ def test_who_may_not_administer_is_told_so_and_sent_nowhere(client: Client) -> N
     answer = client.get("/admin/", follow=True)
 
     assert answer.status_code == 403
+    assert "It needs the role admin, which an administrator can give you." in answer.content.decode()
 
 
 def test_ten_thousand_wrong_tokens(caplog: pytest.LogCaptureFixture) -> None:

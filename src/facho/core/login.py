@@ -8,12 +8,12 @@ from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, redirect_to_login
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import ngettext
 
 from facho.accounts.people import people
+from facho.accounts.roles import Role, RoleNeeded
 from facho.accounts.tastes import remember_tastes
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
 
@@ -62,7 +62,7 @@ class Login(LoginView):
 def admin_login(request: HttpRequest) -> HttpResponse:
     """Send who wants to enter the admin to the one login page; who is logged in already may not enter."""
     if request.user.is_authenticated:
-        raise PermissionDenied
+        raise RoleNeeded(Role.ADMIN)
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 

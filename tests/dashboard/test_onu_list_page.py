@@ -128,10 +128,16 @@ def test_who_is_down_shows_why_and_that_its_light_is_of_before(viewer: Client) -
         ("state=absent", {"GONE"}),
         ("q=pana", {"OFF"}),
         ("q=off", {"OFF"}),
-        ("q=ON", {"ON", "OFF", "NEVER", "OTHER"}),
-        ("state=nonsense", {"ON", "OFF", "NEVER", "OTHER"}),
-        ("olt=999999", {"ON", "OFF", "NEVER", "OTHER"}),
-        ("q=%00", {"ON", "OFF", "NEVER", "OTHER"}),
+        ("q=ON", set()),
+        ("state=nonsense", set()),
+        ("olt=999999", set()),
+        ("q=%00", set()),
+        ("port=0/1/0", {"ON", "OFF", "NEVER", "OTHER"}),
+        ("port=0-1-0", {"ON", "OFF", "NEVER", "OTHER"}),
+        ("port=0/1/0/2", {"OFF"}),
+        ("port=0/1/0/2&state=online", set()),
+        ("port=0/1/0/2/7&state=online", set()),
+        ("port=here", set()),
     ],
 )
 def test_the_list_is_narrowed(viewer: Client, query: str, expected: set[str]) -> None:
@@ -145,6 +151,16 @@ def test_the_list_is_narrowed(viewer: Client, query: str, expected: set[str]) ->
     page = text(viewer, f"/onus/?{query}")
 
     assert {serial for serial in ("ON", "OFF", "NEVER", "GONE", "OTHER") if f">{serial}</a></th>" in page} == expected
+
+
+def test_what_is_not_understood_is_said_where_the_list_would_be(viewer: Client) -> None:
+    make_onu(make_olt("North"), serial="NORTHERN")
+
+    part = text(viewer, "/onus/?port=here&q=no", **{"HX-Request": "true"})
+
+    assert "Port: Frame, slot and port, as in 0/1/3." in part
+    assert "Search: Write at least 3 letters." in part
+    assert "No ONU fits." not in part
 
 
 def test_the_list_is_narrowed_to_one_olt(viewer: Client) -> None:

@@ -32,3 +32,12 @@ def test_the_map_of_light_shows_no_port(viewer: Client, portless: Onu) -> None:
 
     assert "This OLT does not tell the ports of its ONUs." in page
     assert "0/0/0" not in page
+
+
+@pytest.mark.parametrize(("place", "found"), [("?", 2), ("?/1", 1), ("?/7", 0)])
+def test_a_place_is_found_as_the_list_prints_it(viewer: Client, portless: Onu, place: str, found: int) -> None:
+    make_onu(portless.olt, (0, 1, 0, 1))
+
+    page = viewer.get("/onus/", {"port": place}).content.decode()
+
+    assert page.count('<th scope="row"') == found

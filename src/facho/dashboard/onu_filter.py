@@ -11,15 +11,16 @@ from facho.accounts.scope import OltScope
 from facho.dashboard.light import WEAKEST_CDBM
 from facho.hosts.models import Olt
 from facho.onus.models import UNKNOWN_PORT, RunState
-from facho.onus.search import FoundOnus, of_text
+from facho.onus.search import FoundOnus, of_place, of_text
 from facho.onus.shown_state import in_state
 from facho.onus.words import ShownState
 
 WEAK = "weak"
+NOBODY = Q(pk__in=[])
 
 
 class OnuFilter(forms.Form):
-    """Text, OLT and state; what cannot be meant is said beside its field and narrows nothing."""
+    """Text, OLT, place and state; where one cannot be meant nobody is found, and the list says why."""
 
     q = forms.CharField(
         label=_("Search"),
@@ -31,7 +32,8 @@ class OnuFilter(forms.Form):
     port = forms.RegexField(
         label=_("Port"),
         required=False,
-        regex=rf"^([0-9]{{1,5}}(/[0-9]{{1,5}}){{1,2}}|{re.escape(UNKNOWN_PORT)})$",
+        # As the lists print places too: the ONU behind its port.
+        regex=rf"^([0-9]{{1,5}}([/-][0-9]{{1,5}}){{1,3}}|{re.escape(UNKNOWN_PORT)}(/[0-9]{{1,5}})?)$",
         error_messages={"invalid": _("Frame, slot and port, as in 0/1/3.")},
         widget=forms.TextInput(attrs={"placeholder": "0/1/3", "size": 8}),
     )
@@ -64,7 +66,9 @@ class OnuFilter(forms.Form):
 
     def find(self) -> FoundOnus:
         """Find what fits in scope, by place; before any choice those that are present are found."""
-        values = self.cleaned_data if self.is_valid() else {}
+        if not self.is_valid():
+            return FoundOnus([NOBODY])
+        values = self.cleaned_data
         conditions = [_state(values.get("state", "")), self._scope.condition()]
         if values.get("olt"):
             conditions.append(Q(olt_id=int(values["olt"])))
@@ -82,8 +86,8 @@ def _state(choice: str) -> Q:
 
 
 def _place(port: str) -> Q:
-    """Match a port by its three numbers, all of a card by two, or whose port nobody knows."""
-    if port == UNKNOWN_PORT:
-        return Q(pon_port__is_known=False)
-    numbers = map(int, port.split("/"))
-    return Q(**{f"pon_port__{name}": number for name, number in zip(("frame", "slot", "port"), numbers, strict=False)})
+    """Match an ONU by four numbers, a port by three, all of a card by two, or whose port nobody knows."""
+    if not port.startswith(UNKNOWN_PORT):
+        return of_place(port.replace("-", "/")) or NOBODY
+    number = port.removeprefix(UNKNOWN_PORT).lstrip("/")
+    return Q(pon_port__is_known=False, **({"onu_id": int(number)} if number else {}))

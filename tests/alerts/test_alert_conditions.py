@@ -21,6 +21,7 @@ from alerts.alert_world import (
     set_light,
 )
 from facho.accounts.acknowledge import acknowledge
+from facho.alerts.engine import run_pass
 from facho.alerts.models import Alert, Kind, Notice
 from facho.alerts.notices import on_sent
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
@@ -28,7 +29,7 @@ from facho.executions.models import Execution, ProductProcess
 from facho.hosts.models import Olt, WaitingOnu
 from facho.onus.models import Onu, OnuReading, Outage, PonPort
 from facho.snmp_jobs.models import WorkflowNode
-from facho.zabbix_pollers.models import LeaderLease, Poller
+from facho.zabbix_pollers.models import Poller
 from factories import NOW, make_node
 
 pytestmark = pytest.mark.django_db
@@ -262,16 +263,16 @@ def test_a_node_that_lost_a_slot_by_waiting_is_an_overload() -> None:
     assert messages() == [("opened", "1 nodes are late by more than their interval; 1 wait")]
 
 
-def test_nobody_leads_when_the_lease_is_old() -> None:
+def test_nobody_leads_when_who_looks_has_seen_so() -> None:
     make_rule(Kind.NO_LEADER, make_channel(), hold_minutes=2)
-    LeaderLease.objects.create(name="scheduler", owner="a", renewed_at=NOW)
 
-    passes(0, 1, 3)
-    LeaderLease.objects.update(renewed_at=minute(4))
+    for number in (1, 3):
+        run_pass(minute(number), leaderless_since=minute(0.5))
     passes(4)
 
     told = "No scheduler leads, so nothing is polled"
     assert messages() == [("opened", told), ("resolved", f"Over: {told}")]
+    assert Alert.objects.get().began_at == minute(0.5)
 
 
 def test_nobody_takes_messages_where_no_worker_is_heard_of() -> None:

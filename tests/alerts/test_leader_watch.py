@@ -1,13 +1,16 @@
 """A scheduler that is gone is told of by those that are left."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.utils import timezone
+from django.db.models import F
 
 from alerts.alert_world import kinds, make_channel, make_rule
+from alerts.outbox_rows import StillClock
 from facho.alerts.engine import run_pass
 from facho.alerts.models import Alert, AlertRule, Kind, Notice
 from facho.core import leader_watch
@@ -15,50 +18,75 @@ from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
 from facho.core.leader_watch import LeaderWatch, watching
 from facho.zabbix_pollers.models import LeaderLease
+from facho.zabbix_pollers.store import LEADER
+from factories import NOW
 
 
-def make_world(*, lease_age_seconds: int) -> None:
+def make_world(*, clock_ahead: timedelta = timedelta(0)) -> None:
     AlertRule.objects.all().delete()
     make_rule(Kind.NO_LEADER, make_channel(), name="lead")
     make_rule(Kind.POLLERS_SATURATED, name="busy")
-    renewed_at = timezone.now() - timedelta(seconds=lease_age_seconds)
-    LeaderLease.objects.create(name="scheduler", owner="engine", renewed_at=renewed_at)
+    LeaderLease.objects.create(name=LEADER, owner="engine", counter=1, renewed_at=NOW + clock_ahead)
 
 
-async def look() -> None:
-    database = ThreadGateway(threads=1)
-    watch = LeaderWatch(database, SystemClock())
+@asynccontextmanager
+async def open_watch() -> AsyncIterator[tuple[LeaderWatch, StillClock]]:
+    """A watch with a clock of the test's."""
+    clock, database = StillClock(), ThreadGateway(threads=1)
+    watch = LeaderWatch(database, clock)
     try:
-        await watch.look()
+        yield watch, clock
     finally:
         await watch.close()
         await database.close()
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_who_does_not_lead_tells_that_nobody_does_and_the_next_leader_that_it_is_over() -> None:
-    await sync_to_async(make_world)(lease_age_seconds=60)
+@pytest.mark.parametrize("clock_ahead", [timedelta(hours=-1), timedelta(0), timedelta(hours=1)])
+async def test_who_does_not_lead_tells_that_nobody_does_and_the_next_leader_that_it_is_over(
+    clock_ahead: timedelta,
+) -> None:
+    await sync_to_async(make_world)(clock_ahead=clock_ahead)
 
-    await look()
-    await look()
-    told = await sync_to_async(lambda: (kinds(), list(Alert.objects.values_list("subject", flat=True))))()
-    assert told == (["opened"], ["leader"])
+    async with open_watch() as (watch, clock):
+        for _ in range(4):
+            await watch.look()
+            clock.at += timedelta(seconds=15)
+    told = await sync_to_async(lambda: (kinds(), list(Alert.objects.values_list("subject", "began_at"))))()
+    assert told == (["opened"], [("leader", NOW)])
     # Delivered here, since nobody else would: this channel cannot be reached, but it was tried.
     assert await sync_to_async(lambda: Notice.objects.get().tries)() > 0
 
-    await sync_to_async(LeaderLease.objects.update)(renewed_at=timezone.now())
-    await sync_to_async(run_pass)(timezone.now())
+    await sync_to_async(run_pass)(clock.at)
 
     assert (await sync_to_async(lambda: Alert.objects.get().state)()) == "resolved"
 
 
 @pytest.mark.django_db(transaction=True)
-async def test_while_somebody_leads_nobody_else_looks() -> None:
-    await sync_to_async(make_world)(lease_age_seconds=5)
+async def test_while_somebody_leads_nobody_else_looks_however_its_clock_goes() -> None:
+    await sync_to_async(make_world)(clock_ahead=timedelta(minutes=-3))
 
-    await look()
+    async with open_watch() as (watch, clock):
+        for _ in range(5):
+            await watch.look()
+            clock.at += timedelta(seconds=15)
+            await sync_to_async(LeaderLease.objects.update)(counter=F("counter") + 1)
 
     assert not await sync_to_async(Alert.objects.exists)()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_an_empty_seat_is_no_leader_if_it_stays_empty() -> None:
+    await sync_to_async(make_world)()
+    await sync_to_async(LeaderLease.objects.all().delete)()
+
+    async with open_watch() as (watch, clock):
+        await watch.look()
+        assert not await sync_to_async(Alert.objects.exists)()
+        clock.at += timedelta(seconds=30)
+        await watch.look()
+
+    assert await sync_to_async(kinds)() == ["opened"]
 
 
 async def test_no_error_ends_the_watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,14 +71,16 @@ class Sighting:
         return group is None or (olt_id is not None and self.groups.get(olt_id) == group)
 
 
-def run_pass(now: datetime, kinds: Collection[Kind] = frozenset(Kind)) -> None:
+def run_pass(
+    now: datetime, kinds: Collection[Kind] = frozenset(Kind), *, leaderless_since: datetime | None = None
+) -> None:
     """Look at what the rules of these kinds watch, and bring alerts and messages in line with it."""
     rules = [rule for rule in load_rules() if rule.kind in kinds]
-    seen = _look(rules, now)
+    seen = _look(rules, now, leaderless_since)
     _follow([rule for rule in rules if rule.kind in seen.findings or not rule.enabled], seen)
 
 
-def _look(rules: Sequence[Rule], now: datetime) -> Sighting:
+def _look(rules: Sequence[Rule], now: datetime, leaderless_since: datetime | None) -> Sighting:
     kinds = {rule.id: rule.kind for rule in rules}
     open_subjects: defaultdict[Kind, set[str]] = defaultdict(set)
     for rule_id, subject in Alert.objects.filter(resolved_at=None).order_by().values_list("rule_id", "subject"):
@@ -87,7 +89,7 @@ def _look(rules: Sequence[Rule], now: datetime) -> Sighting:
     findings = {}
     for kind in sorted({rule.kind for rule in rules if rule.enabled}):
         bounds = [rule.bound for rule in rules if rule.kind is kind and rule.enabled and rule.bound]
-        found = _find(kind, Question(now, bounds, frozenset(open_subjects[kind])))
+        found = _find(kind, Question(now, bounds, frozenset(open_subjects[kind]), leaderless_since))
         if found is not None:
             findings[kind] = found
     olts = Olt.objects.order_by()

@@ -1,4 +1,8 @@
-"""Looks, in processes that do not lead, whether anybody does: a scheduler that is gone cannot tell of itself."""
+"""Looks, in processes that do not lead, whether anybody does: a scheduler that is gone cannot tell of itself.
+
+The leader is judged by its counter and the clock of this process, as those do who would take the lead: the wall clocks
+of two machines need not agree.
+"""
 
 import asyncio
 import logging
@@ -12,9 +16,11 @@ from facho.alerts.engine import run_pass
 from facho.alerts.models import Kind
 from facho.alerts.ssrf import Reach
 from facho.core.beside import beside
-from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
-from facho.zabbix_pollers.activity import load_is_polling
+from facho.polling.domain.clock import Clock
+from facho.polling.domain.lease import LeaseWatch
+from facho.zabbix_pollers.activity import LEADER_SILENCE
+from facho.zabbix_pollers.store import load_leader_counter
 
 logger = logging.getLogger(__name__)
 
@@ -26,19 +32,26 @@ WATCHED = frozenset({Kind.NO_LEADER})
 class LeaderWatch:
     """Tells that nobody leads, and delivers that, until somebody does."""
 
-    def __init__(self, database: ThreadGateway, clock: SystemClock) -> None:
+    def __init__(self, database: ThreadGateway, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._lease: LeaseWatch[str] = LeaseWatch()
         self._is_led = True
         self._delivery = Delivery(database, clock, Reach(settings.FACHO_WEBHOOK_ALLOW), lambda: not self._is_led)
 
     async def look(self) -> None:
         """Look once."""
-        now = self._clock.now()
-        self._is_led = await self._database.run(load_is_polling, now)
+        self._is_led = await self._has_leader()
         if not self._is_led:
-            await self._database.run(run_pass, now, WATCHED)
+            now = self._clock.now()
+            await self._database.run(run_pass, now, WATCHED, leaderless_since=now - LEADER_SILENCE)
             await self._delivery.look()
+
+    async def _has_leader(self) -> bool:
+        leader, counter = await self._database.run(load_leader_counter)
+        monotonic, silence = self._clock.monotonic(), LEADER_SILENCE.total_seconds()
+        self._lease.observe({leader: counter}, monotonic=monotonic)
+        return not self._lease.dead([leader], after_seconds=silence, monotonic=monotonic)
 
     async def close(self) -> None:
         """Let messages under way arrive."""
@@ -46,7 +59,7 @@ class LeaderWatch:
 
 
 @asynccontextmanager
-async def watching(database: ThreadGateway, clock: SystemClock) -> AsyncIterator[None]:
+async def watching(database: ThreadGateway, clock: Clock) -> AsyncIterator[None]:
     """Look every few seconds while the block runs."""
     watch = LeaderWatch(database, clock)
     try:

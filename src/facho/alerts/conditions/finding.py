@@ -17,11 +17,15 @@ MAX_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a condition may ask for: the bounds of all rules of its kind, and the subjects of their open alerts."""
+    """What a condition may ask for: the bounds of all rules of its kind, and the subjects of their open alerts.
+
+    That nobody leads only who watched the lease can say: no row shows it.
+    """
 
     now: datetime
     bounds: Sequence[Bound] = ()
     open_subjects: frozenset[str] = frozenset()
+    leaderless_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

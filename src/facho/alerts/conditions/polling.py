@@ -3,14 +3,12 @@
 from collections import defaultdict
 from datetime import timedelta
 
-from django.db.models import Max
-
 from facho.alerts.conditions.finding import Finding, Findings, Question
 from facho.executions.processes import load_live_processes
 from facho.executions.untaken import load_longest_waits
 from facho.polling.domain.node_queue import OVERLOAD_LENGTH
-from facho.zabbix_pollers.activity import LEADER_SILENCE, load_busy_percentages
-from facho.zabbix_pollers.models import LeaderLease, Poller
+from facho.zabbix_pollers.activity import load_busy_percentages
+from facho.zabbix_pollers.models import Poller
 from facho.zabbix_pollers.queue_read_model import load_candidates
 
 # By then a claim was handed out a second time, and every worker has looked for it.
@@ -40,11 +38,9 @@ def find_overload(question: Question) -> Findings:
 
 
 def find_missing_leader(question: Question) -> Findings:
-    """Find whether nobody has said for a while that it leads."""
-    renewed_at = LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"]
-    if renewed_at is not None and question.now - renewed_at <= LEADER_SILENCE:
-        return {}
-    return {"leader": Finding(since=renewed_at)}
+    """Find whether whoever looks has seen that nobody leads."""
+    since = question.leaderless_since
+    return {} if since is None else {"leader": Finding(since=since)}
 
 
 def find_untaken_messages(question: Question) -> Findings:

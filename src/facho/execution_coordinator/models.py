@@ -225,6 +225,8 @@ class OltState(models.Model):
 
     class Meta:
         db_table = "coordinator_olt_states"
+        verbose_name = _("last known state of an OLT")
+        verbose_name_plural = _("last known states of OLTs")
 
     def __str__(self) -> str:
         return f"{self.olt_id}: {self.state_hash}"

@@ -192,6 +192,10 @@ class OltToken(models.Model):
     olt = models.OneToOneField(Olt, on_delete=models.CASCADE, primary_key=True, related_name="+")
     token = models.BigIntegerField(default=0)
 
+    class Meta:
+        verbose_name = _("run counter of an OLT")
+        verbose_name_plural = _("run counters of OLTs")
+
     def __str__(self) -> str:
         return f"{self.olt_id}: {self.token}"
 

@@ -1,6 +1,7 @@
 """Blocks of history of what OLTs tell of themselves, and the numbers under which they hold it."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class HistoryOid(models.Model):
@@ -20,6 +21,8 @@ class HistoryRow(models.Model):
     index = models.CharField(max_length=128, blank=True)
 
     class Meta:
+        verbose_name = _("row of an OLT's tables")
+        verbose_name_plural = _("rows of OLTs' tables")
         constraints = [models.UniqueConstraint(fields=["olt", "index"], name="one_history_row_per_olt_and_index")]
 
     def __str__(self) -> str:
@@ -63,10 +66,22 @@ class OltHistoryBlock(models.Model):
 class OltHistorySamples(OltHistoryBlock):
     """Every sample of a day."""
 
+    class Meta(OltHistoryBlock.Meta):
+        verbose_name = _("day of measured values of OLTs")
+        verbose_name_plural = _("days of measured values of OLTs")
+
 
 class OltHistoryHours(OltHistoryBlock):
     """The hours of a day: average, lowest, highest, count."""
 
+    class Meta(OltHistoryBlock.Meta):
+        verbose_name = _("day of hourly averages of OLTs")
+        verbose_name_plural = _("days of hourly averages of OLTs")
+
 
 class OltHistoryDays(OltHistoryBlock):
     """The days of a month: average, lowest, highest, count."""
+
+    class Meta(OltHistoryBlock.Meta):
+        verbose_name = _("month of daily averages of OLTs")
+        verbose_name_plural = _("months of daily averages of OLTs")

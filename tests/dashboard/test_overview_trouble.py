@@ -104,6 +104,17 @@ def test_the_queue_is_counted_by_lateness(viewer: Client) -> None:
     assert "<div><dt>≥ 60 s</dt><dd>0</dd></div>" in page
 
 
+def test_a_silent_olt_is_no_overload_of_the_pollers(viewer: Client) -> None:
+    make_leader()
+    make_pollers(1)
+    lost = timezone.now() - timedelta(seconds=400)
+    make_node(make_olt(reachability="down"), next_run_at=lost)
+
+    assert "late only where an OLT does not answer" in text(viewer)
+    make_node(make_olt(reachability="up"), next_run_at=lost)
+    assert "overload: a whole run was lost by waiting" in text(viewer)
+
+
 def test_suspended_nodes_are_told_by_olt_with_reason_and_next_probe(viewer: Client) -> None:
     olt = make_olt("North", next_probe_at=timezone.now() + timedelta(seconds=200))
     for _ in range(3):

@@ -49,6 +49,8 @@ class QueueView:
 
     size: int
     is_overload: bool
+    # An overload that more pollers would not end.
+    is_held_by_silence: bool
     # Seconds, and how many nodes are at least that late.
     lateness: Mapping[int, int]
     next_nodes: tuple[CompositeNode, ...]
@@ -77,6 +79,7 @@ def load_queue(now: datetime, *, count: int = 10, scope: OltScope = EVERYTHING) 
     return QueueView(
         size=queue.qsize(),
         is_overload=queue.is_overload(now=now),
+        is_held_by_silence=queue.is_held_by_silence(now=now),
         lateness=lateness_histogram(node.delay(now) for node in candidates.due),
         next_nodes=_composites(first, described, candidates.reasons, now),
         retries=_retries(retries, described),

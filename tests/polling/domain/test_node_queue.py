@@ -1,5 +1,6 @@
 """The queue of waiting nodes."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from facho.polling.domain.node_queue import NodeQueue
@@ -31,6 +32,17 @@ def test_a_queue_is_overloaded_when_a_node_lost_a_whole_slot() -> None:
 
     assert not queue.is_overload(now=NOW)
     assert queue.is_overload(now=NOW + timedelta(seconds=1))
+
+
+def test_an_overload_by_silent_olts_alone_is_no_want_of_pollers() -> None:
+    late = due_node(late_seconds=301)
+    silent = replace(due_node(late_seconds=301), is_olt_silent=True)
+
+    assert NodeQueue([silent, due_node()]).is_overload(now=NOW)
+    assert NodeQueue([silent, due_node()]).is_held_by_silence(now=NOW)
+    assert not NodeQueue([silent, late]).is_held_by_silence(now=NOW)
+    assert not NodeQueue([silent, due_node()], overload_length=1).is_held_by_silence(now=NOW)
+    assert not NodeQueue([replace(silent, due_at=NOW)]).is_held_by_silence(now=NOW)
 
 
 def test_a_queue_is_overloaded_when_it_is_too_long() -> None:

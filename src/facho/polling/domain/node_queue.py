@@ -32,4 +32,15 @@ class NodeQueue:
 
     def is_overload(self, *, now: datetime) -> bool:
         """Tell whether a node has lost a whole slot by waiting, or too many wait."""
-        return self.qsize() > self._overload_length or any(node.is_delayed(now) for node in self._nodes.values())
+        return self._is_too_long() or bool(self._delayed(now))
+
+    def is_held_by_silence(self, *, now: datetime) -> bool:
+        """Tell whether an overload is no want of pollers: whoever lost a slot waits for an OLT that is silent."""
+        delayed = self._delayed(now)
+        return bool(delayed) and not self._is_too_long() and all(node.is_olt_silent for node in delayed)
+
+    def _is_too_long(self) -> bool:
+        return self.qsize() > self._overload_length
+
+    def _delayed(self, now: datetime) -> list[DueNode]:
+        return [node for node in self._nodes.values() if node.is_delayed(now)]

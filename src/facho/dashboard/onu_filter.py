@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.db.models import Q
@@ -17,6 +18,8 @@ from facho.onus.words import ShownState
 
 WEAK = "weak"
 NOBODY = Q(pk__in=[])
+# What the export of the API calls the numbers of a place, as far as it knows them.
+PLACE = ("frame", "slot", "port")
 
 
 class OnuFilter(forms.Form):
@@ -78,11 +81,29 @@ class OnuFilter(forms.Form):
             conditions.append(values["q"])
         return FoundOnus(conditions)
 
+    def export_query(self) -> str:
+        """Write the same choice for the export of the API; empty where that has no name for it."""
+        if not self.is_valid():
+            return ""
+        values, place = self.cleaned_data, self.cleaned_data["port"].replace("-", "/").split("/")
+        if values["port"].startswith(UNKNOWN_PORT) or len(place) > len(PLACE):
+            return ""
+        where = {"olt": values["olt"], **dict(zip(PLACE, place, strict=False))}
+        chosen = {"search": self.data.get("q", "").strip(), **where, **_exported_state(values["state"])}
+        return urlencode({"format": "csv", **{name: text for name, text in chosen.items() if text}})
+
 
 def _state(choice: str) -> Q:
     if choice == WEAK:
         return Q(is_present=True, reading__rx_power_cdbm__lt=WEAKEST_CDBM)
     return in_state(choice) if choice else Q(is_present=True)
+
+
+def _exported_state(choice: str) -> dict[str, str]:
+    """Name for the API what `_state` matches; its limit of light is part of what is found, ours is not."""
+    if choice == WEAK:
+        return {"present": "true", "rx_power_max": f"{(WEAKEST_CDBM - 1) / 100:.2f}"}
+    return {"state": choice} if choice else {"present": "true"}
 
 
 def _place(port: str) -> Q:

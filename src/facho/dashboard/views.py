@@ -88,6 +88,7 @@ def onus(request: HttpRequest) -> HttpResponse:
         "many": MANY,
         "page_query": f"{urlencode(chosen)}&" if chosen else "",
         "refresh_query": urlencode({**chosen, "page": page.number}),
+        "export_query": form.export_query(),
     }
     return render(request, "dashboard/onu_list.html" if is_part(request) else "dashboard/onus.html", context)
 

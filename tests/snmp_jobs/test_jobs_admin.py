@@ -107,6 +107,25 @@ def test_a_chain_has_no_chain_and_waits_for_no_onu(administrator: Client) -> Non
     assert b"such a job runs by itself" in waiting.content
 
 
+def test_a_master_is_offered_with_its_vendor_and_only_where_it_fits(administrator: Client) -> None:
+    vendors = ("huawei_smartax", "zte_c300", "")
+    masters = [
+        SnmpJob.objects.create(name="Discover", slug=f"discover-{vendor}", vendor=vendor, query_type="get")
+        for vendor in vendors
+    ]
+    member = make_job()
+
+    def offered(place: str) -> dict[str, str]:
+        page = administrator.get(place).content.decode()
+        found = re.search(r'<select name="master_job".*?</select>', page, re.DOTALL)
+        return dict(re.findall(r'value="(\d+)">(Discover[^<]*)<', found[0] if found else ""))
+
+    titles = ["Discover (huawei_smartax)", "Discover (zte_c300)", "Discover"]
+    each = {str(job.pk): title for job, title in zip(masters, titles, strict=True)}
+    assert offered(reverse("admin:snmp_jobs_snmpjob_add")) == each
+    assert offered(change_page(member)) == {pk: title for pk, title in each.items() if "zte" not in title}
+
+
 def apply_page(client: Client, *jobs: SnmpJob, **inputs: Any) -> str:
     place = f"{reverse('admin:snmp_jobs_snmpjob_apply')}?jobs={','.join(str(job.pk) for job in jobs)}"
     return client.post(place, inputs).content.decode() if inputs else client.get(place).content.decode()

@@ -29,6 +29,7 @@ from facho.snmp_jobs.advice import advise
 from facho.snmp_jobs.apply_admin import ApplyAdmin, apply_address
 from facho.snmp_jobs.chain_form import ChainFormSet, ChainMemberForm
 from facho.snmp_jobs.chains import carry_chain
+from facho.snmp_jobs.job_choice import JobChoiceField, job_title
 from facho.snmp_jobs.job_form import JobForm, OidForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.node_form import NodeForm
@@ -104,6 +105,12 @@ class SnmpJobAdmin(ApplyAdmin):
             olts_all=Subquery(nodes.annotate(n=Count("pk")).values("n")),
             chain_length=Subquery(members.annotate(n=Count("pk")).values("n")),
         )
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer masters with the vendor they are for."""
+        if db_field.name == "master_job":
+            kwargs["form_class"] = JobChoiceField
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         """Show a chain below a job that can have one."""
@@ -212,7 +219,7 @@ class JobFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Offer every job, with the vendor it is for."""
         jobs = SnmpJob.objects.order_by("name").values_list("pk", "name", "vendor")
-        return [(str(pk), f"{name} ({vendor})" if vendor else name) for pk, name, vendor in jobs]
+        return [(str(pk), job_title(name, vendor)) for pk, name, vendor in jobs]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> QuerySet[WorkflowNode]:
         """Narrow to the chosen one."""

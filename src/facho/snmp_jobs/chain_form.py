@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.snmp_jobs.chains import possible_members
+from facho.snmp_jobs.job_choice import JobChoiceField
 from facho.snmp_jobs.models import MAX_PRIORITY, SnmpJob
 from facho.snmp_jobs.safety import check_job, reads_of
 
@@ -22,7 +23,7 @@ else:
 class ChainMemberForm(_MemberModelForm):
     """One job of a chain; a new row takes a job that is in no chain yet."""
 
-    member = forms.ModelChoiceField(SnmpJob.objects.none(), label=capfirst(gettext_lazy("job")), required=False)
+    member = JobChoiceField(SnmpJob.objects.none(), label=capfirst(gettext_lazy("job")), required=False)
     priority = forms.IntegerField(
         label=capfirst(gettext_lazy("order")),
         min_value=0,

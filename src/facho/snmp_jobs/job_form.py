@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.db.models import Q, QuerySet
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -48,7 +49,16 @@ class JobForm(_JobModelForm):
         super().__init__(*args, **kwargs)
         master = self.fields["master_job"]
         if isinstance(master, forms.ModelChoiceField):
-            master.queryset = SnmpJob.objects.filter(master_job__isnull=True).exclude(pk=self.instance.pk)
+            master.queryset = self._masters()
+
+    def _masters(self) -> QuerySet[SnmpJob]:
+        """Select what it could run after; with the vendor that was sent, another's job is refused in words."""
+        masters = (
+            SnmpJob.objects.filter(master_job__isnull=True).exclude(pk=self.instance.pk).order_by("name", "vendor")
+        )
+        if self.is_bound or not self.instance.vendor:
+            return masters
+        return masters.filter(Q(vendor__in=["", self.instance.vendor]) | Q(pk=self.instance.master_job_id))
 
     def clean_master_job(self) -> SnmpJob | None:
         """Refuse a chain of a chain: a master runs by itself."""

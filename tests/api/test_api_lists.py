@@ -155,6 +155,7 @@ def test_an_onu_that_was_never_read_is_unknown(viewer: APIClient) -> None:
         ("olts/?state=down", ["South"]),
         ("olts/?enabled=false", ["South"]),
         ("olts/?search=nor", ["North"]),
+        ("olts/?search=NÓR", ["North"]),
         ("onus/?olt=South", ["South"]),
         ("onus/?state=online", ["North"]),
         ("onus/?search=baker", ["South"]),

@@ -124,6 +124,10 @@ def test_queries_do_not_grow(
         text(viewer, "/events/?q=ana")
 
 
+def test_marks_without_letters_are_answered_beside_the_field(viewer: Client) -> None:
+    assert "Write at least 3 letters." in text(viewer, "/events/?q=%CC%81%CC%81%CC%81")
+
+
 def test_a_part_is_the_list_alone(viewer: Client) -> None:
     assert "<html" not in viewer.get("/events/", headers={"HX-Request": "true"}).content.decode()
     assert Client().get("/events/").headers["Location"] == "/login/?next=/events/"

@@ -92,9 +92,9 @@ def since(lookup: str) -> QueryParameter:
 
 
 def search(*lookups: str) -> QueryParameter:
-    """Match a part of any of several texts, whatever its case."""
+    """Match a part of any of several texts, whatever its case and accents."""
     return QueryParameter(
-        lambda text: reduce(or_, (Q(**{f"{lookup}__icontains": text}) for lookup in lookups)),
+        lambda text: reduce(or_, (Q(**{f"{lookup}__has": text}) for lookup in lookups)),
         description="Part of: " + ", ".join(lookup.replace("__", " ") for lookup in lookups) + ".",
     )
 

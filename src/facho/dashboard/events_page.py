@@ -16,7 +16,7 @@ from facho.dashboard.parts import for_users, is_part
 from facho.dashboard.timeline_lists import ROWS_PER_PAGE, TimelineFilter, cursor_of
 from facho.onus.events_read_model import all_events, load_page
 from facho.onus.models import Onu, OnuEvent
-from facho.onus.search import MIN_LETTERS, of_text
+from facho.onus.search import MIN_LETTERS, long_enough, of_text
 from facho.onus.words import EventKinds
 
 
@@ -34,6 +34,14 @@ class EventFilter(TimelineFilter):
         label=_("What"), required=False, choices=[("", pgettext_lazy("events", "all")), *EventKinds.choices]
     )
     field_order = ("q", "olt", "kind", "after", "before")
+
+    def clean_q(self) -> str:
+        """Ask for as many letters as every search of the product does."""
+        text: str = self.cleaned_data["q"]
+        try:
+            return long_enough(text) if text else ""
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def narrow(self, events: QuerySet[OnuEvent], scope: OltScope) -> QuerySet[OnuEvent]:
         """Apply what was filled in; a text costs three queries."""

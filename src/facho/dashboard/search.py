@@ -9,6 +9,7 @@ from django.urls import reverse
 from facho.accounts.scope import OltScope
 from facho.dashboard.onu_names import Since, code_of, name_of, since_of
 from facho.hosts.models import Olt, WaitingOnu
+from facho.onus.folding import fold
 from facho.onus.models import Onu
 from facho.onus.search import MIN_LETTERS as ONU_LETTERS
 from facho.onus.search import FoundOnus, of_code, of_place, of_text, shown_onus
@@ -69,7 +70,7 @@ class Found:
     @property
     def is_short(self) -> bool:
         """Tell whether ONUs were not looked for, because there are too many with so little in common."""
-        return len(self.text) < ONU_LETTERS
+        return _letters(self.text) < ONU_LETTERS
 
     @property
     def is_nothing(self) -> bool:
@@ -84,7 +85,7 @@ def tidy(text: str) -> str:
 
 def find(text: str, scope: OltScope, *, lines: int) -> Found:
     """Find OLTs and ONUs in scope, at most so many of each; at most ten queries."""
-    if len(text) < MIN_LETTERS:
+    if _letters(text) < MIN_LETTERS:
         return Found(text, [], [])
     onus = _find_onus(text, scope, lines + 1)
     hits, waiting = [_hit(onu) for onu in onus[:lines]], _find_waiting(text, scope, lines)
@@ -93,13 +94,13 @@ def find(text: str, scope: OltScope, *, lines: int) -> Found:
 
 def find_page(text: str, found: Found, scope: OltScope) -> str:
     """Return the address of the one thing that is meant; empty when it may be several or none."""
-    exact = _exact_pages(text, scope) if len(text) >= MIN_LETTERS else []
+    exact = _exact_pages(text, scope) if _letters(text) >= MIN_LETTERS else []
     pages = exact or [_olt_page(olt.id) for olt in found.olts] + [_onu_page(onu.id) for onu in found.onus]
     return pages[0] if len(pages) == 1 and not found.waiting else ""
 
 
 def _find_olts(text: str, scope: OltScope, count: int) -> list[OltHit]:
-    named = Q(name__icontains=text) | Q(host__icontains=text) | Q(address__startswith=text)
+    named = Q(name__has=text) | Q(host__has=text) | Q(address__startswith=text)
     olts = scope.narrow(Olt.objects.filter(named), "").order_by("name", "id")
     return [OltHit(*row) for row in olts.values_list("id", "name", "address")[:count]]
 
@@ -108,15 +109,15 @@ def _find_onus(text: str, scope: OltScope, count: int) -> list[Onu]:
     """Take a place for a place, unless nothing is there: then it may be a part of a street."""
     place = of_place(text)
     there = FoundOnus([place, scope.condition()])[:count] if place is not None else []
-    if there or len(text) < ONU_LETTERS:
+    if there or _letters(text) < ONU_LETTERS:
         return there
     found = FoundOnus([of_text(text), scope.condition()], "serial")[: max(RANKED, count)]
-    return sorted(found, key=lambda onu: not _begins(onu, text.casefold()))[:count]
+    return sorted(found, key=lambda onu: not _begins(onu, fold(text)))[:count]
 
 
 def _find_waiting(text: str, scope: OltScope, count: int) -> list[WaitingHit]:
     """Find by a part of the serial; the table is as small as what nobody has authorised yet."""
-    if len(text) < ONU_LETTERS:
+    if _letters(text) < ONU_LETTERS:
         return []
     onus = scope.narrow(WaitingOnu.objects.filter(serial__icontains=text)).select_related("olt").only(*_WAITING_COLUMNS)
     return [
@@ -129,20 +130,24 @@ _WAITING_COLUMNS = ("serial", "model", "frame", "slot", "port", "first_seen_at",
 
 
 def _exact_pages(text: str, scope: OltScope) -> list[str]:
-    olts = scope.narrow(Olt.objects.filter(Q(name__iexact=text) | Q(host__iexact=text)), "")
+    named = scope.narrow(Olt.objects.filter(Q(name__has=text) | Q(host__has=text)), "").order_by("id")
+    olts = [pk for pk, *names in named.values_list("id", "name", "host") if fold(text) in map(fold, names)]
     # Of several rows of a serial the present one is meant.
     codes = list(scope.narrow(shown_onus()).filter(of_code(text)).order_by("-is_present", "id")[:3])
     onus = [onu for onu in codes if onu.is_present] or codes
-    return [_olt_page(pk) for pk in olts.order_by("id").values_list("id", flat=True)[:2]] + [
-        _onu_page(onu.id) for onu in onus
-    ]
+    return [_olt_page(pk) for pk in olts] + [_onu_page(onu.id) for onu in onus]
+
+
+def _letters(text: str) -> int:
+    """Count what can be looked for: a mark is no letter."""
+    return len(fold(text))
 
 
 def _begins(onu: Onu, text: str) -> bool:
     """Tell whether a word of what names the ONU begins with the text, which is in it somewhere."""
     customer = getattr(onu, "customer", None)
     names = (onu.serial, onu.description, onu.name, onu.mac, customer.label if customer else "")
-    return any(f" {name.casefold()}".find(f" {text}") >= 0 for name in names)
+    return any(f" {fold(name)}".find(f" {text}") >= 0 for name in names)
 
 
 def _hit(onu: Onu) -> OnuHit:

@@ -10,3 +10,12 @@ class OnusConfig(AppConfig):
     name = "facho.onus"
     label = "onus"
     verbose_name = _("ONUs")
+
+    def ready(self) -> None:
+        """Let every text be searched without its accents."""
+        from django.db.backends.signals import connection_created
+
+        from facho.onus.folding import register, teach_to_fold
+
+        register()
+        connection_created.connect(teach_to_fold)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.customers import FIELDS as CUSTOMER_TEXTS
+from facho.onus.folding import fold
 from facho.onus.models import Onu, OnuCustomer, OnuReading
 from facho.onus.shown_state import in_state
 from facho.onus.words import RunState, ShownState
@@ -109,8 +110,8 @@ def of_state(state: str) -> Q:
 
 
 def of_text(text: str) -> Q:
-    """Match a part of what the OLT or people wrote about an ONU, whatever its case; ValueError when it is too short."""
-    wanted = _long_enough(text)
+    """Match a part of what the OLT or people wrote about an ONU, accents aside; ValueError when it is too short."""
+    wanted = long_enough(text)
     of_onu, of_customer = _any_has(ONU_TEXTS, wanted), _any_has(CUSTOMER_TEXTS, wanted)
     either = of_onu | _any_has([f"customer__{name}" for name in CUSTOMER_TEXTS], wanted)
     return _few_or(either, Onu.objects.filter(of_onu), OnuCustomer.objects.filter(of_customer))
@@ -125,7 +126,7 @@ def of_place(text: str) -> Q | None:
     names = ("pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id")
     place = Q(**dict(zip(names, numbers, strict=False)))
     olt = (found["olt"] or "").rstrip(": ")
-    return place & Q(olt__name__icontains=olt) if olt else place
+    return place & Q(olt__name__has=olt) if olt else place
 
 
 def of_code(text: str) -> Q:
@@ -139,7 +140,15 @@ def of_code(text: str) -> Q:
 
 def of_serial(text: str) -> Q:
     """Match a part of the serial; ValueError when it is too short."""
-    return _any_has(["serial"], _long_enough(text))
+    return _any_has(["serial"], long_enough(text))
+
+
+def long_enough(text: str) -> str:
+    """Return what is looked for; ValueError when it is too short. A mark is no letter."""
+    wanted = text.strip()
+    if len(fold(wanted)) < MIN_LETTERS:
+        raise ValueError(_("Write at least %s letters.") % MIN_LETTERS)
+    return wanted
 
 
 def shown_onus() -> QuerySet[Onu]:
@@ -147,15 +156,8 @@ def shown_onus() -> QuerySet[Onu]:
     return Onu.objects.select_related("olt", "pon_port", "reading", "customer").defer(*OLT_SECRETS)
 
 
-def _long_enough(text: str) -> str:
-    wanted = text.strip()
-    if len(wanted) < MIN_LETTERS:
-        raise ValueError(_("Write at least %s letters.") % MIN_LETTERS)
-    return wanted
-
-
 def _any_has(names: Iterable[str], text: str) -> Q:
-    return reduce(or_, (Q(**{f"{name}__icontains": text}) for name in names))
+    return reduce(or_, (Q(**{f"{name}__has": text}) for name in names))
 
 
 def _few_or(condition: Q, *parts: "QuerySet[Onu] | QuerySet[OnuReading] | QuerySet[OnuCustomer]") -> CountedQ:

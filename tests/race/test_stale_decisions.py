@@ -1,9 +1,12 @@
 """Between a look at the database and the act that follows, others act: what was decided holds only if it still fits."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from facho.executions import store as executions
 from facho.executions.models import Execution
@@ -14,8 +17,8 @@ from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import Assignment
 from facho.snmp_jobs.due import load_due_nodes
-from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import request_run
+from facho.snmp_jobs.models import SkippedSlot, WorkflowNode
+from facho.snmp_jobs.store import put_all_on_grid, put_job_on_grid, request_run
 from facho.zabbix_pollers.recovery import end_dead_tries, release_as_seen
 from facho.zabbix_pollers.store import claim_assignments, save_poller_count
 from factories import NOW, make_node
@@ -144,3 +147,55 @@ def test_what_may_no_longer_run_does_not_go_on_although_it_was_planned(change: C
     assert start([Assignment(waiting.node, 0)]) == 0
 
     assert Execution.objects.get().status == ExecutionState.WAITING
+
+
+def interrupted_by(act: Callable[[], object], *, at: str, table: str) -> AbstractContextManager[None]:
+    """Let somebody else act right after the first statement of this kind on the table."""
+    left = [act]
+
+    def after(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        answer = execute(sql, params, many, context)
+        if left and sql.startswith(at) and f'"{table}"' in sql:
+            left.pop()()
+        return answer
+
+    return connection.execute_wrapper(after)
+
+
+def test_a_slot_that_is_skipped_while_it_is_being_claimed_does_not_start() -> None:
+    """What is still due starts in the next tick; a slot is served or skipped, never both."""
+    node = make_node()
+    planned = plan()
+
+    with interrupted_by(lambda: put_job_on_grid(node.job, NOW), at="INSERT", table=Execution._meta.db_table):
+        started = start(planned)
+
+    assert started == 0
+    assert not Execution.objects.exists()
+
+
+def test_a_wish_is_granted_although_its_node_is_moved_meanwhile() -> None:
+    """A run by hand serves no slot: it leaves the schedule to whoever changes it."""
+    node = make_node(next_run_at=NOW + timedelta(hours=1))
+    request_run(node.id, now=NOW)
+    planned = plan()
+
+    with interrupted_by(lambda: put_job_on_grid(node.job, NOW), at="INSERT", table=Execution._meta.db_table):
+        started = start(planned)
+
+    node.refresh_from_db()
+    assert started == 1
+    assert (node.next_run_at, node.run_requested_at) == (NOW + timedelta(minutes=5), None)
+
+
+def test_a_slot_that_is_claimed_while_its_node_is_put_on_its_grid_is_not_skipped() -> None:
+    node = make_node(next_run_at=NOW - timedelta(minutes=10))
+    planned = plan()
+
+    with interrupted_by(lambda: start(planned), at="SELECT", table=WorkflowNode._meta.db_table):
+        put_all_on_grid(NOW)
+
+    node.refresh_from_db()
+    assert node.slots_skipped == SkippedSlot.objects.count() == 2
+    assert Execution.objects.get().slot_at == NOW
+    assert not SkippedSlot.objects.filter(slot_at=NOW).exists()

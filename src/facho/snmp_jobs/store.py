@@ -7,6 +7,7 @@ from itertools import chain
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from facho.polling.domain.quota import SkipReason
@@ -47,6 +48,10 @@ class UnknownNode(LookupError):
     """No node has this id."""
 
 
+class NodeMoved(Exception):
+    """Somebody else moved a node along its grid after its schedule was read."""
+
+
 class IsChainNode(ValueError):
     """A chain member does not run alone: its master does."""
 
@@ -84,14 +89,20 @@ def save_claimed(schedules: Sequence[Schedule], waited: Mapping[int, SkipReason]
     """Move the claimed nodes to their next slot and grant their wishes; one statement.
 
     Slots before the served one are written down as skipped; `waited` says why, of who waited before our eyes.
+    NodeMoved when one of them is not due any more: its slot is written down as skipped, and must not start.
     """
-    save_skipped(chain.from_iterable(_passed_by_start(schedule, waited, now) for schedule in schedules), now)
+    passages = list(chain.from_iterable(_passed_by_start(schedule, waited, now) for schedule in schedules))
+    due = {schedule.node.id for schedule in schedules if schedule.next_run_at != schedule.node.next_run_at}
     for schedule in schedules:
-        schedule.node.next_run_at = schedule.next_run_at
+        schedule.node.next_run_at = schedule.next_run_at if schedule.node.id in due else F("next_run_at")
         schedule.node.run_requested_at = None
-        schedule.node.slots_skipped += schedule.slots_skipped
+        schedule.node.slots_skipped = F("slots_skipped") + schedule.slots_skipped
+    as_read = WorkflowNode.objects.filter(~Q(id__in=due) | Q(next_run_at__lte=now))
     fields = ["next_run_at", "run_requested_at", "slots_skipped"]
-    WorkflowNode.objects.bulk_update([schedule.node for schedule in schedules], fields)
+    if as_read.bulk_update([schedule.node for schedule in schedules], fields) < len(schedules):
+        raise NodeMoved
+    # Rows of nodes first, then those of their slots: whoever took them the other way round would wait for ever.
+    save_skipped(passages, now)
 
 
 def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
@@ -124,16 +135,17 @@ def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
 
     A node that answered nonsense gets one try, not three: if it fails again, it is suspended again at once.
     """
-    suspended = list(nodes.filter(suspended_at__isnull=False).select_related("job"))
-    _put_on_grid(suspended, now, _reason_of_suspension)
-    for node in suspended:
-        is_silence = node.suspend_reason == UNREACHABLE
-        node.consecutive_failures = 0 if is_silence else max(node.job.max_attempts - 1, 0)
-        node.suspended_at, node.suspend_reason = None, ""
-    WorkflowNode.objects.bulk_update(
-        suspended,
-        ["consecutive_failures", "suspended_at", "suspend_reason", "next_run_at", "slots_skipped"],
-    )
+    with transaction.atomic(savepoint=False):
+        suspended = _hold(nodes.filter(suspended_at__isnull=False))
+        _put_on_grid(suspended, now, _reason_of_suspension)
+        for node in suspended:
+            is_silence = node.suspend_reason == UNREACHABLE
+            node.consecutive_failures = 0 if is_silence else max(node.job.max_attempts - 1, 0)
+            node.suspended_at, node.suspend_reason = None, ""
+        WorkflowNode.objects.bulk_update(
+            suspended,
+            ["consecutive_failures", "suspended_at", "suspend_reason", "next_run_at", "slots_skipped"],
+        )
     return len(suspended)
 
 
@@ -194,10 +206,19 @@ def next_slot_after_try(node: WorkflowNode, now: datetime) -> datetime | None:
 
 
 def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: ReasonOf) -> int:
-    nodes = list(masters.select_related("job"))
-    _put_on_grid(nodes, now, reason_of)
-    WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
+    # Whoever has nothing to move does not ask for SQLite's one writer.
+    if not masters.exists():
+        return 0
+    with transaction.atomic(savepoint=False):
+        nodes = _hold(masters)
+        _put_on_grid(nodes, now, reason_of)
+        WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
     return len(nodes)
+
+
+def _hold(nodes: QuerySet[WorkflowNode]) -> list[WorkflowNode]:
+    """Load nodes as they are, so that nobody moves them before the end of the transaction."""
+    return list(nodes.select_related("job").select_for_update(of=("self",), no_key=True).order_by("id"))
 
 
 def _put_on_grid(nodes: Iterable[WorkflowNode], now: datetime, reason_of: ReasonOf) -> None:
@@ -240,13 +261,15 @@ def _save_moved(node_id: int, now: datetime, **values: object) -> None:
     node = WorkflowNode.objects.select_related("job").only(*_GRID).filter(id=node_id).first()
     if node is None:
         return
+    passages: list[Passage] = []
     if node.next_run_at is not None:
         grid = grid_of(node)
         move = plan_end(grid, node.next_run_at, now=now)
         if move.slots_skipped:
-            save_skipped(passed_until_now(node_id, grid, node.next_run_at, now, SkipReason.OWN_RUN), now)
+            passages = passed_until_now(node_id, grid, node.next_run_at, now, SkipReason.OWN_RUN)
         values["next_run_at"], values["slots_skipped"] = move.next_run_at, F("slots_skipped") + move.slots_skipped
     WorkflowNode.objects.filter(id=node_id).update(**values)
+    save_skipped(passages, now)
 
 
 def _schedule(node: WorkflowNode, now: datetime) -> Schedule | None:

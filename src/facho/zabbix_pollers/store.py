@@ -44,9 +44,19 @@ def save_poller_count(count: int, groups: Mapping[str, int] | None = None) -> No
         Poller.objects.filter(poller_id__in=own).exclude(group=group).update(group=group)
 
 
-@transaction.atomic
 def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
-    """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing."""
+    """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing.
+
+    Nothing when somebody moves one of the nodes at this very moment: what is still due starts in the next tick.
+    """
+    try:
+        return _claim(assignments, owner=owner, now=now)
+    except snmp_jobs.NodeMoved:
+        return []
+
+
+@transaction.atomic
+def _claim(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
     # First of all the tokens: what is read under them, no other claim changes, however old the plan is.
     tokens = executions.next_tokens(assignment.node.olt_id for assignment in assignments)
     fresh = [assignment for assignment in assignments if assignment.node.execution_id is None]

@@ -124,6 +124,8 @@ def test_the_first_administrator_is_made_in_the_browser(live_server: LiveServer,
     visit = visitor(language="es")
     visit.page.goto(f"{live_server.url}{make_setup_path()}")
     visit.keep("setup-es")
+    own_zone = visit.page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    assert visit.page.input_value("[name=time_zone]") == own_zone
 
     visit.page.fill("[name=username]", "ana")
     visit.page.fill("[name=password1]", PASSWORD)

@@ -118,7 +118,7 @@ def test_outside_the_quiet_hours_it_is_about_to_be_told() -> None:
     alert = make_alert(None)
     alert.rule.channels.add(AlertChannel.objects.create(name="night shift"))
 
-    assert why_untold(alert, NOON).words == "Nobody yet."
+    assert why_untold(alert, NOON).words == "Nobody has been told yet."
 
 
 @pytest.mark.parametrize("path", ["/", "/live/"])

@@ -33,7 +33,7 @@ def why_untold(alert: Alert, now: datetime) -> Untold:
     if quiet is not None and quiet.contains(now):
         ends = {"time": f"{quiet.closes:%H:%M}", "zone": settings.TIME_ZONE}
         return Untold(_("Nobody yet: its rule is quiet until %(time)s (%(zone)s).") % ends)
-    return Untold(_("Nobody yet."))
+    return Untold(_("Nobody has been told yet."))
 
 
 def load_is_nobody_told() -> bool:

@@ -1,6 +1,7 @@
 """Blocks of history: waiting polls, samples by the day, and what becomes of them when they are older."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class HistoryPoll(models.Model):
@@ -45,13 +46,25 @@ class HistoryBlock(models.Model):
 class HistorySamples(HistoryBlock):
     """Every sample of a day."""
 
+    class Meta(HistoryBlock.Meta):
+        verbose_name = _("day of measured values of ONUs")
+        verbose_name_plural = _("days of measured values of ONUs")
+
 
 class HistoryHours(HistoryBlock):
     """The hours of a day: average, lowest, highest, count."""
 
+    class Meta(HistoryBlock.Meta):
+        verbose_name = _("day of hourly averages of ONUs")
+        verbose_name_plural = _("days of hourly averages of ONUs")
+
 
 class HistoryDays(HistoryBlock):
     """The days of a month: average, lowest, highest, count."""
+
+    class Meta(HistoryBlock.Meta):
+        verbose_name = _("month of daily averages of ONUs")
+        verbose_name_plural = _("months of daily averages of ONUs")
 
 
 class HistoryStay(models.Model):
@@ -61,6 +74,8 @@ class HistoryStay(models.Model):
     pon_port = models.ForeignKey("onus.PonPort", on_delete=models.CASCADE, related_name="+")
 
     class Meta:
+        verbose_name = _("stay of an ONU at a port")
+        verbose_name_plural = _("stays of ONUs at ports")
         constraints = [models.UniqueConstraint(fields=["onu", "pon_port"], name="one_stay_per_onu_and_port")]
 
     def __str__(self) -> str:

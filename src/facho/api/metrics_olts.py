@@ -98,7 +98,12 @@ OLT_FAMILIES = (
         ("olt", "task_type", "reason"),
         _suspended_nodes,
     ),
-    Family("facho_onus", "Present ONUs of the OLT by state; all of a silent OLT are unknown.", ("olt", "state"), _onus),
+    Family(
+        "facho_onus",
+        "Present ONUs of the OLT by state; all of a silent or disabled OLT are unknown.",
+        ("olt", "state"),
+        _onus,
+    ),
     Family(
         "facho_quota_required",
         "Runs that the OLT owes in this clock hour.",

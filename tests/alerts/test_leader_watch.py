@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -13,10 +14,13 @@ from alerts.alert_world import kinds, make_channel, make_rule
 from alerts.outbox_rows import StillClock
 from facho.alerts.engine import run_pass
 from facho.alerts.models import Alert, AlertRule, Kind, Notice
-from facho.core import leader_watch
+from facho.core import housekeeping, leader_watch
 from facho.core.clock import SystemClock
 from facho.core.gateway import ThreadGateway
+from facho.core.housekeeping import House
 from facho.core.leader_watch import LeaderWatch, watching
+from facho.core.wiring import Parts
+from facho.executions.hints import NoHints
 from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.store import LEADER
 from factories import NOW
@@ -87,6 +91,28 @@ async def test_an_empty_seat_is_no_leader_if_it_stays_empty() -> None:
         await watch.look()
 
     assert await sync_to_async(kinds)() == ["opened"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_scheduling", [True, False])
+async def test_who_keeps_the_house_without_leading_takes_back_nothing(
+    is_scheduling: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, stop, loop = [], asyncio.Event(), asyncio.get_running_loop()
+
+    def note_pass(_now: datetime, kinds: frozenset[Kind]) -> None:
+        looks.append(kinds)
+        loop.call_soon_threadsafe(stop.set)
+
+    monkeypatch.setattr(housekeeping, "run_pass", note_pass)
+    nothing: Any = None
+    parts = Parts(nothing, nothing, SystemClock(), "engine/test", NoHints())
+    async with asyncio.timeout(5):
+        await housekeeping._alert(House(parts, stop, is_scheduling=lambda: is_scheduling))
+
+    [kinds_looked_at] = looks
+    assert (Kind.NO_LEADER in kinds_looked_at) is is_scheduling
+    assert Kind.PON_OUTAGE in kinds_looked_at
 
 
 async def test_no_error_ends_the_watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

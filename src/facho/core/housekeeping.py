@@ -11,8 +11,10 @@ from django.conf import settings
 from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
 from facho.alerts.heartbeat import Heartbeat
+from facho.alerts.models import Kind
 from facho.alerts.ssrf import Reach
 from facho.core.gateway import ThreadGateway
+from facho.core.leader_watch import WATCHED
 from facho.core.recognition import follow_probe, load_asked_for, load_unidentified, recognise_olt
 from facho.core.silence import follow_silence
 from facho.core.wiring import OltBusy, Parts, probe
@@ -134,7 +136,9 @@ async def _alert(house: House) -> None:
     aside = ThreadGateway(threads=1)
 
     async def raise_alerts(parts: Parts) -> None:
-        await aside.run(run_pass, parts.clock.now())
+        # That somebody leads again is said by who really does: others would take back what the watch tells.
+        left_out = frozenset() if house.is_scheduling() else WATCHED
+        await aside.run(run_pass, parts.clock.now(), frozenset(Kind) - left_out)
 
     try:
         await _repeat(raise_alerts, house, ALERT_SECONDS)

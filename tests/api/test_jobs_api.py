@@ -8,6 +8,7 @@ from django.contrib.admin.models import LogEntry
 from rest_framework.test import APIClient
 
 from api.rows import make_node, make_olt
+from facho.api import jobs
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +109,23 @@ def test_a_job_is_put_on_olts_and_its_first_run_is_planned(admin: APIClient) -> 
     ]
     assert [(each["nodes"], each["has"]) for each in again.json()] == [([], ["Uptime"])]
     assert WorkflowNode.objects.filter(next_run_at__isnull=False).count() == 2
+
+
+def test_who_puts_a_job_on_an_olt_a_moment_later_is_told(admin: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    job_id = admin.post("/api/v1/jobs/", UPTIME, format="json").json()["id"]
+    olt = make_olt(vendor="huawei_smartax")
+    carry_out = jobs.apply_plan
+
+    def carry_out_late(*arguments: Any, **options: Any) -> int:
+        carry_out(*arguments, **options)
+        return carry_out(*arguments, **options)
+
+    monkeypatch.setattr(jobs, "apply_plan", carry_out_late)
+
+    answer = admin.post(f"/api/v1/jobs/{job_id}/apply/", {"olts": [olt.id]}, format="json")
+
+    assert answer.status_code == 409
+    assert not WorkflowNode.objects.exists()
 
 
 def test_a_job_is_not_put_on_an_olt_that_is_not_there(admin: APIClient) -> None:

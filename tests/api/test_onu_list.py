@@ -9,7 +9,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from api.rows import NOW, make_olt, make_onu
-from facho.hosts.models import Reachability
+from facho.hosts.models import Olt, Reachability
 from facho.onus import search
 from facho.onus.models import Onu, OnuCustomer
 
@@ -62,6 +62,13 @@ def fleet(db: None) -> None:
 )
 def test_a_list_is_narrowed(viewer: APIClient, fleet: None, query: str, serials: list[str]) -> None:
     assert listed(viewer, query) == serials
+
+
+@pytest.mark.usefixtures("fleet")
+def test_nothing_is_known_behind_an_olt_that_is_not_polled(viewer: APIClient) -> None:
+    Olt.objects.filter(name="North").update(enabled=False)
+
+    assert listed(viewer, "?state=unknown") == ["AAAA1", "CCCC2", "BBBB3", "DDDD4"]
 
 
 @pytest.mark.parametrize("query", ["?search=AAA", "?state=unknown"])

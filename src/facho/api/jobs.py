@@ -154,18 +154,18 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
 
     @extend_schema(request=ApplySerializer, responses=AppliedSerializer(many=True), filters=False)
     @action(detail=True, methods=["post"], pagination_class=None, permission_classes=[ReadOrAdminister])
-    @transaction.atomic
     def apply(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Put the job, with its chain, on OLTs; says of each what it got, had already, or could not get and why."""
         job = self.get_object()
         wish = ApplySerializer(data=request.data)
         wish.is_valid(raise_exception=True)
         jobs = with_chains([job])
-        plan = plan_application(jobs, self._olts(wish.validated_data["olts"]))
-        apply_plan(plan, jobs, now=timezone.now())
-        names = ", ".join(each.olt for each in plan if each.adds)
-        if names:
-            record(request.user, job, Action.CHANGED, names)
+        with collisions_are_conflicts(), transaction.atomic():
+            plan = plan_application(jobs, self._olts(wish.validated_data["olts"]))
+            apply_plan(plan, jobs, now=timezone.now())
+            names = ", ".join(each.olt for each in plan if each.adds)
+            if names:
+                record(request.user, job, Action.CHANGED, names)
         return Response(AppliedSerializer(plan, many=True).data)
 
     def _olts(self, ids: list[int]) -> list[Olt]:

@@ -12,12 +12,12 @@ from operator import or_
 from django.db.models import F, OrderBy, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from facho.hosts.models import Olt, Reachability
+from facho.hosts.models import Olt
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.customers import FIELDS as CUSTOMER_TEXTS
 from facho.onus.folding import fold
 from facho.onus.models import Onu, OnuCustomer, OnuReading
-from facho.onus.shown_state import in_state
+from facho.onus.shown_state import in_state, is_unasked
 from facho.onus.words import RunState, ShownState
 from facho.polling.vendors.decoders import decode_mac, decode_serial
 from facho.polling.vendors.values import Reject
@@ -103,7 +103,7 @@ def of_state(state: str) -> Q:
     """Match who is shown in a state."""
     if state != ShownState.UNKNOWN:
         return in_state(state)
-    silent = Olt.objects.filter(reachability=Reachability.DOWN)
+    silent = Olt.objects.filter(is_unasked())
     behind_silence = Onu.objects.filter(is_present=True, olt__in=silent)
     never_known = OnuReading.objects.filter(run_state=RunState.UNKNOWN, onu__is_present=True)
     return _few_or(in_state(state), behind_silence, never_known)

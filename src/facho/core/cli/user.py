@@ -42,7 +42,9 @@ def register(subparsers: Subparsers) -> None:
     _add_password_flag(
         _add_for_one(users, "password", _("set a new password, and let everyone try again at once"), change_password)
     )
-    _add_for_one(users, "disable", _("accept no login, session or token of a person until they are enabled"), disable_user)
+    _add_for_one(
+        users, "disable", _("accept no login, session or token of a person until they are enabled"), disable_user
+    )
     _add_for_one(users, "enable", _("let a person in again"), enable_user)
 
 

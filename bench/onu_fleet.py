@@ -41,7 +41,7 @@ _STATEMENTS = {
             admin_state, is_present, first_seen_at, absent_since, misses)
         SELECT n + 1, {first_olt} + n / ({ports} * {per_port}), n / {per_port} + 1, n % {per_port},
             CASE n % 3 WHEN 0 THEN 'HWTC' WHEN 1 THEN 'ZTEG' ELSE 'VSOL' END || {hex}, '',
-            'customer ' || {hash} % 1000000, '', 'ONT', 'V1', 'enabled', n % 100 <> 13, {then},
+            'customer ' || ({hash} % 1000000), '', 'ONT', 'V1', 'enabled', n % 100 <> 13, {then},
             CASE WHEN n % 100 = 13 THEN {now} END, 0
         FROM {numbers}""",
     "onus_onureading": """
@@ -55,8 +55,8 @@ _STATEMENTS = {
         FROM {numbers}""",
     "onu_customers": """
         INSERT INTO onu_customers (onu_id, label, address, phone, notes, tags, updated_at)
-        SELECT n + 1, 'Customer ' || {hash} % 999983, 'Street ' || {hash} % 5000 || ' number ' || n % 300,
-            '+1 555 ' || {hash} % 10000000, '', CASE WHEN n % 40 = 0 THEN 'business' ELSE '' END, {now}
+        SELECT n + 1, 'Customer ' || ({hash} % 999983), 'Street ' || ({hash} % 5000) || ' number ' || (n % 300),
+            '+1 555 ' || ({hash} % 10000000), '', CASE WHEN n % 40 = 0 THEN 'business' ELSE '' END, {now}
         FROM {numbers}""",
 }
 

@@ -30,9 +30,12 @@ def find_saturated_pollers(question: Question) -> Findings:
 
 
 def find_overload(question: Question) -> Findings:
-    """Find how many due nodes are late by more than their interval, or wait if they are too many anyway."""
+    """Find how many due nodes are late by more than their interval, or wait if they are too many anyway.
+
+    Who waits for an OLT that does not answer is late by that, which has an alert of its own.
+    """
     due = load_candidates(question.now).due
-    late = sum(node.is_delayed(question.now) for node in due)
+    late = sum(node.is_delayed(question.now) and not node.is_olt_silent for node in due)
     value = len(due) if len(due) > OVERLOAD_LENGTH else late
     return {"queue": Finding({"waiting": len(due), "late": late}, value=value)}
 

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.onus.history_codec import UnreadableBlock, decode_grid, decode_poll, encode_grid, encode_poll
+from facho.onus.history_codec import GRID, UnreadableBlock, decode_grid, decode_poll, encode_grid, encode_poll
 from facho.onus.history_grid import Grid, Poll
 from facho.onus.history_metrics import MISSING, SCALES, Metric, from_steps, to_steps
 
@@ -91,6 +92,15 @@ def test_no_value_breaks_a_column_and_what_its_scale_holds_comes_back(
         elif not math.isnan(back):
             assert value is not None
             assert math.isclose(back, value, abs_tol=1 / scale.steps_per_unit)
+
+
+def test_a_head_that_claims_more_memory_than_there_is_asks_for_none() -> None:
+    frame = zstandard.ZstdCompressor(write_checksum=True).compress(bytes(300))
+    # Magic number, then: eight bytes of size follow, a single segment, a checksum.
+    claiming = frame[:4] + bytes([0b1110_0100]) + (2**62).to_bytes(8, "little") + frame[7:]
+
+    with pytest.raises(UnreadableBlock, match="larger than any block"):
+        decode_grid(bytes([GRID]) + claiming)
 
 
 @given(samples(), st.data())

@@ -25,6 +25,8 @@ _LEVEL = 3
 _POLL_HEAD = struct.Struct("<qIB")
 _GRID_HEAD = struct.Struct("<BII")
 _WITHOUT_SIGN = 2**63 - 1
+# Twenty times what the largest block holds. A damaged head may claim more memory than there is, before any checksum.
+MOST_BYTES = 256 * 1024 * 1024
 
 
 class UnreadableBlock(ValueError):
@@ -108,6 +110,8 @@ def _decompress(kind: int, block: Buffer) -> bytes:
     if not block or block[0] != kind:
         raise UnreadableBlock(f"not a block of kind {kind}")
     try:
+        if zstandard.frame_content_size(block[1:]) > MOST_BYTES:
+            raise UnreadableBlock("larger than any block")
         return zstandard.ZstdDecompressor().decompress(block[1:])
     except zstandard.ZstdError as error:
         raise UnreadableBlock(str(error)) from error

@@ -1,11 +1,13 @@
 """Channels and messages for tests of delivery, and a delivery of their own."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 
+from alerts.sinks import HttpSink
 from facho.alerts.channels import ChannelSecrets, save_channel
 from facho.alerts.delivery import Delivery
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, Severity
@@ -84,3 +86,15 @@ def write_notice(
         created_at=at,
         next_try_at=at,
     )
+
+
+def deliver(post: Post) -> None:
+    asyncio.run(post.deliver())
+
+
+def titles(sink: HttpSink) -> list[str]:
+    return [each.body.decode().partition('"title":"')[2].partition('"')[0] for each in sink.received]
+
+
+def states() -> list[tuple[str, int]]:
+    return list(Notice.objects.order_by("id").values_list("state", "tries"))

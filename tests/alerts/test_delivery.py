@@ -9,12 +9,22 @@ import pytest
 from cryptography.fernet import Fernet
 from pytest_django import Settings
 
-from alerts.outbox_rows import KEY, Post, StillClock, make_channel, make_webhook, open_delivery, write_notice
-from alerts.sinks import HttpSink, http_sink, smtp_sink
+from alerts.outbox_rows import (
+    KEY,
+    Post,
+    deliver,
+    make_channel,
+    make_webhook,
+    open_delivery,
+    states,
+    titles,
+    write_notice,
+)
+from alerts.sinks import http_sink, smtp_sink
 from facho.alerts import delivery as delivery_module
 from facho.alerts import outbox
 from facho.alerts.channels import write_test
-from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice, NoticeKind, NoticeState
+from facho.alerts.models import AlertChannel, Notice, NoticeKind, NoticeState
 from facho.alerts.outcome import Outcome, Trouble
 from facho.alerts.ssrf import Reach
 from facho.execution_coordinator.models import QuotaViolation
@@ -23,18 +33,6 @@ from factories import NOW, make_olt
 pytestmark = pytest.mark.django_db(transaction=True)
 
 A_MINUTE = timedelta(minutes=1)
-
-
-def deliver(post: Post) -> None:
-    asyncio.run(post.deliver())
-
-
-def titles(sink: HttpSink) -> list[str]:
-    return [each.body.decode().partition('"title":"')[2].partition('"')[0] for each in sink.received]
-
-
-def states() -> list[tuple[str, int]]:
-    return list(Notice.objects.order_by("id").values_list("state", "tries"))
 
 
 def test_a_webhook_down_and_back_gets_everything_once_and_in_order() -> None:
@@ -265,116 +263,6 @@ def test_a_late_failure_does_not_undo_what_another_sent() -> None:
     outbox.save_failed(slow, Outcome(Trouble.TIMED_OUT), now=NOW, chance=0.5)
 
     assert states() == [("sent", 2)]
-
-
-def test_after_a_day_a_message_is_given_up_and_the_next_one_has_its_turn() -> None:
-    with http_sink() as gone:
-        channel = make_webhook(gone.url)
-    old = write_notice(channel)
-    young = write_notice(channel, at=NOW + timedelta(hours=23))
-    post = Post(StillClock(NOW + timedelta(days=1)))
-
-    deliver(post)
-
-    old.refresh_from_db()
-    young.refresh_from_db()
-    assert (old.state, old.next_try_at, old.last_error) == ("failed", None, "The server cannot be reached.")
-    assert (young.state, young.tries) == ("waiting", 1)
-
-
-def test_a_message_that_a_webhook_will_never_take_holds_up_nothing() -> None:
-    with http_sink() as sink:
-        sink.status = 422
-        channel = make_webhook(sink.url)
-        write_notice(channel, "one")
-        write_notice(channel, "two")
-        deliver(Post())
-
-    assert titles(sink) == ["one", "two"]
-    assert states() == [("failed", 1), ("failed", 1)]
-    assert Notice.objects.earliest("id").last_error == "The server refused it with status 422."
-
-
-def test_a_message_that_a_service_will_never_take_holds_up_nothing() -> None:
-    with http_sink() as sink:
-        sink.status = 400
-        channel = make_channel(f"ntfy://127.0.0.1:{sink.port}/olt-alerts")
-        write_notice(channel, "one")
-        write_notice(channel, "two")
-        deliver(Post())
-
-    assert len(sink.received) == 2
-    assert states() == [("failed", 1), ("failed", 1)]
-
-
-def refuse(channel: AlertChannel, outcome: Outcome, *, times: int) -> None:
-    """Let the head of a channel be tried so often, and fail with this outcome."""
-    for _ in range(times):
-        Notice.objects.filter(tries__gt=0).update(next_try_at=NOW)
-        parcel = outbox.claim_next(channel.pk, NOW)
-        assert parcel is not None
-        outbox.save_failed(parcel, outcome, now=NOW, chance=0.5)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "times", "is_let_by"),
-    [
-        (Outcome(Trouble.NOT_TAKEN, answer=400), 2, False),
-        (Outcome(Trouble.NOT_TAKEN, answer=400), 3, True),
-        (Outcome(Trouble.NOT_TAKEN), 3, True),
-        (Outcome(Trouble.UNREACHABLE), 3, False),
-        (Outcome(Trouble.TIMED_OUT), 9, False),
-    ],
-)
-def test_what_is_refused_again_and_again_lets_the_others_pass(outcome: Outcome, times: int, is_let_by: bool) -> None:
-    channel = make_webhook("https://sink.example.net/")
-    write_notice(channel, "poison")
-    refuse(channel, outcome, times=times)
-    fresh = write_notice(channel, "fresh")
-
-    due = outbox.load_due_channels(NOW)
-    parcel = outbox.claim_next(channel.pk, NOW)
-
-    assert due == ([channel.pk] if is_let_by else [])
-    assert (parcel.notice_id if parcel else None) == (fresh.pk if is_let_by else None)
-
-
-def test_what_stands_aside_is_tried_again_after_those_in_turn() -> None:
-    with http_sink() as sink:
-        channel = make_webhook(sink.url)
-        write_notice(channel, "poison")
-        refuse(channel, Outcome(Trouble.NOT_TAKEN, answer=500), times=3)
-        for title in ("two", "three"):
-            write_notice(channel, title)
-        deliver(Post())
-        assert titles(sink) == ["two", "three"]
-        deliver(Post(StillClock(NOW + timedelta(minutes=5))))
-
-    assert titles(sink) == ["two", "three", "poison"]
-    assert states() == [("sent", 4), ("sent", 1), ("sent", 1)]
-
-
-def test_an_end_waits_for_its_beginning_that_stands_aside_and_keeps_nobody_waiting() -> None:
-    channel, other = make_webhook("https://a.example.net/"), make_webhook("https://b.example.net/")
-    rule = AlertRule.objects.create(name="Cuts", kind="pon_outage")
-    alert = Alert.objects.create(rule=rule, subject="pon 1", severity="critical", began_at=NOW)
-    beginning = write_notice(channel)
-    beginning.alerts.add(alert)
-    refuse(channel, Outcome(Trouble.NOT_TAKEN), times=3)
-    end, end_elsewhere, fresh = (write_notice(each) for each in (channel, other, channel))
-    for notice in (end, end_elsewhere):
-        notice.alerts.add(alert)
-
-    def claimed(served: AlertChannel, at: datetime = NOW) -> int | None:
-        parcel = outbox.claim_next(served.pk, at)
-        if parcel is not None:
-            outbox.save_sent(parcel, now=at)
-        return parcel.notice_id if parcel else None
-
-    assert claimed(other) == end_elsewhere.pk
-    assert [claimed(channel), claimed(channel)] == [fresh.pk, None]
-    later = NOW + timedelta(hours=1)
-    assert [claimed(channel, later), claimed(channel, later)] == [beginning.pk, end.pk]
 
 
 def test_a_test_goes_first_and_is_tried_once() -> None:

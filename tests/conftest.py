@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep hypothesis honest: a slow example is no failure, and the same code has the same examples on every machine."""
+    """Keep hypothesis honest: a slow example is no failure, and the same code has the same examples everywhere."""
     hypothesis_settings.register_profile("facho", deadline=None, derandomize=True)
     hypothesis_settings.register_profile("explore", deadline=None, print_blob=True)
     hypothesis_settings.load_profile(config.getoption("--hypothesis-profile") or "facho")

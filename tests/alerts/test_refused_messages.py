@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.utils import translation
 
 from alerts.outbox_rows import (
     Post,
@@ -93,6 +94,16 @@ def test_what_is_refused_again_and_again_lets_the_others_pass(outcome: Outcome, 
 
     assert due == ([channel.pk] if is_let_by else [])
     assert (parcel.notice_id if parcel else None) == (fresh.pk if is_let_by else None)
+
+
+def test_what_failed_on_its_way_keeps_its_turn_whatever_language_is_spoken() -> None:
+    channel = make_webhook("https://sink.example.net/")
+    write_notice(channel, "first")
+    with translation.override("es"):
+        refuse(channel, Outcome(Trouble.UNREACHABLE), times=3)
+    write_notice(channel, "second")
+
+    assert outbox.load_due_channels(NOW) == []
 
 
 def test_what_stands_aside_is_tried_again_after_those_in_turn() -> None:

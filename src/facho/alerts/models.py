@@ -216,6 +216,8 @@ class Notice(models.Model):
     next_try_at = models.DateTimeField(_("next try"), null=True, blank=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
     last_error = models.CharField(_("last error"), max_length=300, blank=True)
+    # Of the last try; the words of the error are in whatever language was spoken then.
+    was_refused = models.BooleanField(default=False, db_default=False, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
 
     class Meta:

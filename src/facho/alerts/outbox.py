@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
 from facho.alerts.notices import on_sent
 from facho.alerts.outcome import Message, Outcome
-from facho.alerts.trouble_words import describe, describe_failed_ways
+from facho.alerts.trouble_words import describe
 from facho.hosts.secrets import Secret, UndecryptableSecret
 from facho.polling.domain.redelivery import GIVE_UP_AFTER, LONGEST_PAUSE, next_try_at
 
@@ -101,6 +101,7 @@ def save_failed(parcel: Parcel, outcome: Outcome, *, now: datetime, chance: floa
         state=NoticeState.WAITING if again_at else NoticeState.FAILED,
         next_try_at=again_at,
         last_error=describe(outcome),
+        was_refused=outcome.is_refused,
     )
     return again_at
 
@@ -144,7 +145,7 @@ def _held() -> QuerySet[Notice, int]:
 
 def _stands_aside() -> Q:
     """Tell of a message whether its service was reached and refused it so often that it may be about this very one."""
-    return Q(tries__gte=TRIES_IN_TURN) & ~Q(last_error__in=["", *describe_failed_ways()])
+    return Q(tries__gte=TRIES_IN_TURN, was_refused=True)
 
 
 def _is_due(now: datetime) -> Q:

@@ -35,6 +35,11 @@ class Outcome:
         """Whether the other side took the message."""
         return self.trouble is None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the other side was reached and did not take it, which may be about this very message."""
+        return self.trouble is Trouble.NOT_TAKEN
+
 
 SENT = Outcome()
 

@@ -26,8 +26,3 @@ def describe(outcome: Outcome) -> str:
     if outcome.answer is not None:
         return _("The server refused it with status %(status)s.") % {"status": outcome.answer}
     return str(SENTENCES[outcome.trouble])
-
-
-def describe_failed_ways() -> list[str]:
-    """Return the sentences of every trouble that is not about the message: it did not get as far as to be refused."""
-    return [str(sentence) for trouble, sentence in SENTENCES.items() if trouble is not Trouble.NOT_TAKEN]

@@ -1,6 +1,7 @@
 """Operating an OLT in a real Chromium: no refresh swallows a click or takes the focus away."""
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -23,14 +24,15 @@ def test_a_click_is_heard_and_the_focus_stays(
     page = visit.page
     page.goto(f"{live_server.url}/olts/{node.workflow.olt_id}/")
     run = page.locator(f"#run-{node.id}")
+    state, work = (reverse("olt-part", args=[node.workflow.olt_id, name]) for name in ("state", "work"))
 
     run.hover()
     page.mouse.down()
     for _refresh in range(2):
-        page.wait_for_event("requestfinished", lambda request: request.url.endswith("/state/"))
+        page.wait_for_event("requestfinished", lambda request: request.url.endswith(state))
     page.mouse.up()
     expect(page.locator("#olt-said")).to_contain_text("Light: Queued")
-    page.wait_for_event("requestfinished", lambda request: request.url.endswith("/work/"))
+    page.wait_for_event("requestfinished", lambda request: request.url.endswith(work))
     expect(run).to_be_focused()
     assert WorkflowNode.objects.get(id=node.id).run_requested_at is not None
 

@@ -8,6 +8,7 @@ import pytest
 from snmp_scripted_agent import (
     AgentStarter,
     Behaviour,
+    Lapsing,
     Received,
     SessionOpener,
     Table,
@@ -247,19 +248,11 @@ async def test_packets_under_way_keep_to_the_limit(
 
 
 async def test_a_lost_claim_ends_the_batch(start_agent: AgentStarter, open_session: SessionOpener) -> None:
-    class Lapsing:
-        left = 3
-
-        def check(self) -> None:
-            self.left -= 1
-            if self.left < 0:
-                raise OwnershipLost("the claim is gone")
-
     for limit in (1, 2):
         agent = await start_agent(optics(100), delay_s=0.1)
 
         result = await get_batched(
-            open_session(agent, permit=Lapsing(), max_in_flight=limit), [onu_oids(onu) for onu in range(100)]
+            open_session(agent, permit=Lapsing(3), max_in_flight=limit), [onu_oids(onu) for onu in range(100)]
         )
 
         assert isinstance(result.failure, OwnershipLost)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 from snmp_relay import Relay, Tamper, faithful, relay
-from snmp_scripted_agent import Allowed
+from snmp_scripted_agent import Allowed, Lapsing
 
 from facho.polling.domain.failure import FailureKind
 from facho.polling.snmp import engine_link
@@ -307,18 +307,6 @@ async def test_a_restarted_agent_is_asked_on_its_new_clock(network: Network) -> 
     assert varbinds[0][1] == Tag.TIMETICKS
     # Discovery, clock, privacy and the question; then the question that comes too late, and all but discovery again.
     assert session.traffic.packets == 4 + 1 + 3
-
-
-class Lapsing:
-    """A permit that is lost after some checks."""
-
-    def __init__(self, lasts: int) -> None:
-        self.left = lasts
-
-    def check(self) -> None:
-        if self.left == 0:
-            raise OwnershipLost("the claim is gone")
-        self.left -= 1
 
 
 @pytest.mark.parametrize("lasts", [0, 1, 2, 3, 10])

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from snmp_scripted_agent import (
     AgentStarter,
+    Lapsing,
     SessionOpener,
     drop,
     honest,
@@ -199,23 +200,13 @@ async def test_columns_that_do_not_fit_together_are_walked_in_turn(
     assert_exact(result, table, columns)
 
 
-class LapsingPermit:
-    def __init__(self, lasts: int) -> None:
-        self.left = lasts
-
-    def check(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise OwnershipLost("the claim is gone")
-
-
 async def test_a_lost_claim_stops_the_walk_before_the_next_packet(
     start_agent: AgentStarter, open_session: SessionOpener
 ) -> None:
     table = onu_table(100)
     agent = await start_agent(table)
 
-    result = await walk_columns(open_session(agent, permit=LapsingPermit(3)), COLUMNS, WalkOptions(max_repetitions=10))
+    result = await walk_columns(open_session(agent, permit=Lapsing(3)), COLUMNS, WalkOptions(max_repetitions=10))
 
     assert_honest(result, table, COLUMNS)
     assert isinstance(result.failure, OwnershipLost)

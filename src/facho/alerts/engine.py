@@ -94,8 +94,9 @@ def _look(rules: Sequence[Rule], now: datetime, leaderless_since: datetime | Non
             findings[kind] = found
     olts = Olt.objects.order_by()
     paused = frozenset(olts.filter(is_paused("id", now)).values_list("id", flat=True))
-    disabled = frozenset(olts.filter(enabled=False).values_list("id", flat=True))
-    return Sighting(now, findings, paused, disabled, dict(olts.values_list("id", "group_id")))
+    known = list(olts.values_list("id", "group_id", "enabled"))
+    disabled = frozenset(olt_id for olt_id, _, is_enabled in known if not is_enabled)
+    return Sighting(now, findings, paused, disabled, {olt_id: group_id for olt_id, group_id, _ in known})
 
 
 def _find(kind: Kind, question: Question) -> Findings | None:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -14,6 +13,7 @@ from facho.alerts.conditions.table import CONDITIONS
 from facho.alerts.models import AlertChannel, AlertRule, Kind
 from facho.polling.domain.alerting import CALM_AFTER, Bound, Policy
 from facho.polling.domain.window import Window
+from facho.snmp_jobs.store import build_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ def load_languages() -> dict[int, str]:
 
 def quiet_hours(row: AlertRule) -> Window | None:
     """Return when a rule tells nobody, on the installation's clock."""
-    opens, closes = row.quiet_from, row.quiet_to
-    return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
+    return build_window((row.quiet_from, row.quiet_to))
 
 
 def _by_rule(pairs: QuerySet[Any]) -> Mapping[int, frozenset[int]]:

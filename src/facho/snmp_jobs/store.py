@@ -21,7 +21,7 @@ from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
 from facho.snmp_jobs.skipped import Passage, passed_until_now, save_skipped
 
 ReasonOf = Callable[[WorkflowNode], SkipReason]
-# From and to, as a job has them; a job may have none.
+# From and to, as a job or a rule has them; it may have none.
 Hours = tuple[time | None, time | None]
 
 # What the grid of a node is made of, of its and its job's forty columns.
@@ -290,7 +290,7 @@ def grid_of(node: WorkflowNode) -> Grid:
 def build_grid(interval_seconds: int, offset_seconds: int, cadence: str, hours: Hours) -> Grid:
     """Return the slots that these columns of a node and its job mean, for those who load columns and no rows."""
     is_fixed_delay = cadence == Cadence.FIXED_DELAY
-    return Grid(interval_seconds, offset_seconds, _window(hours), is_fixed_delay=is_fixed_delay)
+    return Grid(interval_seconds, offset_seconds, build_window(hours), is_fixed_delay=is_fixed_delay)
 
 
 def first_slot(node: WorkflowNode, now: datetime) -> tuple[int, datetime]:
@@ -302,9 +302,10 @@ def first_slot(node: WorkflowNode, now: datetime) -> tuple[int, datetime]:
 
 def window_of(job: SnmpJob) -> Window | None:
     """Return the hours in which a job may run, in the installation's time zone; None for always."""
-    return _window((job.hours_from, job.hours_to))
+    return build_window((job.hours_from, job.hours_to))
 
 
-def _window(hours: Hours) -> Window | None:
+def build_window(hours: Hours) -> Window | None:
+    """Return the hours of every day on the installation's clock; None where one end is missing."""
     opens, closes = hours
     return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))

@@ -4,9 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check --no-input
 PO := $(shell find src -name '*.po')
-# Changing one of these changes the installed package: its metadata, its script, its compiled translations.
-PACKAGE := pyproject.toml hatch_build.py $(PO)
-comma := ,
+# Changing one of these changes the installed package: its metadata, its script, its compiled parts.
+PACKAGE := pyproject.toml hatch_build.py $(PO) $(shell find src -name '*.c')
 say = @printf '%s\n' '-- $(1)'
 
 # A shell that works on another project must not lead ours astray.
@@ -14,7 +13,7 @@ unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast bench check setup messages requirements openapi screenshots lock
+.PHONY: help packages demo test test-all test-fast mutations bench check setup messages requirements openapi screenshots lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
@@ -22,16 +21,22 @@ help:  ## list the targets
 demo: .venv/run.stamp  ## simulated OLTs, web and pollers, with one command; BIND=127.0.0.1:9000 changes the address
 	@exec $(BIN)/facho demo $(if $(BIND),--bind $(BIND))
 
-test: check  ## install what the tests need, and run all of them on both databases
-	@$(PYTHON) tools/system_packages.py
-	$(call say,all tests on SQLite$(comma) and beside them those in the browser and those on PostgreSQL)
-	@$(BIN)/python tools/test_databases.py
+test: packages check  ## what a push needs, in ten minutes: all tests, of the large ones a small cell; SQL on PostgreSQL too
+	$(call say,the tests that a push needs)
+	@$(BIN)/python tools/tiers.py push
+
+test-all: packages .venv/dev.stamp  ## what `make test` leaves out, in forty: all crashes, storms, roles, new random examples, PostgreSQL
+	$(call say,the tests that a push leaves out)
+	@$(BIN)/python tools/tiers.py rest
 
 test-fast: .venv/dev.stamp  ## in less than a minute: rules, vendors, SNMP and the repository itself; no server, no database
 	@$(BIN)/pytest --quiet -m 'not slow' tests/polling tests/architecture
 
-bench: .venv/dev.stamp  ## measure what polling costs, against peers and against itself; minutes
-	@$(BIN)/python -m bench
+mutations: .venv/dev.stamp  ## break the product in every way of tests/mutations: a test of the requirement must notice
+	@$(BIN)/python -m tools.mutations
+
+bench: .venv/dev.stamp  ## measure what polling costs, against peers and against itself; PEERS=1 adds Zabbix; half an hour
+	@$(BIN)/python -m bench $(if $(PEERS),--peers) $(BENCH)
 
 check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrations
 	$(call say,format)
@@ -40,12 +45,16 @@ check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrat
 	@$(BIN)/ruff check --quiet .
 	$(call say,types)
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/mypy --no-error-summary tools
+	@$(BIN)/mypy --no-error-summary -p tools
 	$(call say,import contracts)
 	@report=$$($(BIN)/lint-imports --no-logo --no-cache) || { printf '%s\n' "$$report"; exit 1; }
 	$(call say,migrations)
 	@DATABASE_URL=sqlite:///:memory: $(BIN)/python manage.py makemigrations --check --dry-run --skip-checks > /dev/null \
 	  || { echo 'A model changed without a migration: $(BIN)/python manage.py makemigrations writes it'; exit 1; }
+
+# Before .venv: the compiler is one of them.
+packages:
+	@$(PYTHON) tools/system_packages.py
 
 setup: .venv/dev.stamp  ## only .venv, with everything for development
 

@@ -14,7 +14,10 @@ from bench import (
     pages,
     quotas,
     report,
+    run_cost,
     scheduling,
+    slots,
+    sustained,
     walk_cost,
 )
 from bench.private_database import private_database
@@ -23,14 +26,7 @@ from bench.report import Section
 
 def main() -> int:
     """Measure, print, keep; 1 when a promise does not hold."""
-    sections = []
-    for section in _measure(_arguments()):
-        print(section.markdown, flush=True)
-        sections.append(section)
-    report.save("engine", sections)
-    broken = [target.name for section in sections for target in section.targets if not target.is_met]
-    print(f"Broken: {'; '.join(broken)}" if broken else "All promises hold.")
-    return 1 if broken else 0
+    return report.print_sections(_measure(_arguments()), keep_as="engine")
 
 
 def _arguments() -> argparse.Namespace:
@@ -40,6 +36,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--onus", type=int, default=500, help="ONUs of each OLT (default: 500)")
     parser.add_argument("--history-onus", type=int, default=50_000, help="ONUs with a history (default: 50,000)")
     parser.add_argument("--listed-onus", type=int, default=1_000_000, help="ONUs of the list (default: 1,000,000)")
+    parser.add_argument(
+        "--interval", type=int, default=0, help="seconds (default: 300 for 100,000 ONUs, less for fewer)"
+    )
+    parser.add_argument("--sustained-seconds", type=float, default=300.0, help="of sustained load (default: 300)")
+    parser.add_argument("--peers", action="store_true", help="with Zabbix, installed if need be and if root")
     return parser.parse_args()
 
 
@@ -52,10 +53,21 @@ def _measure(arguments: argparse.Namespace) -> Iterator[Section]:
     )
     yield scheduling.measure_section()
     yield distributed.measure_section()
+    yield run_cost.measure_section()
+    yield distributed.measure_fixed_cost()
     yield quotas.measure_rules()
     yield quotas.measure_tables()
+    yield slots.measure_rules()
+    yield slots.measure_tables()
     yield onu_store.measure_section()
-    yield end_to_end.measure_section(olts=arguments.olts, onus=arguments.onus, rounds=arguments.rounds)
+    yield from end_to_end.measure_sections(
+        olts=arguments.olts,
+        onus=arguments.onus,
+        rounds=arguments.rounds,
+        interval_seconds=arguments.interval,
+        peers=arguments.peers,
+    )
+    yield sustained.measure_section(olts=arguments.olts, onus=arguments.onus, seconds=arguments.sustained_seconds)
     yield history.measure_section(arguments.history_onus)
     yield onu_list.measure_section(arguments.listed_onus)
     yield pages.measure_section()

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,25 @@ def measure_on_both(module: str, *arguments: str) -> dict[str, dict[str, Any]]:
 
 def measure_on_postgresql(module: str, *arguments: str) -> dict[str, Any]:
     """Return what the module prints as JSON on a private PostgreSQL."""
-    sys.path.insert(0, str(TESTS))
-    from servers.postgresql import private_postgresql
+    with private_server() as (url, _):
+        return _figures(module, arguments, {"DATABASE_URL": url})
 
-    with tempfile.TemporaryDirectory() as folder, private_postgresql(Path(folder)) as url:
-        # The server comes with an empty database of its own.
-        return _figures(module, arguments, {"DATABASE_URL": url.rpartition("/")[0] + "/postgres"})
+
+@contextmanager
+def private_server() -> Iterator[tuple[str, int]]:
+    """Run a private PostgreSQL; yield the URL of its empty database and the id of its process."""
+    sys.path.insert(0, str(TESTS))
+    from servers import postgresql
+
+    with tempfile.TemporaryDirectory() as folder, postgresql.private_server(Path(folder)) as server:
+        if server.process is None:
+            raise RuntimeError("the server does not run")
+        yield empty_database(server.url), server.process.pid
+
+
+def empty_database(url: str) -> str:
+    """Return the URL of the empty database that a private server comes with, from that of the one tests make."""
+    return url.rpartition("/")[0] + "/postgres"
 
 
 def _figures(module: str, arguments: tuple[str, ...], environment: dict[str, str]) -> dict[str, Any]:

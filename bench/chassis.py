@@ -5,7 +5,7 @@ rows is not part of it; what was stored is compared with the simulated world. Ne
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import ParamSpec, TypeVar
@@ -15,27 +15,28 @@ from django.db import connection
 
 from bench.report import Section, Target
 from bench.truth import EPOCH, true_rows
+from bench.virtual_engine import DirectGateway, add_simulated_olt
+from facho.executions.store import save_rows
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
-from facho.onus.known_onus import PLACE
-from facho.onus.models import Onu, OnuData
+from facho.onus.models import Onu
+from facho.onus.present_onus import PLACE
+from facho.onus.raw_values import load_blocks
 from facho.polling.domain.collection import CollectRequest
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
+from facho.polling.domain.onu_table import raw_text
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.cost import CostModel
-from facho.simulator.faults import Faults
+from facho.simulator.faults import CostModel, Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.shape import Chassis
 from facho.simulator.virtual_loop import VirtualTimeLoop
 from facho.snmp_get import collector
 from facho.snmp_get.collector import OltCollector
-from facho.snmp_get.device import Devices
-from facho.snmp_get.raw_text import raw_text
+from facho.snmp_get.reading import Devices
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,7 +149,7 @@ async def measure_pass(steps: Steps, *, seed: int, time_scale: float = 1.0) -> P
         with patch.object(collector, "load_definitions", return_value=_hastened(simulated.definition, time_scale)):
             for query_type, keys in steps:
                 request = CollectRequest(olt.id, olt.address, olt.port, olt.vendor, query_type, keys)
-                seconds += await _run(OltCollector(Devices(network, _DirectGateway(), UNLIMITED_SECONDS)), request)
+                seconds += await _run(OltCollector(Devices(network, DirectGateway(), UNLIMITED_SECONDS)), request)
         counted = simulated.counters
         rows, wrong = _check(olt, simulated)
         # A running loop has a connection of its own, which nobody else would close.
@@ -163,19 +164,19 @@ async def measure_pass(steps: Steps, *, seed: int, time_scale: float = 1.0) -> P
         )
 
 
-class _DirectGateway:
-    """Calls the store at once: nothing else runs in this loop, and the clock is stopped meanwhile."""
-
-    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return call(*args, **kwargs)
-
-
 class _Undisturbed:
     def check(self) -> None:
         """Allow every packet."""
 
     async def should_yield(self) -> bool:
         """Let the pass end in one go."""
+        return False
+
+    def show(self, progress: object) -> None:
+        """Show it to nobody."""
+
+    def wants_rows(self) -> bool:
+        """Store at the end."""
         return False
 
 
@@ -187,7 +188,7 @@ async def _run(reader: OltCollector, request: CollectRequest) -> float:
     seconds = loop.time() - began_at
     if collected.failure is not None:
         raise RuntimeError(f"{request.columns}: {collected.failure.message}")
-    collected.save(EPOCH)
+    save_rows(request.olt_id, collected.rows, now=EPOCH)
     return seconds
 
 
@@ -202,14 +203,7 @@ def _hastened(definition: Definition, time_scale: float) -> Mapping[str, Definit
 
 def _add_olt(simulated: SimulatedOlt) -> Olt:
     Olt.objects.all().delete()
-    return Olt.objects.create(
-        name=simulated.name,
-        host=simulated.host,
-        address=simulated.host,
-        port=simulated.port,
-        vendor=simulated.vendor,
-        community=Secret(simulated.community),
-    )
+    return add_simulated_olt(simulated)
 
 
 def _check(olt: Olt, simulated: SimulatedOlt) -> tuple[int, int]:
@@ -236,10 +230,10 @@ def _stored(olt: Olt, definition: Definition) -> dict[tuple[Place | None, str], 
     places = {onu_id: Place(*place) for onu_id, _, _, *place in onus}
     keys = {format_oid(definition.column(key).oid): key for key in (*STATE, *LIGHT)}
     found: dict[tuple[Place | None, str], str] = {
-        (places[onu_id], keys[oid]): value
-        for onu_id, oid, value in OnuData.objects.filter(onu__in=places, oid__in=keys).values_list(
-            "onu", "oid", "value"
-        )
+        (place, keys[oid]): told[0]
+        for oid, block in load_blocks(olt.id, keys).by_oid.items()
+        for onu_id, place in places.items()
+        if (told := block.text_of(onu_id))
     }
     for onu_id, serial, description, *_ in onus:
         found[places[onu_id], SERIAL] = serial

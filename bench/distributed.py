@@ -18,13 +18,14 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
+from bench.both_databases import TESTS, empty_database
 from bench.fleet import VENDOR, running_fleet
 from bench.private_database import private_database
-from bench.processes import cpu_seconds, own_module, running
+from bench.processes import own_module, running, tree_seconds
 from bench.report import Section, Target
 
-TESTS = Path(__file__).parents[1] / "tests"
 OLTS, ONUS, LATENCY_MS = 30, 250, 5.0
+FEW_ONUS, FIXED_MS = 2, 20.0
 POLLERS = 15
 WORKERS = (1, 2, 4)
 PATIENCE_SECONDS = 180.0
@@ -35,7 +36,6 @@ CPU, SERVERS_CPU = "CPU ms per execution", "Servers' CPU ms per execution"
 TO_START, TO_START_P95 = "Claim to start, ms, middle", "Claim to start, ms, p95"
 TO_NEXT_START = "End to next start, ms, middle"
 COLUMNS = (THROUGHPUT, CPU, SERVERS_CPU, TO_START, TO_START_P95, TO_NEXT_START)
-_CHILDREN_TIME_FIELD = 13
 
 
 def measure_section(*, olts: int = OLTS, onus: int = ONUS) -> Section:
@@ -56,10 +56,23 @@ def measure_section(*, olts: int = OLTS, onus: int = ONUS) -> Section:
     )
 
 
+def measure_fixed_cost(*, olts: int = OLTS) -> Section:
+    """Measure OLTs with next to no ONUs: what is left is what an execution costs before its first value."""
+    figures = _figures("postgresql", olts, FEW_ONUS)
+    costs = {name: found[CPU] + found[SERVERS_CPU] for name, found in figures.items()}
+    return Section(
+        f"The fixed cost of an execution: {olts} OLTs with {FEW_ONUS} ONUs, on PostgreSQL",
+        ("Processes", "CPU ms per execution, servers included", SERVERS_CPU),
+        [(name, cost, figures[name][SERVERS_CPU]) for name, cost in costs.items()],
+        [Target("CPU ms per execution of scheduler and one worker, servers included", costs[_workers(1)], FIXED_MS)],
+    )
+
+
 def main() -> None:
     """Measure on one database, or print the tables."""
     if len(sys.argv) == 1:
         print(measure_section().markdown)
+        print(measure_fixed_cost().markdown)
         return
     database, olts, onus = sys.argv[1:]
     sys.path.insert(0, str(TESTS))
@@ -94,8 +107,7 @@ def _measure_on_postgresql(folder: Path, ports: list[int]) -> dict[str, Any]:
         (folder / name).mkdir(mode=0o711)
     with private_server(folder / "database") as database, private_redis(folder / "redis") as redis:
         servers = [server.process.pid for server in (database, redis) if server.process]
-        # The server comes with an empty database of its own.
-        with private_database(database.url.rpartition("/")[0] + "/postgres"):
+        with private_database(empty_database(database.url)):
             _fill(ports)
             figures = {EMBEDDED: _measure_engine(servers=servers)}
             for count in WORKERS:
@@ -106,7 +118,7 @@ def _measure_on_postgresql(folder: Path, ports: list[int]) -> dict[str, Any]:
 def _fill(ports: list[int]) -> None:
     """Have the fleet with its ready-made jobs, which run when they are asked for and at no other time."""
     from facho.hosts.models import Olt
-    from facho.hosts.secrets import Secret
+    from facho.infrastructure.secrets import Secret
     from facho.snmp_jobs.models import WorkflowNode
     from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
@@ -129,7 +141,7 @@ def _measure_engine(servers: list[int]) -> dict[str, float]:
     @contextmanager
     def engine(pollers: int) -> Iterator[list[int]]:
         environ = {**os.environ, "FACHO_POLLERS": str(pollers)}
-        command = own_module("facho.core.processes.engine")
+        command = own_module("facho.core.processes", "facho.core.processes.engine")
         with running(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environ) as process:
             yield [process.pid]
 
@@ -165,13 +177,13 @@ def _measure_workers(count: int, redis: Any, folder: Path, servers: list[int]) -
 def _measure_work(pids: list[int], servers: list[int]) -> dict[str, float]:
     """Have everything done once to get warm, then once more for the figures."""
     _do_all()
-    before, servers_before, began_at = _cpu(pids), _servers_cpu(servers), time.perf_counter()
+    before, servers_before, began_at = tree_seconds(*pids), tree_seconds(*servers), time.perf_counter()
     executions = _do_all()
     seconds = time.perf_counter() - began_at
     return {
         THROUGHPUT: executions / seconds,
-        CPU: (_cpu(pids) - before) / executions * 1000,
-        SERVERS_CPU: (_servers_cpu(servers) - servers_before) / executions * 1000,
+        CPU: (tree_seconds(*pids) - before) / executions * 1000,
+        SERVERS_CPU: (tree_seconds(*servers) - servers_before) / executions * 1000,
     }
 
 
@@ -228,27 +240,6 @@ def _is_at_work() -> bool:
         raise RuntimeError(f"a run failed, so the figures would mean nothing: {failed[0]}")
     is_asked_for = WorkflowNode.objects.exclude(run_requested_at=None).exists()
     return is_asked_for or Execution.objects.filter(finished_at=None).exists()
-
-
-def _cpu(pids: list[int]) -> float:
-    return sum(map(cpu_seconds, pids))
-
-
-def _servers_cpu(pids: list[int]) -> float:
-    """Return the CPU of servers with their children, also of those that have ended."""
-    total = 0.0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid, parent = int(stat.parent.name), int(fields[1])
-        if pid in pids:
-            ended = fields[_CHILDREN_TIME_FIELD : _CHILDREN_TIME_FIELD + 2]
-            total += cpu_seconds(pid) + sum(map(int, ended)) / os.sysconf("SC_CLK_TCK")
-        elif parent in pids:
-            total += sum(map(int, fields[_CHILDREN_TIME_FIELD - 2 : _CHILDREN_TIME_FIELD])) / os.sysconf("SC_CLK_TCK")
-    return total
 
 
 def _now() -> datetime:

@@ -1,247 +1,271 @@
-"""What a polled value costs from the device to PostgreSQL, beside a pipeline that does nothing but read and store.
+"""What a polled value costs from the device to the database: the product, a bare pipeline, and with peers Zabbix.
 
-Both read the same columns of the same simulated fleet, whose light moves and whose ONUs fail and return, each OLT
-with one request in flight and as many OLTs at once. The bare pipeline walks, decodes and writes each value, as it
-came and decoded, over the one before, an OLT in a statement. The product schedules, claims, walks, decodes, compares,
-and stores raw and typed values, events, outages and history. CPU is that of this process and of all of the server's.
-
-Run as a program, with the numbers of OLTs, ONUs and rounds, it measures on the database of DATABASE_URL.
+All read the same columns of one simulated fleet, with one request in flight for each OLT and as many OLTs at once. They
+take turns; before each round the world moves on by five minutes and then stands still with its pages encoded, so that
+all find the same changes. Each has a database server of its own. CPU is that of all its processes with their children,
+the server's included.
 """
 
-import asyncio
+import argparse
 import json
-import os
+import math
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from bench.both_databases import measure_on_postgresql
+from bench.bare import BareColumn, BareTask
+from bench.both_databases import TESTS, private_server
 from bench.fleet import VENDOR, Fleet, running_fleet
-from bench.private_database import private_database
-from bench.processes import cpu_seconds, peak_mb
-from bench.report import Section, Target
+from bench.processes import Conversation, conversation, tree_seconds
+from bench.product import KEYS, ProductTask, percentile, running_product
+from bench.report import Section, Target, print_sections
+from bench.zabbix import NoZabbix, ZabbixTask, find_version, running_zabbix
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.index import Place
+from facho.polling.vendors.loader import load_definitions
 
-if TYPE_CHECKING:
-    from facho.core.wiring import Parts
-    from facho.polling.snmp.walk import WalkResult
-    from facho.polling.vendors.column import Column
-
-KEYS = ("onu.run_state", "onu.last_down_cause", "onu.distance", "onu.rx_power", "onu.tx_power", "onu.temperature")
 LATENCY_MS = 5.0
-# A round takes some seconds; the light of an OLT that is polled every five minutes moves as much between two polls.
-WORLD_SPEED = 15.0
-POLLERS = 50
-AT_MOST = 1.5
-ROUND_SECONDS = 300.0
-LOOK_SECONDS = 0.5
-
-_CREATE = "CREATE TABLE bare (olt int, place text, key text, raw text, value text, PRIMARY KEY (olt, place, key))"
-_UPSERT = """
-    INSERT INTO bare SELECT %s, * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])
-    ON CONFLICT (olt, place, key) DO UPDATE SET raw = excluded.raw, value = excluded.value
-"""
-
-Round = Callable[[], Awaitable[int]]
+STEP_SECONDS = 300.0
+BARE, PRODUCT, ON_SQLITE, ZABBIX = "bare pipeline", "product", "product on SQLite", "Zabbix"
+OF_BARE, OF_ZABBIX, OF_POSTGRESQL, OF_ZABBIX_AT_INTERVAL = 1.5, 0.5, 1.0, 1.0
+CPU_SECONDS_PER_MILLION = 10.0
+IDLE_MS = 50.0
+ENGINE_MB = 250.0
+# A simulator that is busier than this would be what is measured.
+SIMULATOR_SHARE = 0.8
+# A smaller fleet is polled more often, so that as many values come in a second as from this one.
+INTERVAL_SECONDS, INTERVAL_ONUS = 300, 100_000
+SETTLE_SECONDS, MIN_WINDOW_SECONDS = 10.0, 60.0
 
 
-def measure_section(*, olts: int, onus: int, rounds: int) -> Section:
-    """Measure on PostgreSQL and compare with what was promised."""
-    found = measure_on_postgresql("bench.end_to_end", str(olts), str(onus), str(rounds))
-    bare, product = found["bare"], found["product"]
-    return Section(
-        f"From {olts} OLTs with {onus} ONUs each to PostgreSQL, {len(KEYS)} values an ONU",
-        ("Pipeline", "CPU s per million values", "Of the bare one", "Of it the server's", "Values", "Peak MB of both"),
-        [(*_row("read and store", bare, bare), found["peak_mb"]), (*_row("product", product, bare), found["peak_mb"])],
-        [Target("CPU per value, of the bare pipeline's", product["cpu"] / bare["cpu"], AT_MOST)],
-    )
+class Pipeline(Protocol):
+    """Polls the whole fleet once when asked; its processes are its own and those of its database server."""
+
+    own: tuple[int, ...]
+    server: tuple[int, ...]
+
+    def poll(self) -> dict[str, Any]:
+        """Return when all values are stored, and tell how many."""
+
+    def schedule(self, interval_seconds: int) -> object:
+        """Poll at an interval; 0: no more."""
+
+    def count_stored(self) -> int:
+        """Return how many values have been stored so far."""
 
 
-def _row(name: str, found: dict[str, float], bare: dict[str, float]) -> tuple[object, ...]:
-    return (name, found["cpu"], found["cpu"] / bare["cpu"], found["cpu"] - found["own"], found["values"])
+@dataclass(frozen=True, slots=True)
+class PipelineSample:
+    """One round of one pipeline; CPU in seconds per million values."""
+
+    cpu: float
+    server_cpu: float
+    simulator_share: float
+    values_per_second: float
+    gaps_ms: Sequence[float]
+    engine_mb: float
 
 
-def main(olts: int, onus: int, rounds: int) -> None:
-    """Measure on one database; prints the figures as JSON."""
-    with private_database(os.environ["DATABASE_URL"]):
-        print(json.dumps(asyncio.run(_measure(olts, onus, rounds))))
+def measure_sections(*, olts: int, onus: int, rounds: int, interval_seconds: int, peers: bool) -> Iterator[Section]:
+    """Measure saturated and at an interval, and compare with what was promised."""
+    sys.path.insert(0, str(TESTS))
+    with ExitStack() as stack:
+        fleet = stack.enter_context(running_fleet(olts=olts, onus=onus, latency_ms=LATENCY_MS, speed=1.0))
+        pipelines = dict(_start(stack, fleet, peers=peers))
+        title = f"From {olts} OLTs with {onus} ONUs each to a database, {len(KEYS)} values an ONU"
+        yield describe(title, measure_rounds(fleet, pipelines, rounds), peers=peers)
+        for name in (BARE, ON_SQLITE):
+            del pipelines[name]
+        seconds = interval_seconds or max(INTERVAL_SECONDS * olts * onus // INTERVAL_ONUS, 1)
+        yield _measure_interval(fleet, pipelines, seconds, peers=peers)
 
 
-async def _measure(olts: int, onus: int, rounds: int) -> dict[str, Any]:
-    from facho.core.processes.garbage import collect_seldom
-    from facho.core.wiring import build_engine, open_parts
-
-    collect_seldom()
-    with running_fleet(olts=olts, onus=onus, latency_ms=LATENCY_MS, speed=WORLD_SPEED) as fleet:
-        async with open_parts("bench") as parts:
-            await parts.database.run(_prepare, fleet.ports)
-            engine, stop = build_engine(parts), asyncio.Event()
-            scheduling = asyncio.create_task(engine.scheduler.scheduler_loop(stop))
-            await _poll_with_product(parts, "discovery")
-            product, bare = (lambda: _poll_with_product(parts, "state")), _bare_pipeline(parts, fleet)
-            samples: dict[str, list[dict[str, float]]] = {"bare": [], "product": []}
-            for number in range(rounds + 1):
-                for name, pipeline in (("bare", bare), ("product", product)):
-                    sample = await _sample(pipeline, parts)
-                    # In the first round all rows are new.
-                    samples[name] += [sample] if number else []
-            stop.set()
-            await scheduling
-            await engine.executor.drain(timeout_seconds=30)
-    return {**{name: _medians(taken) for name, taken in samples.items()}, "peak_mb": peak_mb(os.getpid())}
-
-
-async def _sample(pipeline: Round, parts: "Parts") -> dict[str, float]:
-    """Run a pipeline over the fleet once, and return what a million values would have cost."""
-    server = await parts.database.run(_server_pid)
-    own_before, server_before = cpu_seconds(os.getpid()), _tree_seconds(server)
-    values = await asyncio.wait_for(pipeline(), ROUND_SECONDS)
-    own, of_server = cpu_seconds(os.getpid()) - own_before, _tree_seconds(server) - server_before
-    return {"cpu": (own + of_server) / values * 1e6, "own": own / values * 1e6, "values": values}
-
-
-def _medians(samples: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {name: median(sample[name] for sample in samples) for name in samples[0]}
-
-
-def _prepare(ports: Sequence[int]) -> None:
-    """Have a row for each OLT, with a node that finds its ONUs and one that reads them; both run on a wish only."""
-    from django.conf import settings
-    from django.db import connection
-
-    from facho.hosts.models import Olt
-    from facho.hosts.secrets import Secret
-    from facho.polling.domain.task_type import QueryType
-    from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
-
-    settings.FACHO_POLLERS = POLLERS
-    with connection.cursor() as cursor:
-        cursor.execute(_CREATE)
-    jobs = [
-        SnmpJob.objects.create(name=slug, slug=slug, vendor=VENDOR, query_type=query_type)
-        for slug, query_type in (("discovery", QueryType.DISCOVERY), ("state", QueryType.WALK))
-    ]
-    columns = (("onu.serial",), KEYS)
-    SnmpJobOid.objects.bulk_create(
-        SnmpJobOid(job=job, position=position, column_key=key)
-        for job, keys in zip(jobs, columns, strict=True)
-        for position, key in enumerate(keys)
-    )
-    olts = Olt.objects.bulk_create(
-        Olt(
-            name=f"olt-{port}",
-            host="127.0.0.1",
-            address="127.0.0.1",
-            port=port,
-            vendor=VENDOR,
-            community=Secret("public"),
-        )
-        for port in ports
-    )
-    workflows = Workflow.objects.bulk_create(Workflow(olt=olt) for olt in olts)
-    WorkflowNode.objects.bulk_create(
-        WorkflowNode(workflow=workflow, job=job, interval_seconds=300) for workflow in workflows for job in jobs
-    )
-
-
-async def _poll_with_product(parts: "Parts", slug: str) -> int:
-    """Ask for a run of every OLT's node, and return how many values they brought when all are over."""
-    began_at = datetime.now(UTC)
-    wished = await parts.database.run(_wish, slug, began_at)
-    while await parts.database.run(_count_ended, slug, began_at) < wished:  # noqa: ASYNC110 the database tells nobody
-        await asyncio.sleep(LOOK_SECONDS)
-    return await parts.database.run(_sum_values, slug, began_at)
-
-
-def _wish(slug: str, now: datetime) -> int:
-    from facho.snmp_jobs.models import WorkflowNode
-
-    return WorkflowNode.objects.filter(job__slug=slug).update(run_requested_at=now)
-
-
-def _count_ended(slug: str, since: datetime) -> int:
-    from facho.executions.models import Execution
-
-    return Execution.objects.filter(node__job__slug=slug, created_at__gte=since, finished_at__isnull=False).count()
-
-
-def _sum_values(slug: str, since: datetime) -> int:
-    from facho.executions.models import Execution
-
-    runs = Execution.objects.filter(node__job__slug=slug, created_at__gte=since)
-    if wrong := runs.exclude(status="SUCCESS").first():
-        raise RuntimeError(f"{wrong}: {wrong.error}")
-    return sum(int(result["onus"]) for result in runs.values_list("result", flat=True)) * len(KEYS)
-
-
-def _bare_pipeline(parts: "Parts", fleet: Fleet) -> Round:
-    from facho.polling.snmp.target import Community
-    from facho.polling.snmp.target import Target as Device
-    from facho.polling.snmp.walk import WalkOptions, walk_columns
-    from facho.polling.vendors.loader import load_definitions
-
+def _start(stack: ExitStack, fleet: Fleet, *, peers: bool) -> Iterator[tuple[str, Pipeline]]:
     definition = load_definitions()[VENDOR]
     columns = [definition.column(key) for key in KEYS]
-    options = WalkOptions(max_repetitions=definition.polling.max_repetitions)
-    places = asyncio.Semaphore(POLLERS)
-
-    async def poll(port: int) -> int:
-        async with places:
-            session = parts.network.open(Device("127.0.0.1", Community(b"public"), port=port), _Always())
-            walk = await walk_columns(session, [column.oid for column in columns], options)
-            if walk.failure is not None:
-                raise walk.failure
-            return await parts.database.run(_upsert, port, _decode(columns, walk))
-
-    async def poll_all() -> int:
-        return sum(await asyncio.gather(*map(poll, fleet.ports)))
-
-    return poll_all
-
-
-class _Always:
-    def check(self) -> None:
-        """Allow every packet."""
-
-
-def _decode(columns: "Sequence[Column]", walk: "WalkResult") -> list[tuple[str, ...]]:
-    from facho.snmp_get.raw_text import raw_text
-
-    return [
-        (str(column.index.decode(suffix)), column.key, raw_text(tag, value), str(column.decode(tag, value).value))
-        for column, rows in zip(columns, walk.rows, strict=True)
-        for suffix, tag, value in rows
-    ]
+    repetitions, at_once = definition.polling.max_repetitions, max(len(fleet.ports) // 4, 1)
+    bare_columns = [_bare_column(column) for column in columns]
+    yield BARE, stack.enter_context(_bare(BareTask("", fleet.ports, bare_columns, repetitions, at_once)))
+    yield PRODUCT, stack.enter_context(_product_on_postgresql(ProductTask(fleet.ports, at_once)))
+    yield ON_SQLITE, _Driven(stack.enter_context(running_product(ProductTask(fleet.ports, at_once), None)))
+    if not peers:
+        return
+    try:
+        version = find_version()
+    except NoZabbix as reason:
+        print(f"No line of Zabbix: {reason}", flush=True)
+        return
+    indexes = {
+        port: [".".join(map(str, columns[0].index.encode(Place(*map(int, at.split("/")))))) for at in onus]
+        for port, onus in fleet.truth(KEYS[:1]).items()
+    }
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    task = ZabbixTask(indexes, bare_columns, repetitions, at_once)
+    yield f"{ZABBIX} {version}", stack.enter_context(running_zabbix(task, folder))
 
 
-def _upsert(olt: int, values: Sequence[tuple[str, ...]]) -> int:
-    from django.db import connection
+class _Driven:
+    """A pipeline in a process of its own, or one that such a process drives."""
 
-    with connection.cursor() as cursor:
-        cursor.execute(_UPSERT, [olt, *map(list, zip(*values, strict=True))])
-    return len(values)
+    def __init__(self, driver: Conversation, server: tuple[int, ...] = ()) -> None:
+        self.server = server
+        self._driver = driver
+        self.own: tuple[int, ...] = (driver.ask("pid"),)
 
+    def poll(self) -> dict[str, Any]:
+        return dict(self._driver.ask("poll"))
 
-def _server_pid() -> int:
-    from django.db import connection
+    def schedule(self, interval_seconds: int) -> object:
+        return self._driver.ask("schedule", interval_seconds)
 
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        (backend,) = cursor.fetchone()
-    return _parent(backend)
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    def count_stored(self) -> int:
+        return int(self._driver.ask("count_stored"))
 
 
-def _tree_seconds(server: int) -> float:
-    """Return the CPU time of the server and its living processes; one that ends within a round is not counted."""
-    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    return sum(cpu_seconds(int(pid)) for pid in (server, *children))
+@contextmanager
+def _bare(task: BareTask) -> Iterator[Pipeline]:
+    with private_server() as (url, server):
+        argument = json.dumps({**asdict(task), "database": url})
+        with conversation("bench.bare", argument) as driver:
+            yield _Driven(driver, (server,))
+
+
+@contextmanager
+def _product_on_postgresql(task: ProductTask) -> Iterator[Pipeline]:
+    with private_server() as (url, server), running_product(task, url) as driver:
+        yield _Driven(driver, (server,))
+
+
+def _bare_column(column: Column) -> BareColumn:
+    sentinels = [sentinel for sentinel in column.rule.sentinels if isinstance(sentinel, int)]
+    return BareColumn(column.key, list(column.oid), float(column.rule.scale), sentinels)
+
+
+def measure_rounds(fleet: Fleet, pipelines: dict[str, Pipeline], rounds: int) -> dict[str, list[PipelineSample]]:
+    """Let the pipelines take turns, in another order each time; the first round, in which all is new, is left out."""
+    samples: dict[str, list[PipelineSample]] = {name: [] for name in pipelines}
+    names = list(pipelines)
+    for number in range(rounds + 1):
+        fleet.move_on(STEP_SECONDS, KEYS)
+        for name in names[number % len(names) :] + names[: number % len(names)]:
+            sample = _sample(pipelines[name], fleet)
+            samples[name] += [sample] if number else []
+    return samples
+
+
+def _sample(pipeline: Pipeline, fleet: Fleet) -> PipelineSample:
+    own, server, simulator = tree_seconds(*pipeline.own), tree_seconds(*pipeline.server), fleet.cpu_seconds
+    began_at = time.perf_counter()
+    told = pipeline.poll()
+    seconds, values = time.perf_counter() - began_at, told["values"]
+    own, server = tree_seconds(*pipeline.own) - own, tree_seconds(*pipeline.server) - server
+    return PipelineSample(
+        cpu=(own + server) / values * 1e6,
+        server_cpu=server / values * 1e6,
+        simulator_share=(fleet.cpu_seconds - simulator) / seconds,
+        values_per_second=values / seconds,
+        gaps_ms=told.get("gaps_ms", ()),
+        engine_mb=told.get("engine_mb", 0.0),
+    )
+
+
+def describe(title: str, samples: dict[str, list[PipelineSample]], *, peers: bool) -> Section:
+    """Put medians in a table, and beside them what they promise."""
+    cpu = {name: median(sample.cpu for sample in taken) for name, taken in samples.items()}
+    shares = {name: median(sample.simulator_share for sample in taken) for name, taken in samples.items()}
+    gaps = [gap for sample in samples[PRODUCT] for gap in sample.gaps_ms]
+    return Section(
+        title,
+        (
+            "Pipeline",
+            "CPU s per million values",
+            "Of the bare one",
+            "Of it the server's",
+            "Values a second",
+            "Simulator, cores",
+        ),
+        [
+            (
+                name,
+                cpu[name],
+                cpu[name] / cpu[BARE],
+                median(sample.server_cpu for sample in taken),
+                median(sample.values_per_second for sample in taken),
+                shares[name],
+            )
+            for name, taken in samples.items()
+        ],
+        [
+            Target("CPU per value, of the bare pipeline's", cpu[PRODUCT] / cpu[BARE], OF_BARE),
+            *_of_zabbix(cpu, OF_ZABBIX, peers=peers),
+            Target("CPU s per million values", cpu[PRODUCT], CPU_SECONDS_PER_MILLION),
+            Target("CPU per value on SQLite, of that on PostgreSQL", cpu[ON_SQLITE] / cpu[PRODUCT], OF_POSTGRESQL),
+            Target("ms from the end of a run to the next start, p99", percentile(gaps, 99), IDLE_MS),
+            Target("MB of the engine", max(sample.engine_mb for sample in samples[PRODUCT]), ENGINE_MB),
+            Target("Cores of the simulator", max(shares[BARE], shares[PRODUCT]), SIMULATOR_SHARE),
+        ],
+    )
+
+
+def _of_zabbix(cpu: Mapping[str, float], at_most: float, *, peers: bool) -> list[Target]:
+    """Compare with Zabbix, if that was asked for; what was asked for and could not be measured does not hold."""
+    zabbix = next((cost for name, cost in cpu.items() if name.startswith(ZABBIX)), math.nan)
+    return [Target("CPU per value, of Zabbix's", cpu[PRODUCT] / zabbix, at_most)] if peers else []
+
+
+def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_seconds: int, *, peers: bool) -> Section:
+    """Let all poll at the same interval at the same time; the first one, in which they get in step, does not count."""
+    fleet.go_on()
+    for pipeline in pipelines.values():
+        pipeline.schedule(interval_seconds)
+    time.sleep(interval_seconds + SETTLE_SECONDS)
+    before = {name: (_cpu(pipeline), pipeline.count_stored()) for name, pipeline in pipelines.items()}
+    time.sleep(max(2 * interval_seconds, MIN_WINDOW_SECONDS))
+    cost = {
+        name: (_cpu(pipeline) - before[name][0]) / (pipeline.count_stored() - before[name][1]) * 1e6
+        for name, pipeline in pipelines.items()
+    }
+    for pipeline in pipelines.values():
+        pipeline.schedule(0)
+    return Section(
+        f"The same fleet at an interval of {interval_seconds} s",
+        ("Pipeline", "CPU s per million values"),
+        list(cost.items()),
+        _of_zabbix(cost, OF_ZABBIX_AT_INTERVAL, peers=peers),
+    )
+
+
+def _cpu(pipeline: Pipeline) -> float:
+    return tree_seconds(*pipeline.own, *pipeline.server)
+
+
+def main() -> int:
+    """Measure this alone."""
+    parser = argparse.ArgumentParser(prog="python -m bench.end_to_end", description=__doc__)
+    parser.add_argument("--olts", type=int, default=200)
+    parser.add_argument("--onus", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--interval", type=int, default=0, help="seconds (default: 300 for 100,000 ONUs, less for fewer)"
+    )
+    parser.add_argument("--peers", action="store_true", help="with Zabbix")
+    options = parser.parse_args()
+    return print_sections(
+        measure_sections(
+            olts=options.olts,
+            onus=options.onus,
+            rounds=options.rounds,
+            interval_seconds=options.interval,
+            peers=options.peers,
+        )
+    )
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    sys.exit(main())

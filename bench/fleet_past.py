@@ -37,6 +37,9 @@ def give_past(now: datetime) -> None:
     OnuEvent.objects.bulk_create(_events(now), batch_size=AT_ONCE)
     Outage.objects.bulk_create(_outages(olts, now), batch_size=AT_ONCE)
     WaitingOnu.objects.bulk_create(_waiting(olts, now), batch_size=AT_ONCE)
+    # One node is due while others are not: the overview then asks for the queue and for what comes after it.
+    due = WorkflowNode.objects.filter(next_run_at__isnull=False).order_by("id").values("id")[:1]
+    WorkflowNode.objects.filter(id__in=due).update(next_run_at=now)
 
 
 def _runs(olts: Sequence[Olt], now: datetime) -> Iterator[Execution]:

@@ -136,13 +136,13 @@ def _write_through_the_product(fleet: Sequence[Place]) -> dict[str, float]:
 
 
 def _compact_all(now: datetime, cost: _Cost) -> None:
-    from facho.onus.compaction import Limits, compact
+    from facho.onus.compaction import CompactionLimits, compact
 
     consumed = 1
     while consumed:
         watched = _Cost()
         with watched.watch():
-            consumed = compact(now, Limits())
+            consumed = compact(now, CompactionLimits())
         cost.cpu_seconds += watched.cpu_seconds
         if consumed:
             cost.wall_ms += watched.wall_ms
@@ -157,7 +157,7 @@ def _polls(fleet: Sequence[Place], days: Iterable[int]) -> Iterator[tuple[dateti
         values = samples_of(len(fleet), at, seed=day)
         for number, second in enumerate(at.tolist()):
             columns = {metric: column[:, number].tolist() for metric, column in values.items()}
-            yield datetime.fromtimestamp(second, UTC), Samples(ids, port_ids, columns)
+            yield datetime.fromtimestamp(second, UTC), Samples.of(ids, port_ids, columns)
 
 
 def _times(day: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -168,7 +168,7 @@ def _times(day: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
 def _make_ports(count: int) -> list[list["PonPort"]]:
     """Make so many ports, and return them by OLT."""
     from facho.hosts.models import Olt
-    from facho.hosts.secrets import Secret
+    from facho.infrastructure.secrets import Secret
     from facho.onus.models import PonPort
 
     made = []
@@ -219,12 +219,11 @@ def _bank() -> list[Any]:
 
     rx = Metric.RX_POWER
     days = [samples_of(ONUS_PER_PORT, _times(0), seed=1_000 + n)[rx] for n in range(BANK)]
-    return [to_steps(rx, day.ravel()).reshape(1, *day.shape) for day in days]  # type: ignore[arg-type]
+    return [to_steps(rx, day.ravel()).reshape(1, *day.shape) for day in days]
 
 
 def _insert_days(port: "PonPort", onu_ids: Sequence[int], bank: Sequence[Any], first: int) -> None:
-    from facho.onus.history_codec import encode_grid
-    from facho.onus.history_grid import Grid
+    from facho.onus.history_codec import HistoryGrid, encode_grid
     from facho.onus.history_metrics import Metric
     from facho.onus.history_models import HistorySamples
 
@@ -234,7 +233,7 @@ def _insert_days(port: "PonPort", onu_ids: Sequence[int], bank: Sequence[Any], f
             pon_port=port,
             metric=Metric.RX_POWER,
             ends_at=START + timedelta(days=day + 1),
-            data=encode_grid(Grid(ids, _times(day), bank[(first + 7 * day) % len(bank)])),
+            data=encode_grid(HistoryGrid(ids, _times(day), bank[(first + 7 * day) % len(bank)])),
         )
         for day in range(DAYS)
     )
@@ -269,12 +268,12 @@ def _read_times(fleet: Sequence[Place], others: Sequence["PonPort"]) -> dict[str
 def _ageing_times() -> dict[str, float]:
     """Let some blocks become hours, and others expire."""
     from facho.execution_coordinator.retention import delete_expired
-    from facho.onus.compaction import Limits, compact
+    from facho.onus.compaction import CompactionLimits, compact
 
     folds, deletions = _Cost(), _Cost()
     for _ in range(READS):
         with folds.watch():
-            compact(END + timedelta(days=DAYS), Limits())
+            compact(END + timedelta(days=DAYS), CompactionLimits())
     for _ in range(3):
         with deletions.watch():
             delete_expired(END + timedelta(days=3_000), DELETED_AT_ONCE)

@@ -22,8 +22,7 @@ from bench.both_databases import measure_on_both
 from bench.history_values import samples_of
 from bench.private_database import private_database
 from bench.report import Section
-from facho.onus.history_codec import decode_grid, decode_poll, encode_grid, encode_poll
-from facho.onus.history_grid import Grid, Poll, join
+from facho.onus.history_codec import HistoryGrid, Poll, decode_grid, decode_poll, encode_grid, encode_poll, join
 from facho.onus.history_metrics import MISSING, Ints, Metric, to_steps
 
 FIRST_SECOND, DAY_SECONDS, POLL_SECONDS = 1_767_225_600, 86_400, 300
@@ -111,7 +110,7 @@ def _values(metric: Metric) -> Ints:
     """Return the whole month in steps, one row an ONU."""
     days = [samples_of(ONUS, _at(day), seed=day)[metric] for day in range(DAYS)]
     month = np.concatenate(days, axis=1)
-    return to_steps(metric, month.ravel()).reshape(month.shape)  # type: ignore[arg-type]
+    return to_steps(metric, month.ravel()).reshape(month.shape)
 
 
 def _at(day: int) -> Ints:
@@ -119,9 +118,9 @@ def _at(day: int) -> Ints:
     return np.arange(first, first + DAY_SECONDS, POLL_SECONDS, dtype=np.int64)
 
 
-def _day_grid(metric: Metric, day: int, onus: slice) -> Grid:
+def _day_grid(metric: Metric, day: int, onus: slice) -> HistoryGrid:
     a_day = DAY_SECONDS // POLL_SECONDS
-    return Grid(
+    return HistoryGrid(
         np.arange(ONUS, dtype=np.int64)[onus],
         _at(day),
         _values(metric)[np.newaxis, onus, day * a_day : (day + 1) * a_day],

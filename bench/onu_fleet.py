@@ -5,6 +5,7 @@ The values look random and are the same at every run.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from django.db import connection
 
@@ -13,6 +14,7 @@ PORTS_PER_OLT = 16
 ONUS_PER_OLT = ONUS_PER_PORT * PORTS_PER_OLT
 # One OLT of so many is silent.
 SILENT_EVERY = 200
+DISCOVERED_AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 _HASH = "((n * 2654435761) % 4294967296)"
 _DIALECTS = {
@@ -107,6 +109,7 @@ def _make_olts(count: int) -> int:
             address="127.0.0.1",
             port=number + 1,
             reachability=Reachability.UP if number % SILENT_EVERY else Reachability.DOWN,
+            discovered_at=DISCOVERED_AT,
         )
         for number in range(count)
     )

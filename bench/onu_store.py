@@ -19,7 +19,7 @@ from bench.private_database import private_database
 from bench.report import Section, Target
 
 if TYPE_CHECKING:
-    from facho.onus.store import Reading
+    from facho.polling.domain.onu_table import OnuTable, RawValues
 
 ONUS = 1_000
 ONUS_PER_PORT = 64
@@ -100,13 +100,12 @@ class _Clock:
 
 def _fill() -> int:
     from facho.hosts.models import Olt
-    from facho.hosts.secrets import Secret
+    from facho.infrastructure.secrets import Secret
     from facho.onus.store import save_inventory
-    from facho.polling.domain.onu_match import Identity
-    from facho.polling.domain.onu_presence import Walk
+    from facho.polling.domain.onu_presence import OnuIdentity, Walk
 
     olt = Olt.objects.create(name="bench", host="127.0.0.1", address="127.0.0.1", community=Secret("public"))
-    found = {place: Identity(f"BNCH{number:08}") for number, place in enumerate(_places())}
+    found = {place: OnuIdentity(f"BNCH{number:08}") for number, place in enumerate(_places())}
     save_inventory(olt.id, Walk(found, is_complete=True), now=START)
     return olt.id
 
@@ -117,60 +116,89 @@ def _places() -> list[Any]:
     return [Place(0, 1, number // ONUS_PER_PORT, number % ONUS_PER_PORT) for number in range(ONUS)]
 
 
-def _readings(polls: int, percent: int) -> "list[Reading]":
+def _table(polls: int, percent: int) -> "OnuTable":
     """Read other values of so many percent of the ONUs than the poll before; a hundredth of them changes its state."""
-    from facho.onus.store import Reading
+    import numpy as np
 
-    readings = []
-    for number, place in enumerate(_places()):
-        turn = polls if number % 100 < percent else 0
-        is_down = bool(turn % 2) and number % 100 == 0
-        values: dict[str, object] = {
-            "onu.run_state": "offline" if is_down else "online",
-            "onu.last_down_cause": "dying_gasp",
-            "onu.distance": 1_000 + number + turn % 3,
-            "onu.rx_power": -20 - (number % 7) - turn % 11 / 100,
-            "onu.tx_power": 2 + turn % 13 / 100,
-            "onu.temperature": 40 + turn % 17,
-        }
-        raw = {f"1.3.6.1.4.1.2011.6.128.1.1.2.{column}": str(value) for column, value in enumerate(values.values())}
-        readings.append(Reading(place, values, raw))
-    return readings
+    from facho.polling.domain.onu_state import DownCause, RunState
+    from facho.polling.domain.onu_table import OnuColumn, OnuTable, pack_place
+
+    number = np.arange(ONUS)
+    turn = np.where(number % 100 < percent, polls, 0)
+    is_down = (turn % 2 > 0) & (number % 100 == 0)
+    raw = {
+        "onu.run_state": 1 + is_down,
+        "onu.last_down_cause": np.full(ONUS, 2),
+        "onu.distance": 1_000 + number + turn % 3,
+        "onu.rx_power": -2_000 - 100 * (number % 7) - turn % 11,
+        "onu.tx_power": 200 + turn % 13,
+        "onu.temperature": 40 + turn % 17,
+    }
+    words = {"onu.run_state": (RunState.ONLINE, RunState.OFFLINE), "onu.last_down_cause": tuple(DownCause)}
+    scales = {"onu.rx_power": 100, "onu.tx_power": 100}
+    columns = []
+    for key, values in raw.items():
+        oid, decoder = f"1.3.6.1.4.1.2011.6.128.1.1.2.{len(columns)}", _Scaled(scales.get(key, 1))
+        rest: dict[str, Any] = {"numbers": values / scales.get(key, 1)}
+        if key in words:
+            rest = {"codes": (values - 1).astype(np.int16), "words": words[key]}
+        columns.append(OnuColumn(key, oid, "bench", _raw_of(values), decoder, **rest))
+    return OnuTable(np.array([pack_place(*place) for place in _places()], np.int64), tuple(columns))
+
+
+class _Scaled:
+    def __init__(self, scale: int) -> None:
+        self._scale = scale
+
+    def value_of(self, tag: int, raw: int | bytes | None) -> float | None:
+        """Read a number."""
+        return raw / self._scale if isinstance(raw, int) else None
+
+
+def _raw_of(values: Any) -> "RawValues":
+    import numpy as np
+
+    from facho.polling.domain.onu_table import IS_INTEGER, RawValues
+
+    size = len(values)
+    return RawValues(np.full(size, 2, np.uint8), values.astype(np.int64), np.full(size, IS_INTEGER, np.int32), b"")
 
 
 def _poll(olt_id: int, clock: _Clock, percent: int) -> Callable[[], None]:
     from django.db import transaction
 
-    from facho.onus.store import save_readings
+    from facho.onus.store import save_table
 
     clock.polls += 1
-    now, readings = clock.now, _readings(clock.polls, percent)
+    now, table = clock.now, _table(clock.polls, percent)
 
     @transaction.atomic
     def store() -> None:
-        save_readings(olt_id, readings, now=now)
+        save_table(olt_id, table, now=now)
 
     return store
 
 
 def _plain_poll(olt_id: int, clock: _Clock) -> Callable[[], None]:
+    """Store the values one by one, as rows of the table that has one for each value."""
     from django.db import transaction
 
-    from facho.onus.models import Onu, OnuData
+    from facho.hosts.models import OltData
 
     clock.polls += 1
-    now, readings = clock.now, _readings(clock.polls, 10)
-    ids = Onu.objects.filter(olt_id=olt_id).order_by("pon_port__port", "onu_id").values_list("id", flat=True)
+    now, table = clock.now, _table(clock.polls, 10)
     values = [
-        (onu_id, oid, value)
-        for onu_id, reading in zip(ids, readings, strict=True)
+        (str(number), oid, value)
+        for number, reading in enumerate(table.readings())
         for oid, value in reading.raw.items()
     ]
 
     @transaction.atomic
     def store() -> None:
-        for onu_id, oid, value in values:
-            OnuData.objects.update_or_create(onu_id=onu_id, oid=oid, defaults={"value": value, "updated_at": now})
+        for index, oid, value in values:
+            OltData.objects.update_or_create(
+                olt_id=olt_id, oid=oid, index=index, defaults={"value": value, "updated_at": now}
+            )
 
     return store
 

@@ -12,33 +12,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 from statistics import median, quantiles
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from django.db import connection
 from django.db.models import Sum
 
 from bench.report import Section, Target
 from bench.truth import EPOCH
+from bench.virtual_engine import DirectGateway, LoopClock, add_simulated_olt
 from facho.core.wiring import build_engine, open_parts
+from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.feasibility import load_feasibility
 from facho.execution_coordinator.models import ExecutionPlan, PlanStatus
-from facho.execution_coordinator.plans import keep_plans
-from facho.execution_coordinator.state import load_olts
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
 from facho.polling.domain.run_length import RUNS_REMEMBERED, PastRun, estimate_seconds
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.cost import CostModel
-from facho.simulator.faults import Faults
+from facho.simulator.faults import CostModel, Faults
 from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import Simulation
 from facho.simulator.shape import Chassis
 from facho.simulator.virtual_loop import VirtualTimeLoop
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 HOUR = timedelta(hours=1)
 # In the first one it is learned how long runs take.
@@ -88,27 +83,6 @@ def measure_section() -> Section:
     )
 
 
-class _Clock:
-    """The loop's time, as wall clock and as monotonic clock."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._began_at = self._loop.time()
-
-    def now(self) -> datetime:
-        return EPOCH + timedelta(seconds=self._loop.time() - self._began_at)
-
-    def monotonic(self) -> float:
-        return self._loop.time()
-
-
-class _DirectGateway:
-    """Calls the store at once: virtual time stands still meanwhile."""
-
-    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return call(*args, **kwargs)
-
-
 async def play(*, olts: int, onus: int, hours: int) -> None:
     """Let scheduler, pollers, collectors and plans work on simulated OLTs with their ready-made jobs."""
     config = SimulatorConfig(
@@ -122,15 +96,17 @@ async def play(*, olts: int, onus: int, hours: int) -> None:
     )
     Olt.objects.all().delete()
     async with Simulation.start(config) as simulation, open_parts("bench") as parts:
-        clock: Any = _Clock()
-        gateway: Any = _DirectGateway()
+        clock: Any = LoopClock(EPOCH)
+        gateway: Any = DirectGateway()
         for simulated in simulation.olts:
-            apply_ready_made_jobs(_add_olt(simulated), now=clock.now())
+            apply_ready_made_jobs(add_simulated_olt(simulated), now=clock.now())
         engine = build_engine(replace(parts, database=gateway, clock=clock))
+        # Plans are made anew when the first discovery of an OLT is over, so the whole pass is played.
+        coordinator = ExecutionCoordinator()
         stop = asyncio.Event()
         loop = asyncio.create_task(engine.scheduler.scheduler_loop(stop))
         while clock.now() < EPOCH + hours * HOUR:
-            keep_plans(load_olts(), clock.now())
+            coordinator.run_pass(clock.now())
             await asyncio.sleep(KEEP_SECONDS)
         stop.set()
         await loop
@@ -177,17 +153,6 @@ def _seconds(master: Execution) -> float:
     """Return how long a composite held its OLT."""
     members = Execution.objects.filter(master_execution=master).aggregate(total=Sum("duration_ms"))
     return (master.duration_ms + (members["total"] or 0)) / 1000
-
-
-def _add_olt(simulated: SimulatedOlt) -> Olt:
-    return Olt.objects.create(
-        name=simulated.name,
-        host=simulated.host,
-        address=simulated.host,
-        port=simulated.port,
-        vendor=simulated.vendor,
-        community=Secret(simulated.community),
-    )
 
 
 def foresee_lengths() -> dict[str, tuple[float, float]]:

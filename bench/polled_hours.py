@@ -15,26 +15,22 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.db import connection
 
+from bench.virtual_engine import DirectGateway, LoopClock
 from facho.core.wiring import OltBusy, Parts, build_scheduler, run_interactive
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
-from facho.executions.executor import InProcessExecutor
-from facho.executions.hints import NoHints
 from facho.executions.models import Origin
-from facho.executions.store import ClaimRequest, load_active_of_owner
-from facho.executions.waiting import end_forsaken
+from facho.executions.runner import InProcessExecutor, NoHints
+from facho.executions.store import ClaimRequest, end_abandoned, load_active_of_owner
 from facho.hosts.models import Olt
 from facho.hosts.pauses import pause
-from facho.hosts.secrets import Secret
 from facho.hosts.store import load_due_probes
+from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
 from facho.polling.domain.quota import Span
-from facho.polling.domain.task_type import QueryType
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
-from facho.snmp_jobs.store import grid_of
-from facho.zabbix_pollers.recovery import end_dead_tries
-from facho.zabbix_pollers.store import after_probe, release_leadership
+from facho.snmp_jobs.store import grid_of, request_runs
+from facho.zabbix_pollers.store import after_probe, end_dead_tries, release_leadership
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,34 +64,6 @@ class Pace:
 def minutes(number: float) -> timedelta:
     """Shorten what is said often here."""
     return timedelta(minutes=number)
-
-
-class LoopClock:
-    """The loop's time, as wall clock and as monotonic clock."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._began_at = self._loop.time()
-
-    def now(self) -> datetime:
-        """Return the time of day."""
-        return START + timedelta(seconds=self._loop.time() - self._began_at)
-
-    def monotonic(self) -> float:
-        """Return seconds."""
-        return self._loop.time()
-
-    async def wait_until(self, moment: datetime) -> None:
-        """Let everyone else go on until then."""
-        await asyncio.sleep(max((moment - self.now()).total_seconds(), 0))
-
-
-class DirectGateway:
-    """Calls the store at once: virtual time stands still meanwhile."""
-
-    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `call` returns."""
-        return call(*args, **kwargs)
 
 
 @dataclass
@@ -191,7 +159,7 @@ class EngineRun:
 
     async def _probe(self) -> None:
         now = self.parts.clock.now()
-        end_forsaken(now=now)
+        end_abandoned(now=now)
         for olt_id in load_due_probes(now):
             probe = ScriptedProbe(self.olts)
             wish = ClaimRequest(olt_id=olt_id, task_type="probe", origin=Origin.PROBE)
@@ -226,9 +194,9 @@ class Stint:
 class PolledHours:
     """Some hours of some OLTs, and what a bystander notes about them."""
 
-    def __init__(self, pace: Pace, *, olts: int, hours: int, seed: int = 1) -> None:
-        self.pace, self.hours = pace, hours
-        self.clock = LoopClock()
+    def __init__(self, pace: Pace, *, olts: int, hours: int, seed: int = 1, is_stormy: bool = False) -> None:
+        self.pace, self.hours, self.is_stormy = pace, hours, is_stormy
+        self.clock = LoopClock(START)
         self.devices = ScriptedOlts(self.clock)
         self.luck = Random(seed)
         # Of each master, and of the members with their masters.
@@ -265,6 +233,11 @@ class PolledHours:
             self._pause(None, begin + minutes(98), 3),
             self._kill_and_start(begin + minutes(46.3), begin + minutes(50)),
         ]
+        if self.is_stormy:
+            # Nobody can count the quotas of an hour that comes twice; but no slot of it gets lost.
+            scenes += [self._set_clock(begin + minutes(25), 1_500), self._set_clock(begin + minutes(85), -700)]
+            scenes += [self._kill_and_start(begin + minutes(at), begin + minutes(at + 0.4)) for at in (10, 57, 61, 66)]
+            scenes += [self._ask(begin + minutes(at)) for at in (5, 30, 47, 77)]
         await asyncio.gather(*scenes)
         await self.clock.wait_until(begin + minutes(BLOCK_MINUTES) - timedelta(seconds=1))
         if begin + minutes(BLOCK_MINUTES) < START + minutes(self.hours * 60):
@@ -319,6 +292,17 @@ class PolledHours:
         await self.engine.kill()
         await self.clock.wait_until(started_at)
         self.engine = self._start()
+
+    async def _set_clock(self, moment: datetime, seconds: int) -> None:
+        await self.clock.wait_until(moment)
+        self.clock.shift += timedelta(seconds=seconds)
+
+    async def _ask(self, moment: datetime) -> None:
+        """Ask for a run of everything that an OLT has."""
+        await self.clock.wait_until(moment)
+        olt = self.luck.choice(self.olts)
+        nodes = WorkflowNode.objects.filter(workflow__olt=olt)
+        request_runs(nodes, now=self.clock.now())
 
     def _start(self) -> EngineRun:
         return EngineRun(self.devices, self.pace, self._note_new_grids)

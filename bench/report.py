@@ -1,7 +1,7 @@
 """Benchmark results as Markdown for people and JSON for programs; they hold figures and nothing of the machine."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,19 @@ class Section:
             [[t.name, _text(t.at_most), _text(t.measured), "yes" if t.is_met else "NO"] for t in self.targets],
         )
         return f"## {self.title}\n\n{table}\n\n{promises}\n"
+
+
+def print_sections(sections: Iterable[Section], *, keep_as: str = "") -> int:
+    """Print each section when it comes, and keep all under a name; 1 when a promise does not hold."""
+    printed = []
+    for section in sections:
+        print(section.markdown, flush=True)
+        printed.append(section)
+    if keep_as:
+        save(keep_as, printed)
+    broken = [target.name for section in printed for target in section.targets if not target.is_met]
+    print(f"Broken: {'; '.join(broken)}" if broken else "All promises hold.")
+    return 1 if broken else 0
 
 
 def save(name: str, sections: Sequence[Section]) -> None:

@@ -86,7 +86,7 @@ def _later() -> datetime:
 def _fill(nodes: int) -> None:
     """Have so many nodes, ten on each OLT."""
     from facho.hosts.models import Olt
-    from facho.hosts.secrets import Secret
+    from facho.infrastructure.secrets import Secret
     from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
     from facho.zabbix_pollers.models import LeaderLease
 
@@ -101,7 +101,14 @@ def _fill(nodes: int) -> None:
     ]
     olts = Olt.objects.bulk_create(
         [
-            Olt(name=f"olt-{n}", host="127.0.0.1", address="127.0.0.1", port=n + 1, community=Secret("public"))
+            Olt(
+                name=f"olt-{n}",
+                host="127.0.0.1",
+                address="127.0.0.1",
+                port=n + 1,
+                community=Secret("public"),
+                discovered_at=datetime.now(UTC),
+            )
             for n in range(nodes // NODES_PER_OLT)
         ],
         batch_size=500,
@@ -139,8 +146,7 @@ class _Nobody:
 
 @contextmanager
 def _scheduler() -> Iterator[Any]:
-    from facho.core.clock import SystemClock
-    from facho.core.gateway import ThreadGateway
+    from facho.infrastructure.gateway import SystemClock, ThreadGateway
     from facho.zabbix_pollers.poller_manager import PollerManager
     from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 
@@ -171,9 +177,9 @@ def _tick_ms(due_at: datetime) -> float:
 
 def _statements() -> int:
     """Count what one tick asks of the database, begin and end of transactions left out."""
-    from facho.core import gateway
+    from facho.infrastructure import gateway as infrastructure_gateway
 
-    gateway.THREADS["postgresql"] = 1
+    infrastructure_gateway.THREADS["postgresql"] = 1
     with _scheduler() as scheduler:
 
         async def tick() -> int:
@@ -186,7 +192,7 @@ def _statements() -> int:
             return int(await scheduler.database.run(_count, is_on=False))
 
         statements = asyncio.run(tick())
-    gateway.THREADS["postgresql"] = 4
+    infrastructure_gateway.THREADS["postgresql"] = 4
     return statements
 
 
@@ -245,7 +251,7 @@ class _Short:
 def _gap_p99_ms() -> float:
     """Run ten OLTs whose nodes are all due at once, so that each end is followed by a start."""
     from facho.core.wiring import open_parts
-    from facho.executions.executor import InProcessExecutor
+    from facho.executions.runner import InProcessExecutor
     from facho.snmp_jobs.models import WorkflowNode
     from facho.zabbix_pollers.poller_manager import PollerManager
     from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler

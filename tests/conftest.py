@@ -11,18 +11,22 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from django.conf import settings as django_settings
+from django.db import connection
 from django.utils import translation
+from hypothesis import Phase, is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
+from tools.tiers import PUSH, REST, TESTS, WITHOUT_DATABASE, tiers_of
 
 from facho.core import data_folder
 from facho.core.env import PREFIX, read_environment
-from servers.postgresql import delete_rows_instead_of_truncating, private_postgresql
+from servers.emptying import empty_quickly
+from servers.postgresql import private_postgresql
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -44,14 +48,21 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     parser.addoption(
         "--database", choices=["sqlite", "postgresql"], default="sqlite", help="what the tests run on (default: sqlite)"
     )
+    parser.addoption("--tier", choices=[PUSH, REST], help="what `make test` (push) or `make test-all` (rest) runs")
+    parser.addoption("--migrated", type=Path, help="a SQLite file to begin with; made, if there is none, for next time")
     config: pytest.Config = pluginmanager.getplugin("pytestconfig")
     _enter_world(parser.parse_known_args(list(config.invocation_params.args)).database)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep hypothesis honest: a slow example is no failure, and the same code has the same examples everywhere."""
-    hypothesis_settings.register_profile("facho", deadline=None, derandomize=True)
+    # The rest has four times as many for each property, and other ones.
+    examples = 25 if config.getoption("--tier") == PUSH else 100
+    hypothesis_settings.register_profile("facho", deadline=None, derandomize=True, max_examples=examples)
     hypothesis_settings.register_profile("explore", deadline=None, print_blob=True)
+    # Whether anything fails is all that mutations ask: the smallest example would take minutes.
+    found = [Phase.explicit, Phase.generate]
+    hypothesis_settings.register_profile("mutations", deadline=None, derandomize=True, phases=found)
     hypothesis_settings.load_profile(config.getoption("--hypothesis-profile") or "facho")
 
 
@@ -62,29 +73,41 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave to each run its part; the two runs of `make test` together leave nothing out."""
+    """Leave to each run its part; the lanes of both tiers together leave nothing out."""
     for item in items:
         if "product_environ" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)  # it starts processes
-    on_postgresql = config.getoption("--database") == "postgresql"
-    belongs = _touches_database if on_postgresql else _runs_anywhere
-    kept = [item for item in items if belongs(item)]
-    left_out = [item for item in items if not belongs(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        if _folder(item) in WITHOUT_DATABASE and _touches_database(item):
+            raise pytest.UsageError(f"{item.nodeid} touches a database: tools/tiers.py says that nothing there does")
+    database, tier = config.getoption("--database"), config.getoption("--tier")
+    belongs = _touches_database if database == "postgresql" else _runs_anywhere
+    kept = [item for item in items if belongs(item) and (tier is None or tier in _tiers(item, database))]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> Iterator[None]:
+def django_db_modify_db_settings(request: pytest.FixtureRequest) -> Iterator[None]:
     """Use a file: threads, processes and WAL exist in the product, and an in-memory SQLite has none of them."""
     default = django_settings.DATABASES["default"]
     with pytest.MonkeyPatch.context() as monkeypatch:
         if "sqlite" in default["ENGINE"]:
             default["TEST"]["NAME"] = str(Path(default["NAME"]).with_name("test.sqlite3"))
-        else:
-            delete_rows_instead_of_truncating(monkeypatch)
+            migrated = request.config.getoption("--migrated")
+            if migrated and migrated.exists():
+                shutil.copyfile(migrated, default["TEST"]["NAME"])
+        empty_quickly(monkeypatch)
         yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any, request: pytest.FixtureRequest) -> None:
+    """Keep the migrated SQLite file for runs to come, if asked: to migrate takes longer than most tests."""
+    migrated: Path | None = request.config.getoption("--migrated")
+    if migrated and connection.vendor == "sqlite" and not migrated.exists():
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute("VACUUM INTO %s", [str(migrated)])
 
 
 @pytest.fixture(scope="session")
@@ -137,9 +160,9 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["RedisSer
         yield server
 
 
-@pytest.fixture(params=["embedded", pytest.param("distributed", marks=pytest.mark.postgresql)])
+@pytest.fixture(params=["embedded", pytest.param("distributed", marks=[pytest.mark.postgresql, pytest.mark.thorough])])
 def polling(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator["Polling"]:
-    """What polls in a test that holds in both modes; the distributed one needs PostgreSQL."""
+    """What polls in a test that holds in both modes; the distributed one needs PostgreSQL, and seconds to start."""
     from servers.cluster import cluster_on_test_database
     from servers.modes import DistributedPolling, EmbeddedPolling
 
@@ -161,6 +184,8 @@ def _enter_world(database: str) -> None:
     os.environ["FACHO_DATA_DIR"] = str(folder / "data")
     # Tests read the texts as the source writes them; what the operator reads first is Spanish.
     os.environ["FACHO_LANGUAGE"] = "en"
+    # As on SQLite, however many cores the machine has; tests of several engines ask for them.
+    os.environ["FACHO_ENGINES"] = "1"
     if database == "postgresql":
         os.environ["DATABASE_URL"] = _world.enter_context(private_postgresql(folder))
     environment = read_environment(os.environ)
@@ -175,6 +200,20 @@ def _set_up_django() -> None:
     # A slow hash is what protects a real password, and what makes a test slow.
     django_settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     django.setup()
+
+
+def _tiers(item: pytest.Item, database: str) -> set[str]:
+    thorough = item.get_closest_marker("thorough")
+    return tiers_of(
+        item.path.relative_to(TESTS).as_posix(),
+        database,
+        thorough_on=None if thorough is None else thorough.args,
+        is_property=is_hypothesis_test(getattr(item, "obj", None)),
+    )
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0]
 
 
 def _runs_anywhere(item: pytest.Item) -> bool:

@@ -1,13 +1,17 @@
 """Builds what tests need in one call each; only what matters to a test is said there."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
+from facho.executions.models import Execution
+from facho.executions.store import Active
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
-from facho.polling.domain.planning import DueNode
-from facho.polling.domain.task_type import RANK, QueryType
+from facho.infrastructure.secrets import Secret
+from facho.polling.domain.execution_state import RANK, QueryType
+from facho.polling.domain.planning import Assignment, DueNode, WaitReason
 from facho.snmp_jobs.models import ChainCondition, SnmpJob, SnmpJobOid, Workflow, WorkflowNode
+from facho.zabbix_pollers.store import claim_assignments
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 _numbers = count(1)
@@ -33,7 +37,13 @@ def due_node(
     )
 
 
-def make_olt(*, port: int | None = None, vendor: str = "huawei_smartax", enabled: bool = True) -> Olt:
+def make_olt(
+    *,
+    port: int | None = None,
+    vendor: str = "huawei_smartax",
+    enabled: bool = True,
+    discovered_at: datetime | None = NOW - timedelta(days=1),
+) -> Olt:
     number = next(_numbers)
     return Olt.objects.create(
         name=f"OLT-{number}",
@@ -43,7 +53,16 @@ def make_olt(*, port: int | None = None, vendor: str = "huawei_smartax", enabled
         vendor=vendor,
         community=Secret("public"),
         enabled=enabled,
+        discovered_at=discovered_at,
     )
+
+
+def give_secrets(olts: Iterable[Olt] | None = None, **secrets: str) -> None:
+    """Store other secrets for OLTs, by default for all; each for the place where its OLT is."""
+    for olt in Olt.objects.all() if olts is None else olts:
+        for name, text in secrets.items():
+            setattr(olt, name, Secret(text))
+        olt.save(update_fields=list(secrets))
 
 
 def make_job(
@@ -92,3 +111,20 @@ def chain_to(
         is_chain_node=True,
         master_node=master,
     )
+
+
+def claim_nodes(
+    nodes: Iterable[WorkflowNode], *, now: datetime = NOW, waited: WaitReason | None = None, poller_id: int = 0
+) -> list[Active]:
+    """Start nodes as a tick does that has found them due."""
+    assignments = [
+        Assignment(DueNode(node.id, node.workflow.olt_id, now, node.interval_seconds, node.priority, 0), number, waited)
+        for number, node in enumerate(nodes, start=poller_id)
+    ]
+    return claim_assignments(assignments, owner="engine/test", now=now)
+
+
+def claim_waiting(execution: Execution, *, now: datetime = NOW, poller_id: int = 0) -> list[Active]:
+    """Let an execution go on that waits, as a tick does that has found it ready."""
+    node = DueNode(execution.node_id or 0, execution.olt_id, now, 300, 50, 0, execution_id=execution.id)
+    return claim_assignments([Assignment(node, poller_id)], owner="engine/test", now=now)

@@ -86,7 +86,7 @@ def _python_of(path: Path) -> bytes:
     """Return the file as something that the extractor reads: nothing, when no text can be in it."""
     if path.suffix == ".py":
         return path.read_bytes()
-    if path.suffix in TEMPLATES and "templates" in path.parts:
+    if path.suffix in TEMPLATES:
         # The template's own indentation would be a syntax error in what Django makes of it.
         lines = templatize(path.read_text(), origin=str(path)).splitlines()
         return "\n".join(line.lstrip() for line in lines).encode()

@@ -34,6 +34,8 @@ class Need:
 
 
 NEEDS = (
+    Need("cc", ("gcc", "libc6-dev")),
+    Need("python3-config", ("python3-dev",)),
     Need("initdb", ("postgresql",), pattern="usr/lib/postgresql/*/bin/initdb"),
     Need("redis-server", ("redis-server",)),
     Need("systemd-analyze", ("systemd",)),

@@ -70,7 +70,7 @@ def test_a_token_is_not_revoked_by_one_click(own: Client, ana: User) -> None:
     asked = page[page.index("<details>") : page.index("</details>")]
     assert f'action="/account/tokens/{ApiToken.objects.get().pk}/revoke/"' in asked
     assert page.count("/revoke/") == asked.count("/revoke/") == 1
-    assert "Programs that use it are refused at once, and it does not come back." in asked
+    assert "Programs that use it lose access at once. This cannot be undone." in asked
 
 
 @pytest.mark.parametrize("wrong", [{"role": "admin"}, {"days": "0"}, {"days": "9999"}, {"name": ""}])
@@ -136,7 +136,7 @@ def test_pages_speak_the_language_and_the_time_of_their_reader(own: Client) -> N
     assert (profile.language, profile.time_zone) == ("es", "America/Bogota")
 
 
-def test_the_tastes_come_back_at_the_next_login(client: Client, ana: User) -> None:
+def test_the_preferences_come_back_at_the_next_login(client: Client, ana: User) -> None:
     Profile.objects.create(user=ana, language="es", time_zone="Not/AZone")
 
     client.post("/login/", {"username": "ana", "password": PASSWORD})

@@ -11,8 +11,7 @@ from django.test import Client
 from api.rows import make_olt, make_user
 from facho.accounts.audit import Action, console, record
 from facho.accounts.models import Profile
-from facho.accounts.people import people
-from facho.accounts.roles import Role, role_of
+from facho.accounts.roles import Role, people, role_of
 from facho.accounts.scope import scope_of
 from facho.alerts.models import AlertRule
 from facho.api.tokens import create_token
@@ -87,7 +86,7 @@ def test_a_group_that_limits_somebody_or_something_cannot_be_deleted(
     with pytest.raises(ProtectedError):
         north.delete()
 
-    assert "Without their group these would hold for every OLT" in refused
+    assert "Without their group these would apply to every OLT" in refused
     assert "ana" in refused
     assert Olt.objects.get(group=north) == olt
 
@@ -155,4 +154,4 @@ def test_what_an_admin_changes_is_written_down_by_field(admin: Client) -> None:
 
     message = LogEntry.objects.latest("id").get_change_message()
     assert "mail" in message.lower()
-    assert "What the person may do" in message
+    assert "Permissions" in message

@@ -180,3 +180,11 @@ def test_guessing_from_many_addresses_waits_except_in_a_browser_that_is_known() 
     assert not LoginTries.of("eva", strange).count(NOW)
     assert not LoginTries.of("ana", own).count(NOW)
     assert wait_after(Guess.LOGIN_FROM_ANYWHERE, 10**9) == timedelta(minutes=1)
+
+
+def test_a_name_is_cut_before_it_is_normalised() -> None:
+    """The time of normalising grows with the square of the length: 120 kB of marks took 12 s."""
+    long, cut = ("\u0315\u0300" * count for count in (10**7, 75))
+    request = request_from("192.0.2.7")
+
+    assert LoginTries.of(long, request) == LoginTries.of(cut, request)

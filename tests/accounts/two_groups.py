@@ -16,12 +16,14 @@ from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
+from facho.alerts.store import offer_default_rules
 from facho.api.tokens import create_token
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.pauses import pause
-from facho.onus.models import OnuData, OnuEvent, OnuReading
+from facho.onus.models import OnuEvent, OnuReading
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.models import Poller
+from raw_rows import make_raw_value
 
 OID = "1.3.6.1.4.1.9.77"
 # What an address calls its parts, where that is not the name of a row.
@@ -56,11 +58,12 @@ def make_side(name: str, poller_id: int) -> Side:
     make_execution(other, ExecutionState.FAILED, at=now - timedelta(minutes=5))
     onu = make_onu(olt, (0, 1, 3, poller_id), serial=f"{name}SERIAL01", description=f"{name}-words", run_state="online")
     OnuReading.objects.filter(onu=onu).update(state_since=now, rx_power_cdbm=-2900)
-    OnuData.objects.create(onu=onu, oid=OID, value=f"{name}-words", updated_at=now)
+    make_raw_value(onu, OID, f"{name}-words", now=now)
     event = OnuEvent.objects.create(
         olt=olt, pon_port=onu.pon_port, onu=onu, onu_number=1, at=now, kind="down", cause="los"
     )
     held = pause(olt, minutes=5, note=f"{name}-words", now=now)
+    offer_default_rules()
     rule = AlertRule.objects.exclude(alerts__olt=olt).order_by("id")[0]
     alert = Alert.objects.create(
         rule=rule,

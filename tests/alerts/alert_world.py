@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from facho.alerts.engine import run_pass
-from facho.alerts.models import Alert, AlertChannel, AlertRule, Kind, Notice
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 from facho.onus.models import Onu, OnuEvent, OnuReading, Outage, PonPort
 from factories import NOW, make_olt
 
@@ -22,8 +22,8 @@ def make_channel(name: str = "night shift", language: str = "en", **fields: Any)
     return AlertChannel.objects.create(name=name, language=language, url=Secret("json://sink.example"), **fields)
 
 
-def make_rule(kind: Kind, *channels: AlertChannel, **fields: Any) -> AlertRule:
-    """A rule that tells at once, unless a test says otherwise."""
+def make_rule(kind: str, *channels: AlertChannel, **fields: Any) -> AlertRule:
+    """A rule that notifies at once, unless a test says otherwise."""
     rule = AlertRule.objects.create(**{"name": f"Rule {kind}", "kind": kind, **fields})
     rule.channels.set(channels)
     return rule

@@ -12,8 +12,9 @@ from facho.alerts.channels import ChannelSecrets, save_channel
 from facho.alerts.delivery import Delivery
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, Severity
 from facho.alerts.ssrf import Reach, read_networks
-from facho.core.gateway import ThreadGateway
-from facho.hosts.secrets import Secret
+from facho.infrastructure.gateway import ThreadGateway
+from facho.infrastructure.secrets import Secret
+from facho.polling.domain.ports import ClockReading
 from factories import NOW
 
 LOOPBACK = Reach(read_networks(["127.0.0.0/8"]))
@@ -32,6 +33,9 @@ class StillClock:
 
     def monotonic(self) -> float:
         return self.at.timestamp()
+
+    def reading(self) -> ClockReading:
+        return ClockReading(*[self.monotonic()] * 3)
 
 
 @dataclass

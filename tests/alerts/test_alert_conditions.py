@@ -21,12 +21,14 @@ from alerts.alert_world import (
     set_light,
 )
 from facho.accounts.acknowledge import acknowledge
+from facho.alerts.condition import Stall
 from facho.alerts.engine import run_pass
-from facho.alerts.models import Alert, Kind, Notice
+from facho.alerts.models import Alert, Notice
 from facho.alerts.notices import on_sent
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ProductProcess
 from facho.hosts.models import Olt, WaitingOnu
+from facho.infrastructure.standstill import Standstill
 from facho.onus.models import Onu, OnuReading, Outage, PonPort
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.models import Poller
@@ -44,7 +46,7 @@ def violate(olt: Olt, hours_ago: int = 1) -> QuotaViolation:
 
 
 def test_weak_light_is_judged_of_who_is_online_and_in_no_outage() -> None:
-    make_rule(Kind.WEAK_LIGHT)
+    make_rule("weak_light")
     olt, silent = answering_olt(), answering_olt()
     Olt.objects.filter(id=silent.id).update(reachability="down")
     weak, away, gone = add_onus(olt, 3, port=1, dbm=-30)
@@ -62,7 +64,7 @@ def test_weak_light_is_judged_of_who_is_online_and_in_no_outage() -> None:
 
 
 def test_weak_light_on_a_port_that_nobody_knows_names_none() -> None:
-    make_rule(Kind.WEAK_LIGHT)
+    make_rule("weak_light")
     add_onus(answering_olt(), 1, dbm=-30)
     PonPort.objects.update(is_known=False)
 
@@ -73,7 +75,7 @@ def test_weak_light_on_a_port_that_nobody_knows_names_none() -> None:
 
 @pytest.mark.parametrize("change", ["offline", "silent", "absent"])
 def test_weak_light_that_cannot_be_seen_stands_until_the_onu_has_left(change: str) -> None:
-    make_rule(Kind.WEAK_LIGHT, make_channel())
+    make_rule("weak_light", make_channel())
     olt = answering_olt()
     (onu,) = add_onus(olt, 1, dbm=-30)
     passes(0)
@@ -91,7 +93,7 @@ def test_weak_light_that_cannot_be_seen_stands_until_the_onu_has_left(change: st
 
 
 def test_a_power_step_is_a_drop_against_what_was_usual_within_a_day() -> None:
-    make_rule(Kind.POWER_STEP, make_channel(), threshold=5, clear_margin=2)
+    make_rule("power_step", make_channel(), threshold=5, clear_margin=2)
     olt = answering_olt()
     twice, small = add_onus(olt, 2, dbm=-18)
     drop_light(twice, -18, -21)
@@ -112,7 +114,7 @@ def test_a_power_step_is_a_drop_against_what_was_usual_within_a_day() -> None:
 
 
 def test_after_a_day_less_light_is_usual() -> None:
-    make_rule(Kind.POWER_STEP)
+    make_rule("power_step")
     (onu,) = add_onus(answering_olt(), 1)
     drop_light(onu, -18, -24)
 
@@ -122,7 +124,7 @@ def test_after_a_day_less_light_is_usual() -> None:
 
 
 def test_what_ends_because_its_olt_is_disabled_says_so() -> None:
-    make_rule(Kind.PON_OUTAGE, make_channel())
+    make_rule("pon_outage", make_channel())
     olt = answering_olt()
     cut(olt, add_onus(olt, 3))
     passes(0)
@@ -138,7 +140,7 @@ def test_what_ends_because_its_olt_is_disabled_says_so() -> None:
 
 
 def test_what_is_over_says_so_although_another_olt_is_disabled() -> None:
-    make_rule(Kind.OLT_UNREACHABLE, make_channel())
+    make_rule("olt_unreachable", make_channel())
     repaired, disabled = answering_olt(), answering_olt()
     outages = [
         Outage.objects.create(olt=olt, scope="olt", cause="olt", started_at=NOW, resumed_at=NOW, affected=0, down=0)
@@ -158,7 +160,7 @@ def test_what_is_over_says_so_although_another_olt_is_disabled() -> None:
 
 
 def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -> None:
-    make_rule(Kind.NODE_SUSPENDED, make_channel())
+    make_rule("node_suspended", make_channel())
     olt = answering_olt()
     broken, unheard, off = make_node(olt), make_node(olt), make_node(olt, enabled=False)
     for node, reason in ((broken, "auth"), (unheard, "unreachable"), (off, "auth")):
@@ -171,7 +173,7 @@ def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -
 
 
 def test_a_violation_is_notified_when_its_message_is_sent_and_not_before() -> None:
-    make_rule(Kind.QUOTA_VIOLATED, make_channel())
+    make_rule("quota_violated", make_channel())
     olt = answering_olt()
     first = violate(olt)
     passes(5)
@@ -193,11 +195,11 @@ def test_a_violation_is_notified_when_its_message_is_sent_and_not_before() -> No
     for violation in (first, second):
         violation.refresh_from_db()
     assert (first.notified_at, second.notified_at) == (minute(6), minute(140))
-    assert resolved.title.startswith(f"Over: {olt.name} missed its quotas in 2 hours")
+    assert resolved.title.startswith(f"Over: {olt.name} violated its quotas in 2 hours")
 
 
 def test_an_acknowledged_violation_is_not_escalated() -> None:
-    rule = make_rule(Kind.QUOTA_VIOLATED, make_channel(), escalate_minutes=5)
+    rule = make_rule("quota_violated", make_channel(), escalate_minutes=5)
     rule.escalation_channels.add(make_channel("boss"))
     violation = violate(answering_olt())
     passes(0)
@@ -209,7 +211,7 @@ def test_an_acknowledged_violation_is_not_escalated() -> None:
 
 
 def test_a_quota_at_risk_is_one_of_this_hour_that_will_be_missed() -> None:
-    make_rule(Kind.QUOTA_AT_RISK, make_channel())
+    make_rule("quota_at_risk", make_channel())
     olt = answering_olt()
     for task_type, will_miss_at, start in (("discovery", NOW, NOW), ("get_a", None, NOW), ("get_b", NOW, NOW - HOUR)):
         QuotaTracker.objects.create(
@@ -228,7 +230,7 @@ def test_a_quota_at_risk_is_one_of_this_hour_that_will_be_missed() -> None:
 
 
 def test_pollers_are_saturated_by_group_and_recover_below_the_margin() -> None:
-    make_rule(Kind.POLLERS_SATURATED, make_channel(), clear_margin=10)
+    make_rule("pollers_saturated", make_channel(), clear_margin=10)
     Poller.objects.bulk_create([Poller(poller_id=0), Poller(poller_id=1, group="north")])
     node = make_node(answering_olt())
     run = Execution.objects.create(
@@ -255,7 +257,7 @@ def test_pollers_are_saturated_by_group_and_recover_below_the_margin() -> None:
 
 
 def test_a_node_that_lost_a_slot_by_waiting_is_an_overload() -> None:
-    make_rule(Kind.QUEUE_OVERLOAD, make_channel())
+    make_rule("queue_overload", make_channel())
     silent = make_node(answering_olt(), next_run_at=minute(-6)).workflow.olt
     Olt.objects.filter(id=silent.id).update(reachability="down")
     passes(0)
@@ -268,19 +270,19 @@ def test_a_node_that_lost_a_slot_by_waiting_is_an_overload() -> None:
 
 
 def test_nobody_leads_when_who_looks_has_seen_so() -> None:
-    make_rule(Kind.NO_LEADER, make_channel(), hold_minutes=2)
+    make_rule("no_leader", make_channel(), hold_minutes=2)
 
     for number in (1, 3):
-        run_pass(minute(number), leaderless_since=minute(0.5))
+        run_pass(minute(number), stall=Stall(minute(0.5), Standstill.NO_LEADER))
     passes(4)
 
-    told = "No scheduler leads, so nothing is polled"
+    told = "Nothing is polled. No scheduler leads"
     assert messages() == [("opened", told), ("resolved", f"Over: {told}")]
     assert Alert.objects.get().began_at == minute(0.5)
 
 
-def test_nobody_takes_messages_where_no_worker_is_heard_of() -> None:
-    make_rule(Kind.MESSAGES_NOT_TAKEN, make_channel())
+def test_no_worker_takes_messages_where_none_reports() -> None:
+    make_rule("messages_not_taken", make_channel())
     Poller.objects.bulk_create([Poller(poller_id=0), Poller(poller_id=1, group="north")])
     passes(0)
     assert messages() == []  # embedded: there are no such processes
@@ -292,11 +294,11 @@ def test_nobody_takes_messages_where_no_worker_is_heard_of() -> None:
         )
     passes(1)
 
-    assert messages() == [("opened", "No worker is heard of, so nothing is polled (group north)")]
+    assert messages() == [("opened", "No worker reports, so nothing is polled (group north)")]
 
 
 def test_an_onu_waits_until_it_is_authorised() -> None:
-    make_rule(Kind.ONU_WAITING, make_channel())
+    make_rule("onu_waiting", make_channel())
     olt = answering_olt()
     hostile = "AB\x1b[31m\nCD\u202e"
     for number, serial in enumerate((hostile, "HWTC0001")):

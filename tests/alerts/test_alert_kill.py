@@ -9,7 +9,7 @@ from django.db import connection
 
 from alerts.alert_world import add_onus, answering_olt, cut, make_channel, make_rule, messages, passes, repair
 from alerts.alert_world import minute as at_minute
-from facho.alerts.models import Alert, Kind, Notice
+from facho.alerts.models import Alert, Notice
 from facho.hosts.models import Olt
 from facho.onus.models import Outage
 
@@ -61,8 +61,8 @@ def rows() -> tuple[list[Any], list[Any]]:
 def test_a_pass_that_dies_anywhere_loses_and_doubles_nothing() -> None:
     olt = answering_olt()
     add_onus(olt, 1)
-    make_rule(Kind.PON_OUTAGE, make_channel("one"), make_channel("two"))
-    make_rule(Kind.WEAK_LIGHT, make_channel("three"))
+    make_rule("pon_outage", make_channel("one"), make_channel("two"))
+    make_rule("weak_light", make_channel("three"))
     begin(olt)
     before = rows()
     with counting() as whole:

@@ -19,9 +19,9 @@ from facho.accounts.roles import Role, give_role
 from facho.alerts.channels import ChannelSecrets, save_channel, write_test
 from facho.alerts.models import AlertChannel, ChannelKind, Notice
 from facho.alerts.outbox import claim_next
-from facho.hosts.csv_file import write_entries
+from facho.hosts.csv import write_entries
 from facho.hosts.inventory import export_entries
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 from factories import NOW
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -136,7 +136,7 @@ def test_an_admin_enters_secrets_on_a_page_and_a_wrong_one_is_not_repeated(admin
 
 def test_a_new_channel_has_examples_and_a_stored_one_says_that_it_stays(admin: Client) -> None:
     channel = make_channel(f"ntfys://{CANARY}")
-    stays = "Never shown. Empty: the stored one stays."
+    stays = "Never shown. Empty: the stored one stays"
 
     english = {"accept-language": "en"}
     new = admin.get(reverse("admin:alerts_alertchannel_add"), headers=english).content.decode()

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from facho.alerts.schemes import PARAMETERS, ChannelFault, check_service, check_webhook
+from facho.alerts.channels import PARAMETERS, ChannelFault, check_service, check_webhook
 
 CANARY = "canary5e1f"
 TELEGRAM = f"tgram://123456789:{CANARY}_abcdefghijklmnop/-100123456"

@@ -219,7 +219,7 @@ def test_nothing_is_sent_inside_unless_listed() -> None:
 
     assert (sink.received, mail.received) == ([], [])
     assert set(Notice.objects.values_list("last_error", flat=True)) == {
-        "The server stands inside the network; FACHO_WEBHOOK_ALLOW does not list it."
+        "The server is inside the network and not listed in FACHO_WEBHOOK_ALLOW."
     }
 
 

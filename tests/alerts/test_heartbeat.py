@@ -2,16 +2,21 @@
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
 from alerts.outbox_rows import StillClock
 from alerts.sinks import http_sink
-from facho.alerts.heartbeat import Heartbeat
-from facho.core import housekeeping
+from facho.alerts.http_request import Heartbeat
 from facho.core.env import read_environment
-from facho.core.housekeeping import House
+from facho.core.processes import housekeeping as processes_housekeeping
+from facho.core.processes.housekeeping import Housekeeping
+from facho.core.wiring import Parts
+from facho.executions.runner import NoHints
+from facho.infrastructure.gateway import SystemClock
+from facho.polling.domain.lease import HeldLease
 from facho.zabbix_pollers.scheduler import FRESH_TICK_SECONDS, Leases, ZabbixScheduler
 
 CANARY = "canary-beat"
@@ -43,8 +48,10 @@ def test_of_a_row_of_failures_the_first_is_logged_and_the_end(caplog: pytest.Log
 def test_it_beats_only_while_nodes_are_started(settings: Settings, is_scheduling: bool, beats: int) -> None:
     async def keep() -> None:
         stop = asyncio.Event()
-        house = House(None, stop, is_scheduling=lambda: is_scheduling)  # type: ignore[arg-type]  # has no part in it
-        keeping = asyncio.create_task(housekeeping._beat(house))
+        nothing: Any = None  # neither network nor database has a part in it
+        parts = Parts(nothing, nothing, SystemClock(), "engine/test", NoHints())
+        house = Housekeeping(parts, stop, is_scheduling=lambda: is_scheduling)
+        keeping = asyncio.create_task(processes_housekeeping.beating(house))
         asyncio.get_running_loop().call_later(0.2, stop.set)
         await keeping
 
@@ -68,11 +75,11 @@ def test_a_leader_whose_ticks_fail_does_not_schedule() -> None:
     scheduler = ZabbixScheduler(None, None, clock, "me", Leases(60, 20))  # type: ignore[arg-type]  # no tick is made
     now = clock.monotonic()
 
-    scheduler._led_at = now
+    scheduler._lead = HeldLease(60, clock.reading())
     assert not scheduler.is_scheduling
     scheduler._ticked_at = now
     assert scheduler.is_scheduling
     scheduler._ticked_at = now - FRESH_TICK_SECONDS
     assert not scheduler.is_scheduling
-    scheduler._ticked_at, scheduler._led_at = now, None
+    scheduler._ticked_at, scheduler._lead = now, None
     assert not scheduler.is_scheduling

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from facho.polling.domain.redelivery import GIVE_UP_AFTER, next_try_at
+from facho.polling.domain.retry import GIVE_UP_AFTER, next_try_at
 from factories import NOW
 
 

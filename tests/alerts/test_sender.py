@@ -2,17 +2,18 @@
 
 import asyncio
 import socket
+import sys
 
 import pytest
 
 from alerts.outbox_rows import LOOPBACK
-from facho.alerts import sending
+from facho.alerts import delivery as alerts_delivery
 from facho.alerts.models import ChannelKind
 from facho.alerts.outbox import Address, Parcel
 from facho.alerts.outcome import Message, Outcome, Trouble
-from facho.alerts.sender import FORBIDDEN, Guard, _judge
+from facho.alerts.sender import FORBIDDEN, Guard, judge
 from facho.alerts.ssrf import AddressRefused, Reach
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 from factories import NOW
 
 MESSAGE = Message("opened 1 2", "opened", "critical", "North is silent", "Since noon.")
@@ -20,7 +21,7 @@ MESSAGE = Message("opened 1 2", "opened", "critical", "North is silent", "Since 
 
 def send(url: str) -> Outcome:
     address = Address(ChannelKind.APPRISE, Secret(url), Secret(""))
-    return asyncio.run(sending.send(Parcel(1, 1, 1, MESSAGE, NOW, {}, address), LOOPBACK, now=NOW))
+    return asyncio.run(alerts_delivery.send(Parcel(1, 1, 1, MESSAGE, NOW, {}, address), LOOPBACK, now=NOW))
 
 
 @pytest.mark.parametrize("address", [("127.0.0.1", 80), ("::1", 80, 0, 0), "/run/docker.sock", ("localhost", 80)])
@@ -48,7 +49,7 @@ def test_the_outside_may_be_reached() -> None:
 
 
 def test_a_sender_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(alerts_delivery, "PATIENCE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         outcome = send(f"ntfy://127.0.0.1:{silent.getsockname()[1]}/topic")
 
@@ -70,9 +71,17 @@ def test_an_address_that_apprise_cannot_read_any_more_is_told() -> None:
     ],
 )
 def test_some_answers_of_services_are_final(scheme: str, answer: int, is_final: bool) -> None:
-    assert _judge(Outcome(Trouble.NOT_TAKEN, answer), scheme).is_final is is_final
+    assert judge(Outcome(Trouble.NOT_TAKEN, answer), scheme).is_final is is_final
 
 
-@pytest.mark.parametrize(("exit_code", "trouble"), [(-14, Trouble.TIMED_OUT), (1, Trouble.CRASHED)])
-def test_a_sender_that_dies_is_an_outcome(exit_code: int, trouble: Trouble) -> None:
-    assert sending._read_answer(exit_code, b"").trouble is trouble
+@pytest.mark.parametrize(
+    ("program", "trouble"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGALRM)", Trouble.TIMED_OUT),
+        ("raise SystemExit(1)", Trouble.CRASHED),
+    ],
+)
+def test_a_sender_that_dies_is_an_outcome(monkeypatch: pytest.MonkeyPatch, program: str, trouble: Trouble) -> None:
+    monkeypatch.setattr(alerts_delivery, "COMMAND", (sys.executable, "-I", "-c", program))
+
+    assert send("ntfy://127.0.0.1/topic") == Outcome(trouble)

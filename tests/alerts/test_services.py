@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from alerts.sinks import HttpSink, http_sink
-from facho.alerts.apprise_service import UNJOINED, hand_over, open_service
 from facho.alerts.outcome import Message
+from facho.alerts.sender import UNJOINED, hand_over, open_service
 
 MESSAGE = Message("opened 1 2", "opened", "critical", "Corte en 0/1/3", "64 ONUs\n<!channel> @everyone <i>")
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"

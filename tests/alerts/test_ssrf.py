@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.alerts.apprise_service import MAIL_PORTS
+from facho.alerts.sender import MAIL_PORTS
 from facho.alerts.ssrf import Reach, read_networks
 
 OUTSIDE = ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111"]

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from alerts.outbox_rows import KEY, LOOPBACK
+from facho.alerts.http_request import post_webhook
 from facho.alerts.outcome import Outcome, Trouble
-from facho.alerts.webhook import post_webhook
 
 NAME = "hook.example.net"
 

@@ -23,10 +23,11 @@ PASSWORD = "correct horse battery"
 _numbers = count(1)
 
 
-def make_user(role: Role = Role.VIEWER, name: str = "") -> User:
+def make_user(role: Role | None = Role.VIEWER, name: str = "", **fields: Any) -> User:
     """Make someone who can log in with PASSWORD."""
-    user = User.objects.create(username=name or f"{role}-{next(_numbers)}", password=_hashed_password())
-    give_role(user, role)
+    user = User.objects.create(username=name or f"{role}-{next(_numbers)}", password=_hashed_password(), **fields)
+    if role is not None:
+        give_role(user, role)
     return user
 
 
@@ -44,6 +45,7 @@ def make_olt(name: str = "", **fields: Any) -> Olt:
         "host": f"olt-{number}.example",
         "address": f"10.{number // 65536 % 256}.{number // 256 % 256}.{number % 256}",
         "community": "canary-7f3a",
+        "discovered_at": datetime(2026, 1, 1, tzinfo=UTC),
         **fields,
     }
     return Olt.objects.create(**values)

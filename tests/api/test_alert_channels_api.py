@@ -12,7 +12,7 @@ from api.rows import make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.alerts.channels import write_test
-from facho.alerts.models import Alert, AlertChannel, AlertRule, Kind, Notice, NoticeKind
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice, NoticeKind
 from facho.hosts.models import Olt, OltGroup
 
 pytestmark = pytest.mark.django_db
@@ -113,9 +113,24 @@ def test_only_admins_write(admin: APIClient, operator: APIClient, viewer: APICli
     assert (viewer.get(one).status_code, anonymous.get(f"{one}notices/").status_code) == (200, 401)
 
 
+@pytest.mark.parametrize(
+    "url", ["https://evil.example/x", "https://hooks.example.net:8443/x", "http://hooks.example.net/x"]
+)
+def test_a_stored_signing_key_signs_nothing_for_another_server(admin: APIClient, url: str) -> None:
+    """What it receives could be passed on to the old server as ours."""
+    one = f"{CHANNELS}{make(admin)['id']}/"
+
+    refused = admin.patch(one, {"url": url}, format="json", headers=ENGLISH)
+    changed = admin.patch(one, {"url": url, "signing_key": "another key of our own"}, format="json")
+
+    assert (refused.status_code, changed.status_code) == (400, 200)
+    assert "the stored one is not used for another server" in refused.content.decode()
+    assert AlertChannel.objects.get().signing_key.reveal() == "another key of our own"
+
+
 def test_who_did_what_is_written_down_without_secrets(admin: APIClient) -> None:
     one = f"{CHANNELS}{make(admin)['id']}/"
-    admin.patch(one, {"url": "https://other.example.net/other-secret"}, format="json")
+    admin.patch(one, {"url": f"{HOOK['url']}-other-secret"}, format="json")
     admin.post(f"{one}test/")
 
     assert admin.delete(one).status_code == 204
@@ -166,7 +181,7 @@ def _limited_to(group: OltGroup) -> APIClient:
 
 def _write(channel: AlertChannel, olt: Olt) -> None:
     now = timezone.now()
-    rule, _ = AlertRule.objects.get_or_create(name="Silent", kind=Kind.OLT_UNREACHABLE)
+    rule, _ = AlertRule.objects.get_or_create(name="Silent", kind="olt_unreachable")
     alert = Alert.objects.create(rule=rule, subject=f"olt {olt.id}", olt=olt, severity="critical", began_at=now)
     notice = Notice.objects.create(
         key=olt.name,

@@ -14,6 +14,7 @@ from facho.executions.models import ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
+from factories import give_secrets
 
 LISTS = ["olts", "nodes", "executions", "pon-ports", "onus", "waiting-onus", "pauses"]
 
@@ -79,7 +80,7 @@ def test_a_page_has_a_size_that_can_be_meant(viewer: APIClient, path: str) -> No
 def test_no_secret_is_in_any_answer(viewer: APIClient, path: str) -> None:
     """S3-24"""
     populate()
-    Olt.objects.update(v3_auth_key="canary-7f3a", v3_priv_key="canary-7f3a")
+    give_secrets(v3_auth_key="canary-7f3a", v3_priv_key="canary-7f3a")
 
     body = json.dumps(viewer.get(f"/api/v1/{path}/").json())
 

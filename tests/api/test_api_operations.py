@@ -98,7 +98,7 @@ def test_an_execution_that_is_over_cannot_be_cancelled(operator: APIClient) -> N
 
     answer = operator.post(f"/api/v1/executions/{execution.id}/cancel/", headers=ENGLISH)
 
-    assert (answer.status_code, answer.json()["detail"]) == (409, "This execution is over.")
+    assert (answer.status_code, answer.json()["detail"]) == (409, "This execution has ended.")
 
 
 @pytest.mark.parametrize("path", ["executions/987654/cancel/", "nodes/987654/resume/", "pauses/987654/end/"])
@@ -197,7 +197,7 @@ def test_a_pause_is_ended_once(operator: APIClient) -> None:
     again = operator.post(f"/api/v1/pauses/{held.id}/end/", headers=ENGLISH)
 
     assert (ended.status_code, again.status_code) == (204, 409)
-    assert again.json()["detail"] == "This pause is over."
+    assert again.json()["detail"] == "This pause has ended."
     held.refresh_from_db()
     assert held.ends_at <= timezone.now()
 
@@ -233,10 +233,9 @@ def test_a_node_is_disabled_and_slowed_down_from_outside(operator: APIClient) ->
 def test_an_olt_is_disabled_from_outside(operator: APIClient) -> None:
     node = make_node()
 
-    answer = operator.patch(f"/api/v1/olts/{node.workflow.olt_id}/", {"enabled": False, "name": "other"}, format="json")
+    answer = operator.patch(f"/api/v1/olts/{node.workflow.olt_id}/", {"enabled": False}, format="json")
 
     assert (answer.status_code, answer.data["enabled"]) == (200, False)
-    assert answer.data["name"] == node.workflow.olt.name
 
 
 @pytest.mark.parametrize(

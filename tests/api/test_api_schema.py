@@ -76,6 +76,8 @@ def test_every_answer_is_as_the_document_says(viewer: APIClient, document: dict[
     ran = make_execution(master, ExecutionState.SUCCESS, poller_id=0)
     make_execution(make_node(master=master), poller_id=0, master_execution=ran, chain_position=1)
     make_execution(make_node(), ExecutionState.WAITING, resume_at=timezone.now() + HOUR, failure_kind="timeout")
+    progress = {"rows": 120, "rows_in_all": 817, "ports": 3, "ports_in_all": 22}
+    make_execution(make_node(), ExecutionState.RUNNING, progress=progress)
     make_node(next_run_at=timezone.now())
     for place in (olt, None):
         pause(place, minutes=5, note="", now=timezone.now())

@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory, force_authenticate
 
 from facho.accounts.roles import Role, give_role, role_of
-from facho.api.authentication import BearerTokenAuthentication, role_of_request
 from facho.api.models import ApiToken
+from facho.api.shared.permissions import BearerTokenAuthentication, role_of_request
 from facho.api.tokens import PREFIX, RoleTooHigh, create_token, verify_token
 
 pytestmark = pytest.mark.django_db

@@ -16,19 +16,19 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 OUTSIDE = "192.0.2.7"
-PEOPLE = ("anonymous", "viewer", "operator", "admin", "viewer token of an admin", "limited operator")
+PEOPLE = ("anonymous", "no role", "viewer", "operator", "admin", "viewer token of an admin", "limited operator")
 
 # Who gets there at least, by which method, what an admin is answered with an empty body, and where.
-# ANY: also nobody. GUEST: nobody; who is logged in is sent on.
+# ANY: also nobody. GUEST: nobody; who is logged in is sent on. LOGIN: also an account without a role.
 # Whoever is less gets 401 or 403 of the API, the login page or 403 of pages.
 # Who is limited to other OLTs gets 404 where an OLT, or what belongs to one, is addressed.
 TABLE = r"""
 USER     GET    200
-USER     GET    200 account/
-USER     POST   200 account/password/
-USER     POST   302 account/reading/
-USER     POST   200 account/tokens/
-USER     POST   404 account/tokens/<int:token_id>/revoke/
+LOGIN    GET    200 account/
+LOGIN    POST   200 account/password/
+LOGIN    POST   302 account/reading/
+LOGIN    POST   200 account/tokens/
+LOGIN    POST   404 account/tokens/<int:token_id>/revoke/
 USER     GET    200 live/
 USER     GET    200 live/hour/
 ADMIN    GET    200 olts/add/
@@ -47,6 +47,7 @@ OPERATOR POST   302 olts/<int:olt_id>/pause/end/
 OPERATOR POST   302 olts/<int:olt_id>/nodes/<int:node_id>/run/
 OPERATOR POST   302 olts/<int:olt_id>/nodes/<int:node_id>/resume/
 USER     GET    200 olts/<int:olt_id>/<slug:name>/
+USER     GET    200 pollers/
 USER     GET    200 search/
 USER     GET    200 search/suggestions/
 USER     GET    200 onus/
@@ -67,6 +68,8 @@ USER     GET    200 violations/<int:violation_id>/
 OPERATOR POST   302 violations/<int:violation_id>/acknowledge/
 USER     GET    200 waiting/
 USER     GET    200 waiting/export/
+ADMIN    GET    200 workbench/
+ADMIN    POST   200 workbench/
 ANY      GET    302 api/v1/
 ANY      POST   302 api/v1/
 ANY      PUT    302 api/v1/
@@ -149,6 +152,7 @@ USER     GET    200 api/v1/coordinator/state/
 USER     GET    200 api/v1/pollers/
 USER     GET    200 api/v1/pollers/queue/
 USER     GET    200 api/v1/pollers/stats/
+USER     GET    200 api/v1/pollers/stats/history/
 OPERATOR POST   202 api/v1/pollers/nodes/<int:node_id>/run/
 ANY      GET    200 api/v1/schema/
 ANY      GET    200 api/v1/docs/
@@ -158,7 +162,7 @@ ANY      POST   302 logout/
 ANY      GET    410 setup/<str:token>/
 ANY      POST   410 setup/<str:token>/
 ANY      GET    200 livez
-ANY      GET    200 readyz
+ANY      GET    503 readyz
 USER     GET    200 metrics
 """
 
@@ -181,13 +185,13 @@ class Line:
         """Return the status that somebody gets."""
         role = {"viewer token of an admin": "viewer", "limited operator": "operator"}.get(who, who)
         is_known = who != "anonymous" and (self.is_api or "token" not in who)
-        if self.least == "ANY":
+        if self.least == "ANY" or (self.least == "LOGIN" and is_known):
             return self.status
         if self.least == "GUEST":
             return 302 if is_known else self.status
         if not is_known:
             return 401 if self.is_api else 302
-        if self.least != "USER" and not Role(role).includes(Role(self.least.lower())):
+        if who == "no role" or (self.least != "USER" and not Role(role).includes(Role(self.least.lower()))):
             return 403
         return 404 if who == "limited operator" and is_of_an_olt else self.status
 
@@ -207,6 +211,8 @@ def world() -> World:
 def clients(world: World) -> dict[str, Client]:
     admin = make_user(Role.ADMIN)
     people = {"viewer": make_user(Role.VIEWER), "operator": make_user(Role.OPERATOR), "admin": admin}
+    # With the mark that lets Django's own admin in.
+    people["no role"] = make_user(None, is_staff=True)
     found = {who: Client() for who in PEOPLE}
     for who, user in {**people, "limited operator": make_limited(world)}.items():
         found[who].force_login(user)
@@ -270,7 +276,7 @@ def test_nobody_but_admins_enters_the_admin(world: World, clients: dict[str, Cli
     entered = [
         (method, who, route.pattern, status)
         for route in admin_routes
-        for who in ("anonymous", "operator")
+        for who in ("anonymous", "operator", "no role")
         for method in ("GET", "POST")
         if (status := ask(clients[who], method, address(world, route))) not in (302, 403, 404, 405)
     ]

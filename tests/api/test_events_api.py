@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
 from api.rows import NOW, make_olt, make_onu
-from facho.onus import events_read_model
+from facho.onus import events as onus_events
 from facho.onus.models import Onu, OnuEvent
 from facho.onus.words import EventKinds
 
@@ -63,7 +63,7 @@ def test_every_kind_of_event_has_its_words(viewer: APIClient) -> None:
 
     assert set(told) == set(EventKinds.values)
     assert told["power_drop"] == "Light dropped from -20.10 to online dBm"
-    assert told["calm"] == "Calm again: online"
+    assert told["calm"] == "Stable again: online"
     assert told["duplicate_serial"] == "The same serial is also at 0/1/0/3"
 
 
@@ -118,7 +118,7 @@ def test_pages_lead_through_all_events_and_back_also_of_one_moment(viewer: APICl
 
 
 def test_a_count_that_was_not_finished_says_so(viewer: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events_read_model, "MANY", 2)
+    monkeypatch.setattr(onus_events, "MANY", 2)
     onu = make_onu(make_olt())
     happen(onu)
     happen(onu)

@@ -21,7 +21,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 def poll(at: datetime, powers: dict[Onu, float | None]) -> None:
     ports = [onu.pon_port_id for onu in powers]
-    append(at, Samples([onu.id for onu in powers], ports, {Metric.RX_POWER: list(powers.values())}))
+    append(at, Samples.of([onu.id for onu in powers], ports, {Metric.RX_POWER: list(powers.values())}))
 
 
 @pytest.fixture
@@ -75,12 +75,12 @@ def test_nothing_known_is_an_empty_series(viewer: APIClient, onus: list[Onu]) ->
     [
         ("metric=light", "metric", "Choose one of: rx_power, tx_power, olt_rx_power, temperature, distance, state."),
         ("resolution=minute", "resolution", "Choose one of: auto, full, hour, day."),
-        ("from=yesterday", "from", "Write a time such as 2030-05-06T12:00:00Z."),
-        ("to=9999-12-31T23:59:59-23:00", "to", "Write a time such as 2030-05-06T12:00:00Z."),
-        ("from=2000-01-01&resolution=full", "from", "At this resolution 31 days can be shown at most"),
+        ("from=yesterday", "from", "Enter a time such as 2030-05-06T12:00:00Z."),
+        ("to=9999-12-31T23:59:59-23:00", "to", "Enter a time such as 2030-05-06T12:00:00Z."),
+        ("from=2000-01-01&resolution=full", "from", "This resolution shows at most 31 days"),
         ("from=2000-01-02&to=2000-01-01", "from", "Choose a time before the end, which is 2000-01-01T00:00:00+00:00."),
         ("from=0001-01-01", "from", "36525 days"),
-        ("from=%00", "from", "Write a time"),
+        ("from=%00", "from", "Enter a time"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_a_sentence(

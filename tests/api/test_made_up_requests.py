@@ -25,9 +25,12 @@ from facho.polling.domain.execution_state import ExecutionState
 pytestmark = pytest.mark.django_db
 
 REQUESTS_OF_AN_OPERATION = 20
-# What reaches the database reaches it from an admin: the others need no second one.
+# What reaches the database reaches it from an admin: the others need no second one, nor every push.
 ROLES = [
-    *(pytest.param(role, marks=pytest.mark.any_database) for role in (None, Role.VIEWER, Role.OPERATOR)),
+    *(
+        pytest.param(role, marks=[pytest.mark.any_database, pytest.mark.thorough])
+        for role in (None, Role.VIEWER, Role.OPERATOR)
+    ),
     Role.ADMIN,
 ]
 CHECKS = [

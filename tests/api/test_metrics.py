@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from api.metrics_world import MINUTE, SECOND, THIS_HOUR, make_attempts, make_quota, make_world, scrape, suspend
 from api.rows import NOW, make_execution, make_leader, make_node, make_olt, make_onu, make_pollers
-from facho.execution_coordinator.models import QuotaViolation, Severity
+from facho.execution_coordinator.models import QuotaViolation, ViolationSeverity
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
@@ -23,7 +23,7 @@ HOSTILE = 'a"b\\c\nd} 1\n# HELP'
 MOST_STATEMENTS = 20
 
 
-def make_violation(olt: Olt, hours_ago: int, severity: Severity) -> None:
+def make_violation(olt: Olt, hours_ago: int, severity: ViolationSeverity) -> None:
     at = NOW - timedelta(hours=hours_ago)
     QuotaViolation.objects.create(olt=olt, period_start=at, period_end=at, severity=severity, created_at=at)
 
@@ -138,6 +138,18 @@ def test_round_trips_are_told_per_olt() -> None:
     assert scraped.value("facho_olt_round_trip_max_last_hour_seconds", olt="centro") == 1.5
 
 
+def test_answers_that_were_not_believed_are_told_per_olt() -> None:
+    node = make_node(make_olt("centro"))
+    for forged, malformed in ((3, 1), (4, 0)):
+        told = {"packets": 30, "forged_answers": forged, "malformed_answers": malformed}
+        make_execution(node, ExecutionState.SUCCESS, at=NOW - MINUTE, result=told)
+
+    scraped = scrape()
+
+    assert scraped.value("facho_olt_forged_answers_last_hour", olt="centro") == 7
+    assert scraped.value("facho_olt_malformed_answers_last_hour", olt="centro") == 1
+
+
 def test_retries_are_counted_with_the_time_between_them() -> None:
     """S3-31."""
     node = make_node(slug="potencia")
@@ -209,7 +221,7 @@ def test_quotas_are_those_of_this_hour() -> None:
 
 def test_violations_of_a_day_are_counted_by_severity() -> None:
     olt = make_olt()
-    for hours_ago, severity in ((1, Severity.HIGH), (23, Severity.HIGH), (25, Severity.LOW)):
+    for hours_ago, severity in ((1, ViolationSeverity.HIGH), (23, ViolationSeverity.HIGH), (25, ViolationSeverity.LOW)):
         make_violation(olt, hours_ago, severity)
 
     scraped = scrape()

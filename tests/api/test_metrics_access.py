@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 from api.metrics_world import Scraped
 from api.rows import make_user
 from facho.accounts.roles import Role
-from facho.api.problems import CONTENT_TYPE
+from facho.api.shared.problems import CONTENT_TYPE
 from facho.api.tokens import create_token
 
 pytestmark = pytest.mark.django_db

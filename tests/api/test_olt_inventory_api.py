@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from api.rows import make_execution, make_node, make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
-from facho.api import olt_inventory
+from facho.api import olts as api_olts
 from facho.api.tokens import create_token
 from facho.hosts import inventory
 from facho.hosts.models import Olt, OltGroup
@@ -74,11 +74,16 @@ def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:
     Profile.objects.create(user=user).olt_groups.add(north)
     client.force_login(user)
     make_olt("Hidden", address=NORTH["host"])
+    wish = {**NORTH, "group": "North"}
 
-    answer = client.post("/api/v1/olts/", {**NORTH, "group": "North"}, format="json", headers={"accept-language": "en"})
+    same_place = client.post("/api/v1/olts/", wish, format="json", headers={"accept-language": "en"})
+    same_name = client.post(
+        "/api/v1/olts/", {**wish, "name": "Hidden"}, format="json", headers={"accept-language": "en"}
+    )
 
-    assert answer.status_code == 400
-    assert told(answer) == [("host", "Another OLT already has this address and port.")]
+    assert (same_place.status_code, same_name.status_code) == (400, 400)
+    assert told(same_place) == [("host", "this address and port are taken")]
+    assert told(same_name) == [("name", "this name is taken")]
 
 
 def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
@@ -121,7 +126,9 @@ def test_an_olt_is_reached_otherwise_and_the_trail_tells_from_where_to_where(adm
     stored = Olt.objects.get()
     assert answer.status_code == 200
     assert (stored.address, stored.port, stored.community.reveal()) == ("192.0.2.8", 1161, CANARY)
-    assert LogEntry.objects.get().change_message == "host: 192.0.2.7 → 192.0.2.8, port: 161 → 1161, community: changed"
+    assert (
+        LogEntry.objects.get().change_message == "Host: 192.0.2.7 → 192.0.2.8, UDP port: 161 → 1161, Community: changed"
+    )
 
 
 def test_a_stored_secret_stays_where_it_is_and_goes_nowhere_else(admin: APIClient) -> None:
@@ -133,7 +140,7 @@ def test_a_stored_secret_stays_where_it_is_and_goes_nowhere_else(admin: APIClien
 
     ((blamed, reason),) = told(refused)
     assert (refused.status_code, blamed) == (400, "community")
-    assert "write it again" in reason
+    assert "enter it again" in reason
     assert (Olt.objects.get().address, Olt.objects.get().snmp_version) == ("192.0.2.7", "1")
 
 
@@ -147,7 +154,7 @@ def test_how_an_olt_is_reached_and_who_said_so_are_written_together_or_not_at_al
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(olt_inventory, "record", fail)
+    monkeypatch.setattr(api_olts, "record", fail)
     with pytest.raises(RuntimeError):
         admin.put(f"/api/v1/olts/{olt.id}/connection/", body, format="json")
 

@@ -9,11 +9,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from rest_framework.test import APIClient
 
-from api.rows import NOW, make_node, make_olt, make_olt_value, make_onu, make_waiting_onu
-from facho.onus.models import OnuData
+from api.rows import make_node, make_olt, make_olt_value, make_onu, make_waiting_onu
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJobOid
+from raw_rows import make_raw_value
 
 STATE = format_oid(load_definitions()["huawei_smartax"].column("onu.run_state").oid)
 
@@ -47,7 +47,7 @@ def test_the_values_of_an_onu_have_the_names_under_which_they_were_asked_for(vie
     job = make_node(olt).job
     SnmpJobOid.objects.create(job=job, oid=".1.3.6.1.4.1.9.1", name="Errors", unit="frames")
     for oid, value in ((STATE, "1"), ("1.3.6.1.4.1.9.1.7", "12"), ("1.3.6.1.4.1.8", "?")):
-        OnuData.objects.create(onu=onu, oid=oid, value=value, updated_at=NOW)
+        make_raw_value(onu, oid, value)
 
     rows = results(viewer, f"onus/{onu.id}/data/")
 
@@ -85,7 +85,7 @@ def test_values_are_read_by_who_may_read_and_in_so_many_queries(
     onu = make_onu(olt)
     for number in range(5):
         make_olt_value(olt)
-        OnuData.objects.create(onu=onu, oid=f"1.3.{number}", value="canary", updated_at=NOW)
+        make_raw_value(onu, f"1.3.{number}", "canary")
     address = path.format(olt.id if path.startswith("olts") else onu.id)
     document = viewer.get("/api/v1/schema/?format=json").json()
 

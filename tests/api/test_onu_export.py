@@ -11,7 +11,7 @@ from django.test import AsyncClient
 from rest_framework.test import APIClient
 
 from api.rows import make_olt, make_onu, make_user
-from facho.api import onu_export
+from facho.api import onus as api_onus
 from facho.onus import search
 from facho.onus.models import OnuCustomer
 
@@ -29,7 +29,7 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(len(batch))
             yield batch
 
-    monkeypatch.setattr(onu_export, "BATCH", 2)
+    monkeypatch.setattr(api_onus, "BATCH", 2)
     monkeypatch.setattr(search.FoundOnus, "in_batches", counted)
     return sizes
 
@@ -78,7 +78,7 @@ def test_a_file_of_json_has_the_rows_of_the_pages(fleet: None, batches: list[int
     assert rows == sorted(viewer.get("/api/v1/onus/").json()["results"], key=lambda row: row["id"])
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("json", "[]\n"), ("csv", ",".join(onu_export.CSV_COLUMNS) + "\n")])
+@pytest.mark.parametrize(("kind", "expected"), [("json", "[]\n"), ("csv", ",".join(api_onus.CSV_COLUMNS) + "\n")])
 def test_nobody_found_is_an_empty_file(kind: str, expected: str) -> None:
     assert exported(f"?format={kind}") == expected
 

@@ -5,7 +5,7 @@ from django.test import Client
 from rest_framework.exceptions import Throttled, ValidationError
 from rest_framework.test import APIClient
 
-from facho.api.problems import CONTENT_TYPE, problem_handler, problem_of
+from facho.api.shared.problems import CONTENT_TYPE, problem_handler, problem_of
 from facho.snmp_jobs.models import SnmpJob
 
 MEMBERS = {"type", "title", "status", "detail", "errors"}
@@ -83,7 +83,7 @@ def test_a_bad_filter_names_the_parameter(viewer: APIClient) -> None:
 
     assert answer.status_code == 400
     assert [error["field"] for error in answer.json()["errors"]] == ["pon_port", "state"]
-    assert answer.json()["errors"][0]["detail"] == "Write a whole number."
+    assert answer.json()["errors"][0]["detail"] == "Enter a whole number."
 
 
 @pytest.mark.parametrize("kind", ["alert-rules", "alert-channels", "jobs"])
@@ -124,7 +124,7 @@ def test_a_fault_of_ours_is_not_hidden_as_a_problem_of_the_client() -> None:
 
 @pytest.mark.django_db
 def test_a_fault_of_ours_says_nothing_of_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facho.core.login.people", None)
+    monkeypatch.setattr("facho.dashboard.account.views.people", None)
     client = Client(raise_request_exception=False)
 
     answer = client.get("/login/")

@@ -17,12 +17,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PRODUCT = sorted((ROOT / "src").rglob("*.py"))
 HANDWRITTEN = [path for path in PRODUCT if "migrations" not in path.parts] + sorted((ROOT / "tools").glob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-LONGEST_MODULE = 400
+MIGRATIONS = [path for path in PRODUCT if path.parent.name == "migrations"]
+LONGEST_MODULE = 700
 LONGEST_TEST_MODULE = 500
 # The loop guards and the runner's boundary; each says why on its line.
 BROAD_EXCEPTS = [
-    "src/facho/core/housekeeping.py",
-    "src/facho/core/leader_watch.py",
+    "src/facho/core/processes/housekeeping.py",
+    "src/facho/core/processes/leader_watch.py",
     "src/facho/execution_coordinator/coordinator.py",
     "src/facho/executions/runner.py",
     "src/facho/zabbix_pollers/scheduler.py",
@@ -110,6 +111,14 @@ def test_few_places_catch_everything_and_each_says_why() -> None:
 
     assert relative([path for path, _line in lines]) == BROAD_EXCEPTS
     assert [line for _path, line in lines if "#" not in line] == []
+
+
+def test_migrations_import_nothing_of_the_product() -> None:
+    """What they did to a database yesterday must not change with the code of today."""
+    imports = re.compile(r"^\s*(?:from|import) (?:facho|\.)", re.MULTILINE)
+
+    assert len(MIGRATIONS) > 9
+    assert relative([path for path in MIGRATIONS if imports.search(path.read_text())]) == []
 
 
 def test_no_test_waits_for_time_to_pass() -> None:

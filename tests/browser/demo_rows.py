@@ -53,7 +53,7 @@ def give_past() -> None:
             Metric.OLT_RX_POWER: [dbm - 1.6 for dbm in received],
             Metric.STATE: [STATE_CODES["online"]] * len(ids),
         }
-        append(min(seen_at) - step * STEP, Samples(ids, ports, values))
+        append(min(seen_at) - step * STEP, Samples.of(ids, ports, values))
 
 
 if __name__ == "__main__":

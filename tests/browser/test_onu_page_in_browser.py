@@ -50,7 +50,7 @@ def url(live_server: LiveServer) -> str:
         power = (-21.0 if minutes > 600 else -26.5) if is_up else None
         state = STATE_CODES["online" if is_up else "offline"]
         values = {Metric.RX_POWER: [power], Metric.OLT_RX_POWER: [power and power - 2], Metric.STATE: [state]}
-        append(now - timedelta(minutes=minutes), Samples([onu.id], [onu.pon_port_id], values))
+        append(now - timedelta(minutes=minutes), Samples.of([onu.id], [onu.pon_port_id], values))
     OnuEvent.objects.create(
         olt=olt, pon_port=onu.pon_port, onu=onu, onu_number=12, at=now - timedelta(hours=2), kind="down", cause="los"
     )

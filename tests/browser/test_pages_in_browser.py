@@ -77,7 +77,7 @@ def test_the_list_narrows_while_one_types_and_can_be_gone_back(url: str, visitor
 
     visit.page.get_by_label("Search", exact=True).fill("nothing like this")
 
-    expect(visit.page.locator("#onus")).to_contain_text("No ONU fits.")
+    expect(visit.page.locator("#onus")).to_contain_text("No ONU matches.")
     assert visit.page.url.startswith(f"{url}/onus/?q=nothing")
     assert visit.page.evaluate("window.sameDocument") is True
     visit.page.go_back()
@@ -119,7 +119,7 @@ def test_text_that_is_being_selected_is_not_replaced(url: str, visitor: Visitor)
 
 
 def test_the_first_administrator_is_made_in_the_browser(live_server: LiveServer, visitor: Visitor) -> None:
-    from facho.core.first_admin import make_setup_path
+    from facho.dashboard.account.views import make_setup_path
 
     visit = visitor(language="es")
     visit.page.goto(f"{live_server.url}{make_setup_path()}")

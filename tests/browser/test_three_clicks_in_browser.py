@@ -28,5 +28,5 @@ def test_the_cause_of_a_cut_is_three_clicks_away(cut_demo: Demo, visitor: Visito
     assert len(WAYS[way]) <= 3
     expect(visit.page.locator("h1")).to_contain_text("fibre cut")
     expect(visit.page.get_by_text("the fibre is cut or unplugged")).to_be_visible()
-    expect(visit.page.get_by_text("ONUs lost the light (LOS)")).to_be_visible()
+    expect(visit.page.get_by_text("ONUs lost the signal (LOS)")).to_be_visible()
     expect(visit.page.get_by_text("None sent a dying gasp")).to_be_visible()

@@ -49,7 +49,7 @@ def look(visit: Visit, name: str, width: int) -> None:
 @pytest.mark.parametrize(
     ("width", "language", "dark", "words"),
     [
-        (DESKTOP, "en", False, "12 of 12 ONUs lost the light (LOS)."),
+        (DESKTOP, "en", False, "12 of 12 ONUs lost the signal (LOS)."),
         (PHONE, "en", True, "The other port of the card is fine."),
         (PHONE, "es", False, "LOS"),
         (DESKTOP, "es", True, "LOS"),

@@ -31,10 +31,11 @@ from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, Qu
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltGroup, OltModel
 from facho.hosts.pauses import pause
-from facho.hosts.secrets import Secret
-from facho.onus.models import OnuData, OnuEvent, Outage
+from facho.infrastructure.secrets import Secret
+from facho.onus.models import OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
+from raw_rows import make_raw_value
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +61,7 @@ def populate() -> None:
     model = OltModel.objects.create(brand=Brand.objects.create(name=f"B{Olt.objects.count()}"), name="M")
     olt = make_olt(model=model, group=OltGroup.objects.create(name=f"G{Olt.objects.count()}"))
     onu = make_onu(olt, run_state="online", rx_power_cdbm=-2000)
-    OnuData.objects.create(onu=onu, oid="1.3.6.1", value="1", updated_at=NOW)
+    make_raw_value(onu)
     OnuEvent.objects.create(olt=olt, pon_port=onu.pon_port, onu=onu, onu_number=0, at=NOW, kind="down", cause="los")
     outage = {"scope": "pon", "cause": "fibre", "affected": 3, "down": 3}
     Outage.objects.create(olt=olt, started_at=NOW, resumed_at=NOW, **outage)
@@ -186,7 +187,7 @@ def test_an_empty_secret_keeps_the_stored_one(administrator: Client) -> None:
     administrator.post(address(Olt, "change", olt.pk), inputs)
     elsewhere = administrator.post(address(Olt, "change", olt.pk), inputs | {"host": "127.0.0.10"})
 
-    assert "community: write it again" in elsewhere.content.decode()
+    assert "community: enter it again" in elsewhere.content.decode()
     olt.refresh_from_db()
     assert (olt.name, olt.host, olt.community.reveal()) == ("Norte", inputs["host"], CANARY)
 

@@ -1,5 +1,6 @@
 """Backup and restore: one consistent file, proven before use, and never half a restore."""
 
+import gzip
 import io
 import json
 import os
@@ -7,20 +8,28 @@ import random
 import sqlite3
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from django.db.migrations.loader import MigrationLoader
 from stranger import closed_to_us
 
-from facho.core.backup import DATABASE, ENCRYPTION_KEYS, MANIFEST, SECRET_KEY, BackupError, write_backup
-from facho.core.data_folder import DataFolder, prepare
-from facho.core.database_version import known_migrations
+from facho.core.cli.backup import (
+    DATABASE,
+    ENCRYPTION_KEYS,
+    MANIFEST,
+    SECRET_KEY,
+    BackupError,
+    restore_backup,
+    write_backup,
+)
+from facho.core.data_folder import STAGE_PREFIX, DataFolder, prepare
+from facho.core.database import known_migrations
 from facho.core.env import Mode, read_environment
-from facho.core.new_file import STAGE_PREFIX
-from facho.core.restore import restore_backup
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 Members = dict[str, bytes]
@@ -34,11 +43,17 @@ def database_of(folder: DataFolder) -> Path:
     return folder.path / "facho.sqlite3"
 
 
-def make_database(path: Path, *, notes: int = 3, extra_migrations: tuple[tuple[str, str], ...] = ()) -> None:
+def make_database(
+    path: Path,
+    *,
+    notes: int = 3,
+    migrations: Iterable[tuple[str, str]] = known_migrations(),
+    extra_migrations: tuple[tuple[str, str], ...] = (),
+) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("CREATE TABLE django_migrations (id INTEGER PRIMARY KEY, app TEXT, name TEXT)")
-        rows = [*sorted(known_migrations()), *extra_migrations]
+        rows = [*sorted(migrations), *extra_migrations]
         connection.executemany("INSERT INTO django_migrations (app, name) VALUES (?, ?)", rows)
         connection.execute("CREATE TABLE notes (text TEXT)")
         connection.executemany("INSERT INTO notes VALUES (?)", [(f"note {number}",) for number in range(notes)])
@@ -106,7 +121,7 @@ def test_the_manifest_comes_first_and_describes_the_rest(archive: Path) -> None:
 
     assert list(members) == [MANIFEST, DATABASE, SECRET_KEY, ENCRYPTION_KEYS]
     assert (manifest["format"], manifest["created_at"]) == (1, NOW.isoformat())
-    assert "hosts.0001_initial" in manifest["migrations"]
+    assert "alerts.0002_offered_conditions" in manifest["migrations"]
     assert {name: facts["size"] for name, facts in manifest["files"].items()} == {
         name: len(content) for name, content in members.items() if name != MANIFEST
     }
@@ -314,6 +329,19 @@ def test_a_backup_of_a_newer_version_is_refused(product: DataFolder, empty: Data
     assert files_in(empty) == []
 
 
+def test_a_backup_from_before_the_squash_is_no_newer_one(
+    product: DataFolder, empty: DataFolder, tmp_path: Path
+) -> None:
+    database, brought = tmp_path / "older.sqlite3", MigrationLoader(None).disk_migrations
+    replaced = {former for migration in brought.values() for former in migration.replaces}
+    make_database(database, migrations=replaced)
+    write_backup(tmp_path / "b", database=database, folder=product, now=NOW)
+
+    restore(tmp_path / "b", empty)
+
+    assert count_notes(database_of(empty)) == 3
+
+
 @pytest.mark.parametrize("content", [b"", b"not a tar file", b"\x1f\x8b\x08" + b"\x00" * 40])
 def test_a_file_that_is_no_backup_is_named(empty: DataFolder, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "notes.txt"
@@ -326,6 +354,62 @@ def test_a_file_that_is_no_backup_is_named(empty: DataFolder, tmp_path: Path, co
 def test_a_missing_file_is_named(empty: DataFolder, tmp_path: Path) -> None:
     with pytest.raises(BackupError, match=r"missing\.backup: No such file"):
         restore(tmp_path / "missing.backup", empty)
+
+
+HOSTILE_MANIFESTS = {
+    "deep": b'{"format": 1, "files": ' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+    "large": b" " * 2_000_000 + b"{}",
+    "endless size": b'{"format": 1, "files": {"secret-key": {"size": 1e999, "sha256": ""}}}',
+    "many digits": b'{"format": ' + b"9" * 10_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("manifest", HOSTILE_MANIFESTS.values(), ids=HOSTILE_MANIFESTS)
+def test_a_manifest_that_was_made_to_hurt_is_refused(
+    archive: Path, empty: DataFolder, tmp_path: Path, manifest: bytes
+) -> None:
+    evil = write_members(tmp_path / "evil.backup", {**read_members(archive), MANIFEST: manifest})
+
+    with pytest.raises(BackupError, match="not a backup"):
+        restore(evil, empty)
+
+    assert files_in(empty) == []
+
+
+def header(kind: bytes, size: int) -> bytes:
+    member = tarfile.TarInfo(MANIFEST)
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.USTAR_FORMAT)
+
+
+def names(keyword: str) -> bytes:
+    record = f"{len(keyword) + 6} {keyword}=1\n".encode()
+    return header(tarfile.XHDTYPE, len(record)) + record.ljust(tarfile.BLOCKSIZE, b"\0")
+
+
+HOSTILE_HEADERS = {
+    "long names": lambda: header(tarfile.XHDTYPE, 64_000_000) + b"\0" * 64_000_000,
+    "long name of GNU": lambda: header(tarfile.GNUTYPE_LONGNAME, 64_000_000) + b"\0" * 64_000_000,
+    "many in a row": lambda: names("a" * 10) * 5_000,
+    "list of holes": lambda: header(tarfile.GNUTYPE_SPARSE, 0) * 5_000,
+}
+
+
+@pytest.mark.parametrize("make", HOSTILE_HEADERS.values(), ids=HOSTILE_HEADERS)
+def test_headers_of_an_archive_take_no_memory(make: Callable[[], bytes], empty: DataFolder, tmp_path: Path) -> None:
+    evil = tmp_path / "evil.backup"
+    evil.write_bytes(gzip.compress(make(), 1))
+    tracemalloc.start()
+
+    try:
+        with pytest.raises(BackupError, match="not a backup"):
+            restore(evil, empty)
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 16_000_000
+    assert files_in(empty) == []
 
 
 @pytest.mark.parametrize("seed", range(40))

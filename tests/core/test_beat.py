@@ -8,8 +8,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from facho.core import celery
-from facho.core.celery import FachoCelery
 from facho.core.processes import scheduler as process
+from facho.core.processes.celery_app import FachoCelery
 from facho.execution_coordinator.models import OltState
 from facho.executions.models import Execution
 from facho.hosts.models import Olt

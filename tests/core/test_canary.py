@@ -16,14 +16,13 @@ from pytest_django import Settings
 from facho.accounts.roles import Role, give_role
 from facho.core.recognition import probe_olt
 from facho.executions.models import Execution
-from facho.hosts.csv_file import write_entries
+from facho.hosts.csv import write_entries
 from facho.hosts.inventory import export_entries
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.simulator.server import Simulation
-from factories import make_olt
+from factories import give_secrets, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,7 +52,7 @@ async def _poll() -> Olt:
 def _add(port: int) -> Olt:
     try:
         olt = make_olt(port=port, vendor="")
-        Olt.objects.filter(id=olt.id).update(community=Secret(CANARY))
+        give_secrets([olt], community=CANARY)
         return Olt.objects.get(id=olt.id)
     finally:
         connections.close_all()

@@ -54,6 +54,26 @@ def test_a_first_embedded_run_has_nothing_to_complain_about() -> None:
     assert run_checks(tags=["facho"]) == []
 
 
+def test_several_engines_on_sqlite_are_refused_with_the_reason(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.ENVIRONMENT = read_environment({"FACHO_ENGINES": "3"})
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.sqlite3")
+
+    with override("en"):
+        (error,) = startup_errors()
+
+    assert (error.id, "one process write" in str(error.msg)) == ("facho.E008", True)
+    assert "Unset FACHO_ENGINES" in str(error.hint)
+
+
+def test_more_engines_than_pollers_are_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.ENVIRONMENT, settings.FACHO_POLLERS = read_environment({"FACHO_ENGINES": "3"}), 2
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.postgresql")
+
+    assert ids() == ["facho.E009"]
+
+
 def test_a_value_that_cannot_be_read_is_named_with_what_it_should_be(settings: Settings) -> None:
     settings.ENVIRONMENT_PROBLEMS = [Problem("FACHO_POLLERS", "a whole number from 1")]
 
@@ -192,6 +212,19 @@ def test_a_broken_definition_is_named_with_file_and_key(folder: DataFolder) -> N
     assert error.id == "facho.E006"
     assert "generic.yaml" in error.msg
     assert "brand" in error.msg
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"# " + b"x" * 600_000, b"brand: " + b"[" * 100_000])
+def test_a_definition_that_was_made_to_hurt_hinders_the_start_with_a_sentence(
+    folder: DataFolder, content: bytes
+) -> None:
+    copy_of_ours(folder).write_bytes(content)
+
+    with own_definitions(folder):
+        [error] = check_definitions()
+
+    assert error.id == "facho.E006"
+    assert "generic.yaml" in error.msg
 
 
 def copy_of_ours(folder: DataFolder) -> Path:

@@ -12,7 +12,6 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from facho.accounts.roles import Role, give_role
-from facho.core import housekeeping
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest, claim
@@ -103,9 +102,9 @@ def client() -> Client:
     return logged_in
 
 
-def test_a_task_that_a_person_disables_is_gone_within_seconds(polling: Polling) -> None:
+def test_a_task_that_a_person_disables_is_gone_within_seconds(polling: Polling, settings: Settings) -> None:
     """S1-06, S1-24, D19: scenario 1, from the shell, the admin and the API alike, each on an OLT of its own."""
-    assert housekeeping.COORDINATOR_SECONDS <= 5
+    assert settings.FACHO_COORDINATOR_SECONDS <= 5
     trackers = QuotaTracker.objects.filter(task_type="discovery")
 
     async def scene(_simulation: Simulation, until: Until) -> None:

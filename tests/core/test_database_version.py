@@ -2,10 +2,13 @@
 
 import pytest
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django import Settings
 
-from facho.core.database_version import (
+from facho.alerts.models import AlertRule
+from facho.alerts.store import offer_default_rules
+from facho.core.database import (
     MissingMigrations,
     NewerDatabase,
     compare,
@@ -23,10 +26,12 @@ def test_what_is_known_and_applied_is_current() -> None:
 
 
 def test_what_separates_them_is_told() -> None:
-    version = compare({*known_migrations(), FUTURE} - {("hosts", "0001_initial")})
+    missing = ("alerts", "0002_offered_conditions")
+
+    version = compare({*known_migrations(), FUTURE} - {missing})
 
     assert version.unknown == (FUTURE,)
-    assert version.missing == (("hosts", "0001_initial"),)
+    assert version.missing == (missing,)
     assert not version.is_current
 
 
@@ -53,7 +58,31 @@ def test_a_newer_database_is_refused_in_both_modes(settings: Settings) -> None:
 @pytest.mark.django_db
 def test_the_distributed_mode_only_says_what_is_missing(settings: Settings) -> None:
     settings.FACHO_MODE = Mode.DISTRIBUTED
-    MigrationRecorder(connection).record_unapplied("zabbix_pollers", "0001_initial")
+    MigrationRecorder(connection).record_unapplied("alerts", "0002_offered_conditions")
 
-    with pytest.raises(MissingMigrations, match=r"zabbix_pollers\.0001_initial"):
+    with pytest.raises(MissingMigrations, match=r"alerts\.0002_offered_conditions"):
         ensure_current()
+
+
+@pytest.mark.django_db
+def test_a_database_of_the_migrations_before_the_squash_passes_over() -> None:
+    """The schema is the same, so the new names are recorded and nothing is run."""
+    recorder, squashed = MigrationRecorder(connection), squashed_migrations()
+    offer_default_rules()
+    for key, replaced in squashed.items():
+        recorder.record_unapplied(*key)
+        for former in replaced:
+            recorder.record_applied(*former)
+    rules = list(AlertRule.objects.values_list("id", "name"))
+
+    before = read_database_version()
+    ensure_current()
+
+    assert (before.unknown, set(before.missing)) == ((), squashed.keys())
+    assert read_database_version().is_current
+    assert list(AlertRule.objects.values_list("id", "name")) == rules
+
+
+def squashed_migrations() -> dict[tuple[str, str], list[tuple[str, str]]]:
+    disk = MigrationLoader(None).disk_migrations
+    return {key: migration.replaces for key, migration in disk.items() if migration.replaces}

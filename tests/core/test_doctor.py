@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,13 +16,13 @@ from django.utils import timezone
 from pytest_django import Settings
 from stranger import closed_to_us
 
-from facho.core.data_folder import DataFolder, prepare
-from facho.core.doctor import Finding, Verdict, examine
+from facho.core.cli.doctor import DoctorFinding, Verdict, examine
+from facho.core.data_folder import STAGE_PREFIX, DataFolder, EngineRuns, engine_lock, is_engine_alive, prepare
 from facho.core.env import Mode, read_environment
-from facho.core.new_file import STAGE_PREFIX
-from facho.core.processes.engine import EngineRuns, engine_lock, is_engine_alive
 from facho.hosts.models import Olt
+from facho.polling.domain.shard import all_shards
 from facho.zabbix_pollers.models import LeaderLease
+from facho.zabbix_pollers.store import renew_leadership
 
 MEBIBYTE = 1024**2
 
@@ -51,7 +52,7 @@ def running_engine(folder: DataFolder) -> Iterator[None]:
         yield
 
 
-def findings(now: datetime | None = None) -> dict[str, Finding]:
+def findings(now: datetime | None = None) -> dict[str, DoctorFinding]:
     return {finding.name: finding for finding in examine(now or timezone.now())}
 
 
@@ -66,9 +67,38 @@ def test_a_sound_installation_that_runs_is_all_ok(folder: DataFolder, running_en
     found = findings()
 
     assert list(found) == [
-        *("settings", "data-folder", "disk", "database", "migrations", "credentials", "engine", "leader", "clock")
+        *("settings", "decoder", "data-folder", "disk"),
+        *(["integrity"] if connection.vendor == "sqlite" else []),
+        *("database", "migrations", "credentials", "engine", "leader", "clock"),
     ]
     assert {finding.verdict for finding in found.values()} == {Verdict.OK}
+
+
+@pytest.mark.django_db
+def test_a_leader_that_starts_nothing_is_an_error_with_its_reason(folder: DataFolder, running_engine: None) -> None:
+    lead(timezone.now())
+    LeaderLease.objects.update(standstill="disk_full")
+
+    found = findings()["leader"]
+
+    assert found.verdict is Verdict.ERROR
+    assert "The disk of the database is full. Make room" in found.text
+
+
+@pytest.mark.django_db
+def test_an_engine_of_several_that_does_not_lead_is_an_error_with_its_number(
+    folder: DataFolder, running_engine: None, settings: Settings
+) -> None:
+    settings.FACHO_ENGINES = 2
+    now = timezone.now()
+    for shard, ago in zip(all_shards(2), (timedelta(0), timedelta(minutes=5)), strict=True):
+        renew_leadership(f"engine/{shard}", now=now - ago, shard=shard)
+
+    one, two = (finding for finding in examine(now) if finding.name == "leader")
+
+    assert (one.verdict, one.text) == (Verdict.OK, "1/2: engine/1/2")
+    assert two.verdict is Verdict.ERROR
+    assert two.text.startswith("2/2: No scheduler has led for ")
 
 
 @pytest.mark.django_db
@@ -105,7 +135,9 @@ def test_two_who_look_at_once_are_no_engine(another_look: IO[str]) -> None:
     assert findings()["engine"].verdict is Verdict.WARNING
 
 
-def test_who_looks_keeps_no_engine_from_its_start(monkeypatch: pytest.MonkeyPatch, another_look: IO[str]) -> None:
+def test_who_looks_keeps_no_engine_from_its_start(
+    monkeypatch: pytest.MonkeyPatch, folder: DataFolder, another_look: IO[str]
+) -> None:
     pauses = []
 
     def look_ends_in_the_pause(seconds: float) -> None:
@@ -113,15 +145,15 @@ def test_who_looks_keeps_no_engine_from_its_start(monkeypatch: pytest.MonkeyPatc
         if seconds:
             another_look.close()
 
-    monkeypatch.setattr("facho.core.processes.engine.time.sleep", look_ends_in_the_pause)
+    monkeypatch.setattr("facho.core.data_folder.time.sleep", look_ends_in_the_pause)
 
-    with engine_lock():
-        assert is_engine_alive()
+    with engine_lock(folder):
+        assert is_engine_alive(folder)
     assert len(pauses) == 2
 
 
-def test_a_second_engine_is_refused(running_engine: None) -> None:
-    with pytest.raises(EngineRuns), engine_lock():
+def test_a_second_engine_is_refused(folder: DataFolder, running_engine: None) -> None:
+    with pytest.raises(EngineRuns), engine_lock(folder):
         pass
 
 
@@ -150,7 +182,7 @@ def test_a_folder_that_does_not_exist_yet_is_not_created(settings: Settings, tmp
     assert not path.exists()
 
 
-def _without_database() -> Iterator[Finding]:
+def _without_database() -> Iterator[DoctorFinding]:
     """Examine up to the part that needs a database."""
     for finding in examine(timezone.now()):
         yield finding
@@ -233,12 +265,12 @@ def test_missing_migrations_are_told_with_what_to_do(
 ) -> None:
     settings.FACHO_MODE = mode
     settings.REDIS_URL = "redis://127.0.0.1:1"
-    MigrationRecorder(connection).record_unapplied("zabbix_pollers", "0001_initial")
+    MigrationRecorder(connection).record_unapplied("alerts", "0002_offered_conditions")
 
     found = findings()["migrations"]
 
     assert found.verdict is verdict
-    assert "zabbix_pollers.0001_initial" in found.text
+    assert "alerts.0002_offered_conditions" in found.text
 
 
 @pytest.mark.django_db
@@ -258,7 +290,29 @@ def test_a_clock_that_fell_back_is_an_error(folder: DataFolder) -> None:
     found = findings(now)["clock"]
 
     assert found.verdict is Verdict.ERROR
-    assert "600 s behind" in found.text
+    seconds = int(re.findall(r"(\d+) s behind", found.text)[0])
+    assert 500 < seconds <= 600
+
+
+@pytest.mark.django_db
+def test_slow_checks_are_no_clock_that_is_behind(
+    folder: DataFolder, running_engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine goes on while the database is checked for damage: what it writes is later than the beginning."""
+    now, elapsed = timezone.now(), [0.0]
+    monkeypatch.setattr("facho.core.cli.doctor.time.monotonic", lambda: elapsed[0])
+
+    def check_for_a_minute(_file: Path, *, seconds: float) -> str:
+        elapsed[0] += seconds
+        lead(now + timedelta(seconds=seconds))
+        return ""
+
+    monkeypatch.setattr("facho.core.cli.doctor.find_damage", check_for_a_minute)
+    monkeypatch.setattr("facho.core.cli.doctor.sqlite_file", lambda: Path(__file__))
+
+    found = findings(now)
+
+    assert (found["clock"].verdict, found["leader"].verdict) == (Verdict.OK, Verdict.OK), found["clock"].text
 
 
 @pytest.mark.django_db

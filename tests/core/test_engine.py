@@ -9,7 +9,6 @@ from pytest_django import Settings
 from facho.core.recognition import probe_olt
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Reachability
-from facho.hosts.secrets import Secret
 from facho.onus.models import Onu, OnuReading
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.simulator.config import SimulatorConfig
@@ -18,8 +17,8 @@ from facho.simulator.server import Simulation
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
-from factories import NOW, make_olt
-from servers.modes import Polling, in_database
+from factories import NOW, give_secrets, make_olt
+from servers.modes import EmbeddedPolling, Polling, in_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -68,7 +67,7 @@ def all_is_read() -> bool:
 
 
 def test_simulated_onus_are_found_and_read_one_question_at_a_time(polling: Polling) -> None:
-    """S0-02, S0-10, S0-11, S1-01, S3-09, S3-10, S4-15: counted at the device."""
+    """S0-02, S1-01, S3-09, S3-10, S4-15: counted at the device."""
 
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
@@ -95,11 +94,34 @@ def test_a_chain_is_one_unit_on_one_poller(polling: Polling) -> None:
     master = Execution.objects.get(task_type="discovery")
     chain = Execution.objects.filter(master_execution=master).order_by("chain_position")
     assert [member.task_type for member in chain] == ["get_descripcion", "walk_estado", "table_por_autorizar"]
-    assert {member.poller_id for member in chain} == {master.poller_id}
+    assert {member.poller_id for member in chain} == {master.poller_id} == {0}
     assert {*chain.values_list("status", flat=True), master.status} == {ExecutionState.SUCCESS}
     assert set(Poller.objects.values_list("status", flat=True)) == {PollerStatus.FREE}
     masters = Execution.objects.filter(node__isnull=False, master_execution=None)
     assert sum(Poller.objects.values_list("tasks_completed", flat=True)) == masters.count()
+
+
+def test_the_batches_of_a_get_take_no_poller_and_change_no_figure() -> None:
+    """S0-04: its questions are on their way side by side, under the one poller of the run and as one task."""
+    busy: set[tuple[int, ...]] = set()
+
+    def is_done() -> bool:
+        busy.add(tuple(Poller.objects.filter(status=PollerStatus.BUSY).values_list("poller_id", flat=True)))
+        return all_is_read()
+
+    async def scene(simulation: Simulation) -> None:
+        await in_database(lambda: add_simulated(simulation))
+        await in_database(lambda: Olt.objects.update(max_in_flight=4))
+        await poll_until(is_done, EmbeddedPolling())
+
+    simulation = play(SimulatorConfig(vendor="huawei_smartax", onus=64, life=STILL, latency_ms=20), scene)
+
+    assert 1 < simulation.olts[0].counters.max_in_flight <= 4
+    assert busy <= {(), (0,)}
+    masters = Execution.objects.filter(node__isnull=False, master_execution=None).count()
+    first, *others = Poller.objects.order_by("poller_id")
+    assert (first.tasks_completed, first.busy_time > 0) == (masters, True)
+    assert {(each.tasks_completed, each.tasks_delayed, each.busy_time) for each in others} == {(0, 0, 0.0)}
 
 
 def test_a_silent_olt_fails_its_run_and_not_the_others(polling: Polling) -> None:
@@ -107,7 +129,7 @@ def test_a_silent_olt_fails_its_run_and_not_the_others(polling: Polling) -> None
 
     async def scene(simulation: Simulation) -> None:
         await in_database(lambda: add_simulated(simulation))
-        await in_database(lambda: Olt.objects.filter(port=simulation.olts[0].port).update(community=Secret("wrong")))
+        await in_database(lambda: give_secrets(Olt.objects.filter(port=simulation.olts[0].port), community="wrong"))
         await poll_until(lambda: Execution.objects.filter(status=ExecutionState.FAILED).exists(), polling)
 
     play(SimulatorConfig(vendor="huawei_smartax", olts=2, onus=8, life=STILL), scene)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from facho.core.database_url import BadDatabaseUrl, database_entry
+from facho.core.database import BadDatabaseUrl, database_entry
 
 
 def test_without_a_url_the_database_lies_in_the_data_folder() -> None:

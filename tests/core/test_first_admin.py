@@ -10,8 +10,8 @@ from django.test import Client
 from api.rows import PASSWORD, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role, role_of
-from facho.core import first_admin
-from facho.core.first_admin import make_setup_path
+from facho.dashboard.account import views as account
+from facho.dashboard.account.views import make_setup_path
 
 pytestmark = pytest.mark.django_db
 
@@ -47,7 +47,7 @@ def test_the_administrator_reads_on_the_clock_that_was_chosen() -> None:
     client.post(setup_path(), FILLED_IN | {"time_zone": "America/Bogota"})
 
     assert "data-own-zone" in offered
-    assert "core/own_zone.js" in offered
+    assert "dashboard/own_zone.js" in offered
     assert Profile.objects.get(user__username="ana").time_zone == "America/Bogota"
     assert "UTC\N{MINUS SIGN}5</a>" in client.get("/").content.decode()
 
@@ -82,13 +82,13 @@ def test_an_earlier_link_is_dead_once_someone_can_log_in() -> None:
 
 def test_of_two_at_once_the_second_finds_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     path = setup_path()
-    is_valid = first_admin.FirstAdministratorForm.is_valid
+    is_valid = account.FirstAdministratorForm.is_valid
 
-    def someone_is_faster(form: first_admin.FirstAdministratorForm) -> bool:
+    def someone_is_faster(form: account.FirstAdministratorForm) -> bool:
         make_user(Role.ADMIN, "faster")
         return is_valid(form)
 
-    monkeypatch.setattr(first_admin.FirstAdministratorForm, "is_valid", someone_is_faster)
+    monkeypatch.setattr(account.FirstAdministratorForm, "is_valid", someone_is_faster)
 
     assert Client().post(path, FILLED_IN).status_code == 410
     assert list(User.objects.values_list("username", flat=True)) == ["faster"]
@@ -96,7 +96,7 @@ def test_of_two_at_once_the_second_finds_the_first(monkeypatch: pytest.MonkeyPat
 
 def test_a_link_dies_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     path = setup_path()
-    monkeypatch.setattr(first_admin, "LIFETIME_SECONDS", -1)
+    monkeypatch.setattr(account, "LIFETIME_SECONDS", -1)
 
     assert Client().get(path).status_code == 410
 
@@ -133,7 +133,7 @@ def test_a_wrong_password_is_said() -> None:
 def test_before_anyone_can_log_in_the_page_says_where_the_link_is() -> None:
     page = Client(headers={"accept-language": "en"}).get("/login/").content.decode()
 
-    assert "a link that makes the first administrator" in page
+    assert "a link to create the first administrator" in page
 
 
 def test_logging_out_needs_a_button_and_not_a_link() -> None:

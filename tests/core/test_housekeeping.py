@@ -4,16 +4,18 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from facho.core import housekeeping
-from facho.core.clock import SystemClock
-from facho.core.housekeeping import CLEANUP_BATCH, House, _clean_up, _for_each
+from facho.core.processes import housekeeping as processes_housekeeping
+from facho.core.processes.housekeeping import CLEANUP_BATCH, Housekeeping, _for_each, cleaning_up
 from facho.core.wiring import OltBusy, Parts
 from facho.execution_coordinator.retention import RETENTIONS, Retention
-from facho.executions.hints import NoHints
+from facho.executions.runner import NoHints
+from facho.infrastructure.gateway import SystemClock
+from facho.infrastructure.storage import Reserve, Storage
 
 BUSY, BROKEN, SOUND = 1, 2, 3
 
@@ -28,7 +30,7 @@ async def test_one_olts_trouble_is_logged_and_the_others_are_asked(caplog: pytes
             raise RuntimeError("no such row")
         asked.append(olt_id)
 
-    with caplog.at_level(logging.INFO, logger="facho.core.housekeeping"):
+    with caplog.at_level(logging.INFO, logger="facho.core.processes.housekeeping"):
         await _for_each(ask, [BUSY, BROKEN, SOUND])
 
     assert asked == [SOUND]
@@ -42,8 +44,12 @@ class Shelf:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
         self.left = dict.fromkeys((retention.model for retention in RETENTIONS), batches * CLEANUP_BATCH + 1)
         self.asked: list[str] = []
-        monkeypatch.setattr(housekeeping, "delete_expired", self._delete)
-        monkeypatch.setattr(housekeeping, "ThreadGateway", lambda threads: self)
+        monkeypatch.setattr(processes_housekeeping, "delete_expired", self._delete)
+        self.storage = Storage(reserve=None)
+
+    def aside(self) -> "Shelf":
+        """Have no other thread."""
+        return self
 
     def _delete(self, retention: Retention, _now: datetime, batch_size: int) -> int:
         self.asked.append(retention.model)
@@ -60,12 +66,12 @@ class Shelf:
         """Have nothing to close."""
 
 
-async def clean_up(is_wanted: Callable[[], bool], is_over: Callable[[], bool]) -> None:
+async def clean_up(shelf: Any, is_wanted: Callable[[], bool], is_over: Callable[[], bool]) -> None:
     """Keep a house that has no other database until it is over, or until everybody has had many turns."""
     nothing: Any = None
     stop = asyncio.Event()
-    house = House(Parts(nothing, nothing, SystemClock(), "engine/test", NoHints()), stop, is_wanted)
-    cleaning = asyncio.create_task(_clean_up(house))
+    house = Housekeeping(Parts(nothing, shelf, SystemClock(), "engine/test", NoHints(), shelf.storage), stop, is_wanted)
+    cleaning = asyncio.create_task(cleaning_up(house))
     for _ in range(1_000):
         if is_over():
             stop.set()
@@ -77,7 +83,7 @@ async def clean_up(is_wanted: Callable[[], bool], is_over: Callable[[], bool]) -
 async def test_each_table_is_cleaned_to_its_end_and_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(monkeypatch, batches=2)
 
-    await clean_up(is_wanted=lambda: True, is_over=lambda: False)
+    await clean_up(shelf, is_wanted=lambda: True, is_over=lambda: False)
 
     assert shelf.asked == [retention.model for retention in RETENTIONS for _ in range(3)]
 
@@ -85,7 +91,7 @@ async def test_each_table_is_cleaned_to_its_end_and_not_looked_at_again(monkeypa
 async def test_a_long_clean_up_ends_when_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(monkeypatch, batches=10)
 
-    await clean_up(is_wanted=lambda: True, is_over=lambda: len(shelf.asked) >= 2)
+    await clean_up(shelf, is_wanted=lambda: True, is_over=lambda: len(shelf.asked) >= 2)
 
     assert len(shelf.asked) <= 3
 
@@ -93,6 +99,16 @@ async def test_a_long_clean_up_ends_when_told_to_stop(monkeypatch: pytest.Monkey
 async def test_a_long_clean_up_ends_when_another_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(monkeypatch, batches=10)
 
-    await clean_up(is_wanted=lambda: len(shelf.asked) < 2, is_over=lambda: False)
+    await clean_up(shelf, is_wanted=lambda: len(shelf.asked) < 2, is_over=lambda: False)
 
     assert len(shelf.asked) == 2
+
+
+async def test_nothing_is_tidied_while_nothing_can_be_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shelf = Shelf(monkeypatch, batches=1)
+    monkeypatch.setattr(Reserve, "free_bytes", 0)
+    shelf.storage = Storage(Reserve(tmp_path / "disk-reserve"))
+
+    await clean_up(shelf, is_wanted=lambda: True, is_over=lambda: False)
+
+    assert shelf.asked == []

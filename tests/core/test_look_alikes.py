@@ -11,23 +11,23 @@ from django.utils import translation
 
 from facho.accounts.roles import Role, give_role
 from facho.core.recognition import load_unidentified, probe_olt
-from facho.dashboard.olt_rows import load_olt_row
+from facho.dashboard.overview.olt_rows import load_olt_row
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
-from facho.hosts.refusals import refusal_of
+from facho.hosts.store import refusal_of
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.decoders import parse_oid
 from facho.simulator import server
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.identity import Identity
 from facho.simulator.life import STILL
+from facho.simulator.personality import SystemIdentity
 from facho.simulator.server import Simulation
 from facho.snmp_jobs.models import WorkflowNode
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SWITCH = Identity(parse_oid("1.3.6.1.4.1.3709.1.2.137"), "DM4770 32CX DmOS version 7.2.0")
+SWITCH = SystemIdentity(parse_oid("1.3.6.1.4.1.3709.1.2.137"), "DM4770 32CX DmOS version 7.2.0")
 SENTENCE = "This Datacom device is not an OLT of the DM46 series"
 
 

@@ -11,9 +11,18 @@ from pathlib import Path
 import pytest
 from stranger import closed_to_us
 
-from facho.core.data_folder import DataFolder, DataFolderError, prepare
+from facho.core.data_folder import (
+    ABANDONED_SECONDS,
+    STAGE_PREFIX,
+    DataFolder,
+    DataFolderError,
+    find_abandoned,
+    prepare,
+    publish,
+    stage_in,
+    write_private,
+)
 from facho.core.env import Mode, read_environment
-from facho.core.new_file import ABANDONED_SECONDS, STAGE_PREFIX, find_abandoned, publish, stage_in, write_private
 
 
 @contextmanager

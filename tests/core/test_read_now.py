@@ -9,7 +9,7 @@ from pytest_django import Settings
 from api.rows import make_onu
 from facho.executions.models import Execution, OnuRead
 from facho.executions.onu_reads import request_read
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
 from facho.simulator.config import SimulatorConfig

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from facho.core.redis_ping import RedisFailure, ping
+from facho.core.redis import RedisFailure, ping
 
 PATIENCE = 5.0
 

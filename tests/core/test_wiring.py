@@ -10,7 +10,7 @@ from facho.executions.models import Origin
 from facho.executions.store import ClaimRequest
 from facho.hosts.models import Olt
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind
 from facho.snmp_jobs.models import WorkflowNode
 from factories import make_node
 
@@ -48,7 +48,7 @@ def run_each(node: WorkflowNode, *answers: Collected) -> list[tuple[int, str]]:
 
 
 def test_a_success_resets_the_failures_of_its_olt_and_of_no_other() -> None:
-    """S3-12: also those of tries that the OLT answered; the next failure is the first again."""
+    """S3-12, S3-14: also those of tries that the OLT answered; the next failure is the first again."""
     node, other = make_node(), make_node()
     run_each(other, SILENCE)
 

@@ -87,7 +87,7 @@ class Ambush:
 def lay(point: Point, ambush: Ambush) -> None:
     """Wrap the product's own functions in this process, so that the victim meets the ambush."""
     from facho.executions import runner, store
-    from facho.executions.claim import Claim
+    from facho.executions.runner import Claim
     from facho.zabbix_pollers import store as pollers
 
     spring, members = ambush.spring, runner.NodeRunner

@@ -16,20 +16,22 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, connections
+from django.utils import timezone
 
 from crash.ambush import Ambush, Fault, Point, Verdict, lay
 from crash.databases import load_states
 from crash.devices import Devices, Held, judge, simulated
 from crash.engine_process import EngineProcess, fork_engine, wait_until
+from facho.execution_coordinator.logger import log_executions
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.onus.models import Onu
-from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ACTIVE, ExecutionState, QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import chain_to, make_job, make_node, make_olt
+from slot_audit import audit_database, install_steps
 
 LEASE_SECONDS = 2.0
 PACKET_SECONDS = 0.5
@@ -72,6 +74,7 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     victim = fork_engine("victim", folder, equip=partial(_equip, point, ambush))
     survivor = fork_engine("survivor", folder)
     engines = (victim, survivor)
+    install_steps()
     with simulated(DEVICE) as devices:
         try:
             master = _add_olt(devices)
@@ -180,7 +183,10 @@ def _findings(devices: Devices, slot_at: datetime, engines: tuple[EngineProcess,
     rows = list(Execution.objects.order_by("id"))
     verdict = judge(devices.packets, held_by(rows), answer_within=PACKET_SECONDS)
     states = load_states()
+    # These engines have no coordinator: the next one that has tells what they broke off.
+    log_executions(None, timezone.now())
     return {
+        "unaccounted": audit_database().unaccounted,
         "executions": [
             {
                 "slot": (row.slot_at - slot_at).total_seconds() if row.slot_at else None,

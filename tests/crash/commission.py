@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from servers.product_folder import create_database, give_database
 
 TESTS = Path(__file__).parents[1]
 END_SECONDS = 60
@@ -46,7 +47,9 @@ def commission(
         "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
     }
     if url := environ.get("DATABASE_URL"):
-        environ["DATABASE_URL"] = urlsplit(url)._replace(path=f"/scene_{os.urandom(6).hex()}").geturl()
+        environ["DATABASE_URL"] = create_database(url, f"scene_{os.urandom(6).hex()}")
+    else:
+        give_database(folder / "data")
     process = subprocess.Popen(
         [sys.executable, "-m", "crash.theatre"], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

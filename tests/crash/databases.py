@@ -1,4 +1,4 @@
-"""Databases for scenes: one is migrated, each scene works on a copy, on SQLite as on PostgreSQL."""
+"""Databases for scenes: each works on a copy of the one that the theatre got, on SQLite as on PostgreSQL."""
 
 import shutil
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.core.management import call_command
 from django.db import connection, connections
 
 # Notes each state that an execution ever had, whoever wrote it.
@@ -38,12 +37,10 @@ class Template:
 
     @classmethod
     @contextmanager
-    def create(cls) -> Iterator["Template"]:
-        """Make and migrate the database that the environment names, and remove it in the end."""
+    def open(cls) -> Iterator["Template"]:
+        """Use the database that the environment names, and remove it in the end."""
         template = cls(settings.DATABASES["default"])
-        template._execute_beside(f"CREATE DATABASE {template._name}")
         try:
-            call_command("migrate", interactive=False, verbosity=0)
             _install_audit()
             connections.close_all()
             yield template

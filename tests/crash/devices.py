@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 
-from facho.polling.snmp.ber import peek_request_id
+from facho.polling.snmp.ber import decode_head
+from facho.simulator.agent import Address, Endpoint, Receiver
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.endpoint import Address, Endpoint, Receiver
 from facho.simulator.server import SimulatedOlt, Simulation
 
 
@@ -39,7 +39,8 @@ class Held:
 
     def covers(self, packet: Packet) -> bool:
         """Tell whether the packet was sent under this claim."""
-        is_its = (self.port, self.pid) == (packet.port, packet.pid)
+        # A process that was killed with its first packet on a socket has no name any more.
+        is_its = self.port == packet.port and packet.pid in (self.pid, 0)
         return is_its and self.since <= packet.at and (self.until is None or packet.at <= self.until)
 
 
@@ -57,7 +58,9 @@ class Devices:
 
     olts: list[SimulatedOlt] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
-    _pids: dict[int, int] = field(default_factory=dict)
+    # By socket, and by port the last one that had it: each run has a socket of its own, and ports come again.
+    _pids_by_inode: dict[str, int] = field(default_factory=dict)
+    _pids_by_port: dict[int, int] = field(default_factory=dict)
 
     @property
     def max_in_flight(self) -> int:
@@ -68,20 +71,24 @@ class Devices:
         """Add what a device received."""
         at = time.time()
         for data, address in datagrams:
-            self.packets.append(Packet(at, port, self._pid_of(int(str(address[1]))), peek_request_id(data) or 0))
+            self.packets.append(Packet(at, port, self._pid_of(int(str(address[1]))), decode_head(data).request_id))
 
     def note_answer(self, port: int, data: bytes) -> None:
         """Add what a device answered."""
-        self.packets.append(Packet(time.time(), port, None, peek_request_id(data) or 0))
+        self.packets.append(Packet(time.time(), port, None, decode_head(data).request_id))
 
     def count_by_process(self) -> dict[int, int]:
         """Count what each process sent."""
         return dict(Counter(packet.pid for packet in self.packets if packet.pid is not None))
 
     def _pid_of(self, source_port: int) -> int:
-        if not self._pids.get(source_port):
-            self._pids[source_port] = process_with_udp_port(source_port)
-        return self._pids[source_port]
+        inode = _socket_on(source_port)
+        if inode is not None:
+            if inode not in self._pids_by_inode:
+                # All at once: to look again for each socket would keep the device from answering.
+                self._pids_by_inode = _processes_by_socket()
+            self._pids_by_port[source_port] = self._pids_by_inode.get(inode, 0)
+        return self._pids_by_port.get(source_port, 0)
 
 
 @contextmanager
@@ -132,15 +139,20 @@ def _record_into(devices: Devices) -> None:
     Endpoint.send = send_and_note  # type: ignore[method-assign]
 
 
-def process_with_udp_port(port: int) -> int:
-    """Return who has this UDP port; 0 when it is gone already."""
+def _socket_on(port: int) -> str | None:
+    """Name the socket of a UDP port; None when it is gone already."""
     rows = [line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:]]
-    inodes = {f"socket:[{row[9]}]" for row in rows if int(row[1].partition(":")[2], 16) == port}
-    # The nearest first: to look at all processes of a busy machine takes longer than a device may be silent.
-    for pid in chain(_descendants(os.getpid()), (int(process.name) for process in Path("/proc").glob("[0-9]*"))):
-        if inodes & set(_open_files(Path(f"/proc/{pid}"))):
-            return pid
-    return 0
+    return next((f"socket:[{row[9]}]" for row in rows if int(row[1].partition(":")[2], 16) == port), None)
+
+
+def _processes_by_socket() -> dict[str, int]:
+    """Return who has which socket, of this process and those that it started."""
+    return {
+        file: pid
+        for pid in (os.getpid(), *_descendants(os.getpid()))
+        for file in _open_files(Path(f"/proc/{pid}"))
+        if file.startswith("socket:")
+    }
 
 
 def _descendants(pid: int) -> Iterator[int]:

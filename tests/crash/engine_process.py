@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from facho.polling.domain.shard import Shard
 from servers.child import end_with_parent
 
 PATIENCE_SECONDS = 30.0
@@ -61,11 +62,11 @@ class EngineProcess:
 
 
 def fork_engine(
-    role: str, folder: Path, *, equip: Callable[[], None] = lambda: None, is_whole: bool = False
+    role: str, folder: Path, *, equip: Callable[[], None] = lambda: None, shard: Shard | None = None
 ) -> EngineProcess:
     """Fork an engine; call it before this process opens connections or threads.
 
-    A whole one is the product's engine with all its chores, which takes over from others of its data folder.
+    With a shard it is the product's engine with all its chores, which takes over from others of its data folder.
     """
     begin, tell = os.pipe()
     log = folder / f"{role}-{os.getpid()}.log"
@@ -80,18 +81,18 @@ def fork_engine(
     os.environ["PGAPPNAME"] = role
     equip()
     if os.read(begin, 1):
-        asyncio.run(_poll(is_whole=is_whole))
+        asyncio.run(_poll(shard))
     os._exit(0)
 
 
-async def _poll(*, is_whole: bool) -> None:
+async def _poll(shard: Shard | None) -> None:
     from facho.core.processes.engine import run_engine
     from facho.core.wiring import ENGINE, build_engine, open_parts
 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    if is_whole:
-        await run_engine(stop)
+    if shard is not None:
+        await run_engine(stop, shard)
         return
     async with open_parts(ENGINE) as parts:
         engine = build_engine(parts)

@@ -23,16 +23,14 @@ from crash.engine_process import wait_until
 from facho.core.wiring import ENGINE, open_parts
 from facho.executions import runner
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.executions.store import load_active
-from facho.executions.waiting import load_unfinished
+from facho.executions.store import load_active, load_unfinished
 from facho.hosts.models import Olt
 from facho.onus.history import Resolution, read_onu
 from facho.onus.history_metrics import Metric
 from facho.onus.history_models import HistoryPoll
 from facho.onus.models import OltMemory, Onu, OnuData, OnuEvent, OnuReading, Outage, PonPort
-from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.planning import Assignment
-from facho.polling.domain.task_type import QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.simulator.shape import Chassis
@@ -41,8 +39,7 @@ from facho.snmp_get.collector import OltCollector
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.zabbix_pollers.models import Poller, PollerStatus
-from facho.zabbix_pollers.recovery import end_dead_tries
-from facho.zabbix_pollers.store import claim_assignments, save_poller_count
+from facho.zabbix_pollers.store import claim_assignments, end_dead_tries, save_poller_count
 from factories import make_job, make_node, make_olt
 from servers.child import end_with_parent
 
@@ -192,7 +189,7 @@ def _make_due(node: WorkflowNode) -> None:
 def _claim() -> tuple[int, int]:
     """Claim what is due or waits to go on, as a scheduler would a little later."""
     now = _now() + A_WHILE
-    waiting = [run.node for run in load_unfinished(now).waiting]
+    waiting = list(load_unfinished(now).waiting)
     [claimed] = claim_assignments([Assignment((waiting or load_due_nodes(now))[0], 0)], owner="scheduler", now=now)
     return claimed.execution_id, claimed.token
 

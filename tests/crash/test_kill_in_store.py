@@ -11,7 +11,7 @@ import pytest
 
 from crash.commission import Theatre, commission
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.thorough("postgresql")]
 
 JOBS = ("inventory", "readings")
 # Fewer would mean that the moments were not met.

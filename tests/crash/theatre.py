@@ -32,11 +32,13 @@ def main() -> None:
     end_with_parent()
     commission = json.load(sys.stdin)
     from crash.databases import Template
-    from facho.core.cli.product import open_product
+    from facho.core.product import open_product
 
     open_product()
+    # Once for all: an engine that loads it after the fork would begin seconds late.
+    import_module("facho.core.processes.engine")
     play: Play = import_module(commission["scene"]).play
-    with Template.create() as template:
+    with Template.open() as template:
         for line in _play_all(play, template, commission["orders"], at_once=commission["at_once"]):
             print(line, flush=True)  # noqa: T201 what a script is for
 

@@ -12,10 +12,10 @@ from django.utils import timezone
 from api.rows import make_node, make_olt, make_onu, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
-from facho.alerts.models import Alert, AlertChannel, AlertRule, Kind, Notice
-from facho.alerts.untold import why_untold
+from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
+from facho.alerts.store import why_unsent
 from facho.hosts.models import Olt, OltGroup
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 
 pytestmark = pytest.mark.django_db
 CANARY = "canary-4d2e"
@@ -23,7 +23,7 @@ NOON = datetime(2030, 5, 6, 12, tzinfo=UTC)
 
 
 def make_alert(olt: Olt | None, minutes: int = 5, **fields: Any) -> Alert:
-    rule, _ = AlertRule.objects.get_or_create(name="silent", defaults={"kind": Kind.OLT_UNREACHABLE})
+    rule, _ = AlertRule.objects.get_or_create(name="silent", defaults={"kind": "olt_unreachable"})
     at = timezone.now() - timedelta(minutes=minutes, seconds=5)
     values = {
         "state": "firing",
@@ -92,7 +92,7 @@ def test_a_rule_without_an_enabled_channel_says_so_and_leads_an_admin_to_one(
 
     page, admins = text(viewer, f"/alerts/{alert.id}/"), text(administrator, f"/alerts/{alert.id}/")
 
-    assert "Nobody: its rule has no enabled channel, so it is only shown here." in page
+    assert "Not sent: its rule has no enabled channel, so it is only shown here." in page
     assert "/admin/alerts/alertchannel/add/" not in page
     assert "/admin/alerts/alertchannel/add/" in admins
 
@@ -100,25 +100,25 @@ def test_a_rule_without_an_enabled_channel_says_so_and_leads_an_admin_to_one(
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "Nobody yet: its rule is quiet until 00:00 (UTC)."),
-        ({"told_at": NOON}, "Nobody: when it fired its rule had none of the channels that it has now."),
-        ({"acknowledged_at": NOON}, "Nobody: it was acknowledged before anybody was told."),
-        ({"state": "resolved", "resolved_at": NOON}, "Nobody: it was over before anybody was told."),
+        ({}, "Not sent yet: its rule is quiet until 00:00 (UTC)."),
+        ({"told_at": NOON}, "Not sent: when it fired, its rule had none of its current channels."),
+        ({"acknowledged_at": NOON}, "Not sent: it was acknowledged before a message was due."),
+        ({"state": "resolved", "resolved_at": NOON}, "Not sent: it was over before a message was due."),
     ],
 )
-def test_with_a_channel_it_is_said_why_nobody_was_told(fields: dict[str, Any], words: str) -> None:
+def test_with_a_channel_it_is_said_why_nothing_was_sent(fields: dict[str, Any], words: str) -> None:
     alert = make_alert(None, **fields)
     alert.rule.channels.add(AlertChannel.objects.create(name="night shift"))
     alert.rule.quiet_from, alert.rule.quiet_to = time(8), time(0)
 
-    assert why_untold(alert, NOON).words == words
+    assert why_unsent(alert, NOON).words == words
 
 
-def test_outside_the_quiet_hours_it_is_about_to_be_told() -> None:
+def test_outside_the_quiet_hours_it_is_about_to_be_sent() -> None:
     alert = make_alert(None)
     alert.rule.channels.add(AlertChannel.objects.create(name="night shift"))
 
-    assert why_untold(alert, NOON).words == "Nobody has been told yet."
+    assert why_unsent(alert, NOON).words == "Not sent yet."
 
 
 @pytest.mark.parametrize("path", ["/", "/live/"])
@@ -153,7 +153,7 @@ def test_an_operator_takes_note_and_a_viewer_may_not(viewer: Client) -> None:
     ana.post(f"/alerts/{alert.id}/acknowledge/", {"note": "the crew is under way"})
 
     assert "the crew is under way" in text(viewer, f"/alerts/{alert.id}/")
-    assert "seen by ana" in text(viewer)
+    assert "acknowledged by ana" in text(viewer)
 
 
 def test_who_sees_one_group_sees_its_alerts_alone() -> None:

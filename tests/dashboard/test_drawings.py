@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from facho.dashboard.svg import coordinate, rectangle, stack
-from facho.dashboard.svg_timeline import Scale, Stretch, draw_marks, draw_ticks
+from facho.dashboard.overview.hour import Scale, Stretch, draw_marks, draw_ticks
+from facho.dashboard.shared.drawing import coordinate, rectangle, stack
 from factories import NOW
 
 MINUTE = timedelta(minutes=1)

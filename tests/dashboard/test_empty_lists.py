@@ -11,9 +11,9 @@ pytestmark = pytest.mark.django_db
     [
         ("/outages/", "No outage has ended yet."),
         ("/alerts/", "No alert has ended yet."),
-        ("/events/", "Nothing has happened to an ONU yet."),
+        ("/events/", "No ONU events yet."),
         ("/violations/", "None yet: every OLT got its runs in every hour."),
-        ("/waiting/", "No ONU waits."),
+        ("/waiting/", "No ONUs are waiting."),
     ],
 )
 def test_a_list_that_was_narrowed_too_far_leads_back_to_all(viewer: Client, path: str, words: str) -> None:
@@ -27,4 +27,4 @@ def test_a_list_that_was_narrowed_too_far_leads_back_to_all(viewer: Client, path
 
 def test_a_list_of_onus_before_the_first_reading_leads_to_the_first_steps(viewer: Client) -> None:
     assert '<a id="go-overview" href="/">' in viewer.get("/onus/").content.decode()
-    assert "No ONU fits." in viewer.get("/onus/?q=nobody").content.decode()
+    assert "No ONU matches." in viewer.get("/onus/?q=nobody").content.decode()

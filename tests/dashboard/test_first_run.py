@@ -7,10 +7,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from api.rows import make_leader, make_node, make_olt, make_user
+from api.rows import make_execution, make_leader, make_node, make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
+from facho.accounts.scope import OltScope
+from facho.dashboard.first_run.olt_form import OltDetails
 from facho.executions.models import Execution, Origin
+from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.hosts.models import Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import Workflow, WorkflowNode
@@ -132,6 +135,16 @@ def test_a_device_that_is_already_there_is_named(admin: Client) -> None:
     assert Olt.objects.count() == 1
 
 
+def test_what_somebody_else_was_faster_with_is_not_named_either() -> None:
+    others = make_olt("Secret", address="127.0.0.1", port=16100, group=OltGroup.objects.create(name="others"))
+    problem = EntryProblem(None, f'OLT "{others.name}" already has address 127.0.0.1 port 16100', others.name, "host")
+    form = OltDetails({}, scope=OltScope(frozenset()))
+
+    form.refuse(InventoryError([problem]))
+
+    assert form.non_field_errors() == ["This address and port are taken."]
+
+
 def test_a_device_of_others_is_not_named_and_the_new_one_goes_into_ones_own_group() -> None:
     mine, others = OltGroup.objects.create(name="mine"), OltGroup.objects.create(name="others")
     make_olt("Secret", address="127.0.0.1", port=16100, group=others)
@@ -140,10 +153,12 @@ def test_a_device_of_others_is_not_named_and_the_new_one_goes_into_ones_own_grou
     client.force_login(user)
 
     refused = client.post("/olts/add/", {**NEW, "group": mine.id}).content.decode()
+    same_name = client.post("/olts/add/", {**NEW, "name": "Secret", "port": "16101", "group": mine.id})
     without_group = client.post("/olts/add/", {**NEW, "port": "16101"})
     client.post("/olts/add/", {**NEW, "port": "16101", "group": mine.id})
 
-    assert "nother OLT already has address" in refused
+    assert same_name.context["form"].errors["name"] == ["This name is taken."]
+    assert "This address and port are taken." in refused
     assert "Secret" not in refused
     assert "group" in without_group.context["form"].errors
     assert Olt.objects.get(name="Norte").group == mine
@@ -168,7 +183,7 @@ def test_a_test_that_failed_says_what_to_do_and_from_where_we_asked(admin: Clien
     shown = page(admin, f"/olts/add/{olt.id}/")
 
     assert "No answer" in shown
-    assert 'for who knows SNMP: <span class="mono">no answer</span>' in shown
+    assert 'Technical details: <span class="mono">no answer</span>' in shown
     assert "allow 10.9.9.9 to ask it" in shown
     assert f"/olts/add/{olt.id}/correct/" in shown
     assert 'id="test-again"' in shown
@@ -192,7 +207,7 @@ def test_a_test_under_way_and_an_engine_that_is_not_are_told(admin: Client) -> N
 
     shown = page(admin, f"/olts/add/{olt.id}/step/")
 
-    assert "who it is …" in shown
+    assert "Contacting " in shown
     assert "Polling stopped." in shown
 
 
@@ -219,8 +234,8 @@ def test_what_was_found_before_a_correction_is_not_told_of_what_came_after(admin
 @pytest.mark.parametrize(
     ("object_id", "vendor", "said"),
     [
-        ("1.3.6.1.4.1.2011.2.185", "", "no OLT that Facho can poll"),
-        ("1.3.6.1.4.1.99999.1", "generic", "no family knows it"),
+        ("1.3.6.1.4.1.2011.2.185", "", "not an OLT that Facho can poll"),
+        ("1.3.6.1.4.1.99999.1", "generic", "matches no known family"),
     ],
 )
 def test_a_device_that_is_not_recognised_can_be_named_by_hand(
@@ -240,7 +255,7 @@ def test_a_device_that_is_not_recognised_can_be_named_by_hand(
 def test_a_device_that_no_family_knows_can_be_read_as_any_other(admin: Client) -> None:
     olt = waiting_olt(sys_object_id="1.3.6.1.4.1.99999.1", vendor="generic")
 
-    assert "Begin to poll" in page(admin, f"/olts/add/{olt.id}/?step=jobs")
+    assert "Start polling" in page(admin, f"/olts/add/{olt.id}/?step=jobs")
 
 
 def test_a_recognised_olt_shows_its_jobs_with_their_cost(admin: Client) -> None:
@@ -351,3 +366,30 @@ def test_a_page_of_the_steps_costs_few_queries(admin: Client, django_assert_max_
         admin.get(f"/olts/add/{testing.id}/step/")
     with django_assert_max_num_queries(34):
         admin.get(f"/olts/add/{done.id}/step/")
+
+
+@pytest.mark.parametrize(
+    ("finding", "title"),
+    [
+        ("onus_hidden", "It has ONUs, but does not list them."),
+        ("serials_hidden", "It does not show the serials of its ONUs."),
+    ],
+)
+def test_a_test_that_passed_warns_of_what_the_view_hides(admin: Client, finding: str, title: str) -> None:
+    olt = waiting_olt(**HUAWEI)
+    probed(olt, ExecutionState.SUCCESS, result={"finding": finding})
+
+    shown = page(admin, f"/olts/add/{olt.id}/")
+
+    assert f"<strong>{title}</strong>" in shown
+    assert "a view that holds the whole tree (1.3.6.1)" in shown
+
+
+def test_the_first_data_say_why_no_onu_was_found(admin: Client) -> None:
+    olt = waiting_olt(**HUAWEI)
+    node = make_node(olt)
+    summary = {"onus": 0, "counted_onus": 125}
+    fields = {"task_type": "discovery", "failure_kind": "hiddenOnus", "result": summary}
+    make_execution(node, ExecutionState.FAILED, **fields)
+
+    assert "Its PON ports count 125 ONUs" in page(admin, f"/olts/add/{olt.id}/")

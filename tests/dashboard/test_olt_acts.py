@@ -113,7 +113,7 @@ def test_a_suspended_node_returns_to_its_schedule_once(operator: Client) -> None
     node = make_suspended(olt)
     address = f"/olts/{olt.id}/nodes/{node.id}/resume/"
 
-    assert "It goes on at its next slot." in operator.post(address, headers=HTMX).content.decode()
+    assert "It runs at its next slot." in operator.post(address, headers=HTMX).content.decode()
     assert "This node is not suspended." in operator.post(address, headers=HTMX).content.decode()
     node.refresh_from_db()
     assert node.suspended_at is None
@@ -127,9 +127,9 @@ def test_an_olt_is_paused_for_half_an_hour_and_not_twice(operator: Client) -> No
     first = operator.post(f"/olts/{olt.id}/pause/", headers=HTMX).content.decode()
     second = operator.post(f"/olts/{olt.id}/pause/", headers=HTMX).content.decode()
 
-    assert "Paused: nothing new starts, what runs is finished." in first
+    assert "Paused: nothing new starts; running executions finish." in first
     assert ('id="olt-pause-end"' in first, 'id="olt-pause"' in first) == (True, False)
-    assert "This OLT is paused already." in second
+    assert "This OLT is already paused." in second
     made = Pause.objects.get()
     assert (made.olt_id, made.ends_at - made.starts_at) == (olt.id, timedelta(minutes=30))
     assert written() == [("pause", 1, "")]
@@ -155,4 +155,4 @@ def test_without_scripts_a_button_leads_back_to_the_page(operator: Client) -> No
     answer = operator.post(f"/olts/{olt.id}/pause/", follow=True)
 
     assert answer.redirect_chain == [(f"/olts/{olt.id}/", 302)]
-    assert "Paused: nothing new starts, what runs is finished." in answer.content.decode()
+    assert "Paused: nothing new starts; running executions finish." in answer.content.decode()

@@ -146,6 +146,32 @@ def test_runs_are_told_as_master_and_chain(viewer: Client) -> None:
     assert group.count("<li>") == 1
 
 
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        ({"rows": 120, "rows_in_all": 817, "ports": 3, "ports_in_all": 22}, "3 of 22 PON ports"),
+        ({"rows": 75, "rows_in_all": 0, "ports": 0, "ports_in_all": 0}, "75 rows so far"),
+        (None, "0.0 s"),
+    ],
+)
+def test_a_running_read_shows_how_far_it_has_come(viewer: Client, progress: dict[str, int] | None, words: str) -> None:
+    olt = make_olt("North")
+    make_execution(make_node(olt), ExecutionState.RUNNING, progress=progress)
+
+    assert words in text(viewer, olt, "work/")
+
+
+def test_a_run_that_ended_shows_its_time_instead(viewer: Client) -> None:
+    olt = make_olt("North")
+    progress = {"rows": 120, "rows_in_all": 817, "ports": 3, "ports_in_all": 22}
+    make_execution(make_node(olt), ExecutionState.SUCCESS, progress=progress, duration_ms=1500)
+
+    page = text(viewer, olt, "work/")
+
+    assert "1.5 s" in page
+    assert "PON ports" not in page
+
+
 def test_health_has_cards_and_uplinks_and_says_what_is_not_fine(viewer: Client) -> None:
     olt = make_olt("North")
     make_olt_value(olt, "board.cpu", value="23")
@@ -181,7 +207,7 @@ def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
     page = text(viewer, olt, "past/")
 
     figures = page[page.index("SNMP in the last hour") :]
-    row = figures[figures.index("Read power") : figures.index("all together")]
+    row = figures[figures.index("Read power") : figures.index("total")]
     shown = (">2</td>", ">80</td>", ">4</strong>", "5.0 %", ">22.5 ms</td>", ">1,200 ms</td>")
     assert [figure in row for figure in shown] == [True] * len(shown)
     silent = figures[figures.index("Read names") : figures.index("Read power")]
@@ -189,6 +215,18 @@ def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
     assert "Read states" not in figures
     assert "get_" not in figures
     assert '<span class="mono">walk onu.serial</span> <strong>25</strong>' in figures
+
+
+def test_answers_that_were_not_believed_are_shown(viewer: Client) -> None:
+    olt = make_olt("North")
+    node = make_node(olt, slug="potencia", name="Read power")
+    make_execution(node, ExecutionState.SUCCESS, result={"packets": 4})
+    assert "Discarded answers" not in text(viewer, olt, "past/")
+
+    make_execution(node, ExecutionState.SUCCESS, result={"packets": 4, "forged_answers": 1200, "malformed_answers": 3})
+
+    page = text(viewer, olt, "past/")
+    assert "1,200 with a wrong request id, community or signature, 3 that were not valid SNMP" in page
 
 
 def test_events_of_its_onus_are_told_in_words(viewer: Client) -> None:
@@ -260,3 +298,42 @@ def test_a_chassis_full_of_onus_is_a_page_of_less_than_200_kilobytes(viewer: Cli
             make_onu(olt, (0, slot, port, 1), run_state="online", rx_power_cdbm=-2000 - port)
 
     assert len(viewer.get(f"/olts/{olt.id}/").content) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("summary", "sentence"),
+    [
+        ({"unplaced_rows": 3}, "Its tables list 3 ONUs, but not at which places."),
+        ({"counted_onus": 125}, "Its PON ports count 125 ONUs, but its tables of ONUs are empty."),
+        ({"known_onus": 1}, "1 ONU is known, but its tables of ONUs are empty."),
+        ({}, "It has ONUs, but does not list them."),
+    ],
+)
+def test_an_olt_that_hides_its_onus_says_so_until_a_discovery_lists_them(
+    viewer: Client, summary: dict[str, int], sentence: str
+) -> None:
+    olt = make_olt("North", reachability="up")
+    node, now = make_node(olt), timezone.now()
+    discovery = {"task_type": "discovery"}
+    hidden = {**discovery, "failure_kind": "hiddenOnus", "result": {"onus": 0, **summary}}
+    make_execution(node, ExecutionState.FAILED, at=now - 9 * MINUTE, **hidden)
+    make_execution(node, ExecutionState.SUCCESS, at=now - 5 * MINUTE)
+    make_execution(node, ExecutionState.FAILED, at=now - 4 * MINUTE, **discovery, failure_kind="timeout")
+
+    assert f'<p class="banner bad">{sentence}' in text(viewer, olt)
+
+    make_execution(node, ExecutionState.SUCCESS, at=now - MINUTE, **discovery, result={"onus": 125})
+    assert sentence not in text(viewer, olt)
+
+
+@pytest.mark.parametrize(("by_place", "is_warned"), [(125, True), (3, False)])
+def test_an_olt_that_shows_no_serial_at_all_carries_a_warning(
+    viewer: Client, by_place: int, *, is_warned: bool
+) -> None:
+    node = make_node(make_olt("North", reachability="up"))
+    summary = {"onus": 125, "by_place": by_place}
+    make_execution(node, ExecutionState.SUCCESS, task_type="discovery", result=summary)
+
+    page = text(viewer, node.workflow.olt)
+
+    assert ('<p class="banner warn">It lists 125 ONUs, but no serials' in page) is is_warned

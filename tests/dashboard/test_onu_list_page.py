@@ -159,8 +159,8 @@ def test_what_is_not_understood_is_said_where_the_list_would_be(viewer: Client) 
     part = text(viewer, "/onus/?port=here&q=no", **{"HX-Request": "true"})
 
     assert "Port: Frame, slot and port, as in 0/1/3." in part
-    assert "Search: Write at least 3 letters." in part
-    assert "No ONU fits." not in part
+    assert "Search: Enter at least 3 letters." in part
+    assert "No ONU matches." not in part
 
 
 def test_the_list_is_narrowed_to_one_olt(viewer: Client) -> None:

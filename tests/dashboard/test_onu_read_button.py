@@ -10,7 +10,7 @@ from facho.accounts.roles import Role
 from facho.executions.models import OnuRead
 from facho.hosts.models import OltGroup
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.onu_reads import MAX_WAITING_PER_OLT
+from facho.polling.domain.planning import MAX_WAITING_PER_OLT
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,8 @@ from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
 from facho.onus.history import Samples, append
 from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.models import Onu, OnuCustomer, OnuData, OnuEvent
+from facho.onus.models import Onu, OnuCustomer, OnuEvent
+from raw_rows import make_raw_value
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,7 @@ def keep_history(onu: Onu, *, minutes: range, power: float | None = -21.5, state
             Metric.OLT_RX_POWER: [power and power - 2],
             Metric.STATE: [STATE_CODES[state]],
         }
-        append(now - ago * MINUTE, Samples([onu.id], [onu.pon_port_id], values))
+        append(now - ago * MINUTE, Samples.of([onu.id], [onu.pon_port_id], values))
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -76,10 +77,10 @@ def test_it_says_what_is_wrong_since_when_and_what_to_do(viewer: Client) -> None
 
     assert '<strong class="mark offline">offline</strong> <strong>dying gasp</strong>' in page
     assert "· 2 h</time>" in page
-    assert "ask the customer before anyone drives there" in page
+    assert "ask the customer before sending a crew" in page
     assert "3 of 4 ONUs of this port are online" in page
     assert "the fault is between the splitter and this customer" in page
-    assert "Read while it was last online" in page
+    assert "Read when it was last online" in page
     assert f'href="/onus/?olt={olt.id}&amp;port=0%2F1%2F3"' in page
 
 
@@ -91,7 +92,7 @@ def test_a_cut_is_told_from_a_single_fault(viewer: Client) -> None:
     page = text(viewer, onus[0])
 
     assert f'href="/outages/{outage.id}/">Outage now: fibre cut</a> · PON port' in page
-    assert "Many of the port are out: look at the port and its fibre first." in page
+    assert "Many ONUs of the port are down: check the port and its fibre first." in page
 
 
 def test_behind_a_silent_olt_nothing_is_claimed(viewer: Client) -> None:
@@ -109,7 +110,7 @@ def test_behind_a_disabled_olt_nothing_is_claimed(viewer: Client) -> None:
 
     assert '<strong class="mark unknown">' in page
     assert "its OLT is disabled; last known: online" in page
-    assert "Read while it was last online" in page
+    assert "Read when it was last online" in page
     assert page.count('<span class="tag">OLT disabled</span>') == 2
 
 
@@ -147,7 +148,7 @@ def test_a_figure_from_before_it_went_is_not_judged(viewer: Client, state: str, 
 
     page = text(viewer, onu, "state/")
 
-    assert "Read while it was last online" in page
+    assert "Read when it was last online" in page
     assert re.search("light last changed <time [^>]*>[^<]*2 h ago", page)
     assert "-16.04</span> dBm </dd>" in page
     assert not re.search("judged|limits|figure warn", page)
@@ -190,9 +191,9 @@ def test_an_onu_of_which_nothing_is_known_has_a_page(viewer: Client) -> None:
 
     page = text(viewer, onu)
 
-    assert "Nothing was read in this time." in page
-    assert "Nothing happened yet." in page
-    assert "Nothing is written about the customer." in page
+    assert "Nothing was read in this period." in page
+    assert "No events yet." in page
+    assert "No customer data." in page
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
@@ -202,7 +203,7 @@ def test_text_from_a_device_or_a_person_is_only_text(viewer: Client, language: s
         olt, serial=HOSTILE[:32], description=HOSTILE, name=HOSTILE, model=HOSTILE[:60], firmware=HOSTILE[:60]
     )
     OnuCustomer.objects.create(onu=onu, label=HOSTILE, phone='"><script>', address=HOSTILE, notes=HOSTILE, tags=HOSTILE)
-    OnuData.objects.create(onu=onu, oid="1.3.6.1", value=HOSTILE, updated_at=timezone.now())
+    make_raw_value(onu, value=HOSTILE.replace("\x1b", ""))
     OnuEvent.objects.create(
         olt=olt,
         pon_port=onu.pon_port,
@@ -226,7 +227,20 @@ def test_the_number_of_queries_does_not_grow(
     keep_history(onu, minutes=range(5, 100, 5))
     for number in range(30):
         make_onu(onu.olt, (0, 1, 0, number + 1), run_state="online")
-        OnuData.objects.create(onu=onu, oid=f"1.3.{number}", value="1", updated_at=timezone.now())
+        make_raw_value(onu, f"1.3.{number}")
 
     with django_assert_max_num_queries(16):
         text(viewer, onu)
+
+
+def test_an_onu_without_serial_and_address_is_told_to_be_known_by_its_place(viewer: Client) -> None:
+    olt = make_olt()
+    nameless, of_epon = (
+        make_onu(olt, serial="", mac=""),
+        make_onu(olt, (0, 1, 0, 1), serial="", mac="02:00:00:00:00:01"),
+    )
+
+    assert "known by its place" in text(viewer, nameless)
+    assert "known by its place" not in text(viewer, of_epon)
+    told = [viewer.get(f"/api/v1/onus/{onu.id}/").json()["identified_by"] for onu in (nameless, of_epon)]
+    assert told == ["place", "mac"]

@@ -9,7 +9,7 @@ from django.utils import timezone
 from api.coordinator_rows import make_plan, make_tracker, this_hour
 from api.rows import make_execution, make_leader, make_node, make_olt, make_onu, make_pollers
 from dashboard.outage_rows import make_outage
-from facho.dashboard.hour_timeline import load_timeline
+from facho.dashboard.overview.hour import load_timeline
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SkippedSlot
 from facho.zabbix_pollers.models import Poller
@@ -110,9 +110,9 @@ def test_a_silent_olt_is_no_overload_of_the_pollers(viewer: Client) -> None:
     lost = timezone.now() - timedelta(seconds=400)
     make_node(make_olt(reachability="down"), next_run_at=lost)
 
-    assert "late only where an OLT does not answer" in text(viewer)
+    assert "late only because OLTs do not answer" in text(viewer)
     make_node(make_olt(reachability="up"), next_run_at=lost)
-    assert "overload: a whole run was lost by waiting" in text(viewer)
+    assert "overload: a run was missed" in text(viewer)
 
 
 def test_suspended_nodes_are_told_by_olt_with_reason_and_next_probe(viewer: Client) -> None:
@@ -125,7 +125,7 @@ def test_suspended_nodes_are_told_by_olt_with_reason_and_next_probe(viewer: Clie
 
     assert "3 suspended nodes" in page
     assert "3 nodes: OLT does not answer" in page
-    assert "asked again" in page
+    assert "next try" in page
     assert "in 3 min" in page
 
 
@@ -138,7 +138,7 @@ def test_quotas_of_the_hour_are_summed_by_task_type_and_those_that_will_be_misse
 
     assert '<strong>13</strong><span class="muted">/24</span>' in page
     assert "will be missed on 1 OLT" in page
-    assert "will miss, foreseen at" in page
+    assert "will be missed, forecast at" in page
     assert ">North</a></strong>" in page
     assert ">South</a></strong>" not in page
 
@@ -197,5 +197,5 @@ def test_groups_of_pollers_are_told_apart(viewer: Client) -> None:
 
     page = text(viewer)
 
-    assert "<li>default group: 0 of 2 at work, 0 %</li><li>lima: 0 of 1 at work, 0 %</li>" in page
+    assert "<li>default group: 0 of 2 busy, 0 %</li><li>lima: 0 of 1 busy, 0 %</li>" in page
     assert '<span class="slot">#7 lima</span>' in page

@@ -22,15 +22,15 @@ def test_an_onu_has_no_neighbours_that_anybody_knows(viewer: Client, portless: O
     page = viewer.get(f"/onus/{portless.id}/").content.decode()
 
     assert "port unknown" in page
-    assert "so nobody knows who shares its fibre" in page
+    assert "so it is unknown which ONUs share its fibre" in page
     assert "ONUs of this port are online" not in page
-    assert "look at the port and its fibre first" not in page
+    assert "check the port and its fibre first" not in page
 
 
 def test_the_map_of_light_shows_no_port(viewer: Client, portless: Onu) -> None:
     page = viewer.get(f"/olts/{portless.olt_id}/light/").content.decode()
 
-    assert "This OLT does not tell the ports of its ONUs." in page
+    assert "This OLT does not report the ports of its ONUs." in page
     assert "0/0/0" not in page
 
 

@@ -99,9 +99,9 @@ def test_an_operator_takes_note_and_another_is_told(viewer: Client) -> None:
     operator("ana").post(address, {"note": "power work on site"})
     refused = eva.post(address, {"note": "mine"}, follow=True)
 
-    assert "ana has acknowledged this already." in refused.content.decode()
+    assert "ana already acknowledged this." in refused.content.decode()
     assert "power work on site" in text(viewer, f"/violations/{violation.id}/")
-    assert "seen by ana" in text(viewer)
+    assert "acknowledged by ana" in text(viewer)
     assert viewer.post(address).status_code == 403
 
 

@@ -47,7 +47,7 @@ def test_a_waiting_onu_says_where_and_since_when_and_what_to_do(viewer: Client) 
 
 
 def test_nobody_waits(viewer: Client) -> None:
-    assert "No ONU waits." in text(viewer)
+    assert "No ONUs are waiting." in text(viewer)
 
 
 def test_the_file_has_what_the_form_leaves_and_runs_nothing(viewer: Client) -> None:

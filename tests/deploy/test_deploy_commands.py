@@ -14,7 +14,7 @@ from django.conf import settings
 
 from facho.core.celery import app
 from facho.core.cli.main import build_parser
-from facho.core.cli.product import MIGRATE
+from facho.core.product import MIGRATE
 
 Command = Callable[[str], list[str]]
 WAYS: dict[str, Command] = {

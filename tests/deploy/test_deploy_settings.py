@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from deploy_files import COMMON, DEPLOY, PARTS, example_values, filled_in, read_compose, read_ini, read_supervisor
 
-from facho.core.database_url import database_entry
+from facho.core.database import database_entry
 from facho.core.env import SETTINGS, Mode, read_environment
 
 NAMES = {setting.name for setting in SETTINGS}

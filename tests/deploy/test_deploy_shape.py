@@ -6,6 +6,14 @@ from typing import Any
 import pytest
 from deploy_files import DEPLOY, PARTS, read_compose, read_supervisor
 
+from facho.core.processes.connections import (
+    DESCRIPTORS_PER_CONNECTION,
+    HEAD_SECONDS,
+    MOST_CONNECTIONS,
+    OTHER_DESCRIPTORS,
+    STALLED_SECONDS,
+)
+from facho.core.processes.gate import MOST_SIGNED_IN_BODY_BYTES
 from facho.core.processes.worker import DRAIN_SECONDS
 
 COMPOSE = read_compose()
@@ -14,8 +22,9 @@ DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 NGINX, CADDY = (DEPLOY / "nginx/facho.conf").read_text(), (DEPLOY / "caddy/Caddyfile").read_text()
 TOP_LEVEL = {"name", "services", "networks", "volumes", "secrets", "x-facho"}
 SERVICE_KEYS = {
-    "build", "cap_drop", "command", "depends_on", "deploy", "environment", "healthcheck", "image", "init", "ports",
-    "read_only", "restart", "secrets", "security_opt", "shm_size", "stop_grace_period", "tmpfs", "user", "volumes",
+    "build", "cap_drop", "command", "depends_on", "deploy", "environment", "healthcheck", "image", "init",
+    "mem_limit", "ports", "read_only", "restart", "secrets", "security_opt", "shm_size", "stop_grace_period",
+    "tmpfs", "ulimits", "user", "volumes",
 }  # fmt: skip
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 
@@ -106,6 +115,24 @@ def test_the_supervisor_keeps_every_part_running_and_lets_it_stop() -> None:
 @pytest.mark.parametrize("text", [NGINX, CADDY], ids=["nginx", "caddy"])
 def test_a_proxy_closes_what_it_opens(text: str) -> None:
     assert text.count("{") == text.count("}")
+
+
+def test_a_proxy_bounds_what_the_web_does_and_refuses_nothing_that_it_reads() -> None:
+    body, header = (re.findall(pattern, NGINX)[0] for pattern in (r"max_body_size (\d+)m;", r"header_timeout (\d+)s;"))
+    in_caddy, header_in_caddy = re.findall(r"max_size (\d+)MB", CADDY)[0], re.findall(r"read_header (\d+)s", CADDY)[0]
+
+    assert min(int(body), int(in_caddy)) * 10**6 >= MOST_SIGNED_IN_BODY_BYTES
+    assert {float(header), float(header_in_caddy)} == {HEAD_SECONDS}
+    assert f"send_timeout {STALLED_SECONDS:.0f}s;" in NGINX
+    assert "limit_conn facho_visitors " in NGINX
+
+
+def test_the_web_of_compose_has_descriptors_for_all_its_connections() -> None:
+    web = SERVICES["web"]
+
+    assert web["ulimits"]["nofile"] >= MOST_CONNECTIONS * DESCRIPTORS_PER_CONNECTION + OTHER_DESCRIPTORS
+    assert web["mem_limit"] == "1g"
+    assert all("size=" in folder for folder in web["tmpfs"])
 
 
 def test_nginx_tells_host_and_scheme_and_believes_nobody_about_the_address() -> None:

@@ -22,7 +22,7 @@ def test_every_log_name_is_explained() -> None:
 
 
 def test_every_finding_about_a_cluster_is_explained() -> None:
-    source = (DEPLOY.parent / "src/facho/core/doctor_cluster.py").read_text()
+    source = (DEPLOY.parent / "src/facho/core/cli/doctor.py").read_text().split("def examine_cluster")[1]
     names = set(re.findall(r"(?:ok|warning|error)\((?:_named\()?\"([a-z-]+)\"", source))
     names |= set(re.findall(r"_named\(\"([a-z-]+)\"", source))
 
@@ -49,5 +49,7 @@ def test_every_way_to_deploy_is_named() -> None:
 def test_the_web_believes_the_proxies_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "192.0.2.10,198.51.100.0/24")
 
-    assert uvicorn.Config("facho.core.asgi:application").forwarded_allow_ips == "192.0.2.10,198.51.100.0/24"
+    assert (
+        uvicorn.Config("facho.core.processes.web:build_application").forwarded_allow_ips == "192.0.2.10,198.51.100.0/24"
+    )
     assert "`FORWARDED_ALLOW_IPS`" in CONFIGURATION

@@ -7,7 +7,7 @@ from pathlib import Path
 import kombu.pools
 import pytest
 
-from facho.core.celery import FachoCelery, app
+from facho.core.processes.celery_app import FachoCelery, app
 from servers.cluster import Cluster, cluster_on_test_database
 from servers.redis import RedisServer
 

@@ -9,8 +9,7 @@ from django.utils import timezone
 
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation

@@ -15,8 +15,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -27,6 +27,7 @@ import redis
 from servers.cluster import Cluster, wait_until
 from servers.postgresql import PostgresqlServer, private_server
 from servers.redis import RedisServer, private_redis
+from slot_audit import audit_database, install_steps
 
 LEASE_SECONDS = 5.0
 # Longer than a simulated OLT waits for its turn on a busy machine: an answer given up leaves two questions under way.
@@ -79,8 +80,8 @@ def _enter_product(database: PostgresqlServer, broker: RedisServer) -> None:
         "FACHO_LOG_LEVEL": "INFO",
     }
     from facho.core import data_folder
-    from facho.core.cli.product import open_product
     from facho.core.env import Mode, read_environment
+    from facho.core.product import open_product
 
     data_folder.prepare(data_folder.DataFolder.of(read_environment(os.environ)), mode=Mode.EMBEDDED)
     open_product()
@@ -90,6 +91,7 @@ def _enter_product(database: PostgresqlServer, broker: RedisServer) -> None:
     call_command("migrate", interactive=False, verbosity=0)
     with connection.cursor() as cursor:
         cursor.execute(TURNS)
+    install_steps()
 
 
 def _play(cluster: Cluster, database: PostgresqlServer, order: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +131,7 @@ def _add_olts(devices: Any) -> None:
     """Give each OLT a master with a chain member, spread over the interval."""
     from django.utils import timezone
 
-    from facho.polling.domain.task_type import QueryType
+    from facho.polling.domain.execution_state import QueryType
     from facho.snmp_jobs.models import SnmpJob
     from facho.snmp_jobs.store import grid_of
     from factories import chain_to, make_job, make_node, make_olt
@@ -137,7 +139,7 @@ def _add_olts(devices: Any) -> None:
     discovery = make_job(query_type=QueryType.DISCOVERY, columns=())
     for olt in devices.olts:
         row = make_olt(port=olt.port, vendor=olt.vendor)
-        node = make_node(row, discovery, next_run_at=timezone.now(), interval_seconds=INTERVAL_SECONDS)
+        node = make_node(row, discovery, next_run_at=None, interval_seconds=INTERVAL_SECONDS)
         node.offset_seconds = row.id % INTERVAL_SECONDS
         # On its grid from the first run on: slots are counted from there.
         node.next_run_at = grid_of(node).next_after(timezone.now())
@@ -261,17 +263,22 @@ def _watch_served(moment: float, olts: int) -> list[float]:
 
 
 def _let_it_end() -> None:
-    """Start nothing more, and let everything that was begun come to its end."""
+    """Disable every master, and let what was begun come to its end and be told."""
+    from django.utils import timezone
+
     from facho.executions.models import Execution
     from facho.snmp_jobs.models import WorkflowNode
+    from facho.snmp_jobs.store import NodeChange, change_nodes
 
     def has_ended() -> bool:
-        # One row at a time: a scheduler that claims several nodes locks them in an order of its own.
-        for node_id in WorkflowNode.objects.exclude(next_run_at=None).values_list("id", flat=True):
-            WorkflowNode.objects.filter(id=node_id).update(next_run_at=None)
-        return not Execution.objects.filter(finished_at=None).exists()
+        is_planned = WorkflowNode.objects.exclude(next_run_at=None).exists()
+        return not is_planned and not Execution.objects.filter(finished_at=None).exists()
 
+    masters = WorkflowNode.objects.filter(is_chain_node=False)
+    change_nodes(masters, NodeChange(enabled=False), now=timezone.now())
     wait_until(has_ended, "the end", seconds=SETTLE_SECONDS)
+    with suppress(AssertionError):
+        wait_until(lambda: not audit_database().unaccounted, "the log", seconds=SETTLE_SECONDS / 2)
 
 
 def _findings(devices: Any) -> dict[str, Any]:
@@ -281,6 +288,7 @@ def _findings(devices: Any) -> dict[str, Any]:
 
     rows = list(Execution.objects.all())
     held, histories = _load_turns()
+    audit = audit_database()
     verdict = judge(devices.packets, held, answer_within=PACKET_SECONDS)
     ends = Counter(sum(status in ("SUCCESS", "FAILED", "INTERRUPTED", "SKIPPED") for status in h) for h in histories)
     successes = ExecutionAttempt.objects.filter(status="SUCCESS").values_list("execution_id", flat=True)
@@ -294,7 +302,10 @@ def _findings(devices: Any) -> dict[str, Any]:
             for key, count in Counter((row.node_id, str(row.slot_at)) for row in rows if row.slot_at).items()
             if count > 1
         ],
-        "lost_slots": _lost_slots(rows),
+        "owed_slots": audit.owed,
+        "fates": dict(audit.fates),
+        "unaccounted_slots": audit.unaccounted,
+        "runs_without_slot": audit.without_slot,
         "doubled_successes": [pk for pk, count in Counter(successes).items() if count > 1],
         "doubled_onus": Onu.objects.filter(is_present=True).count() - 8 * len(devices.olts),
         "overlaps": verdict.overlaps[:5],
@@ -302,25 +313,6 @@ def _findings(devices: Any) -> dict[str, Any]:
         "max_in_flight": devices.max_in_flight,
         "packets": len(devices.packets),
     }
-
-
-def _lost_slots(rows: list[Any]) -> list[str]:
-    """Find slots between a master's first and last run that have neither a run nor a reason why not."""
-    from facho.snmp_jobs.models import SkippedSlot
-
-    skipped = set(SkippedSlot.objects.values_list("node_id", "slot_at"))
-    runs: dict[int, set[Any]] = {}
-    for row in rows:
-        if row.slot_at and row.chain_position == 0:
-            runs.setdefault(row.node_id, set()).add(row.slot_at)
-    interval = timedelta(seconds=INTERVAL_SECONDS)
-    lost = []
-    for node_id, slots in runs.items():
-        for number in range((max(slots) - min(slots)) // interval):
-            slot = min(slots) + number * interval
-            if slot not in slots and (node_id, slot) not in skipped:
-                lost.append(f"{node_id} {slot}")
-    return lost
 
 
 def _load_turns() -> tuple[list[Any], list[list[str]]]:

@@ -25,7 +25,7 @@ from facho.snmp_jobs.store import grid_of
 from servers.cluster import Cluster, wait_until
 from servers.postgresql import PostgresqlServer, private_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
+pytestmark = [pytest.mark.slow, pytest.mark.postgresql, pytest.mark.thorough]
 
 LEASE_SECONDS, PACKET_SECONDS = 5.0, 0.5
 INTERVAL = timedelta(seconds=5)

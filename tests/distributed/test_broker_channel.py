@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kombu import Connection
 
-from facho.core.celery import FachoCelery
+from facho.core.processes.celery_app import FachoCelery
 from servers.redis import RedisServer
 
 

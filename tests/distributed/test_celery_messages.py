@@ -4,13 +4,17 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import timedelta
+from queue import Empty
 
 import pytest
 from django.db import connections
 from django.utils import timezone
+from pytest_django import Settings
 
-from facho.core.celery import FachoCelery
+from api.rows import make_onu
+from facho.core.processes.celery_app import FachoCelery
 from facho.execution_coordinator.models import CoordinatorLog, EventType, OltState
 from facho.execution_coordinator.tasks import (
     check_quota_violations_task,
@@ -19,17 +23,18 @@ from facho.execution_coordinator.tasks import (
 )
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
+from facho.executions.onu_reads import request_read
 from facho.executions.store import ClaimRequest
 from facho.onus.models import Onu
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.simulator.server import Simulation
+from facho.snmp_get.tasks import get_poller_task
 from facho.snmp_jobs.tasks import execute_one
 from facho.zabbix_pollers.store import renew_leadership
 from facho.zabbix_pollers.tasks import zabbix_scheduler_loop_task
-from factories import make_job, make_node, make_olt
+from factories import give_secrets, make_job, make_node, make_olt
 
 BEAT = {
     "zabbix-scheduler": ("zabbix_pollers.tasks.zabbix_scheduler_loop_task", 1.0, {}),
@@ -63,7 +68,7 @@ def test_redis_url_is_broker_and_result_backend() -> None:
     [
         ("snmp_jobs.tasks.execute_one", "snmp_default"),
         ("snmp_jobs.tasks.execute_one_retry", "snmp_retry"),
-        ("snmp_get.tasks.get_poller_task", "snmp_default"),
+        ("snmp_get.tasks.get_poller_task", "snmp_highprio"),
         ("zabbix_pollers.tasks.zabbix_scheduler_loop_task", "zabbix_scheduler"),
         *((task, "zabbix_scheduler") for task, _, _ in BEAT.values()),
     ],
@@ -80,12 +85,16 @@ def test_every_message_has_its_queue(celery_app: FachoCelery, task: str, queue: 
 
 
 def test_a_task_without_a_route_goes_to_the_default_queue(celery_app: FachoCelery) -> None:
-    assert celery_app.conf.task_default_queue == "snmp_default"
+    """S3-23."""
+    celery_app.send_task("nobody.knows.this")
+
+    with celery_app.connection_for_read() as connection:
+        assert connection.SimpleQueue("snmp_default").qsize() == 1
     assert set(celery_app.amqp.queues) == {"snmp_default", "snmp_retry", "snmp_highprio", "zabbix_scheduler"}
 
 
 def test_beat_has_the_entries_of_the_specification(celery_app: FachoCelery) -> None:
-    """S0-38: the tick expires after half a second."""
+    """S0-38, S1-22: the tick expires after half a second."""
     schedule = celery_app.conf.beat_schedule
 
     assert {
@@ -96,10 +105,23 @@ def test_beat_has_the_entries_of_the_specification(celery_app: FachoCelery) -> N
 
 def test_beat_has_other_periods_when_the_settings_say_so() -> None:
     """S1-22."""
-    periods = {"FACHO_BEAT_COORDINATOR_SECONDS": "7", "FACHO_BEAT_QUOTAS_SECONDS": "60"}
+    periods = {"FACHO_COORDINATOR_SECONDS": "7", "FACHO_BEAT_QUOTAS_SECONDS": "60"}
     told = told_by("print(*(entry['schedule'] for entry in app.conf.beat_schedule.values()))", **periods)
 
     assert told == "1.0 7.0 60.0 86400.0"
+
+
+def test_both_modes_keep_the_log_for_as_long_as_the_setting_says() -> None:
+    """S1-18, S1-22: beat passes the days on, and the leader deletes by the same."""
+    script = """
+import django
+django.setup()
+from facho.execution_coordinator.retention import RETENTIONS
+[kept] = [each.days for each in RETENTIONS if each.model.endswith('.CoordinatorLog')]
+print(kept, app.conf.beat_schedule['cleanup-coordinator-logs']['kwargs'])
+"""
+
+    assert told_by(script, FACHO_COORDINATOR_LOG_DAYS="3") == "3 {'days_old': 3}"
 
 
 def claim_discovery(port: int) -> int:
@@ -109,6 +131,29 @@ def claim_discovery(port: int) -> int:
     [claimed] = executions.claim([wish], owner="scheduler", now=timezone.now())
     connections.close_all()
     return claimed.execution_id
+
+
+def want_read(simulation: Simulation) -> None:
+    """Want the first ONU of a simulated OLT to be read now."""
+    [simulated] = simulation.olts
+    told = next(iter(simulated.world.onus))
+    olt = make_olt(port=simulated.port, vendor=simulated.vendor)
+    give_secrets([olt], community=simulated.community)
+    place = told.place
+    onu = make_onu(olt, (place.frame, place.slot, place.port, place.onu), serial=told.serial)
+    request_read(onu.id, now=timezone.now())
+    connections.close_all()
+
+
+def received(app: FachoCelery, queue: str) -> list[tuple[str, int]]:
+    """Take the messages of a queue, at least one: its task, and the execution that it names."""
+    messages = []
+    with app.connection_for_read() as connection, suppress(Empty):
+        waiting = connection.SimpleQueue(queue)
+        messages.append(waiting.get(timeout=10))
+        while True:
+            messages.append(waiting.get_nowait())
+    return [(message.headers["task"], message.payload[0][0]) for message in messages]
 
 
 @pytest.fixture
@@ -132,6 +177,24 @@ class TestOnTheDatabase:
             message = connection.SimpleQueue("snmp_default").get(timeout=10)
         assert message.headers["task"] == "snmp_jobs.tasks.execute_one"
         assert message.payload[:2] == [[execution.id], {}]
+
+    def test_the_read_of_one_onu_is_a_get_of_its_own_and_goes_first(self, celery_app: FachoCelery) -> None:
+        """S3-23: sent to the high-priority queue as get_poller_task, which reads the ONU from its OLT."""
+
+        async def scene() -> None:
+            config = SimulatorConfig(vendor="huawei_smartax", onus=4, life=STILL, offline_share=0.0)
+            async with Simulation.start(config) as simulation:
+                await asyncio.to_thread(want_read, simulation)
+                assert await asyncio.to_thread(zabbix_scheduler_loop_task) == 1
+                [(task, execution_id)] = await asyncio.to_thread(received, celery_app, "snmp_highprio")
+                assert task == "snmp_get.tasks.get_poller_task"
+                await asyncio.to_thread(get_poller_task, execution_id)
+
+        asyncio.run(scene())
+
+        execution = Execution.objects.get()
+        assert (execution.task_type, execution.status) == ("onu_read", ExecutionState.SUCCESS)
+        assert Onu.objects.get().reading.run_state == "online"
 
     @pytest.mark.usefixtures("celery_app")
     def test_a_message_delivered_twice_is_carried_out_once(self) -> None:
@@ -189,3 +252,12 @@ class TestOnTheDatabase:
         assert cleanup_old_coordinator_logs_task(days_old=7) == 2
         assert cleanup_old_coordinator_logs_task(days_old=7) == 0
         assert [line.message for line in CoordinatorLog.objects.all()] == ["6"]
+
+    def test_without_days_the_setting_says_which_lines_go(self, settings: Settings) -> None:
+        settings.FACHO_COORDINATOR_LOG_DAYS = 3
+        for days in (2, 4):
+            at = timezone.now() - timedelta(days=days)
+            CoordinatorLog.objects.create(event_type="OLT_BACK", message="", timestamp=at)
+
+        assert cleanup_old_coordinator_logs_task() == 1
+        assert CoordinatorLog.objects.filter(timestamp__gt=timezone.now() - timedelta(days=3)).count() == 1

@@ -13,7 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from distributed.simulated_olts import LONG, QUICK, add, has_ended, is_running, simulated
-from facho.executions import waiting
+from facho.executions import store
 from facho.executions.models import Execution, ExecutionAttempt, Origin
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
@@ -21,6 +21,7 @@ from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
+from factories import give_secrets
 from servers.cluster import Cluster, wait_until
 from servers.redis import RedisServer
 
@@ -57,6 +58,7 @@ def test_a_try_that_failed_goes_to_the_queue_of_retries_after_its_delay(cluster:
         add(olts)
         SnmpJob.objects.update(retry_delay_seconds=1, max_attempts=2)
         Olt.objects.update(port=9)
+        give_secrets(community="public")
         cluster.start_worker(queues="snmp_default")
         cluster.start_scheduler()
         wait_until(lambda: Execution.objects.filter(status=ExecutionState.PENDING, attempt=2).exists(), "a retry")
@@ -101,7 +103,7 @@ def test_a_cancelled_run_ends_within_five_seconds_in_another_process(cluster: Cl
         cluster.start_scheduler()
         wait_until(is_running, "the run")
 
-        waiting.cancel(Execution.objects.get().id, now=timezone.now())
+        store.cancel(Execution.objects.get().id, now=timezone.now())
 
         wait_until(lambda: has_ended(1, ExecutionState.INTERRUPTED), "the end", seconds=5)
 
@@ -179,8 +181,10 @@ def test_no_message_and_no_key_holds_a_credential(cluster: Cluster) -> None:
     canary = "canary-9b1e"
     with simulated(QUICK) as olts, everything_said_to(cluster.redis) as heard:
         add(olts)
-        Olt.objects.update(community=canary)
+        give_secrets(community=canary)
         cluster.start_worker()
+        # On a busy machine it starts later than the scheduler waits for a worker.
+        wait_until(lambda: "worker.started" in cluster.log("worker"), "a worker")
         cluster.start_scheduler()
         cluster.start_beat()
         wait_until(ExecutionAttempt.objects.filter(status=ExecutionState.FAILED).exists, "a failed try")

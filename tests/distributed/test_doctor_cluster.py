@@ -9,8 +9,7 @@ from django.utils import timezone
 from django.utils.translation import override
 from pytest_django import Settings
 
-from facho.core.doctor_cluster import examine_cluster
-from facho.core.findings import Finding, Verdict
+from facho.core.cli.doctor import DoctorFinding, Verdict, examine_cluster
 from facho.core.processes.report import VERSION
 from facho.executions.models import Execution, Origin, ProductProcess
 from facho.executions.processes import ProcessReport, save_process
@@ -40,7 +39,7 @@ def say(owner: str, *, groups: list[str], slots: int, version: str = VERSION) ->
     save_process(ProcessReport(owner, version, now, now, groups, slots))
 
 
-def found(name: str) -> Finding:
+def found(name: str) -> DoctorFinding:
     return next(finding for finding in examine_cluster(timezone.now()) if finding.name == name)
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from api.coordinator_rows import HOUR, make_log, make_plan, make_report, make_tracker, make_violation, this_hour
 from api.rows import make_execution, make_node, make_olt
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
-from facho.execution_coordinator.models import ExecutionPlan, QuotaStatus, Severity
+from facho.execution_coordinator.models import ExecutionPlan, QuotaStatus, ViolationSeverity
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SkippedSlot
 
@@ -109,12 +109,12 @@ def test_a_violation_has_a_badge_tables_and_its_json(administrator: Client) -> N
     assert table.count("the OLT was busy with other work: get_potencia") == 2  # counted, and at its slot
     assert "failed #42" in table
     assert "skipped — the OLT was busy with other work: get_potencia" in table
-    assert "Paused, so that nothing was owed:" in table
+    assert "Paused; these slots do not count:" in table
     assert '"outcome": "skipped"' in unescape(html)
 
 
-@pytest.mark.parametrize("severity", Severity)
-def test_every_severity_has_a_badge(administrator: Client, severity: Severity) -> None:
+@pytest.mark.parametrize("severity", ViolationSeverity)
+def test_every_severity_has_a_badge(administrator: Client, severity: ViolationSeverity) -> None:
     make_violation(severity=severity)
 
     assert re.search(rf'<span class="facho-badge \w+">{severity.label}</span>', page(administrator, "quotaviolation/"))

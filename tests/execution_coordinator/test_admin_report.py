@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from facho.execution_coordinator.report_words import read_report, read_time
-from facho.executions.failure_words import FAILURES
-from facho.polling.domain.failure import FailureKind
+from facho.execution_coordinator.violations import read_report, read_time
+from facho.executions.run import FAILURES
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.quota import SkipReason
 from facho.snmp_jobs.models import SkipReasons
 

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, OltState, QuotaTracker, QuotaViolation
@@ -14,10 +15,10 @@ from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import Assignment
 from facho.snmp_jobs.due import load_due_nodes
-from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import grid_of
+from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+from facho.snmp_jobs.store import NodeChange, change_nodes, grid_of
 from facho.zabbix_pollers.models import Poller, PollerStatus
-from facho.zabbix_pollers.store import claim_assignments, save_poller_count
+from facho.zabbix_pollers.store import claim_assignments, release_orphans, save_poller_count
 from factories import NOW, chain_to, make_node, make_olt
 
 pytestmark = pytest.mark.django_db
@@ -36,10 +37,10 @@ def events(olt: Olt) -> list[str]:
 
 
 def news(coordinator: ExecutionCoordinator, olt: Olt, now: datetime) -> list[str]:
-    """Return the events of the next pass, without those about plans."""
+    """Return the events of the next pass, without those about plans and that something changed at all."""
     CoordinatorLog.objects.all().delete()
     coordinator.run_pass(now)
-    return [event for event in events(olt) if not event.startswith("PLAN")]
+    return [event for event in events(olt) if not event.startswith(("PLAN", "CHANGES"))]
 
 
 def start_all(now: datetime = NOW) -> None:
@@ -69,7 +70,7 @@ def test_the_specifications_methods_do_one_olt_by_hand(coordinator: ExecutionCoo
     changes = coordinator.detect_changes(None, state)
     coordinator.handle_changes(state, changes, NOW)
 
-    assert events(node.workflow.olt) == ["TASK_ADDED"]
+    assert events(node.workflow.olt) == ["CHANGES_DETECTED", "TASK_ADDED"]
     assert coordinator.detect_changes(state.view, state) == []
 
 
@@ -82,6 +83,46 @@ def test_nothing_is_told_while_nothing_changes(coordinator: ExecutionCoordinator
     WorkflowNode.objects.update(last_run_at=NOW, slots_skipped=3)
 
     assert news(coordinator, node.workflow.olt, NOW + 5 * SECONDS) == []
+    assert OltState.objects.get().saved_at == NOW  # not even compared
+
+
+def test_a_pass_looks_at_every_olt(coordinator: ExecutionCoordinator) -> None:
+    """S1-06: however many changed since the last one."""
+    nodes = [make_node() for _ in range(30)]
+    coordinator.run_pass(NOW)
+    assert OltState.objects.filter(saved_at=NOW).count() == len(nodes)
+    WorkflowNode.objects.update(interval_seconds=600)
+
+    coordinator.run_pass(NOW + 5 * SECONDS)
+
+    assert OltState.objects.filter(saved_at=NOW + 5 * SECONDS).count() == len(nodes)
+    told = CoordinatorLog.objects.filter(event_type="TASK_MODIFIED").values_list("olt_id", flat=True)
+    assert sorted(told) == sorted(node.workflow.olt_id for node in nodes)
+
+
+def test_a_pass_starts_nothing(coordinator: ExecutionCoordinator) -> None:
+    """D19: not what is due, nor what a person asked for, nor what waits for its next try."""
+    due, wanted, failed = make_node(), make_node(next_run_at=NOW + 60 * SECONDS), make_node()
+    WorkflowNode.objects.filter(id=wanted.id).update(run_requested_at=NOW)
+    olt = failed.workflow.olt
+    Execution.objects.create(
+        olt=olt,
+        node=failed,
+        task_type="x",
+        status=ExecutionState.WAITING,
+        failure_kind="timeout",
+        resume_at=NOW,
+        address=olt.address,
+        port=olt.port,
+        token=1,
+        created_at=NOW,
+    )
+
+    for seconds in range(0, 300, 5):
+        coordinator.run_pass(NOW + seconds * SECONDS)
+
+    assert Execution.objects.get().status == ExecutionState.WAITING
+    assert {due.id, wanted.id} <= {node.node_id for node in load_due_nodes(NOW + 300 * SECONDS)}
 
 
 @pytest.mark.parametrize("is_told_while_stopped", [False, True])
@@ -97,10 +138,11 @@ def test_a_disabled_task_is_aborted_adjusted_told_and_planned_away(
     WorkflowNode.objects.filter(id=node.id).update(enabled=False)
 
     after = ExecutionCoordinator() if is_told_while_stopped else coordinator
-    assert news(after, olt, NOW + 5 * SECONDS) == ["TASK_REMOVED"]
+    assert news(after, olt, NOW + 5 * SECONDS) == ["TASK_REMOVED", "EXECUTION_ABORTED"]
 
     assert Execution.objects.get().status == ExecutionState.INTERRUPTED
     assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+    assert WorkflowNode.objects.get(id=node.id).next_run_at is None
     tracker = QuotaTracker.objects.get(task_type=node.job.task_type)
     assert (tracker.quota_required, tracker.status) == (tracker.quota_completed, "ADJUSTED")
     plans = ExecutionPlan.objects.filter(olt=olt, status="ACTIVE")
@@ -110,8 +152,8 @@ def test_a_disabled_task_is_aborted_adjusted_told_and_planned_away(
 
 
 def test_a_removed_task_begins_anew_when_it_comes_back(coordinator: ExecutionCoordinator) -> None:
-    """D12: on a slot of its own, whoever enabled it and however."""
-    node = make_node()
+    """D12, S4-08: a minute later and its spread, whoever enabled it and however."""
+    node = make_node(interval_seconds=3_600)
     coordinator.run_pass(NOW)
     WorkflowNode.objects.update(enabled=False)
     coordinator.run_pass(NOW + 5 * SECONDS)
@@ -123,7 +165,7 @@ def test_a_removed_task_begins_anew_when_it_comes_back(coordinator: ExecutionCoo
 
     node.refresh_from_db()
     assert node.next_run_at is not None
-    assert NOW + 10 * SECONDS < node.next_run_at <= NOW + 310 * SECONDS
+    assert NOW + 70 * SECONDS <= node.next_run_at < NOW + 370 * SECONDS
     assert node.next_run_at == grid_of(node).next_after(NOW + 10 * SECONDS)
 
 
@@ -149,7 +191,7 @@ def test_a_master_takes_its_chain_along(coordinator: ExecutionCoordinator) -> No
 def test_a_shorter_interval_holds_at_once(coordinator: ExecutionCoordinator) -> None:
     node = make_node(interval_seconds=3600, next_run_at=NOW + 3000 * SECONDS)
     coordinator.run_pass(NOW)
-    WorkflowNode.objects.update(interval_seconds=60)
+    change_nodes(WorkflowNode.objects.all(), NodeChange(interval_seconds=60), now=NOW)
 
     assert news(coordinator, node.workflow.olt, NOW + 5 * SECONDS) == ["TASK_MODIFIED"]
 
@@ -158,7 +200,7 @@ def test_a_shorter_interval_holds_at_once(coordinator: ExecutionCoordinator) -> 
 
 
 def test_a_disabled_olt_is_cleared(coordinator: ExecutionCoordinator) -> None:
-    """S1-26: claims aborted, what runs told to stop, nothing due, quotas interrupted, plans aborted."""
+    """S1-26, D15: claims aborted, what runs told to stop, nothing due, quotas interrupted, plans aborted."""
     node = make_node()
     olt = node.workflow.olt
     waiting = make_node(olt, next_run_at=NOW + 60 * SECONDS)
@@ -177,8 +219,15 @@ def test_a_disabled_olt_is_cleared(coordinator: ExecutionCoordinator) -> None:
     )
     Olt.objects.update(enabled=False)
 
-    assert news(coordinator, olt, NOW + 5 * SECONDS) == ["OLT_DISABLED"]
+    claimed = Execution.objects.get(node=node)
+    assert news(coordinator, olt, NOW + 5 * SECONDS) == ["OLT_DISABLED", "EXECUTION_ABORTED", "EXECUTION_ABORTED"]
 
+    told = CoordinatorLog.objects.get(event_type="OLT_DISABLED")
+    assert [(run["execution"], run["task"], run["status"]) for run in told.details["aborted"]] == [
+        (claimed.id, node.job.name, "PENDING"),
+        (claimed.id + 1, waiting.job.name, "WAITING"),
+    ]
+    assert told.message == f"The OLT was disabled, runs aborted: {node.job.name}, {waiting.job.name}"
     assert set(Execution.objects.values_list("status", flat=True)) == {ExecutionState.INTERRUPTED}
     assert set(QuotaTracker.objects.values_list("status", flat=True)) == {"INTERRUPTED"}
     assert set(ExecutionPlan.objects.values_list("status", flat=True)) == {"ABORTED"}
@@ -186,6 +235,7 @@ def test_a_disabled_olt_is_cleared(coordinator: ExecutionCoordinator) -> None:
 
 
 def test_what_runs_on_a_disabled_olt_is_asked_to_stop(coordinator: ExecutionCoordinator) -> None:
+    """S1-26, D15."""
     make_node()
     coordinator.run_pass(NOW)
     start_all()
@@ -194,7 +244,46 @@ def test_what_runs_on_a_disabled_olt_is_asked_to_stop(coordinator: ExecutionCoor
 
     coordinator.run_pass(NOW + 5 * SECONDS)
 
-    assert Execution.objects.get().cancel_requested_at == NOW + 5 * SECONDS
+    run = Execution.objects.get()
+    assert run.cancel_requested_at == NOW + 5 * SECONDS
+    [told] = CoordinatorLog.objects.get(event_type="OLT_DISABLED").details["aborted"]
+    assert (told["execution"], told["status"]) == (run.id, "RUNNING")
+
+
+def test_a_disabled_olt_lists_what_the_scheduler_ended_before_the_pass(coordinator: ExecutionCoordinator) -> None:
+    """A tick ends the claims of a disabled OLT within a second; the coordinator looks every five."""
+    make_node()
+    coordinator.run_pass(NOW)
+    start_all()
+    Olt.objects.update(enabled=False)
+    run = Execution.objects.get()
+    release_orphans([run.id], reason="cancelled", now=NOW + SECONDS)
+
+    coordinator.run_pass(NOW + 5 * SECONDS)
+
+    [told] = CoordinatorLog.objects.get(event_type="OLT_DISABLED").details["aborted"]
+    assert (told["execution"], told["status"]) == (run.id, "INTERRUPTED")
+
+
+def test_changes_are_announced_as_the_document_has_it_and_tasks_have_their_names(
+    coordinator: ExecutionCoordinator, settings: Settings
+) -> None:
+    """S1-23: in the order of the specification's sample."""
+    settings.LANGUAGE_CODE = "es"
+    node = make_node()
+    SnmpJob.objects.filter(id=node.job_id).update(name="GET Descripción")
+    Olt.objects.update(name="OLT-CENTRAL-01")
+    coordinator.run_pass(NOW)
+    CoordinatorLog.objects.all().delete()
+    WorkflowNode.objects.update(enabled=False)
+
+    coordinator.run_pass(NOW + 5 * SECONDS)
+
+    rows = CoordinatorLog.objects.order_by("id").values_list("level", "message")
+    assert list(rows)[:2] == [
+        ("INFO", "Cambios detectados en OLT-CENTRAL-01"),
+        ("WARNING", "Tarea 'GET Descripción' removida del plan"),
+    ]
 
 
 def test_an_enabled_olt_begins_anew(coordinator: ExecutionCoordinator) -> None:
@@ -225,7 +314,6 @@ def test_an_olt_that_falls_silent_and_comes_back_is_told(coordinator: ExecutionC
 
 
 def test_several_changes_at_once_are_all_handled(coordinator: ExecutionCoordinator) -> None:
-    """S1-05: each is logged, with what it was about."""
     olt = make_olt()
     gone, faster = make_node(olt), make_node(olt, interval_seconds=900)
     coordinator.run_pass(NOW)
@@ -244,6 +332,66 @@ def test_several_changes_at_once_are_all_handled(coordinator: ExecutionCoordinat
     modified = CoordinatorLog.objects.get(event_type="TASK_MODIFIED")
     assert modified.details["interval_seconds"] == 300
     assert modified.details["interval_before_seconds"] == 900
+
+
+def told(event_type: str) -> list[dict[str, object]]:
+    """Return the details of each entry of a kind."""
+    entries = CoordinatorLog.objects.filter(event_type=event_type).order_by("id")
+    assert all(entry.message for entry in entries)
+    return [entry.details for entry in entries]
+
+
+def holds(event_type: str, **wanted: object) -> bool:
+    """Tell whether an entry of this kind has these details, among others."""
+    return any(wanted.items() <= details.items() for details in told(event_type))
+
+
+def test_every_change_is_logged_with_what_it_was_about(coordinator: ExecutionCoordinator) -> None:
+    """S1-05: tasks with their rhythm before and after, OLTs with their state, and the runs that were given up."""
+    olt = make_olt()
+    gone, faster = make_node(olt), make_node(olt, interval_seconds=900, next_run_at=NOW + 60 * SECONDS)
+    coordinator.run_pass(NOW)
+    assert holds("TASK_ADDED", node_id=gone.id, interval_seconds=300)
+    assert holds("TASK_ADDED", node_id=faster.id, interval_seconds=900)
+
+    start_all()
+    WorkflowNode.objects.filter(id=gone.id).update(enabled=False)
+    WorkflowNode.objects.filter(id=faster.id).update(interval_seconds=300)
+    coordinator.run_pass(NOW + 5 * SECONDS)
+    Olt.objects.update(reachability=Reachability.DOWN)
+    coordinator.run_pass(NOW + 10 * SECONDS)
+    Olt.objects.update(reachability=Reachability.UP, enabled=False)
+    coordinator.run_pass(NOW + 15 * SECONDS)
+    Olt.objects.update(enabled=True)
+    coordinator.run_pass(NOW + 20 * SECONDS)
+
+    aborted = Execution.objects.get()
+    assert holds("TASK_REMOVED", node_id=gone.id)
+    assert holds("TASK_MODIFIED", node_id=faster.id, interval_seconds=300, interval_before_seconds=900)
+    assert holds("EXECUTION_ABORTED", execution=aborted.id, node_id=gone.id, slot=NOW.isoformat(), reason=aborted.error)
+    assert holds("EMERGENCY_REPLAN", reason="olt_unreachable")
+    assert [len(told(kind)) for kind in ("OLT_UNREACHABLE", "OLT_BACK", "OLT_DISABLED", "OLT_ENABLED")] == [1] * 4
+
+
+def test_every_plan_and_judgement_is_logged_with_its_figures(coordinator: ExecutionCoordinator) -> None:
+    """S1-05: how many runs an hour has, that it will be missed, and that it was."""
+    node = make_node(interval_seconds=900)
+    hour = NOW.isoformat()
+    coordinator.run_pass(NOW)
+    assert holds("PLAN_CREATED", hour=hour, runs=4)
+
+    WorkflowNode.objects.update(interval_seconds=1_800)
+    coordinator.run_pass(NOW + 5 * SECONDS)
+    assert holds("PLAN_ADJUSTED", hour=hour, runs=2)
+
+    WorkflowNode.objects.update(suspended_at=NOW, suspend_reason="malformed")
+    coordinator.run_pass(NOW + 65 * SECONDS)
+    figures = {"completed": 0, "required": 2, "hour": hour}
+    assert holds("QUOTA_WARNING", **figures)
+
+    coordinator.run_pass(NOW + 3_600 * SECONDS)
+    assert holds("QUOTA_VIOLATION", severity="CRITICAL", **figures)
+    assert {entry.olt_id for entry in CoordinatorLog.objects.all()} == {node.workflow.olt_id}
 
 
 def test_an_error_with_one_olt_does_not_stop_the_others(
@@ -307,7 +455,7 @@ def test_a_run_that_ended_is_counted_in_the_next_pass(coordinator: ExecutionCoor
 
 
 @pytest.mark.parametrize("later", [5, 60], ids=["between", "counting everything"])
-def test_a_pass_over_unchanged_olts_costs_ten_statements(coordinator: ExecutionCoordinator, later: int) -> None:
+def test_a_pass_over_unchanged_olts_costs_eleven_statements(coordinator: ExecutionCoordinator, later: int) -> None:
     for _ in range(40):
         make_node(next_run_at=NOW + 120 * SECONDS)
     coordinator.run_pass(NOW)
@@ -317,4 +465,4 @@ def test_a_pass_over_unchanged_olts_costs_ten_statements(coordinator: ExecutionC
         coordinator.run_pass(NOW + (5 + later) * SECONDS)
 
     statements = [query["sql"] for query in captured.captured_queries if "SAVEPOINT" not in query["sql"]]
-    assert len(statements) <= 10, statements
+    assert len(statements) <= 11, statements

@@ -6,11 +6,10 @@ from django.test.utils import CaptureQueriesContext
 from past_runs import add_run
 from remembered_runs import remember
 
-from facho.execution_coordinator.durations import Length, load_lengths
+from facho.execution_coordinator.workload import Length, load_lengths
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, OnuReading, PonPort
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.snmp_jobs.models import WorkflowNode
 from factories import NOW, chain_to, make_job, make_node, make_olt
 

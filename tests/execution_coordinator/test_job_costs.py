@@ -3,7 +3,7 @@
 import pytest
 
 from api.rows import NOW, make_execution
-from facho.execution_coordinator.job_costs import OltSize, judge_choice, load_job_costs
+from facho.execution_coordinator.feasibility import OltSize, judge_choice, load_job_costs
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import WorkflowNode

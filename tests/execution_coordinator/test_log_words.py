@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 from pytest_django import Settings
 
-from facho.execution_coordinator.log_words import describe
+from facho.execution_coordinator.logger import describe
 from facho.execution_coordinator.models import EventType
 
 HOUR = "2026-03-01T12:00:00+00:00"
@@ -21,6 +21,7 @@ FULL = {
     "hour": HOUR,
     "runs": 12,
     "reason": "olt_unreachable",
+    "olt": "OLT-CENTRAL-01",
 }
 
 
@@ -48,6 +49,11 @@ FULL = {
         ),
         ("QUOTA_VIOLATION", FULL, "Quota violation [HIGH]: get_descripcion, 2 of 4, hour from 2026-03-01 12:00"),
         ("OLT_UNREACHABLE", {}, "The OLT does not answer"),
+        ("CHANGES_DETECTED", FULL, "Changes detected in OLT-CENTRAL-01"),
+        ("TASK_REMOVED", {**FULL, "task": "GET Descripción"}, "Task 'GET Descripción' removed from the plan"),
+        ("OLT_DISABLED", {}, "The OLT was disabled: its runs were aborted"),
+        ("OLT_DISABLED", {"aborted": []}, "The OLT was disabled, runs aborted: none"),
+        ("OLT_DISABLED", {"aborted": [{"task": "A"}, "?", {"task": "B"}]}, "The OLT was disabled, runs aborted: A, B"),
         ("EMERGENCY_REPLAN", FULL, "Emergency replan: the OLT does not answer"),
     ],
 )

@@ -18,8 +18,7 @@ from django.utils import translation
 from pytest_django import Settings
 
 from facho.execution_coordinator.log_handlers import LogFile, LogTable
-from facho.execution_coordinator.log_words import describe
-from facho.execution_coordinator.logger import coordinator_logger
+from facho.execution_coordinator.logger import coordinator_logger, describe
 from facho.execution_coordinator.models import CoordinatorLog, EventType, Level
 from facho.hosts.models import Olt
 from factories import make_olt
@@ -123,7 +122,7 @@ def test_the_specification_s_methods_log_their_events() -> None:
             "TASK_ADDED",
             "INFO",
             "Task 'GET Descripción' added to the plan",
-            {"task_type": "GET Descripción"},
+            {"task_type": "GET Descripción", "task": "GET Descripción"},
         ),
         (
             olt.pk,

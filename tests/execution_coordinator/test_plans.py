@@ -1,5 +1,6 @@
 """Plans of the hour: what they hold, how they follow changes and runs, and what keeping them costs."""
 
+import tracemalloc
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,8 +17,7 @@ from facho.execution_coordinator.plans import keep_plans, rebuild_plans
 from facho.execution_coordinator.state import load_olts
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Pause
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.snmp_jobs.models import WorkflowNode
 from factories import NOW, chain_to, make_job, make_node, make_olt
 
@@ -155,6 +155,7 @@ def test_nothing_is_planned_in_a_pause_nor_of_a_suspended_node() -> None:
 
 
 def test_a_change_supersedes_the_plan_and_is_told() -> None:
+    """D3."""
     """Rebuilt without the node that was disabled."""
     olt = make_olt()
     gone, stays = make_node(olt, interval_seconds=1_800), make_node(olt, interval_seconds=1_800)
@@ -250,6 +251,28 @@ def test_making_plans_costs_the_same_for_any_number_of_olts() -> None:
         make_node()
 
     assert cost() == one
+
+
+def test_the_turn_of_an_hour_takes_no_more_memory_for_many_olts_than_for_few() -> None:
+    def peak_bytes(now: datetime) -> int:
+        tracemalloc.start()
+        keep(now)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    for _ in range(3):
+        make_node(interval_seconds=10)
+    keep(NOW)
+    few = peak_bytes(NOW + HOUR)
+    for _ in range(15):
+        make_node(interval_seconds=10)
+    keep(NOW + HOUR)
+
+    many = peak_bytes(NOW + 2 * HOUR)
+
+    assert ExecutionPlan.objects.filter(status="COMPLETED").count() == 3 + 18
+    assert many < 3 * few
 
 
 def colliding(olt: Olt) -> list[WorkflowNode]:

@@ -6,6 +6,7 @@
 import asyncio
 
 import pytest
+from bench import slots
 from bench.counted_hours import compare
 from bench.polled_hours import Pace, PolledHours
 
@@ -42,3 +43,23 @@ def test_trackers_equal_an_independent_count_and_violations_come_at_once(monkeyp
     assert (compared.unraised, compared.groundless) == (set(), set())
     assert compared.worst_seconds <= 60
     assert (compared.trackers > 70, compared.slots > 400, compared.violations > 3) == (True, True, True)
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("olts", "hours"), [(4, 1), pytest.param(OLTS, HOURS, marks=pytest.mark.thorough)])
+def test_hours_of_kills_and_of_a_clock_that_is_set_account_for_every_slot(
+    monkeypatch: pytest.MonkeyPatch, olts: int, hours: int
+) -> None:
+    """`python -m bench.slots` plays more of them; the steps are noted by the database."""
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "yes")
+    monkeypatch.setattr(scheduler, "TICK_SECONDS", TICK_SECONDS)
+    monkeypatch.setattr(slots, "PASS_SECONDS", PACE.pass_seconds)
+    monkeypatch.setattr(slots, "PROBE_SECONDS", PACE.probe_seconds)
+
+    seen = slots.play_hours(olts=olts, hours=hours)
+
+    assert seen["unaccounted"] == 0, seen["examples"]
+    assert seen["doubled"] == 0
+    assert min(seen["served"], seen["skipped"]) > 50
+    assert seen["told"] > 0

@@ -9,8 +9,7 @@ from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import CoordinatorLog, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Pause, Reachability
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.snmp_jobs.models import SkippedSlot, WorkflowNode
 from factories import NOW, chain_to, make_job, make_node
 

@@ -18,11 +18,10 @@ from api.metrics_world import scrape
 from api.rows import make_leader, make_pollers, make_user
 from facho.accounts.roles import Role
 from facho.alerts.engine import run_pass
-from facho.alerts.models import AlertRule, Kind
+from facho.alerts.models import AlertRule
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import ExecutionPlan, QuotaViolation
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.snmp_jobs.models import SkippedSlot, WorkflowNode
 from factories import NOW, make_job, make_node, make_olt
 
@@ -103,7 +102,7 @@ def test_a_bad_hour_is_told_and_the_next_one_is_planned_better() -> None:
     assert is_one_after_another(third_hour)
 
     with http_sink() as sink:
-        wish = {"name": "Quotas", "kind": Kind.QUOTA_VIOLATED, "enabled": False, "hold_minutes": 0}
+        wish = {"name": "Quotas", "kind": "quota_violated", "enabled": False, "hold_minutes": 0}
         wish |= {"channel_ids": [make_webhook(sink.url).pk]}
         rule = admin.post("/api/v1/alert-rules/", wish, content_type="application/json").json()
         assert tell_people(sink) == []

@@ -5,23 +5,20 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError, transaction
 
-from facho.executions import store, waiting
-from facho.executions.chain import open_next
+from facho.executions import store
 from facho.executions.models import Execution, ExecutionAttempt, Origin
-from facho.executions.outcome import Ending
-from facho.executions.run import Run
-from facho.executions.store import Claimed, ClaimRequest, Renewal
+from facho.executions.run import Ending, Run
+from facho.executions.store import Active, ClaimRequest, Renewal, open_next
 from facho.polling.domain.collection import Failure
-from facho.polling.domain.execution_state import TERMINAL, ExecutionState
-from facho.polling.domain.failure import FailureKind
-from factories import NOW, chain_to, make_node, make_olt
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState, FailureKind
+from factories import NOW, chain_to, claim_waiting, make_node, make_olt
 
 pytestmark = pytest.mark.django_db
 
 LATER = NOW + timedelta(minutes=1)
 
 
-def claim_olt(olt_id: int, **wishes: int) -> list[Claimed]:
+def claim_olt(olt_id: int, **wishes: int) -> list[Active]:
     return store.claim([ClaimRequest(olt_id, "get_x", Origin.SCHEDULE, **wishes)], owner="engine/test", now=NOW)
 
 
@@ -32,8 +29,14 @@ def running(olt_id: int) -> Run:
     return run
 
 
+def renew(run: Run) -> Renewal:
+    """Renew one claim."""
+    held = run.execution_id, run.token
+    return store.renew([held])[held]
+
+
 def test_the_database_refuses_a_second_active_execution_of_an_olt() -> None:
-    """S0-02, S1-01, S3-04: whatever the code does, the constraint holds."""
+    """S0-02, S1-01, D7: whatever the code does, the constraint holds."""
     run = running(make_olt().id)
 
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -76,10 +79,13 @@ def test_an_olt_that_was_deleted_is_not_claimed() -> None:
 
 
 def test_of_two_claims_on_one_olt_one_wins() -> None:
+    """S4-17: who lost asks again when the OLT is free, and needs nobody for it."""
     olt = make_olt()
 
-    assert len(claim_olt(olt.id)) == 1
+    [first] = claim_olt(olt.id)
     assert claim_olt(olt.id) == []
+    store.interrupt([first.execution_id], reason="test", now=NOW)
+    assert len(claim_olt(olt.id)) == 1
 
 
 def test_one_batch_claims_many_olts_and_skips_those_that_are_held() -> None:
@@ -88,7 +94,7 @@ def test_one_batch_claims_many_olts_and_skips_those_that_are_held() -> None:
 
     won = store.claim([ClaimRequest(olt.id, "get_x", Origin.SCHEDULE) for olt in olts], owner="engine/test", now=NOW)
 
-    assert [claimed.request.olt_id for claimed in won] == [olts[0].id, olts[2].id]
+    assert [claimed.olt_id for claimed in won] == [olts[0].id, olts[2].id]
 
 
 def test_a_slot_gets_one_execution_for_ever() -> None:
@@ -125,7 +131,7 @@ def test_a_pending_execution_is_taken_by_one_runner() -> None:
 
 
 def test_each_try_leaves_an_attempt_counted_from_one() -> None:
-    """D18, S3-08, S3-21."""
+    """D18, S3-08."""
     run = running(make_olt().id)
 
     store.close(run, Ending(ExecutionState.FAILED, Failure(FailureKind.TIMEOUT, "silence")), summary={}, now=NOW)
@@ -135,7 +141,7 @@ def test_each_try_leaves_an_attempt_counted_from_one() -> None:
 
 
 def test_a_late_result_is_refused() -> None:
-    """Who lost the claim stores nothing."""
+    """D7: who lost the claim stores nothing."""
     run = running(make_olt().id)
     store.interrupt([run.execution_id], reason="its owner stopped renewing", now=NOW)
 
@@ -151,11 +157,11 @@ def test_an_execution_that_is_over_stays_as_it_is(state: ExecutionState) -> None
     before = Execution.objects.values().get()
 
     store.take(run.execution_id, run.token, owner="late", now=LATER)
-    store.renew(run.execution_id, run.token)
+    renew(run)
     store.close(run, Ending(ExecutionState.WAITING, resume_at=LATER), summary={}, now=LATER)
     store.interrupt([run.execution_id], reason="test", now=LATER)
-    waiting.resume(run.execution_id, 1, token=run.token, owner="late", now=LATER)
-    waiting.cancel(run.execution_id, now=LATER)
+    claim_waiting(Execution.objects.get(), now=LATER, poller_id=1)
+    store.cancel(run.execution_id, now=LATER)
 
     assert Execution.objects.values().get() == before
 
@@ -171,19 +177,19 @@ def test_a_pending_execution_does_not_succeed_unseen() -> None:
 def test_a_renewal_raises_the_counter_until_the_claim_is_lost() -> None:
     run = running(make_olt().id)
 
-    assert store.renew(run.execution_id, run.token) is Renewal.RENEWED
+    assert renew(run) is Renewal.RENEWED
     assert [(active.execution_id, active.lease_counter) for active in store.load_active()] == [(run.execution_id, 2)]
     store.interrupt([run.execution_id], reason="test", now=NOW)
-    assert store.renew(run.execution_id, run.token) is Renewal.LOST
+    assert renew(run) is Renewal.LOST
 
 
 def test_disabling_an_olt_cancels_its_run_at_the_next_renewal() -> None:
-    """A running execution is cancelled cooperatively."""
+    """D15: a running execution is cancelled cooperatively."""
     olt = make_olt()
     run = running(olt.id)
     type(olt).objects.filter(id=olt.id).update(enabled=False)
 
-    assert store.renew(run.execution_id, run.token) is Renewal.CANCELLED
+    assert renew(run) is Renewal.CANCELLED
 
 
 def test_a_long_error_is_cut_to_its_column() -> None:
@@ -214,7 +220,7 @@ def follow(run: Run, *, succeeded: bool = True) -> Run | None:
 
 
 def test_a_chain_runs_in_order_of_priority_then_id_and_skips_disabled_members() -> None:
-    """S0-24, S0-27, S2-08, S2-12, S2-13: same poller, linked to the master's execution."""
+    """S0-24, S0-27, S2-08, S2-12, S2-13, D1: same poller, linked to the master's execution."""
     master = make_node()
     last = chain_to(master, priority=60)
     first = chain_to(master, priority=10)

@@ -4,14 +4,11 @@ import pytest
 
 from facho.executions import store
 from facho.executions.models import Execution, Origin
-from facho.executions.outcome import Ending
-from facho.executions.run import Run
+from facho.executions.run import Ending, Run
 from facho.executions.store import ClaimRequest
-from facho.executions.waiting import resume
 from facho.polling.domain.collection import Failure
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.failure import FailureKind
-from factories import NOW, make_node
+from facho.polling.domain.execution_state import ExecutionState, FailureKind
+from factories import NOW, claim_waiting, make_node
 
 pytestmark = pytest.mark.django_db
 
@@ -34,9 +31,8 @@ def take(execution_id: int, token: int) -> Run:
 
 
 def go_on(run: Run) -> Run:
-    [token] = store.next_tokens([run.olt_id]).values()
-    assert resume(run.execution_id, token=token, poller_id=0, owner="engine/test", now=NOW)
-    return take(run.execution_id, token)
+    [claimed] = claim_waiting(Execution.objects.get(id=run.execution_id))
+    return take(claimed.execution_id, claimed.token)
 
 
 def result() -> object:

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.hosts.csv_file import read_entries, write_entries
+from facho.hosts.csv import read_entries, write_entries
 from facho.hosts.inventory import InventoryError
 from facho.hosts.olt_entry import OltEntry
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 
 HEADER = b"name,host,port,vendor,version,community\n"
 

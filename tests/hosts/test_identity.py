@@ -6,12 +6,13 @@ import pytest
 from django.db import connection
 
 from facho.hosts.models import Brand, Olt
-from facho.hosts.store import Identity, save_identity
+from facho.hosts.store import save_identity
+from facho.polling.domain.collection import OltIdentity
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db
 
-HUAWEI = Identity(
+HUAWEI = OltIdentity(
     "olt-1", "Huawei Integrated Access Software", "1.3.6.1.4.1.2011.2.248", "huawei_smartax", "Huawei", "MA5800"
 )
 

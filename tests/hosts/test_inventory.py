@@ -3,10 +3,11 @@
 import pytest
 from django.db import connection
 
+from facho.hosts import inventory
 from facho.hosts.inventory import InventoryError, Saved, add_olt, export_entries, import_olts, stored_olts
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import OltEntry, find_vendor
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import ForeignSecret, Secret
 
 pytestmark = pytest.mark.django_db
 
@@ -44,11 +45,11 @@ def test_a_new_olt_takes_the_defaults() -> None:
 def test_what_is_empty_keeps_what_is_stored() -> None:
     save(entry(port="1161", vendor="huawei_smartax", version="1"))
 
-    saved = save(entry(host="192.0.2.2", community="", takes_secrets_along=True))
+    saved = save(entry(community=""))
 
     olt = Olt.objects.get()
     assert saved == Saved(added=(), updated=("centro",))
-    assert (olt.address, olt.port, olt.vendor, olt.snmp_version) == ("192.0.2.2", 1161, "huawei_smartax", "1")
+    assert (olt.address, olt.port, olt.vendor, olt.snmp_version) == ("192.0.2.1", 1161, "huawei_smartax", "1")
     assert olt.community == Secret("public")
 
 
@@ -58,9 +59,73 @@ def test_a_stored_secret_is_not_sent_to_another_place(place: dict[str, str]) -> 
     save(entry(port="1161"))
 
     assert reasons(entry(**{"port": "1161", "community": "", **place})) == [
-        "community: write it again, a stored one is not sent to another address or port"
+        "community: enter it again; the stored one is not sent to another address or port"
     ]
     assert (Olt.objects.get().host, Olt.objects.get().port) == ("192.0.2.1", 1161)
+
+
+def test_another_place_erases_the_secrets_of_every_version() -> None:
+    """2c, then v3, then elsewhere, then 2c again: the community was sent in clear to wherever that was."""
+    keys = {"v3_user": "noc", "v3_auth_protocol": "SHA", "v3_auth_key": "auth-canary-7f3a"}
+    save(entry(community="canary-7f3a"))
+    save(v3_entry(**keys))
+
+    saved = save(v3_entry(host="192.0.2.2", **keys))
+
+    olt = Olt.objects.get()
+    assert "Community: erased, since host or port changed" in saved.audit_words
+    assert (olt.community, olt.v3_auth_key) == (Secret(""), Secret("auth-canary-7f3a"))
+    assert reasons(entry(host="192.0.2.2", version="2c", community="")) == ["community is missing"]
+
+
+def test_another_place_forgets_the_user_too() -> None:
+    save(v3_entry(v3_user="noc"))
+
+    assert reasons(v3_entry(host="192.0.2.2")) == ["SNMPv3 needs a user"]
+    assert "SNMPv3 user: noc → -" in save(entry(host="192.0.2.2", version="2c")).audit_words
+    assert Olt.objects.get().v3_user == ""
+
+
+def test_a_name_takes_its_secrets_along_to_its_new_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory, "resolve_all", lambda hosts: dict.fromkeys(hosts, "192.0.2.1"))
+    save(entry(host="olt.example"))
+    monkeypatch.setattr(inventory, "resolve_all", lambda hosts: dict.fromkeys(hosts, "192.0.2.2"))
+
+    saved = save(entry(host="olt.example", community=""))
+
+    olt = Olt.objects.get()
+    assert ("erased" in saved.audit_words, olt.address) == (False, "192.0.2.2")
+    assert olt.community.reveal_for(str(olt.place)) == "public"
+
+
+def test_a_secret_is_not_taken_along_from_a_place_that_it_was_not_given_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody edited the row's host, and then it was saved."""
+    save(entry(host="192.0.2.1"))
+    Olt.objects.update(host="evil.example")
+    monkeypatch.setattr(inventory, "resolve_all", lambda hosts: dict.fromkeys(hosts, "192.0.2.66"))
+
+    save(entry(host="evil.example", community=""))
+
+    olt = Olt.objects.get()
+    with pytest.raises(ForeignSecret):
+        olt.community.reveal_for(str(olt.place))
+
+
+def test_a_row_that_is_saved_elsewhere_by_whoever_forgot_loses_its_secrets() -> None:
+    save(entry())
+    olt = Olt.objects.get()
+
+    olt.address = "192.0.2.2"
+    olt.save()
+
+    assert Olt.objects.get().community == Secret("")
+
+
+def test_a_secret_cannot_be_written_without_its_place() -> None:
+    save(entry())
+
+    with pytest.raises(TypeError, match="stored for a place"):
+        Olt.objects.update(community=Secret("other"))
 
 
 def test_auto_lets_a_known_olt_be_recognised_again() -> None:
@@ -265,6 +330,7 @@ def test_lists_and_exports_do_not_need_the_keys() -> None:
 
 
 def test_a_vendor_may_be_named_by_its_unique_beginning() -> None:
+    assert find_vendor("huawei", ("huawei_smartax_epon", *VENDORS)) == "huawei_smartax"
     assert find_vendor("Huawei", VENDORS) == "huawei_smartax"
     assert find_vendor("zte_c6", VENDORS) == "zte_c600_titan"
     assert find_vendor("zte", VENDORS) is None

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from facho.hosts.models import OltData
-from facho.hosts.olt_data import OltValue, save_olt_values
+from facho.hosts.olt_data import save_olt_values
+from facho.polling.domain.collection import OltValue
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db

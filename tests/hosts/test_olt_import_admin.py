@@ -11,8 +11,8 @@ from django.test import Client
 
 from api.rows import make_olt, make_user
 from facho.accounts.roles import Role
-from facho.hosts.csv_file import plan_file
-from facho.hosts.import_plan import Verdict
+from facho.hosts.csv import plan_file
+from facho.hosts.import_plan import RowVerdict
 from facho.hosts.models import Olt, OltGroup
 from facho.snmp_jobs.models import WorkflowNode
 
@@ -44,9 +44,9 @@ def test_what_would_change_is_shown_before_and_then_done() -> None:
     plan = plan_file((HEADER + "\n".join(rows)).encode())
 
     assert [(row.line, row.name, row.verdict) for row in plan.rows] == [
-        (2, "Centro", Verdict.CHANGED),
-        (3, "Sur", Verdict.UNCHANGED),
-        (4, "Norte", Verdict.NEW),
+        (2, "Centro", RowVerdict.CHANGED),
+        (3, "Sur", RowVerdict.UNCHANGED),
+        (4, "Norte", RowVerdict.NEW),
     ]
     assert list(plan.rows[0].in_words) == ["Host: 192.0.2.1 → 192.0.2.9", "Community: will be set"]
     assert plan.rows[1].secret_words == ["Community: stays"]
@@ -58,7 +58,7 @@ def test_what_would_change_is_shown_before_and_then_done() -> None:
 def test_a_confirmed_file_is_imported_as_it_was_shown(administrator: Client) -> None:
     make_olt("Centro", address="192.0.2.1", host="192.0.2.1")
 
-    page = give(administrator, "Centro,192.0.2.9,,,,,", f"Norte,192.0.2.2,,huawei,,{CANARY},Norte")
+    page = give(administrator, "Centro,192.0.2.1,,zte_c300,,,", f"Norte,192.0.2.2,,huawei,,{CANARY},Norte")
     before = Olt.objects.count()
     answer = confirm(administrator, page)
 
@@ -67,18 +67,45 @@ def test_a_confirmed_file_is_imported_as_it_was_shown(administrator: Client) -> 
     norte = Olt.objects.get(name="Norte")
     assert (norte.community.reveal(), norte.group and norte.group.name) == (CANARY, "Norte")
     assert WorkflowNode.objects.filter(workflow__olt=norte).exists()
-    assert LogEntry.objects.filter(change_message="Imported from a CSV file.").count() == 2
+    told = dict(LogEntry.objects.values_list("object_repr", "change_message"))
+    assert told["Centro"] == "Imported from a CSV file. Vendor definition: - → zte_c300_c320"
+    assert "Host: - → 192.0.2.2" in told["Norte"]
+    assert "Community: changed" in told["Norte"]
+    assert CANARY not in str(told)
     assert CANARY not in json.dumps(dict(administrator.session))
+
+
+def test_secrets_that_do_not_go_along_are_shown_and_written_down(administrator: Client) -> None:
+    make_olt("Centro", address="192.0.2.1", host="192.0.2.1", v3_auth_key="canary-of-before", v3_user="noc")
+
+    page = give(administrator, f"Centro,192.0.2.9,,,,{CANARY},")
+    confirm(administrator, page)
+
+    assert "Authentication key: will be erased" in page
+    olt = Olt.objects.get()
+    assert (olt.community.reveal(), olt.v3_auth_key.reveal(), olt.v3_user) == (CANARY, "", "")
+    told = LogEntry.objects.values_list("change_message", flat=True).get()
+    assert "SNMPv3 user: noc → -" in told
+    assert "Authentication key: erased, since host or port changed" in told
+
+
+def test_a_moved_olt_without_its_community_is_a_bad_row(administrator: Client) -> None:
+    make_olt("Centro", address="192.0.2.1", host="192.0.2.1")
+
+    page = give(administrator, "Centro,192.0.2.9,,,,,")
+
+    assert "community: enter it again; the stored one is not sent to another address or port" in page
+    assert "confirmed" not in page
 
 
 def test_nothing_is_imported_when_an_olt_changed_meanwhile(administrator: Client) -> None:
     make_olt("Centro", address="192.0.2.1", host="192.0.2.1")
-    page = give(administrator, "Centro,192.0.2.9,,,,,", f"Norte,192.0.2.2,,,,{CANARY},")
+    page = give(administrator, f"Centro,192.0.2.9,,,,{CANARY},", f"Norte,192.0.2.2,,,,{CANARY},")
 
     Olt.objects.update(host="192.0.2.7", address="192.0.2.7")
     answer = confirm(administrator, page).content.decode()
 
-    assert "Nothing was imported: OLTs have changed meanwhile." in answer
+    assert "Nothing was imported: some OLTs changed meanwhile." in answer
     assert "<del>192.0.2.7</del>" in answer
     assert list(Olt.objects.values_list("host", flat=True)) == ["192.0.2.7"]
     assert "OLTs added" in confirm(administrator, answer).content.decode()
@@ -90,7 +117,7 @@ def test_nothing_is_imported_when_another_file_was_given_meanwhile(administrator
 
     answer = confirm(administrator, page)
 
-    assert "another file was given meanwhile" in answer.content.decode()
+    assert "another file was uploaded meanwhile" in answer.content.decode()
     assert not Olt.objects.exists()
 
 

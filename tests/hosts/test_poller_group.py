@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from facho.hosts.csv_file import import_file, write_entries
+from facho.hosts.csv import import_file, write_entries
 from facho.hosts.inventory import InventoryError, export_entries
 from facho.hosts.models import Olt
 from factories import make_olt

@@ -7,11 +7,10 @@ from django.urls import reverse
 from facho.hosts.inventory import InventoryError, import_olts
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import OltEntry
-from facho.hosts.secrets import Secret
 from facho.hosts.store import load_target
+from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import CollectRequest
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.snmp.errors import AccessDenied
 from facho.polling.snmp.target import (
     SUPPORTED,

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from facho.core.gateway import ThreadGateway
 from facho.hosts.inventory import import_olts
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import OltEntry
-from facho.hosts.secrets import Secret
+from facho.infrastructure.gateway import ThreadGateway
+from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import CollectRequest
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.snmp.network import Network
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from servers.snmpd import Snmpd, SnmpdUser, private_snmpd

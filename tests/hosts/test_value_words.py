@@ -2,7 +2,7 @@
 
 from django.utils import translation
 
-from facho.hosts.value_words import TITLES, WORDS, shown_growth, shown_value, title_of
+from facho.hosts.olt_data import TITLES, WORDS, shown_growth, shown_value, title_of
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import BoardState, LinkState, PartState, Scope
 

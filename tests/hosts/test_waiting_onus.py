@@ -5,13 +5,14 @@ from datetime import timedelta
 import pytest
 
 from facho.hosts.models import WaitingOnu
-from facho.hosts.waiting_onus import Waiting, save_waiting
+from facho.hosts.waiting_onus import save_waiting
+from facho.polling.domain.collection import UnauthorisedOnu
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db
 
 LATER = NOW + timedelta(seconds=300)
-ONE, TWO = Waiting(0, 1, 3, "HWTC0A1B2C3D", "ONT"), Waiting(0, 1, 4, "HWTC00000002")
+ONE, TWO = UnauthorisedOnu(0, 1, 3, "HWTC0A1B2C3D", "ONT"), UnauthorisedOnu(0, 1, 4, "HWTC00000002")
 
 
 def test_who_waits_is_listed_since_the_first_report() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from facho.onus.compaction import Limits, compact
+from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.history import Resolution, Samples, Series, append, read_onu
 from facho.onus.history_metrics import Metric
 from facho.onus.models import Onu, PonPort
@@ -31,10 +31,12 @@ def make_onus(port: PonPort, count: int, *, now: datetime) -> list[Onu]:
 def poll(now: datetime, powers: Mapping[Onu, float | None]) -> None:
     """Let one poll read the receive power of these ONUs where they are."""
     onus = list(powers)
-    append(now, Samples([o.id for o in onus], [o.pon_port_id for o in onus], {Metric.RX_POWER: list(powers.values())}))
+    append(
+        now, Samples.of([o.id for o in onus], [o.pon_port_id for o in onus], {Metric.RX_POWER: list(powers.values())})
+    )
 
 
-def compact_all(now: datetime, limits: Limits = Limits()) -> int:  # noqa: B008 a value
+def compact_all(now: datetime, limits: CompactionLimits = CompactionLimits()) -> int:  # noqa: B008 a value
     """Compact until nothing is left, and tell how many pieces that took."""
     pieces = 0
     while compact(now, limits):

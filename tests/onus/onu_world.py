@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from facho.hosts.models import Olt
-from facho.onus.models import Onu, OnuEvent
-from facho.onus.store import Reading, save_inventory, save_readings
-from facho.polling.domain.onu_match import Identity
-from facho.polling.domain.onu_presence import Walk
+from facho.onus.models import Onu, OnuData, OnuEvent
+from facho.onus.raw_values import load_raw_values
+from facho.onus.store import save_inventory, save_table
+from facho.polling.domain.onu_presence import OnuIdentity, Walk
+from facho.polling.domain.onu_state import DownCause, RunState
+from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
 from factories import NOW
+from onu_tables import table_of
 
 HERE, THERE, ELSEWHERE = Place(0, 1, 0, 1), Place(0, 1, 0, 2), Place(0, 2, 5, 1)
 INTERVAL = timedelta(minutes=5)
+_WORDS: dict[object, StrEnum] = {word.value: word for words in (DownCause, RunState) for word in words}
 
 
 def after(polls: int) -> datetime:
@@ -20,7 +25,7 @@ def after(polls: int) -> datetime:
 
 
 def walk(olt: Olt, serials: Mapping[Place, str], *, is_complete: bool = True, now: datetime = NOW) -> None:
-    found = {place: Identity(serial) for place, serial in serials.items()}
+    found = {place: OnuIdentity(serial) for place, serial in serials.items()}
     save_inventory(olt.id, Walk(found, is_complete), now=now)
 
 
@@ -29,12 +34,18 @@ def street(count: int, *, port: int = 0) -> dict[Place, str]:
 
 
 def reading(place: Place, **values: object) -> Reading:
-    keyed = {f"onu.{name}": value for name, value in values.items()}
-    return Reading(place, keyed, {key: str(value) for key, value in keyed.items()})
+    """Read these values; those that are None came without a raw value, too."""
+    keyed = {f"onu.{name}": _WORDS.get(value, value) for name, value in values.items()}
+    return Reading(place, keyed, {key: str(value) for key, value in keyed.items() if value is not None})
 
 
-def poll(olt: Olt, *readings: Reading, now: datetime = NOW) -> int:
-    return save_readings(olt.id, readings, now=now)
+def poll(olt: Olt, *readings: Reading, now: datetime = NOW, is_poll: bool = True) -> int:
+    return save_table(olt.id, table_of(*readings), now=now, is_poll=is_poll)
+
+
+def raw_values(onu: Onu) -> dict[str, str]:
+    """Return the stored raw values of an ONU by OID."""
+    return {each.oid: each.value for each in load_raw_values(onu.id, OnuData.objects.filter(olt_id=onu.olt_id))}
 
 
 def present(olt: Olt) -> dict[Place, str]:

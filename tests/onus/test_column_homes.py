@@ -2,17 +2,16 @@
 
 import pytest
 
-from facho.onus.columns import ONU_COLUMNS, READING_COLUMNS
-from facho.onus.readings import CAUSE, DESCRIPTION, STATE
+from facho.onus.readings import CAUSE, DESCRIPTION, ONU_COLUMNS, READING_COLUMNS, STATE
 from facho.polling.vendors.definition import OLT_NAME, SERIAL, Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.snmp_get import autofind
+from facho.snmp_get import olt_values
 
 HOMES = {column.key for column in (*ONU_COLUMNS, *READING_COLUMNS)} | {SERIAL, DESCRIPTION, STATE, CAUSE}
 # Tells where an ONU is, and nothing of it.
 PLACES = {OLT_NAME}
-OF_WAITING_ONUS = {autofind.SERIAL, autofind.MODEL, *autofind.PORT_COLUMNS.values()}
+OF_WAITING_ONUS = {olt_values.SERIAL, olt_values.MODEL, *olt_values.PORT_COLUMNS.values()}
 FAMILIES = [family for family in load_definitions().values() if family.onu_indexes]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from api.rows import make_olt, make_onu
 from facho.hosts.models import Olt
-from facho.onus.folding import fold
+from facho.infrastructure.folding import fold
 from facho.onus.models import OnuCustomer
 from facho.onus.search import FoundOnus, of_place, of_text
 
@@ -75,3 +75,13 @@ def test_the_database_folds_as_python_does() -> None:
 
     assert fold(name) == "aeiouun aeiouun cc ao y z"
     assert Olt.objects.filter(name__has=fold(name)).exists()
+
+
+def test_what_is_looked_for_is_cut_or_refused_before_it_is_folded() -> None:
+    marks = "\u0315\u0300" * 10**6
+
+    assert fold(marks + "a") == ""
+    assert of_place(":" * 10**6) is None
+    with pytest.raises(ValueError, match="255"):
+        of_text(marks)
+    assert list(Olt.objects.filter(name__has="x" + marks)) == []

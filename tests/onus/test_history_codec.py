@@ -8,15 +8,23 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.onus.history_codec import GRID, UnreadableBlock, decode_grid, decode_poll, encode_grid, encode_poll
-from facho.onus.history_grid import Grid, Poll
+from facho.onus.history_codec import (
+    GRID,
+    HistoryGrid,
+    Poll,
+    UnreadableBlock,
+    decode_grid,
+    decode_poll,
+    encode_grid,
+    encode_poll,
+)
 from facho.onus.history_metrics import MISSING, SCALES, Metric, from_steps, to_steps
 
 ids = st.lists(st.integers(1, 2**53), unique=True, max_size=8).map(sorted)
 times = st.lists(st.integers(0, 2**40), unique=True, max_size=8).map(sorted)
 steps = st.one_of(st.just(MISSING), st.integers(-(2**31), 2**31))
 # What may reach us although no decoder should let it through.
-hostile = st.one_of(st.none(), st.floats(), st.integers(), st.integers(10**300, 10**400), st.booleans())
+hostile = st.one_of(st.none(), st.floats(), st.integers(-(10**300), 10**300), st.booleans())
 
 
 def numbers(values: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -24,34 +32,34 @@ def numbers(values: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]
 
 
 @st.composite
-def samples(draw: st.DrawFn) -> Grid:
+def samples(draw: st.DrawFn) -> HistoryGrid:
     onu_ids, at = draw(ids), draw(times)
     size = len(onu_ids) * len(at)
     values = draw(st.lists(steps, min_size=size, max_size=size))
-    return Grid(numbers(onu_ids), numbers(at), numbers(values).reshape(1, len(onu_ids), len(at)))
+    return HistoryGrid(numbers(onu_ids), numbers(at), numbers(values).reshape(1, len(onu_ids), len(at)))
 
 
 @st.composite
-def summaries(draw: st.DrawFn) -> Grid:
+def summaries(draw: st.DrawFn) -> HistoryGrid:
     grid = draw(samples())
     average, below, above = (grid.layers[0], *(draw(st.integers(0, 2**31)) for _ in range(2)))
     layers = np.stack([average, average - below, average + above, np.full_like(average, 12)])
     layers[:, average == MISSING] = MISSING
-    return Grid(grid.onu_ids, grid.at, layers)
+    return HistoryGrid(grid.onu_ids, grid.at, layers)
 
 
-def assert_same(found: Grid, expected: Grid) -> None:
+def assert_same(found: HistoryGrid, expected: HistoryGrid) -> None:
     for name in ("onu_ids", "at", "layers"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 @given(st.one_of(samples(), summaries()))
-def test_a_grid_comes_back_as_it_was(grid: Grid) -> None:
+def test_a_grid_comes_back_as_it_was(grid: HistoryGrid) -> None:
     assert_same(decode_grid(encode_grid(grid)), grid)
 
 
 @given(st.one_of(samples(), summaries()), st.integers(1, 2**53))
-def test_one_row_of_a_block_is_what_the_whole_has_there(grid: Grid, stranger: int) -> None:
+def test_one_row_of_a_block_is_what_the_whole_has_there(grid: HistoryGrid, stranger: int) -> None:
     block = encode_grid(grid)
 
     for onu_id in [*grid.onu_ids.tolist(), stranger]:
@@ -84,7 +92,7 @@ def test_no_value_breaks_a_column_and_what_its_scale_holds_comes_back(
     """To 0.01 dB, 0.1 °C and 1 m; everything else is missing."""
     scale = SCALES[metric]
 
-    found = from_steps(metric, to_steps(metric, values), is_summary=False)
+    found = from_steps(metric, to_steps(metric, np.array(values, dtype=np.float64)), is_summary=False)
 
     for value, back in zip(values, found.tolist(), strict=True):
         if value is not None and scale.lowest <= value * scale.steps_per_unit <= scale.highest:
@@ -104,7 +112,7 @@ def test_a_head_that_claims_more_memory_than_there_is_asks_for_none() -> None:
 
 
 @given(samples(), st.data())
-def test_a_damaged_block_is_told_from_one_with_odd_values(grid: Grid, data: st.DataObject) -> None:
+def test_a_damaged_block_is_told_from_one_with_odd_values(grid: HistoryGrid, data: st.DataObject) -> None:
     block = bytearray(encode_grid(grid))
     position = data.draw(st.integers(0, len(block) - 1))
     block[position] ^= data.draw(st.integers(1, 255))
@@ -119,7 +127,13 @@ def test_a_damaged_block_is_told_from_one_with_odd_values(grid: Grid, data: st.D
 
 @pytest.mark.parametrize(
     "block",
-    [b"", b"\x01", b"\x02", b"\x03rest", encode_grid(Grid(*map(numbers, ([], [])), np.zeros((1, 0, 0), int)))[:-1]],
+    [
+        b"",
+        b"\x01",
+        b"\x02",
+        b"\x03rest",
+        encode_grid(HistoryGrid(*map(numbers, ([], [])), np.zeros((1, 0, 0), int)))[:-1],
+    ],
 )
 def test_what_is_no_block_is_unreadable(block: bytes) -> None:
     for decode in (decode_poll, decode_grid):

@@ -15,7 +15,7 @@ from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poin
 from pytest_django import Settings
 
 from facho.execution_coordinator.retention import RETENTIONS, delete_expired
-from facho.onus.compaction import MERGE_AFTER, Limits, compact
+from facho.onus.compaction import MERGE_AFTER, CompactionLimits, compact
 from facho.onus.history import Resolution, Series
 from facho.onus.history_models import HistoryDays, HistoryHours, HistoryPoll, HistorySamples, HistoryStay
 from facho.onus.models import Onu
@@ -23,7 +23,7 @@ from factories import NOW
 
 pytestmark = pytest.mark.django_db
 
-ANY = Limits()
+ANY = CompactionLimits()
 LATER = NOW + timedelta(days=1)
 # With the default ages, what was written at NOW is a sample, an hour or a day then.
 WHEN_HOURS = NOW + timedelta(days=32)
@@ -58,7 +58,7 @@ def test_a_day_is_one_block_for_each_port_and_metric_however_often_it_is_merged(
     onus = write_days(0.5)
     before = everything(onus)
 
-    pieces = compact_all(LATER, Limits(polls=5))
+    pieces = compact_all(LATER, CompactionLimits(polls=5))
 
     assert pieces == 3
     assert HistorySamples.objects.count() == 1
@@ -125,8 +125,8 @@ def test_what_could_not_be_compacted_expires_too() -> None:
     assert sum(delete_expired(retention, GONE, 10) for retention in RETENTIONS) == 1
 
 
-@pytest.mark.parametrize("limits", [Limits(polls=3, blocks=2), ANY])
-def test_a_call_touches_no_more_than_its_limits(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [CompactionLimits(polls=3, blocks=2), ANY])
+def test_a_call_touches_no_more_than_its_limits(limits: CompactionLimits) -> None:
     write_days(5)
 
     with consumed(HistoryPoll) as polls:
@@ -198,7 +198,7 @@ def test_who_is_overtaken_leaves_everything_as_the_other_made_it() -> None:
     before = everything(onus)
 
     with rival_after("SELECT", HistorySamples, lambda: compact_all(LATER)):
-        assert compact(LATER, Limits(polls=3)) == 0
+        assert compact(LATER, CompactionLimits(polls=3)) == 0
 
     assert everything(onus) == before
     assert HistorySamples.objects.count() == 1
@@ -237,7 +237,7 @@ def test_who_reads_during_a_compaction_sees_each_sample_once() -> None:
     before = [points(read(onu, Resolution.HOURS)) for onu in onus]
 
     with ThreadPoolExecutor(1) as pool:
-        compaction = pool.submit(with_own_connection, lambda: compact_all(WHEN_HOURS, Limits(1, 1)))
+        compaction = pool.submit(with_own_connection, lambda: compact_all(WHEN_HOURS, CompactionLimits(1, 1)))
         while not compaction.done():
             assert [points(read(onu, Resolution.HOURS)) for onu in onus] == before
         compaction.result()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.onus.history_grid import Grid, Poll, grids_of_polls, join, summarise, with_gaps
+from facho.onus.history_codec import HistoryGrid, Poll, grids_of_polls, join, summarise, with_gaps
 from facho.onus.history_metrics import MISSING, STATE_CODES, Metric, from_steps
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
@@ -19,13 +19,13 @@ cells = st.dictionaries(
 )
 
 
-def grid_of(values: Cells) -> Grid:
+def grid_of(values: Cells) -> HistoryGrid:
     ids, at = (np.array(sorted({key[axis] for key in values}), dtype=np.int64) for axis in range(2))
     layer = [[values.get((onu_id, second), MISSING) for second in at.tolist()] for onu_id in ids.tolist()]
-    return Grid(ids, at, np.array([layer], dtype=np.int64))
+    return HistoryGrid(ids, at, np.array([layer], dtype=np.int64))
 
 
-def cells_of(grid: Grid, layer: int = 0) -> Cells:
+def cells_of(grid: HistoryGrid, layer: int = 0) -> Cells:
     return {
         (onu_id, second): value
         for onu_id, row in zip(grid.onu_ids.tolist(), grid.layers[layer].tolist(), strict=True)
@@ -93,11 +93,11 @@ def test_states_are_summed_up_as_the_share_of_time_online() -> None:
     assert from_steps(Metric.STATE, hour.layers[0], is_summary=True).tolist() == [[75.0]]
 
 
-def spaced(*minutes: float) -> Grid:
+def spaced(*minutes: float) -> HistoryGrid:
     return grid_of({(1, int(minute * MINUTE)): -2_000 for minute in minutes})
 
 
-def missing_minutes(grid: Grid) -> list[float]:
+def missing_minutes(grid: HistoryGrid) -> list[float]:
     return [
         at / MINUTE for at, value in zip(grid.at.tolist(), grid.layers[0, 0].tolist(), strict=True) if value == MISSING
     ]

@@ -8,13 +8,13 @@ from history_world import FIVE_MINUTES, make_onus, make_ports
 
 from facho.onus.history import Resolution, Samples, append
 from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.history_read_model import Detail, Question, WrongQuestion, ask, load_onu_history
+from facho.onus.history_read_model import Detail, HistoryQuery, WrongQuestion, ask, load_onu_history
 from factories import NOW
 
 DAY = timedelta(days=1)
 
 
-def question(length: timedelta, *, ago: timedelta = timedelta(0), detail: Detail = Detail.AUTO) -> Question:
+def question(length: timedelta, *, ago: timedelta = timedelta(0), detail: Detail = Detail.AUTO) -> HistoryQuery:
     end = NOW - ago
     return ask(Metric.RX_POWER, start=end - length, end=end, detail=detail, now=NOW)
 
@@ -62,7 +62,7 @@ def test_a_state_is_a_share_online_and_who_is_unknown_is_not_down(detail: Detail
     (port,) = make_ports(1)
     (onu,) = make_onus(port, 1, now=NOW)
     for number, state in enumerate(("online", "unknown", "offline")):
-        append(NOW + number * FIVE_MINUTES, Samples([onu.id], [port.id], {Metric.STATE: [STATE_CODES[state]]}))
+        append(NOW + number * FIVE_MINUTES, Samples.of([onu.id], [port.id], {Metric.STATE: [STATE_CODES[state]]}))
 
     asked = ask(Metric.STATE, start=None, end=NOW + DAY, detail=detail, now=NOW + DAY)
     series = load_onu_history(onu.id, asked)
@@ -77,7 +77,7 @@ def test_an_answer_that_would_weigh_too_much_is_refused(monkeypatch: pytest.Monk
     (port,) = make_ports(1)
     (onu,) = make_onus(port, 1, now=NOW)
     for number in range(2):
-        append(NOW + number * FIVE_MINUTES, Samples([onu.id], [port.id], {Metric.RX_POWER: [-20.0]}))
+        append(NOW + number * FIVE_MINUTES, Samples.of([onu.id], [port.id], {Metric.RX_POWER: [-20.0]}))
 
-    with pytest.raises(WrongQuestion, match="shorter time"):
-        load_onu_history(onu.id, Question(Metric.RX_POWER, NOW, NOW + DAY, Resolution.SAMPLES))
+    with pytest.raises(WrongQuestion, match="shorter period"):
+        load_onu_history(onu.id, HistoryQuery(Metric.RX_POWER, NOW, NOW + DAY, Resolution.SAMPLES))

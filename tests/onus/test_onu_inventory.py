@@ -5,12 +5,11 @@ from datetime import timedelta
 import pytest
 from onu_world import ELSEWHERE, HERE, THERE, after, poll, present, reading, street, told, walk
 
-from facho.onus.event_words import describe_event
+from facho.onus.events import describe_event
 from facho.onus.inventory import save_inventory
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, PonPort
 from facho.onus.store import is_storable, load_places
-from facho.polling.domain.onu_match import Identity
-from facho.polling.domain.onu_presence import Walk
+from facho.polling.domain.onu_presence import OnuIdentity, Walk
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
 
@@ -109,7 +108,7 @@ def test_two_onus_with_one_serial_are_both_kept_and_reported_once() -> None:
 
 def test_two_onus_of_epon_with_one_hardware_address_are_both_kept_and_reported_once() -> None:
     olt = make_olt()
-    one = Identity(mac="02:00:00:00:00:01")
+    one = OnuIdentity(mac="02:00:00:00:00:01")
     save_inventory(olt.id, Walk({HERE: one}, is_complete=True), now=NOW)
 
     for number in (1, 2):
@@ -123,10 +122,10 @@ def test_two_onus_of_epon_with_one_hardware_address_are_both_kept_and_reported_o
 
 def test_onus_without_a_serial_are_known_by_hardware_address_else_by_place() -> None:
     olt = make_olt()
-    first = {HERE: Identity(mac="02:00:00:00:00:01"), THERE: Identity()}
+    first = {HERE: OnuIdentity(mac="02:00:00:00:00:01"), THERE: OnuIdentity()}
     save_inventory(olt.id, Walk(first, is_complete=True), now=NOW)
 
-    second = {ELSEWHERE: Identity(mac="02:00:00:00:00:01"), THERE: Identity()}
+    second = {ELSEWHERE: OnuIdentity(mac="02:00:00:00:00:01"), THERE: OnuIdentity()}
     save_inventory(olt.id, Walk(second, is_complete=True), now=after(1))
 
     assert Onu.objects.count() == 2
@@ -164,7 +163,7 @@ def test_a_broken_walk_makes_absent_whose_port_it_read_to_the_end() -> None:
     walk(olt, {HERE: "HWTC1", THERE: "HWTC2", ELSEWHERE: "HWTC3"})
 
     for number in (1, 2):
-        found = Walk({HERE: Identity("HWTC1")}, is_complete=False, complete_ports=frozenset({HERE[:3]}))
+        found = Walk({HERE: OnuIdentity("HWTC1")}, is_complete=False, complete_ports=frozenset({HERE[:3]}))
         save_inventory(olt.id, found, now=after(number))
 
     assert present(olt) == {HERE: "HWTC1", ELSEWHERE: "HWTC3"}

@@ -1,17 +1,18 @@
 """What a poll read, stored by comparing with what is known; and the events that follow from it."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from onu_world import HERE, THERE, after, poll, reading, street, told, walk
+from onu_world import HERE, THERE, after, poll, raw_values, reading, street, told, walk
 
 from facho.onus.history import Resolution, read_onu
 from facho.onus.history_metrics import Metric
 from facho.onus.history_models import HistoryPoll
 from facho.onus.models import Onu, OnuData, OnuEvent, OnuReading
-from facho.onus.store import Reading, save_inventory
-from facho.polling.domain.onu_match import Identity
-from facho.polling.domain.onu_presence import Walk
+from facho.onus.store import save_inventory
+from facho.polling.domain.onu_presence import OnuIdentity, Walk
+from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
 
@@ -33,7 +34,18 @@ def test_readings_are_stored_with_since_when_the_state_holds() -> None:
     assert (onu.reading.run_state, onu.reading.state_since) == ("online", NOW)
     assert (onu.reading.rx_power_dbm, onu.reading.power_at) == (-21.4, LATER)
     assert onu.reading.distance_m == 1200
-    assert OnuData.objects.get(oid="onu.rx_power").value == "-21.4"
+    assert raw_values(onu)["onu.rx_power"] == "-21.4"
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_an_unchanged_poll_takes_four_statements(count: int, django_assert_num_queries: Any) -> None:
+    """The ONUs, their raw values, history, and when states were read."""
+    olt, onus = make_olt(), street(count)
+    walk(olt, onus)
+    poll(olt, *(reading(place, run_state="online") for place in onus))
+
+    with django_assert_num_queries(4):
+        poll(olt, *(reading(place, run_state="online") for place in onus), now=LATER)
 
 
 def test_everything_that_a_definition_offers_has_its_column() -> None:
@@ -123,7 +135,7 @@ def test_a_time_of_a_device_without_a_zone_is_taken_for_ours() -> None:
 def test_a_hardware_address_that_is_read_makes_nobody_another_onu() -> None:
     """In EPON it is who somebody is: only a walk that sees all places may say that another one is there."""
     olt = make_olt()
-    before, after_swap = Identity(mac="02:00:00:00:00:01"), Identity(mac="02:00:00:00:00:02")
+    before, after_swap = OnuIdentity(mac="02:00:00:00:00:01"), OnuIdentity(mac="02:00:00:00:00:02")
     save_inventory(olt.id, Walk({HERE: before}, is_complete=True), now=NOW)
 
     poll(olt, reading(HERE, mac=after_swap.mac), now=after(1))
@@ -245,7 +257,7 @@ def test_a_free_oid_changes_nothing_but_its_raw_value() -> None:
 
     assert poll(olt, Reading(HERE, {}, {"1.3.6.1": "7"})) == 0
 
-    assert OnuData.objects.get().value == "7"
+    assert raw_values(Onu.objects.get()) == {"1.3.6.1": "7"}
 
 
 def test_a_place_beyond_the_olt_is_nobodys() -> None:

@@ -12,7 +12,7 @@ from facho.onus.search import CUSTOMER_TEXTS, ONU_TEXTS, SORTS, FoundOnus, of_te
 
 pytestmark = [pytest.mark.django_db, pytest.mark.postgresql]
 
-migration = importlib.import_module("facho.onus.migrations.0010_folded_text")
+migration = importlib.import_module("facho.onus.migrations.0002_search_indexes")
 
 
 def plan(rows: "QuerySet[Onu] | QuerySet[OnuCustomer]", *shunned: str) -> str:
@@ -49,7 +49,7 @@ def test_a_server_that_forbids_trigrams_is_searched_without() -> None:
         cursor.execute("SET LOCAL ROLE nobody_special")
 
         with connection.schema_editor() as editor:
-            migration.index_by("facho_fold", editor)
+            migration.index_texts(editor)
 
         cursor.execute("RESET ROLE")
     assert FoundOnus([of_text("ROO")])[:10] == [onu]

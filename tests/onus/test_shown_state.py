@@ -6,7 +6,7 @@ import pytest
 
 from api.rows import NOW, make_olt, make_onu
 from facho.hosts.models import Reachability
-from facho.onus.models import Onu, RunState
+from facho.onus.models import Onu, RunStateChoice
 from facho.onus.shown_state import count_present, in_state, last_known_state, shown_state, shown_state_column
 from facho.onus.words import ShownState
 
@@ -17,7 +17,7 @@ def make_one_of_each() -> None:
     """Make an ONU in every state, present and absent, behind an OLT of every kind, and one never read."""
     for reachability, enabled in product(Reachability.values, (True, False)):
         olt = make_olt(reachability=reachability, enabled=enabled)
-        for number, state in enumerate(RunState.values):
+        for number, state in enumerate(RunStateChoice.values):
             make_onu(olt, (0, 1, 0, number), run_state=state)
             make_onu(olt, (0, 1, 1, number), run_state=state, is_present=False, absent_since=NOW)
         make_onu(olt, (0, 1, 2, 0)).reading.delete()
@@ -25,18 +25,18 @@ def make_one_of_each() -> None:
 
 def test_nobody_is_down_behind_an_olt_that_is_silent() -> None:
     olt = make_olt(reachability=Reachability.DOWN)
-    onu = make_onu(olt, run_state=RunState.OFFLINE)
+    onu = make_onu(olt, run_state=RunStateChoice.OFFLINE)
 
     assert shown_state(onu) == ShownState.UNKNOWN
-    assert last_known_state(onu) == RunState.OFFLINE
+    assert last_known_state(onu) == RunStateChoice.OFFLINE
 
 
 def test_nobody_is_online_behind_an_olt_that_is_disabled() -> None:
     olt = make_olt(reachability=Reachability.UP, enabled=False)
-    onu = make_onu(olt, run_state=RunState.ONLINE)
+    onu = make_onu(olt, run_state=RunStateChoice.ONLINE)
 
     assert shown_state(onu) == ShownState.UNKNOWN
-    assert last_known_state(onu) == RunState.ONLINE
+    assert last_known_state(onu) == RunStateChoice.ONLINE
     assert count_present() == {(olt.id, ShownState.UNKNOWN): 1}
 
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 
 from facho.onus.models import OltMemory, OnuEvent
-from facho.onus.readings import save_readings
 from facho.polling.domain.onu_state import RunState
 from factories import NOW, make_olt
 from onus.history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poll, read
 from onus.onu_world import HERE, after, reading, walk
+from onus.onu_world import poll as poll_onus
 
 pytestmark = pytest.mark.django_db
 
@@ -43,9 +43,9 @@ def test_a_poll_that_found_nothing_is_still_a_gap() -> None:
 def test_a_single_read_tells_events_and_is_no_cycle_of_polls() -> None:
     olt = make_olt()
     walk(olt, {HERE: "HWTC1"})
-    save_readings(olt.id, [reading(HERE, run_state=RunState.ONLINE)], now=after(0))
+    poll_onus(olt, reading(HERE, run_state=RunState.ONLINE), now=after(0))
 
-    save_readings(olt.id, [reading(HERE, run_state=RunState.OFFLINE)], now=after(1), is_poll=False)
+    poll_onus(olt, reading(HERE, run_state=RunState.OFFLINE), now=after(1), is_poll=False)
 
     assert OnuEvent.objects.get(kind="down").at == after(1)
     assert OltMemory.objects.get().states_at == after(0)

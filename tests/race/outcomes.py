@@ -13,22 +13,24 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connections
+from django.utils import timezone
 
 from crash.cell import held_by
 from crash.databases import load_states
 from crash.devices import Devices, judge, simulated
 from crash.engine_process import PATIENCE_SECONDS, EngineProcess, fork_engine, wait_until
+from facho.execution_coordinator.logger import log_executions
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
+from facho.polling.domain.shard import WHOLE
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL
 from facho.snmp_jobs.models import SkippedSlot, SnmpJob, WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease
-from factories import make_job, make_node, make_olt
+from factories import give_secrets, make_job, make_node, make_olt
+from slot_audit import audit_database, install_steps
 
 INTERVAL_SECONDS = 5
 SLOTS = 4
@@ -47,7 +49,7 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     is_loop = order["outcome"] == "crash loop"
     equip = _die_in_mid_walk if is_loop else _nothing
     roles = [f"{order['outcome']} {number}" for number in range(ENGINES_IN_THE_LOOP if is_loop else 1)]
-    engines = [fork_engine(role.replace(" ", "-"), folder, equip=equip, is_whole=True) for role in roles]
+    engines = [fork_engine(role.replace(" ", "-"), folder, equip=equip, shard=WHOLE) for role in roles]
     with simulated(config) as devices:
         try:
             nodes = _add_nodes(devices)
@@ -56,6 +58,7 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
             # A slot counts from the moment on when somebody could serve it.
             wait_until(LeaderLease.objects.exists)
             slot_at = _make_due()
+            install_steps()
             meddle(engines, nodes)
             end_at = slot_at.timestamp() + SLOTS * INTERVAL_SECONDS - 0.5
             wait_until(lambda: time.time() > end_at and is_over(), seconds=SLOTS * INTERVAL_SECONDS + PATIENCE_SECONDS)
@@ -102,7 +105,7 @@ def _make_due() -> datetime:
 
 
 def _set_wrong_community() -> None:
-    Olt.objects.update(community=Secret("wrong"))
+    give_secrets(community="wrong")
 
 
 def _retry_soon() -> None:
@@ -140,7 +143,7 @@ def _has_ended(engine: EngineProcess) -> bool:
 
 def _die_in_mid_walk() -> None:
     """Kill this engine at the third packet of every run."""
-    from facho.executions.claim import Claim
+    from facho.executions.runner import Claim
 
     check, calls = Claim.check, [0]
 
@@ -175,7 +178,10 @@ def _findings(devices: Devices, slot_at: datetime, nodes: list[WorkflowNode]) ->
     states = load_states()
     numbers = {node.id: number for number, node in enumerate(nodes)}
     verdict = judge(devices.packets, held_by(rows), answer_within=settings.FACHO_PACKET_TIMEOUT_SECONDS)
+    # What ended with the engine is told by the next one.
+    log_executions(None, timezone.now())
     return {
+        "unaccounted": audit_database().unaccounted,
         "runs": [
             {
                 "node": numbers.get(row.node_id),

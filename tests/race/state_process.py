@@ -7,10 +7,9 @@ What an OLT answers depends on the question: a discovery ends at once, a walk fa
 import asyncio
 import sys
 
-from facho.core.cli.product import open_product
+from facho.core.product import open_product
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import FailureKind, QueryType
 
 GOOD = Collected(was_heard=True)
 SILENCE = Collected(failure=Failure(FailureKind.TIMEOUT, "no answer"))
@@ -32,7 +31,7 @@ class Olts:
 async def poll(*, are_well: bool) -> None:
     """Schedule and run for ever."""
     from facho.core.wiring import ENGINE, build_scheduler, open_parts
-    from facho.executions.executor import InProcessExecutor
+    from facho.executions.runner import InProcessExecutor
 
     async with open_parts(ENGINE) as parts:
         runner = parts.runner(Olts(are_well=are_well))

@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from crash.databases import load_states
 from crash.devices import Devices, judge, simulated
 from crash.engine_process import fork_engine, wait_until
 from facho.executions.models import Execution
-from facho.polling.domain.execution_state import TERMINAL
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import TERMINAL, QueryType
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers.scheduler import TICK_SECONDS
 from factories import chain_to, make_job, make_node, make_olt
+from slot_audit import audit_database, install_steps
 
 INTERVAL_SECONDS = 3_600
 # Long enough that several processes look at an OLT while one of them asks it.
@@ -36,12 +38,17 @@ SETTLE_SECONDS = 2.5
 def play(order: dict[str, Any]) -> dict[str, Any]:
     """Let it happen and return what was seen."""
     folder = Path(settings.DATA_FOLDER.path)
-    engines = [fork_engine(f"engine{n}", folder, equip=_lead_always) for n in range(order["schedulers"])]
+    looks = [folder / f"engine{n}.looks" for n in range(order["schedulers"])]
+    engines = [fork_engine(look.stem, folder, equip=partial(_lead_always, look)) for look in looks]
+    install_steps()
     with simulated(SimulatorConfig(**DEVICES, olts=order["olts"])) as devices:
         try:
             _add_olts(devices)
-            for engine in engines:
+            for engine, look in zip(engines, looks, strict=True):
                 engine.start()
+                assert wait_until(look.exists), f"{engine.role} never looked"
+                # Those that look at the same moment would leave every OLT to the quickest of them.
+                wait_until(lambda: False, seconds=TICK_SECONDS / len(engines))
             slot_at = _make_due()
             wait_until(lambda: _count_ended() >= WorkflowNode.objects.count(), seconds=PATIENCE_SECONDS)
             took = time.time() - slot_at.timestamp()
@@ -54,14 +61,23 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     return {"took_seconds": took, "logs": {engine.role: engine.problems() for engine in engines}, **seen}
 
 
-def _lead_always() -> None:
-    """Take the leader's lease out of the way, so that it is not what keeps schedulers apart."""
+def _lead_always(look: Path) -> None:
+    """Take the leader's lease out of the way, so that it is not what keeps schedulers apart.
+
+    Nor does one of them look again when a run of its own has ended: it would take the OLT before any other looks.
+    The file appears when the scheduler looks for the first time.
+    """
     from facho.zabbix_pollers.scheduler import ZabbixScheduler
 
     async def leads(_scheduler: ZabbixScheduler) -> bool:
+        look.touch()  # noqa: ASYNC240 - a file that only this scene waits for
         return True
 
+    def on_task_completed(_scheduler: ZabbixScheduler) -> None:
+        """Wait for the next tick."""
+
     ZabbixScheduler.leads = leads  # type: ignore[method-assign]
+    ZabbixScheduler.on_task_completed = on_task_completed  # type: ignore[method-assign]
 
 
 def _add_olts(devices: Devices) -> None:
@@ -74,8 +90,8 @@ def _add_olts(devices: Devices) -> None:
 
 
 def _make_due() -> datetime:
-    """Have all masters due at one instant, when every scheduler is up."""
-    slot = math.ceil(time.time() + 2.5)
+    """Have all masters due at one instant that is still ahead of every scheduler."""
+    slot = math.ceil(time.time() + 1)
     slot_at = datetime.fromtimestamp(slot, UTC)
     masters = WorkflowNode.objects.filter(is_chain_node=False)
     masters.update(next_run_at=slot_at, offset_seconds=slot % INTERVAL_SECONDS)
@@ -94,6 +110,7 @@ def _findings(devices: Devices, slot_at: datetime) -> dict[str, Any]:
     return {
         "masters": sum(not node.is_chain_node for node in nodes),
         "lost": [node.id for node in nodes if not runs[node.id]],
+        "unaccounted": audit_database().unaccounted,
         "doubled": [node_id for node_id, count in runs.items() if count > 1],
         "histories": sorted({" ".join(states) for states in load_states().values()}),
         "slots": sorted({str(row.slot_at and row.slot_at - slot_at) for row in rows}),

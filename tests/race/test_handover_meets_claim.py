@@ -6,10 +6,9 @@ import threading
 import pytest
 from django.db import connections
 
-from facho.core.clock import SystemClock
-from facho.core.gateway import ThreadGateway
 from facho.executions.models import Execution
 from facho.executions.runner import NodeRunner, Times
+from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
 from facho.polling.domain.planning import Assignment, DueNode
 from facho.snmp_jobs.due import load_due_nodes

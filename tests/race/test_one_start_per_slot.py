@@ -40,6 +40,7 @@ def test_a_slot_is_started_at_most_once(theatre: Theatre, outcome: str) -> None:
     assert set(slots.values()) == {1}, seen
     assert all(slot == int(slot) for _, slot in slots), seen
     assert (seen["overlaps"], seen["strays"]) == ([], []), seen
+    assert seen["unaccounted"] == [], seen
 
 
 @pytest.mark.parametrize("outcome", ["success", "no onus"])

@@ -10,17 +10,15 @@ from django.db import connection
 
 from facho.executions import store as executions
 from facho.executions.models import Execution
-from facho.executions.store import Renewal
-from facho.executions.waiting import load_unfinished
+from facho.executions.store import Renewal, load_unfinished
 from facho.hosts.models import Olt
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import Assignment
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import SkippedSlot, WorkflowNode
-from facho.snmp_jobs.store import put_all_on_grid, put_job_on_grid, request_run
-from facho.zabbix_pollers.recovery import end_dead_tries, release_as_seen
-from facho.zabbix_pollers.store import claim_assignments, save_poller_count
+from facho.snmp_jobs.store import put_all_on_grid, request_run
+from facho.zabbix_pollers.store import claim_assignments, end_dead_tries, release_as_seen, save_poller_count
 from factories import NOW, make_node
 
 pytestmark = pytest.mark.django_db
@@ -50,7 +48,7 @@ def test_an_owner_that_renews_after_the_look_keeps_its_claim() -> None:
     start(plan())
     run = take_only()
     seen_as_dead = executions.load_active()
-    assert executions.renew(run.id, run.token) is Renewal.RENEWED
+    assert executions.renew([(run.id, run.token)]) == {(run.id, run.token): Renewal.RENEWED}
 
     assert end_dead_tries(seen_as_dead, reason="its owner stopped renewing", now=LATER) == 0
 
@@ -64,7 +62,7 @@ def test_an_owner_that_was_ended_first_learns_it_at_its_next_renewal() -> None:
 
     assert end_dead_tries(executions.load_active(), reason="its owner stopped renewing", now=LATER) == 1
 
-    assert executions.renew(run.id, run.token) is Renewal.LOST
+    assert executions.renew([(run.id, run.token)]) == {(run.id, run.token): Renewal.LOST}
 
 
 def test_a_claim_that_is_taken_after_the_look_is_neither_given_up_nor_cancelled() -> None:
@@ -144,7 +142,7 @@ def test_what_may_no_longer_run_does_not_go_on_although_it_was_planned(change: C
     [waiting] = load_unfinished(NOW + timedelta(minutes=2)).waiting
     change()
 
-    assert start([Assignment(waiting.node, 0)]) == 0
+    assert start([Assignment(waiting, 0)]) == 0
 
     assert Execution.objects.get().status == ExecutionState.WAITING
 
@@ -164,10 +162,10 @@ def interrupted_by(act: Callable[[], object], *, at: str, table: str) -> Abstrac
 
 def test_a_slot_that_is_skipped_while_it_is_being_claimed_does_not_start() -> None:
     """What is still due starts in the next tick; a slot is served or skipped, never both."""
-    node = make_node()
+    make_node()
     planned = plan()
 
-    with interrupted_by(lambda: put_job_on_grid(node.job, NOW), at="INSERT", table=Execution._meta.db_table):
+    with interrupted_by(lambda: put_all_on_grid(NOW), at="INSERT", table=Execution._meta.db_table):
         started = start(planned)
 
     assert started == 0
@@ -180,7 +178,7 @@ def test_a_wish_is_granted_although_its_node_is_moved_meanwhile() -> None:
     request_run(node.id, now=NOW)
     planned = plan()
 
-    with interrupted_by(lambda: put_job_on_grid(node.job, NOW), at="INSERT", table=Execution._meta.db_table):
+    with interrupted_by(lambda: put_all_on_grid(NOW), at="INSERT", table=Execution._meta.db_table):
         started = start(planned)
 
     node.refresh_from_db()

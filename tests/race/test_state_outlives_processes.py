@@ -18,7 +18,7 @@ from api.rows import make_user
 from crash.engine_process import wait_until
 from facho.accounts.roles import Role
 from facho.executions.models import Execution
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from factories import chain_to, make_job, make_node, make_olt
 from servers.child import end_with_parent
@@ -43,8 +43,10 @@ def engine(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
         command, env={**os.environ, **own}, stdin=subprocess.PIPE, preexec_fn=end_with_parent
     ) as process:
-        yield process
-        process.kill()
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def begin(process: subprocess.Popen[bytes]) -> None:

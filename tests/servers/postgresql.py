@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from servers.child import end_with_parent, free_port
 
@@ -106,19 +105,6 @@ def private_postgresql(folder: Path) -> Iterator[str]:
     """Run a server below `folder` and yield the URL of its (not yet created) database `facho`."""
     with private_server(folder) as server:
         yield server.url
-
-
-def delete_rows_instead_of_truncating(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make Django empty tables row by row after a test: a third of a second less than TRUNCATE for each test."""
-
-    def sql_flush(_self: object, _style: object, tables: list[str], **_options: object) -> list[str]:
-        if not tables:
-            return []
-        # As `replica` the session skips the triggers of foreign keys, so the order of the tables is free.
-        deletes = [f'DELETE FROM "{table}"' for table in tables]  # noqa: S608  the models' own names
-        return ["SET LOCAL session_replication_role = replica", *deletes]
-
-    monkeypatch.setattr("django.db.backends.postgresql.operations.DatabaseOperations.sql_flush", sql_flush)
 
 
 def find_binaries() -> Path:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, Value, VarBind, encode_message
+from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, Tag, Value, VarBind, encode_message
 from facho.polling.snmp.oid import SYS_UP_TIME, Oid, format_oid, parse_oid
 from servers.child import end_with_parent, free_port
 
@@ -40,7 +40,7 @@ OVERRIDE_TYPES = {
     Tag.GAUGE32: "uinteger",
     Tag.TIMETICKS: "timeticks",
 }
-_PROBE = encode_message(Message(1, COMMUNITY.encode(), Pdu(PduKind.GET, 1, 0, 0, [(SYS_UP_TIME, Tag.NULL, None)])))
+_PROBE = encode_message(SnmpMessage(1, COMMUNITY.encode(), Pdu(PduKind.GET, 1, 0, 0, [(SYS_UP_TIME, Tag.NULL, None)])))
 
 
 class AgentDidNotStart(Exception):

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from itertools import count
 
-from facho.polling.snmp.ber import Message, Oid, Pdu, PduKind, Tag, VarBind, decode_message, encode_message
+from facho.polling.snmp.ber import Oid, Pdu, PduKind, SnmpMessage, Tag, VarBind, decode_message, encode_message
 from facho.simulator.server import SimulatedOlt
 
 REPLY_SECONDS = 5.0
@@ -58,7 +58,7 @@ class RawManager:
     ) -> int:
         request_id = next(self._ids) if request_id is None else request_id
         pdu = Pdu(kind, request_id, *fields, [(oid, Tag.NULL, None) for oid in oids])
-        message = Message(version, (community or olt.community).encode(), pdu)
+        message = SnmpMessage(version, (community or olt.community).encode(), pdu)
         self.send_bytes(olt, encode_message(message))
         return request_id
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.simulator.clock import WorldClock
+from facho.simulator.server import WorldClock
 
 
 def test_a_new_clock_stands_at_the_beginning() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from facho.simulator.cost import CostModel, Processor
-from facho.simulator.responder import Work
+from facho.simulator.faults import CostModel, Processor
+from facho.simulator.responder import ReplyWork
 
 ONUS = 817
 PAGE = 25
@@ -11,7 +11,7 @@ MODEL = CostModel()
 
 
 def page(columns: int, *, is_live: bool, rows: int = PAGE) -> float:
-    work = Work(cells=columns * rows, columns=columns, live_rows=rows if is_live else 0)
+    work = ReplyWork(cells=columns * rows, columns=columns, live_rows=rows if is_live else 0)
     return MODEL.seconds(work, in_flight=1)
 
 
@@ -42,13 +42,13 @@ def test_fused_columns_beat_one_walk_after_the_other() -> None:
 
 @pytest.mark.parametrize(("in_flight", "slower"), [(1, 1.0), (2, 1.05), (3, 1.35), (4, 1.65)])
 def test_work_at_once_takes_longer_in_all(in_flight: int, slower: float) -> None:
-    work = Work(cells=175, columns=7, live_rows=25)
+    work = ReplyWork(cells=175, columns=7, live_rows=25)
 
     assert MODEL.seconds(work, in_flight=in_flight) == pytest.approx(slower * MODEL.seconds(work, in_flight=1))
 
 
 def test_time_can_be_scaled() -> None:
-    work = Work(cells=175, columns=7, live_rows=25)
+    work = ReplyWork(cells=175, columns=7, live_rows=25)
 
     assert CostModel(time_scale=0.01).seconds(work, in_flight=1) == pytest.approx(
         0.01 * MODEL.seconds(work, in_flight=1)

@@ -1,6 +1,6 @@
 """New requests, repeated requests and requests in flight are told apart."""
 
-from facho.simulator.counters import REMEMBERED_REQUESTS, Counters, Flight
+from facho.simulator.agent import REMEMBERED_REQUESTS, Counters, Flight
 
 
 def test_different_ids_add_up_in_flight_and_the_same_id_does_not() -> None:

@@ -7,13 +7,12 @@ from world_factory import make_world
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.journal import JournalKind
 from facho.simulator.life import STILL, Life, LifeDriver
-from facho.simulator.optics import read_optics
-from facho.simulator.world import OltWorld, PonPort
+from facho.simulator.readings import read_optics
+from facho.simulator.world import JournalKind, OltWorld, SimulatedPort
 
 
-def used_port(world: OltWorld) -> PonPort:
+def used_port(world: OltWorld) -> SimulatedPort:
     return max(world.ports.values(), key=lambda port: len(port.onus))
 
 

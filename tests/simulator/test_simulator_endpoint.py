@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from facho.simulator.endpoint import DATAGRAMS_PER_TURN, Address, Endpoint, PortTaken
+from facho.simulator.agent import DATAGRAMS_PER_TURN, Address, Endpoint, PortTaken
 
 Datagrams = list[tuple[bytes, Address]]
 

@@ -2,14 +2,13 @@
 
 import pytest
 
-from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, decode_message, encode_message
+from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, Tag, decode_message, encode_message
 from facho.polling.snmp.errors import MalformedMessage
-from facho.simulator.cost import CostModel
-from facho.simulator.faults import NO_FAULTS, FaultInjector, Faults
-from facho.simulator.responder import Work
+from facho.simulator.faults import NO_FAULTS, CostModel, FaultInjector, Faults
+from facho.simulator.responder import ReplyWork
 
 REPLY = encode_message(
-    Message(1, b"public", Pdu(PduKind.RESPONSE, 2_147_483_647, 0, 0, [((1, 3, 6, 1), Tag.OCTET_STRING, b"x" * 40)]))
+    SnmpMessage(1, b"public", Pdu(PduKind.RESPONSE, 2_147_483_647, 0, 0, [((1, 3, 6, 1), Tag.OCTET_STRING, b"x" * 40)]))
 )
 
 
@@ -84,25 +83,25 @@ def test_a_wrong_request_id_is_all_that_is_wrong() -> None:
     assert after.varbinds == before.varbinds
 
 
-def wait(agent: FaultInjector, work: Work, *, now: float = 0.0) -> float:
+def wait(agent: FaultInjector, work: ReplyWork, *, now: float = 0.0) -> float:
     return agent.wait_seconds(work, busy_seconds=agent.busy_seconds(work, in_flight=1), now=now)
 
 
 def test_latency_and_live_rows_add_up() -> None:
     slow = injector(Faults(latency_seconds=0.5, live_row_seconds=0.1))
 
-    assert wait(slow, Work(live_rows=5)) == pytest.approx(1.0)
+    assert wait(slow, ReplyWork(live_rows=5)) == pytest.approx(1.0)
 
 
 def test_without_a_cost_model_replies_do_not_queue() -> None:
     slow = injector(Faults(latency_seconds=0.5))
 
-    assert wait(slow, Work()) == wait(slow, Work()) == pytest.approx(0.5)
+    assert wait(slow, ReplyWork()) == wait(slow, ReplyWork()) == pytest.approx(0.5)
 
 
 def test_costly_work_queues_until_a_restart() -> None:
     busy = injector(Faults(cost=CostModel()))
-    work = Work(cells=175, columns=7, live_rows=25)
+    work = ReplyWork(cells=175, columns=7, live_rows=25)
 
     first = wait(busy, work)
     assert wait(busy, work) == pytest.approx(2 * first)

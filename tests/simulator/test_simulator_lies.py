@@ -2,15 +2,15 @@
 
 from facho.polling.snmp.ber import Oid, Tag, encode_varbind
 from facho.simulator.lies import LoopingView, LoopKind, ShortView
-from facho.simulator.mib import Column, MibView, Rows
+from facho.simulator.mib import MibColumn, MibRows, MibView
 
 TABLE: Oid = (1, 3, 6, 1, 1)
 OTHER: Oid = (1, 3, 6, 1, 2)
 
 
 def make_view(kind: LoopKind, *, rows: int = 3) -> LoopingView:
-    shared: Rows[int] = Rows(lambda number: (number,), range(1, rows + 1))
-    return LoopingView(MibView([Column(TABLE, shared, lambda number: (Tag.INTEGER, number))]), kind)
+    shared: MibRows[int] = MibRows(lambda number: (number,), range(1, rows + 1))
+    return LoopingView(MibView([MibColumn(TABLE, shared, lambda number: (Tag.INTEGER, number))]), kind)
 
 
 def cell(index: int, value: int | None = None) -> bytes:
@@ -57,11 +57,11 @@ def test_values_that_are_asked_for_by_name_are_true() -> None:
 
 
 def short(max_rows: int) -> ShortView:
-    first: Rows[int] = Rows(lambda number: (number,), range(1, 6))
-    second: Rows[int] = Rows(lambda number: (number,), range(1, 3))
+    first: MibRows[int] = MibRows(lambda number: (number,), range(1, 6))
+    second: MibRows[int] = MibRows(lambda number: (number,), range(1, 3))
     columns = [
-        Column(TABLE, first, lambda number: (Tag.INTEGER, number)),
-        Column(OTHER, second, lambda number: (Tag.INTEGER, number)),
+        MibColumn(TABLE, first, lambda number: (Tag.INTEGER, number)),
+        MibColumn(OTHER, second, lambda number: (Tag.INTEGER, number)),
     ]
     return ShortView(MibView(columns), max_rows)
 

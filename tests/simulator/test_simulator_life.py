@@ -4,8 +4,8 @@ from collections import Counter
 
 from world_factory import make_world
 
-from facho.simulator.journal import JournalKind
 from facho.simulator.life import NATURAL, STILL, Life, LifeDriver
+from facho.simulator.world import JOURNAL_ENTRIES, JournalKind
 
 DAY = 86_400.0
 BUSY = Life(failures=60, cuts=4, moves=4, arrivals=2)
@@ -33,6 +33,16 @@ def test_a_natural_day_has_failures_cuts_moves_and_arrivals() -> None:
     assert kinds[JournalKind.ONU_APPEARED] > 10
 
 
+def test_weeks_of_a_busy_world_keep_the_newest_of_its_journal() -> None:
+    world = make_world(onus=60)
+    LifeDriver(world, BUSY, seed=1).start()
+
+    world.advance(7 * DAY)
+
+    assert JOURNAL_ENTRIES <= len(world.journal) <= 2 * JOURNAL_ENTRIES
+    assert world.journal[-1].at > 7 * DAY - 3_600
+
+
 def test_the_same_seed_lives_the_same_life_however_time_passes() -> None:
     in_one_leap, in_steps = make_world(), make_world()
     for world in (in_one_leap, in_steps):
@@ -51,7 +61,7 @@ def test_replaying_the_journal_gives_the_state_of_the_world() -> None:
     online = {onu.serial: onu.is_online for onu in world.onus}
     place = {onu.serial: onu.place for onu in world.onus}
 
-    world.advance(2 * DAY)
+    world.advance(DAY)
 
     for entry in world.journal:
         if entry.kind in (JournalKind.ONU_DOWN, JournalKind.ONU_UP):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.snmp.ber import Oid, Tag, encode_varbind
-from facho.simulator.mib import Column, ColumnKind, MibView, Rows, Typed
+from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView, Typed
 
 
 @dataclass
@@ -21,15 +21,15 @@ class Row:
 PREFIXES: tuple[Oid, ...] = ((1, 3, 1), (1, 3, 2, 5), (1, 3, 7))
 
 
-def build(rows: list[Row], prefixes: tuple[Oid, ...] = PREFIXES) -> tuple[MibView, Rows[Row]]:
-    shared: Rows[Row] = Rows(lambda row: row.index, rows)
+def build(rows: list[Row], prefixes: tuple[Oid, ...] = PREFIXES) -> tuple[MibView, MibRows[Row]]:
+    shared: MibRows[Row] = MibRows(lambda row: row.index, rows)
 
-    def column(prefix: Oid) -> Column[Row]:
+    def column(prefix: Oid) -> MibColumn[Row]:
         def read(row: Row) -> Typed | None:
             value = row.values.get(prefix, 0)
             return None if value is None else (Tag.INTEGER, value)
 
-        return Column(prefix, shared, read)
+        return MibColumn(prefix, shared, read)
 
     return MibView([column(prefix) for prefix in prefixes]), shared
 
@@ -103,9 +103,9 @@ def test_only_the_row_that_changed_is_encoded_again() -> None:
 
 def test_time_makes_drifting_cells_new_and_leaves_the_others() -> None:
     value = 1
-    rows: Rows[str] = Rows(lambda _: (0,), ["only"])
-    fixed = Column((1, 3, 1), rows, lambda _: (Tag.INTEGER, value))
-    live = Column((1, 3, 2), rows, lambda _: (Tag.INTEGER, value), ColumnKind.LIVE)
+    rows: MibRows[str] = MibRows(lambda _: (0,), ["only"])
+    fixed = MibColumn((1, 3, 1), rows, lambda _: (Tag.INTEGER, value))
+    live = MibColumn((1, 3, 2), rows, lambda _: (Tag.INTEGER, value), ColumnKind.LIVE)
     view = MibView([fixed, live])
     before = view.successors((1, 3), 2).cells
     value = 2
@@ -119,9 +119,9 @@ def test_time_makes_drifting_cells_new_and_leaves_the_others() -> None:
 
 def test_counters_become_new_without_what_is_measured() -> None:
     value = 1
-    rows: Rows[str] = Rows(lambda _: (0,), ["only"])
+    rows: MibRows[str] = MibRows(lambda _: (0,), ["only"])
     kinds = (ColumnKind.FIXED, ColumnKind.LIVE, ColumnKind.DRIFTING, ColumnKind.COUNTER64)
-    columns = [Column((1, 3, at), rows, lambda _: (Tag.INTEGER, value), kind) for at, kind in enumerate(kinds)]
+    columns = [MibColumn((1, 3, at), rows, lambda _: (Tag.INTEGER, value), kind) for at, kind in enumerate(kinds)]
     view = MibView(columns)
     before = view.successors((1, 3), 4).cells
     value = 2
@@ -138,10 +138,20 @@ def test_columns_inside_each_other_are_refused() -> None:
 
 
 def test_version_1_does_not_see_large_counters() -> None:
-    rows: Rows[str] = Rows(lambda _: (0,), ["only"])
-    small = Column((1, 3, 1), rows, lambda _: (Tag.COUNTER32, 1))
-    large = Column((1, 3, 2), rows, lambda _: (Tag.COUNTER64, 1), ColumnKind.COUNTER64)
+    rows: MibRows[str] = MibRows(lambda _: (0,), ["only"])
+    small = MibColumn((1, 3, 1), rows, lambda _: (Tag.COUNTER32, 1))
+    large = MibColumn((1, 3, 2), rows, lambda _: (Tag.COUNTER64, 1), ColumnKind.COUNTER64)
 
     view = MibView([small, large]).without_counter64()
 
     assert len(view.successors((1, 3), 5).cells) == 1
+
+
+def test_a_view_shows_nothing_below_what_it_excludes() -> None:
+    view, _ = build([Row((1,))])
+
+    narrow = view.without([(1, 3, 2)])
+
+    assert [column.prefix for column in narrow.columns] == [(1, 3, 1), (1, 3, 7)]
+    assert narrow.get((1, 3, 2, 5, 1)) is None
+    assert narrow.successors((1, 3, 1, 1), 1).cells == [encode_varbind(((1, 3, 7, 1), Tag.INTEGER, 0))]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from world_factory import make_world
 
-from facho.simulator.optics import DAY_SECONDS, DRIFT_STEP_SECONDS, FLOOR_DBM, read_optics
+from facho.simulator.readings import DAY_SECONDS, DRIFT_STEP_SECONDS, FLOOR_DBM, read_optics
 
 
 def test_readings_are_the_same_within_a_step() -> None:

@@ -8,20 +8,20 @@ from world_factory import make_world
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import PhaseState
-from facho.simulator.onu import Onu
+from facho.simulator.onu import SimulatedOnu
 from facho.simulator.personality import encode_first
 from facho.simulator.readings import Candidates, Moment, board_reading, plain_reading, port_reading
 
 HUAWEI = load_definitions()["huawei_smartax"]
 
 
-def read(onu: Onu, key: str) -> Candidates:
+def read(onu: SimulatedOnu, key: str) -> Candidates:
     reading = Moment(make_world(), datetime(2030, 1, 1, tzinfo=UTC)).onu_reading(key)
     assert reading is not None
     return reading(onu)
 
 
-def absent(cause: DownCause) -> Onu:
+def absent(cause: DownCause) -> SimulatedOnu:
     onu = next(make_world().onus)
     onu.state = RunState.OFFLINE
     onu.last_down_cause = cause

@@ -2,8 +2,8 @@
 
 import pytest
 
-from facho.polling.snmp.ber import Message, Oid, Pdu, PduKind, Tag, decode_message
-from facho.simulator.mib import Column, ColumnKind, MibView, Rows
+from facho.polling.snmp.ber import Oid, Pdu, PduKind, SnmpMessage, Tag, decode_message
+from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView
 from facho.simulator.responder import NO_ERROR, NO_SUCH_NAME, TOO_BIG, V1, V2C, Reply, Responder
 
 NAMES: Oid = (1, 3, 6, 1, 1)
@@ -13,13 +13,13 @@ ROWS = 10
 
 
 def make_responder(*, max_message_bytes: int = 65_507) -> Responder:
-    rows: Rows[int] = Rows(lambda number: (number,), range(1, ROWS + 1))
+    rows: MibRows[int] = MibRows(lambda number: (number,), range(1, ROWS + 1))
     return Responder(
         MibView(
             [
-                Column(NAMES, rows, lambda number: (Tag.OCTET_STRING, b"onu-%02d" % number)),
-                Column(POWERS, rows, lambda number: (Tag.INTEGER, -number), ColumnKind.LIVE),
-                Column(COUNTED, rows, lambda number: (Tag.COUNTER64, number), ColumnKind.COUNTER64),
+                MibColumn(NAMES, rows, lambda number: (Tag.OCTET_STRING, b"onu-%02d" % number)),
+                MibColumn(POWERS, rows, lambda number: (Tag.INTEGER, -number), ColumnKind.LIVE),
+                MibColumn(COUNTED, rows, lambda number: (Tag.COUNTER64, number), ColumnKind.COUNTER64),
             ]
         ),
         max_message_bytes=max_message_bytes,
@@ -30,7 +30,7 @@ def ask(
     responder: Responder, kind: PduKind, *oids: Oid, version: int = V2C, fields: tuple[int, int] = (0, 0)
 ) -> tuple[Pdu, Reply]:
     pdu = Pdu(kind, 77, *fields, [(oid, Tag.NULL, None) for oid in oids])
-    reply = responder.respond(Message(version, b"public", pdu))
+    reply = responder.respond(SnmpMessage(version, b"public", pdu))
     assert reply is not None
     return decode_message(reply.data).pdu, reply
 
@@ -169,7 +169,7 @@ def test_work_of_a_cut_answer_is_only_what_was_sent() -> None:
 
 
 def test_a_response_is_no_question() -> None:
-    message = Message(V2C, b"public", Pdu(PduKind.RESPONSE, 1, 0, 0, []))
+    message = SnmpMessage(V2C, b"public", Pdu(PduKind.RESPONSE, 1, 0, 0, []))
 
     assert make_responder().respond(message) is None
 

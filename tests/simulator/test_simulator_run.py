@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, decode_message, encode_message
+from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, Tag, decode_message, encode_message
 from facho.polling.snmp.oid import SYS_NAME
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.run import run_simulator
+from facho.simulator.server import run_simulator
 
 START = (
-    "import sys; from facho.simulator.config import SimulatorConfig; from facho.simulator.run import run_simulator;"
+    "import sys; from facho.simulator.config import SimulatorConfig; from facho.simulator.server import run_simulator;"
     "sys.exit(run_simulator(SimulatorConfig(vendor='huawei', olts=2, onus=5)))"
 )
 
@@ -32,7 +32,7 @@ def running() -> Iterator[subprocess.Popen[str]]:
 
 
 def ask_name(host: str, port: int, community: str) -> object:
-    request = Message(1, community.encode(), Pdu(PduKind.GET, 1, 0, 0, [(SYS_NAME, Tag.NULL, None)]))
+    request = SnmpMessage(1, community.encode(), Pdu(PduKind.GET, 1, 0, 0, [(SYS_NAME, Tag.NULL, None)]))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as manager:
         manager.settimeout(5)
         manager.sendto(encode_message(request), (host, port))

@@ -9,14 +9,14 @@ from raw_manager import RawManager
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_NAME, SYS_UP_TIME
 from facho.polling.vendors.loader import load_definitions
+from facho.simulator.agent import PortTaken
 from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
-from facho.simulator.endpoint import PortTaken
 from facho.simulator.faults import Faults
-from facho.simulator.journal import JournalKind
 from facho.simulator.life import STILL, Life
-from facho.simulator.optics import DRIFT_STEP_SECONDS
+from facho.simulator.readings import DRIFT_STEP_SECONDS
 from facho.simulator.server import SimulatedOlt, Simulation, choose_definitions
 from facho.simulator.shape import Chassis
+from facho.simulator.world import JournalKind
 
 HUAWEI = "huawei_smartax"
 
@@ -65,7 +65,7 @@ async def test_an_olt_is_announced_with_all_that_a_manager_needs(simulation: Sim
 async def test_a_mixed_fleet_takes_the_families_in_turn() -> None:
     families = [definition.key for definition in choose_definitions(MIXED)]
     assert families[:2] == ["huawei_smartax", "fiberhome_an5516"]
-    assert set(load_definitions()) - set(families) == {"generic", "calix_axos"}
+    assert set(load_definitions()) - set(families) == {"generic", "calix_axos", "calix_exa"}
 
     async with Simulation.start(SimulatorConfig(vendor=MIXED, olts=len(families) + 1, onus=5)) as simulation:
         assert [olt.vendor for olt in simulation.olts] == [*families, families[0]]
@@ -173,8 +173,8 @@ async def test_counters_are_told_by_olt(simulation: Simulation, manager: RawMana
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("huawei", [HUAWEI]),
-        ("Huawei", [HUAWEI]),
+        ("huawei", [HUAWEI, "huawei_smartax_epon"]),
+        ("Huawei", [HUAWEI, "huawei_smartax_epon"]),
         ("zte", ["zte_c300_c320", "zte_c600_titan"]),
         ("zte_c6", ["zte_c600_titan"]),
     ],

@@ -7,7 +7,7 @@ from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.config import ConfigError
-from facho.simulator.numbering import numbering_of, shape_for
+from facho.simulator.server import numbering_of, shape_for
 from facho.simulator.shape import MAX_ONUS_PER_PORT, Chassis, plan_chassis, plan_single_card
 
 FAMILIES = sorted(load_definitions())

@@ -8,8 +8,7 @@ from raw_manager import RawManager
 
 from facho.polling.snmp.ber import Oid, PduKind
 from facho.simulator.config import SimulatorConfig
-from facho.simulator.cost import CostModel
-from facho.simulator.faults import Faults
+from facho.simulator.faults import CostModel, Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.shape import Chassis

@@ -8,18 +8,16 @@ import pytest
 from world_factory import TELLING_CAUSES, spread, true_identities
 
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.outage import OutageCause, OutageScope, probable_cause
+from facho.polling.domain.outages import OutageCause, OutageScope, probable_cause
 from facho.polling.snmp.ber import PduKind, VarBind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.customers import CustomerMaker
-from facho.simulator.identity import identity_of
-from facho.simulator.numbering import shape_for
-from facho.simulator.optics import DRIFT_STEP_SECONDS, read_optics
-from facho.simulator.personality import Personality
-from facho.simulator.readings import Moment
+from facho.simulator.onu import CustomerMaker
+from facho.simulator.personality import Personality, identity_of
+from facho.simulator.readings import DRIFT_STEP_SECONDS, Moment, read_optics
+from facho.simulator.server import shape_for
 from facho.simulator.world import OltWorld
 from learned_rows import GIVING_IDS, learned
 

@@ -4,13 +4,12 @@ import pytest
 from world_factory import SHAPE, make_world
 
 from facho.polling.domain.onu_state import DownCause
-from facho.simulator.journal import JournalKind
-from facho.simulator.onu import Onu
+from facho.simulator.onu import SimulatedOnu
 from facho.simulator.shape import MAX_ONUS_PER_PORT
-from facho.simulator.world import OltWorld, PonPort
+from facho.simulator.world import JournalKind, OltWorld, SimulatedPort
 
 
-def first_used_port(world: OltWorld) -> PonPort:
+def first_used_port(world: OltWorld) -> SimulatedPort:
     return next(port for port in world.ports.values() if port.onus)
 
 
@@ -20,16 +19,16 @@ class Recorder:
     def __init__(self) -> None:
         self.heard: list[tuple[str, object]] = []
 
-    def onu_changed(self, onu: Onu) -> None:
+    def onu_changed(self, onu: SimulatedOnu) -> None:
         self.heard.append(("changed", onu.serial))
 
-    def onu_added(self, onu: Onu) -> None:
+    def onu_added(self, onu: SimulatedOnu) -> None:
         self.heard.append(("added", onu.serial))
 
-    def onu_removed(self, onu: Onu) -> None:
+    def onu_removed(self, onu: SimulatedOnu) -> None:
         self.heard.append(("removed", onu.serial))
 
-    def port_changed(self, port: PonPort) -> None:
+    def port_changed(self, port: SimulatedPort) -> None:
         self.heard.append(("port", port.place))
 
 

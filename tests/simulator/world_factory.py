@@ -6,7 +6,7 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.customers import CustomerMaker
+from facho.simulator.onu import CustomerMaker
 from facho.simulator.readings import ONU
 from facho.simulator.shape import Shape, spread_onus
 from facho.simulator.world import OltWorld

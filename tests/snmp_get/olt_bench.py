@@ -2,20 +2,21 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from facho.core.gateway import ThreadGateway
+from facho.executions.store import save_rows
 from facho.hosts.models import Olt
-from facho.polling.domain.collection import Collected, CollectRequest, FreeOid
-from facho.polling.domain.task_type import QueryType
+from facho.infrastructure.gateway import ThreadGateway
+from facho.polling.domain.collection import Collected, CollectRequest, FreeOid, Rows, RunProgress
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.network import Network
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.snmp_get.collector import OltCollector
-from facho.snmp_get.device import Devices
+from facho.snmp_get.reading import Devices
 from factories import NOW, make_olt
 
 
@@ -28,12 +29,38 @@ class Always:
     async def should_yield(self) -> bool:
         return False
 
+    def show(self, progress: RunProgress) -> None:
+        """Show it to nobody."""
+
+    def wants_rows(self) -> bool:
+        return False
+
 
 class Yielding(Always):
     """A permit under which another node always waits."""
 
     async def should_yield(self) -> bool:
         return True
+
+
+class HandingOver(Always):
+    """A permit of a read that takes long: it stores each port when it is finished."""
+
+    def __init__(self, bench: "Bench", now: datetime) -> None:
+        self.bench, self.now = bench, now
+        self.shown: list[RunProgress] = []
+        self.handed: list[tuple[Rows, ...]] = []
+
+    def show(self, progress: RunProgress) -> None:
+        self.shown.append(progress)
+
+    def wants_rows(self) -> bool:
+        return True
+
+    async def hand_over(self, *rows: Rows) -> None:
+        self.handed.append(rows)
+        self.now += timedelta(seconds=20)
+        await self.bench.collector.devices.database.run(save_rows, self.bench.olt.id, rows, now=self.now)
 
 
 class Spent(Always):
@@ -76,7 +103,7 @@ class Bench:
             oids=tuple(oids),
         )
         collected = await self.collector.collect(request, permit or Always())
-        await self.collector.devices.database.run(collected.save, now)
+        await self.collector.devices.database.run(save_rows, self.olt.id, collected.rows, now=now)
         return collected
 
     async def discover(self) -> None:

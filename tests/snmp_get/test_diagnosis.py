@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from facho.core.gateway import ThreadGateway
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
+from facho.infrastructure.gateway import ThreadGateway
+from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import CollectRequest
-from facho.polling.domain.probe_finding import Finding
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
+from facho.polling.domain.probe_finding import ProbeFinding
 from facho.polling.snmp.errors import AgentRefused
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.target import Patience
 from facho.snmp_get import diagnosis, identity
 from facho.snmp_get.diagnosis import find_cause
-from facho.snmp_get.diagnosis_words import ADVICE, Place, diagnose
+from facho.snmp_get.diagnosis_words import ADVICE, ProbedPlace, diagnose
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from servers.snmpd import Snmpd, SnmpdUser, private_snmpd
 
@@ -84,21 +84,21 @@ def probe(port: int, **fields: Any) -> ProbeReport:
 def test_an_agent_that_is_deaf_to_a_wrong_community_is_found_to_be_there(snmpd: Snmpd) -> None:
     report = probe(snmpd.port, community=Secret("canary-wrong"))
 
-    assert report.finding is Finding.SPEAKS_V3
+    assert report.finding is ProbeFinding.SPEAKS_V3
     assert not report.answered
 
 
 @pytest.mark.parametrize(
     ("change", "finding"),
     [
-        ({"v3_user": "nobody"}, Finding.UNKNOWN_USER),
-        ({"v3_auth_key": Secret(WRONG_KEY)}, Finding.WRONG_AUTH),
-        ({"v3_priv_key": Secret(WRONG_KEY)}, Finding.WRONG_PRIV),
-        ({"v3_auth_protocol": "", "v3_priv_protocol": ""}, Finding.NOT_ALLOWED),
-        ({"v3_auth_key": Secret("short")}, Finding.BAD_CREDENTIAL),
+        ({"v3_user": "nobody"}, ProbeFinding.UNKNOWN_USER),
+        ({"v3_auth_key": Secret(WRONG_KEY)}, ProbeFinding.WRONG_AUTH),
+        ({"v3_priv_key": Secret(WRONG_KEY)}, ProbeFinding.WRONG_PRIV),
+        ({"v3_auth_protocol": "", "v3_priv_protocol": ""}, ProbeFinding.NOT_ALLOWED),
+        ({"v3_auth_key": Secret("short")}, ProbeFinding.BAD_CREDENTIAL),
     ],
 )
-def test_what_is_wrong_with_a_user_is_told_apart(snmpd: Snmpd, change: dict[str, Any], finding: Finding) -> None:
+def test_what_is_wrong_with_a_user_is_told_apart(snmpd: Snmpd, change: dict[str, Any], finding: ProbeFinding) -> None:
     assert probe(snmpd.port, **{**V3, **change}).finding is finding
 
 
@@ -116,7 +116,8 @@ def test_an_olt_that_answered_before_is_asked_nothing_more_when_it_is_silent(
     monkeypatch.setattr(identity, "explain_silence", None)
 
     assert (
-        probe(snmpd.port, community=Secret("wrong"), sys_object_id="1.3.6.1.4.1.2011.2.300").finding is Finding.SILENT
+        probe(snmpd.port, community=Secret("wrong"), sys_object_id="1.3.6.1.4.1.2011.2.300").finding
+        is ProbeFinding.SILENT
     )
 
 
@@ -125,18 +126,18 @@ def test_a_port_on_which_nothing_listens_is_told_at_once() -> None:
         gone.bind(("127.0.0.1", 0))
         port = gone.getsockname()[1]
 
-    assert probe(port).finding is Finding.PORT_CLOSED
+    assert probe(port).finding is ProbeFinding.PORT_CLOSED
 
 
 def test_an_address_to_which_no_way_leads_is_told_at_once() -> None:
     error = AgentRefused("10.0.0.1 port 161: ENETUNREACH", number=errno.ENETUNREACH)
 
-    assert find_cause(error) is Finding.NO_ROUTE
+    assert find_cause(error) is ProbeFinding.NO_ROUTE
 
 
-@pytest.mark.parametrize("finding", list(Finding))
-def test_every_finding_can_be_explained(finding: Finding) -> None:
-    told = diagnose(finding, Place("10.0.0.1", 161, "10.0.0.9", "SNMPv2c", "noc"))
+@pytest.mark.parametrize("finding", list(ProbeFinding))
+def test_every_finding_can_be_explained(finding: ProbeFinding) -> None:
+    told = diagnose(finding, ProbedPlace("10.0.0.1", 161, "10.0.0.9", "SNMPv2c", "noc"))
 
     assert finding in ADVICE
     assert told.title

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from facho.onus.models import Onu, OnuEvent
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_presence import MISSES_APART
-from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors import loader
 from facho.polling.vendors.loader import load_definitions, use_own_definitions
 from facho.simulator.faults import Faults
 from facho.simulator.lies import LoopKind
-from facho.simulator.onu import Onu as SimulatedOnu
+from facho.simulator.onu import SimulatedOnu
 from factories import NOW
 from snmp_get.olt_bench import Bench, Spent, on_bench
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.core.gateway import ThreadGateway
 from facho.hosts.models import Olt
+from facho.infrastructure.gateway import ThreadGateway
 from facho.polling.domain.collection import Collected, CollectRequest
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import FailureKind, QueryType
+from facho.polling.domain.onu_table import raw_text
 from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.network import Network
@@ -23,8 +23,18 @@ from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
-from facho.snmp_get.interactive import NOT_ASKED, Answer, Cut, InteractiveCollector, raw_text, read_value, tag_name
-from facho.snmp_get.question import Bounds, Question, Way, plan_question
+from facho.snmp_get.interactive import (
+    NOT_ASKED,
+    Answer,
+    Bounds,
+    Cut,
+    InteractiveCollector,
+    SnmpQuestion,
+    Way,
+    plan_question,
+    read_value,
+    tag_name,
+)
 from factories import make_olt
 
 HUAWEI = load_definitions()["huawei_smartax"]
@@ -44,6 +54,12 @@ class Permit:
     async def should_yield(self) -> bool:
         return False
 
+    def show(self, progress: object) -> None:
+        """Show it to nobody."""
+
+    def wants_rows(self) -> bool:
+        return False
+
 
 class Bench:
     """A simulated OLT with its row, to be asked."""
@@ -52,7 +68,7 @@ class Bench:
         self.simulated, self.olt, self.network, self.database = simulated, olt, network, database
         self.collected = Collected()
 
-    async def ask(self, question: Question, permit: Permit | None = None, *, timeout_s: float = 0.2) -> Answer:
+    async def ask(self, question: SnmpQuestion, permit: Permit | None = None, *, timeout_s: float = 0.2) -> Answer:
         collector = InteractiveCollector(self.network, self.database, timeout_s, question)
         request = CollectRequest(self.olt.id, self.olt.address, self.olt.port, self.olt.vendor, QueryType.GET, ())
         self.collected = await collector.collect(request, permit or Permit())
@@ -74,7 +90,7 @@ def on_bench(scene: Callable[[Bench], Awaitable[None]], *, vendor: str = "huawei
     asyncio.run(run())
 
 
-def ask_for(way: Way, *words: str, place: Place | None = None, rows: int = 200, seconds: float = 30) -> Question:
+def ask_for(way: Way, *words: str, place: Place | None = None, rows: int = 200, seconds: float = 30) -> SnmpQuestion:
     return plan_question(way, words, HUAWEI, place=place, bounds=Bounds(rows, seconds))
 
 

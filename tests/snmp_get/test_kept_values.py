@@ -6,16 +6,17 @@ from types import MappingProxyType
 
 import pytest
 
-from facho.hosts.value_history_models import HistoryOid, OltHistoryPoll
+from facho.hosts.history_models import HistoryOid, OltHistoryPoll
 from facho.onus.history import Resolution, read_olt_row, read_onu
-from facho.onus.models import OnuData
+from facho.onus.models import Onu
 from facho.onus.value_history import find_metric, find_row
 from facho.polling.domain.collection import FreeOid
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJobOid
 from factories import NOW, make_job
+from raw_rows import raw_values
 from snmp_get.olt_bench import Bench, on_bench
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,11 +65,11 @@ def test_an_oid_about_onus_is_kept_for_each_of_them(monkeypatch: pytest.MonkeyPa
 
     on_bench(scene, onus=3)
 
-    metric, told = find_metric(DISTANCE), dict(OnuData.objects.filter(oid=DISTANCE).values_list("onu_id", "value"))
+    metric, told = find_metric(DISTANCE), dict(raw_values(DISTANCE))
     assert metric
     assert len(told) == 3
-    kept = {onu_id: read_onu(onu_id, metric, *SPAN).average.tolist() for onu_id in told}
-    assert kept == {onu_id: [float(value)] for onu_id, value in told.items()}
+    kept = {onu.serial: read_onu(onu.id, metric, *SPAN).average.tolist() for onu in Onu.objects.all()}
+    assert kept == {serial: [float(value)] for serial, value in told.items()}
 
 
 def test_without_a_wish_nothing_is_kept() -> None:

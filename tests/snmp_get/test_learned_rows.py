@@ -5,9 +5,8 @@ from datetime import timedelta
 import pytest
 
 from facho.onus.models import Onu, OnuReading
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.learned_index import onu_number, spell_serial
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.faults import Faults

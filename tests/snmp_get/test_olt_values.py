@@ -6,14 +6,14 @@ import pytest
 
 from facho.hosts.models import OltData
 from facho.onus.models import OnuData
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.faults import Faults
-from facho.simulator.optics import DRIFT_STEP_SECONDS
+from facho.simulator.readings import DRIFT_STEP_SECONDS
 from facho.snmp_get.olt_values import OltGathered
 from factories import NOW
 from snmp_get.olt_bench import Bench, Spent, on_bench

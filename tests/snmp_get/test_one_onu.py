@@ -2,11 +2,11 @@
 
 import pytest
 
+from facho.executions.store import save_rows
 from facho.onus.models import Onu, OnuEvent
 from facho.polling.domain.collection import Collected, CollectRequest
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.task_type import QueryType
 from facho.polling.vendors.loader import load_definitions
 from factories import NOW
 from snmp_get.olt_bench import Always, Bench, on_bench
@@ -22,7 +22,7 @@ async def read(bench: Bench, onu: Onu) -> Collected:
         bench.olt.id, bench.olt.address, bench.olt.port, bench.olt.vendor, QueryType.GET, columns=(), onu=place
     )
     collected = await bench.collector.collect(request, Always())
-    await bench.collector.devices.database.run(collected.save, NOW)
+    await bench.collector.devices.database.run(save_rows, request.olt_id, collected.rows, now=NOW)
     return collected
 
 

@@ -6,7 +6,7 @@ from facho.polling.snmp.oid import SYS_NAME, format_oid, parse_oid
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost
-from facho.snmp_get.question import LIVE_ROWS, MAX_SUBJECTS, BadQuestion, Bounds, Question, Way, plan_question
+from facho.snmp_get.interactive import LIVE_ROWS, MAX_SUBJECTS, BadQuestion, Bounds, SnmpQuestion, Way, plan_question
 
 HUAWEI = load_definitions()["huawei_smartax"]
 GENERIC = load_definitions()["generic"]
@@ -14,7 +14,7 @@ BOUNDS = Bounds(rows=200, seconds=30)
 ONU = Place(0, 1, 3, 7)
 
 
-def plan(way: Way, *words: str, place: Place | None = None, vendor: str = "huawei_smartax") -> Question:
+def plan(way: Way, *words: str, place: Place | None = None, vendor: str = "huawei_smartax") -> SnmpQuestion:
     return plan_question(way, words, load_definitions().get(vendor), place=place, bounds=BOUNDS)
 
 

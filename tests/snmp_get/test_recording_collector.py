@@ -6,29 +6,40 @@ from typing import Any
 
 import pytest
 
-from facho.core.gateway import ThreadGateway
+from facho.executions.store import save_rows
 from facho.hosts.models import LearnedSize, Olt
+from facho.infrastructure.gateway import ThreadGateway
 from facho.onus.models import Onu
 from facho.polling.domain.collection import Collected, CollectRequest
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause, RunState
-from facho.polling.domain.task_type import QueryType
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID
+from facho.polling.vendors.anonymise import read_recording
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import recognise
-from facho.polling.vendors.recording import read_recording
+from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
-from facho.snmp_get.device import Devices
-from facho.snmp_get.recording import LIVE_COLUMNS, LIVE_ONUS, NOT_STARTED, Recording, RecordingCollector, Step
+from facho.snmp_get import recording as recording_module
+from facho.snmp_get.reading import Devices
+from facho.snmp_get.recording import (
+    LIVE_COLUMNS,
+    LIVE_ONUS,
+    NOT_STARTED,
+    SAMPLE_ROWS,
+    VENDOR_TABLES,
+    Recording,
+    RecordingCollector,
+    RecordingStep,
+    next_sample,
+)
 from factories import NOW, make_olt
 from learned_rows import GIVING_IDS, learned
 
@@ -49,18 +60,23 @@ class Permit:
         if self.left < 0:
             raise OwnershipLost("another owner holds the claim")
 
+    def show(self, progress: object) -> None:
+        """Show it to nobody."""
+
 
 class Bench:
     """A simulated OLT with its row, and a recorder to try on it."""
 
-    def __init__(self, simulated: SimulatedOlt, olt: Olt, recorder: RecordingCollector, steps: list[Step]) -> None:
+    def __init__(
+        self, simulated: SimulatedOlt, olt: Olt, recorder: RecordingCollector, steps: list[RecordingStep]
+    ) -> None:
         self.simulated, self.olt, self.recorder, self.steps = simulated, olt, recorder, steps
 
     async def collect(self, permit: Permit | None = None) -> Collected:
         """Record and store, as a run does."""
         request = CollectRequest(self.olt.id, self.olt.address, self.olt.port, self.olt.vendor, QueryType.GET, ())
         collected = await self.recorder.collect(request, permit or Permit())
-        await self.recorder.devices.database.run(collected.save, NOW)
+        await self.recorder.devices.database.run(save_rows, request.olt_id, collected.rows, now=NOW)
         return collected
 
     @property
@@ -80,7 +96,7 @@ def on_bench(
     """Play a scene with one simulated OLT."""
 
     async def run() -> None:
-        database, steps = ThreadGateway(), list[Step]()
+        database, steps = ThreadGateway(), list[RecordingStep]()
         config = SimulatorConfig(vendor=vendor, onus=onus, life=STILL, **wishes)
         async with Simulation.start(config) as simulation, Network() as network:
             [simulated] = simulation.olts
@@ -151,7 +167,9 @@ def test_a_recorded_device_is_recognised(vendor: str) -> None:
         object_id, descr = values[SYS_OBJECT_ID], values[SYS_DESCR]
         assert isinstance(object_id, tuple)
         assert isinstance(descr, bytes)
-        assert recognise(object_id, descr.decode()) is load_definitions()[vendor]
+        answering = [table for table in tables_to_ask(object_id) if any(oid[: len(table)] == table for oid in values)]
+        verdict = recognise_by_tables(recognise(object_id, descr.decode()), object_id, answering)
+        assert verdict is load_definitions()[vendor]
         assert values[SYS_NAME] == b"Text 1"
 
     on_bench(scene, vendor=vendor)
@@ -201,10 +219,75 @@ def test_a_device_without_onus_is_recorded() -> None:
     async def scene(bench: Bench) -> None:
         collected = await bench.collect()
         assert (collected.failure, collected.was_heard) == (None, True)
-        assert bench.steps[-1].part == "interface_more"
+        assert bench.steps[-1].part == VENDOR_TABLES
         assert "|4|GPON " in bench.text
 
     on_bench(scene, vendor="generic", onus=4)
+
+
+@pytest.mark.parametrize("vendor", FAMILIES)
+def test_a_device_that_no_definition_knows_is_sampled_without_names(vendor: str) -> None:
+    definition = load_definitions()[vendor]
+
+    async def scene(bench: Bench) -> None:
+        bench.olt.vendor = ""
+        collected = await bench.collect()
+        assert collected.failure is None
+        assert bench.text.startswith("# A device of no known family.")
+        text = bench.text
+        told = b"\n".join(value for _, _, value in read_recording(text) if isinstance(value, bytes)).upper()
+        for onu in bench.simulated.world.onus:
+            code, area = onu.description.encode().upper().split(b" ", 1)
+            assert not [word for word in (code, area, onu.serial[4:].encode()) if word in told]
+        assert bench.simulated.name.encode().upper() not in told
+        columns = {column.oid for column in definition.columns.values() if column.oid[4:6] == (4, 1)}
+        sampled = {oid for oid in columns if any(row[0][: len(oid)] == oid for row in read_recording(text))}
+        assert len(sampled) > len(columns) / 2
+
+    on_bench(scene, vendor=vendor, onus=100)
+
+
+def test_a_sample_has_as_many_rows_as_show_a_column() -> None:
+    definition = load_definitions()["huawei_smartax"]
+
+    async def scene(bench: Bench) -> None:
+        bench.olt.vendor = "generic"
+        await bench.collect()
+        for key in ("onu.serial", "onu.run_state", "onu.distance"):
+            assert SAMPLE_ROWS <= len(decoded(definition, bench.text, key)) < 2 * SAMPLE_ROWS
+        assert not bench.recorder.recording.is_cut
+
+    on_bench(scene, onus=400)
+
+
+def test_a_sample_that_reaches_a_bound_says_that_there_is_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording_module, "MAX_UNKNOWN_ROWS", 100)
+
+    async def scene(bench: Bench) -> None:
+        bench.olt.vendor = ""
+        await bench.collect()
+        assert "# It has more than was read.\n" in bench.text
+        assert len(bench.recorder.recording.rows) < 200
+
+    on_bench(scene)
+
+
+PORT = 4194304000
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "after"),
+    [
+        ([(1, 1, 9, n) for n in range(16)], (1, 1, 10)),
+        ([(1, 1, 9, PORT, n) for n in range(16)], (1, 1, 10)),
+        ([(1, 1, 9, PORT + n, 1) for n in range(16)], (1, 1, 10)),
+        ([(1, 1, n, 1) for n in range(16)], (1, 1, 15, 1)),
+        ([(1, n, 0) for n in range(16)], (1, 15, 0)),
+        ([(1, 1, 9, 1, n) for n in range(8)] + [(1, 1, 9, 2, n) for n in range(8)], (1, 1, 9, 2, 7)),
+    ],
+)
+def test_a_sample_continues_behind_the_column_that_it_shows(suffixes: list[tuple[int, ...]], after: object) -> None:
+    assert next_sample(suffixes) == after
 
 
 def test_a_recording_is_the_same_when_it_is_written_again() -> None:

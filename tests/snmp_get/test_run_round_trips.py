@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.simulator.faults import Faults
 from snmp_get.olt_bench import Bench, on_bench
 

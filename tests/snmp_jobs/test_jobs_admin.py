@@ -16,8 +16,7 @@ from django.utils import timezone
 
 from api.rows import make_execution
 from facho.hosts.models import Brand, Olt, OltGroup
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from factories import chain_to, make_job, make_node, make_olt
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from facho.core.demo_data import INTERVAL_SECONDS, SimulatedOlt, save_olts
+from facho.core.cli.demo_data import INTERVAL_SECONDS, DemoOlt, save_olts
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from facho.snmp_jobs.safety import check_job, check_node, reads_of
@@ -145,9 +145,7 @@ def test_a_new_node_is_checked_too(administrator: Client) -> None:
 
 def test_the_demo_polls_too_often_knowingly() -> None:
     families = [key for key, definition in load_definitions().items() if definition.onu_indexes]
-    save_olts(
-        [SimulatedOlt(key, "127.0.0.1", port, key, "public") for port, key in enumerate(families, 20_000)], now=NOW
-    )
+    save_olts([DemoOlt(key, "127.0.0.1", port, key, "public") for port, key in enumerate(families, 20_000)], now=NOW)
 
     assert set(WorkflowNode.objects.values_list("interval_seconds", flat=True)) == {INTERVAL_SECONDS}
     for node in WorkflowNode.objects.all():

@@ -1,19 +1,23 @@
 """Nodes on their grid: what is due, what a claim and an end do to it (decisions D2, D10)."""
 
+import re
 from datetime import UTC, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from facho.executions.models import Execution
+from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs import store
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobHost, WorkflowNode
 from facho.snmp_jobs.ready_made import JOB_NAMES, apply_ready_made_jobs
-from factories import NOW, chain_to, make_job, make_node, make_olt
+from factories import NOW, chain_to, claim_nodes, make_job, make_node, make_olt
 
 pytestmark = pytest.mark.django_db
 
@@ -22,11 +26,12 @@ def due_ids() -> list[int]:
     return sorted(node.node_id for node in load_due_nodes(NOW))
 
 
-def claim(node: WorkflowNode, *, late: timedelta = timedelta(0)) -> store.Schedule:
-    [schedule] = store.load_schedules([node.id], NOW + late)
-    store.save_claimed([schedule], {}, now=NOW + late)
+def claim(node: WorkflowNode, *, late: timedelta = timedelta(0)) -> Execution | None:
+    """Start the node, and return its run, which has ended at once; None when it did not start."""
+    claimed = claim_nodes([node], now=NOW + late)
     node.refresh_from_db()
-    return schedule
+    Execution.objects.update(status=ExecutionState.SUCCESS, finished_at=NOW + late)
+    return Execution.objects.get(id=claimed[0].execution_id) if claimed else None
 
 
 def test_only_enabled_masters_whose_time_has_come_are_due() -> None:
@@ -41,6 +46,20 @@ def test_only_enabled_masters_whose_time_has_come_are_due() -> None:
     WorkflowNode.objects.filter(id=suspended.id).update(suspended_at=NOW, suspend_reason="unreachable")
 
     assert due_ids() == [due.id]
+    assert [claimed.node_id for claimed in claim_nodes(WorkflowNode.objects.all())] == [due.id]
+
+
+def test_a_node_is_due_from_its_time_on_until_it_is_claimed() -> None:
+    """S3-03, S4-09: by `next_run_at`, whatever the time of its last run."""
+    node = make_node(next_run_at=NOW + timedelta(seconds=30))
+    WorkflowNode.objects.update(last_run_at=NOW - timedelta(days=1))
+
+    def is_due(seconds: float) -> bool:
+        return bool(load_due_nodes(NOW + timedelta(seconds=seconds)))
+
+    assert [is_due(seconds) for seconds in (0, 29, 30, 3_600)] == [False, False, True, True]
+    claim(node, late=timedelta(seconds=30))
+    assert not is_due(30)
 
 
 def test_due_nodes_are_loaded_in_one_query(django_assert_num_queries: object) -> None:
@@ -70,9 +89,10 @@ def test_the_claim_moves_the_node_to_the_first_slot_after_now() -> None:
     """D2, S3-06, S4-12."""
     node = make_node(interval_seconds=300)
 
-    schedule = claim(node, late=timedelta(seconds=7))
+    run = claim(node, late=timedelta(seconds=7))
 
-    assert schedule.slot_at == NOW
+    assert run
+    assert run.slot_at == NOW
     assert node.next_run_at == NOW + timedelta(minutes=5)
     assert node.slots_skipped == 0
 
@@ -81,9 +101,10 @@ def test_after_an_hour_of_downtime_a_node_runs_once_and_counts_what_it_missed() 
     """S4-13: no catch-up."""
     node = make_node(next_run_at=NOW - timedelta(hours=1), interval_seconds=300)
 
-    schedule = claim(node)
+    run = claim(node)
 
-    assert schedule.slot_at == NOW
+    assert run
+    assert run.slot_at == NOW
     assert node.next_run_at == NOW + timedelta(minutes=5)
     assert node.slots_skipped == 12
 
@@ -99,6 +120,20 @@ def test_the_end_of_a_long_run_skips_the_slots_that_went_by() -> None:
     assert node.last_run_at == NOW + timedelta(seconds=185)
     assert node.next_run_at == NOW + timedelta(seconds=240)
     assert node.slots_skipped == 3
+
+
+@pytest.mark.parametrize(("seconds", "moved"), [(30, set()), (185, {"next_run_at", "slots_skipped"})])
+def test_the_end_of_a_run_writes_its_own_columns_only(seconds: int, moved: set[str]) -> None:
+    """S0-28: what a person changes meanwhile stays; a node is moved only when its next slot has come."""
+    node = make_node(interval_seconds=60)
+    claim(node)
+
+    with CaptureQueriesContext(connection) as queries:
+        store.save_ended(node.id, failures_in_a_row=0, now=NOW + timedelta(seconds=seconds))
+
+    update = [query["sql"] for query in queries if query["sql"].startswith("UPDATE")][-1]
+    written = set(re.findall(r'"(\w+)" = ', update.partition(" WHERE ")[0]))
+    assert written == {"last_run_at", "consecutive_failures", *moved}
 
 
 def test_an_ordinary_end_leaves_the_next_run_where_the_claim_put_it() -> None:
@@ -131,9 +166,10 @@ def test_a_run_by_hand_keeps_the_grid_and_serves_no_slot() -> None:
     store.request_run(node.id, now=NOW)
     assert due_ids() == [node.id]
 
-    schedule = claim(node)
+    run = claim(node)
 
-    assert schedule.slot_at is None
+    assert run
+    assert run.slot_at is None
     assert node.next_run_at == NOW + timedelta(seconds=100)
     assert node.run_requested_at is None
 
@@ -143,7 +179,7 @@ def test_a_node_that_another_process_has_started_is_left_out() -> None:
     node = make_node()
     claim(node)
 
-    assert store.load_schedules([node.id], NOW) == []
+    assert claim(node) is None
 
 
 def test_a_night_job_that_is_late_in_the_morning_moves_on_without_a_run() -> None:
@@ -152,10 +188,9 @@ def test_a_night_job_that_is_late_in_the_morning_moves_on_without_a_run() -> Non
     opens = NOW.replace(hour=1, tzinfo=ZoneInfo(settings.TIME_ZONE)).astimezone(UTC)
     node = make_node(job=job, interval_seconds=3_600, next_run_at=opens + timedelta(hours=2))
 
-    [schedule] = store.load_schedules([node.id], opens + timedelta(hours=8))
+    assert claim(node, late=opens + timedelta(hours=8) - NOW) is None
 
-    assert (schedule.is_run, schedule.slots_skipped) == (False, 2)
-    assert schedule.next_run_at == opens + timedelta(days=1)
+    assert (node.slots_skipped, node.next_run_at) == (2, opens + timedelta(days=1))
 
 
 def test_a_clock_set_back_while_nobody_looked_stalls_no_node() -> None:
@@ -196,31 +231,48 @@ def test_an_unknown_node_is_not_run_by_hand() -> None:
 
 
 def test_each_olt_has_its_own_schedule() -> None:
-    """S4-06: running on one OLT never moves another."""
+    """S4-06: running, being late, failing and resting on one OLT never move another."""
     job = make_job()
     one, other = make_node(job=job), make_node(job=job)
 
-    claim(one)
+    claim(one, late=timedelta(seconds=700))
+    store.save_failures(one.id, 1, now=NOW + timedelta(seconds=1_000))
+    store.save_ended(one.id, failures_in_a_row=2, now=NOW + timedelta(seconds=1_300))
+    store.suspend(WorkflowNode.objects.filter(id=one.id), reason="malformed", now=NOW)
+    store.return_to_schedule(WorkflowNode.objects.filter(id=one.id), now=NOW + timedelta(seconds=2_000))
 
-    other.refresh_from_db()
-    assert other.next_run_at == NOW
+    before = WorkflowNode.objects.values().get(id=other.id)
+    assert (before["next_run_at"], before["last_run_at"], before["offset_seconds"]) == (NOW, None, 0)
+    assert (before["consecutive_failures"], before["slots_skipped"], before["suspended_at"]) == (0, 0, None)
+
+
+def test_enabling_gives_each_host_its_own_first_run_a_minute_ahead() -> None:
+    """S4-08, D12: at a minute and the spread of each, so that many enabled at once make no burst."""
+    job = make_job()
+    hosts = [make_node(job=job, next_run_at=None, interval_seconds=3_600) for _ in range(40)]
+
+    store.give_first_slots(WorkflowNode.objects.filter(job=job), NOW)
+
+    first = WorkflowNode.objects.filter(job=job).values_list("next_run_at", flat=True)
+    waits = [(at - NOW).total_seconds() for at in first if at]
+    assert len(waits) == len(hosts)
+    assert all(60 <= seconds < 360 for seconds in waits)
+    assert max(waits.count(seconds) for seconds in waits) <= 4
 
 
 def test_the_specifications_name_means_the_same_row() -> None:
-    """D10, S4-05, S4-07, S3-21."""
+    """D10."""
     assert SnmpJobHost is WorkflowNode
-    assert WorkflowNode._meta.db_table == "snmp_job_hosts"
-    assert ["next_run_at"] in [index.fields for index in WorkflowNode._meta.indexes]
-    assert not [field for field in SnmpJob._meta.get_fields() if field.name == "next_run_at"]
+    assert {"next_run_at", "interval_seconds", "offset_seconds"} <= {field.name for field in WorkflowNode._meta.fields}
 
 
 def test_ready_made_jobs_make_masters_with_a_time_and_chains_without() -> None:
-    """S0-17, S4-08: first runs are spread and at most an interval away."""
+    """S0-17, S4-08: first runs are spread and at most an interval away; all are nodes of one workflow."""
     olt = make_olt()
 
     added = apply_ready_made_jobs(olt, now=NOW)
 
-    nodes = WorkflowNode.objects.filter(workflow__olt=olt)
+    nodes = olt.workflow.nodes.all()
     assert added == nodes.count() == len(load_definitions()[olt.vendor].jobs)
     for node in nodes.filter(is_chain_node=False):
         assert node.next_run_at is not None

@@ -5,20 +5,21 @@ and the database is asked on the loop itself, since on that clock no time passes
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
+from bench.virtual_engine import DirectGateway, add_simulated_olt
 from django.db import connection
 from django.test import override_settings
 
-from facho.core.housekeeping import probe_suspended_olts, tell_silence
+from facho.core.processes.housekeeping import probe_suspended_olts, tell_silence
 from facho.core.wiring import ENGINE, build_engine, open_parts
 from facho.hosts.models import Olt
-from facho.hosts.secrets import Secret
+from facho.polling.domain.ports import ClockReading
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.virtual_loop import VirtualTimeLoop
@@ -80,7 +81,7 @@ class Fleet:
     async def engage(self, stack: AsyncExitStack) -> None:
         """Start the engine."""
         parts: Any = await stack.enter_async_context(open_parts(ENGINE))
-        self._parts = replace(parts, clock=_Clock(self), database=_DirectGateway())
+        self._parts = replace(parts, clock=_Clock(self), database=DirectGateway())
         engine = build_engine(self._parts)
         stop = asyncio.Event()
         loop = asyncio.create_task(engine.scheduler.scheduler_loop(stop))
@@ -118,10 +119,8 @@ class _Clock:
     def monotonic(self) -> float:
         return self._fleet.seconds
 
-
-class _DirectGateway:
-    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return call(*args, **kwargs)
+    def reading(self) -> ClockReading:
+        return ClockReading(*[self._fleet.seconds] * 3)
 
 
 @contextmanager
@@ -142,14 +141,7 @@ def polled(config: SimulatorConfig) -> Iterator[Fleet]:
 
 
 def _add_olt(simulated: SimulatedOlt) -> Olt:
-    olt = Olt.objects.create(
-        name=simulated.name,
-        host=simulated.host,
-        address=simulated.host,
-        port=simulated.port,
-        vendor=simulated.vendor,
-        community=Secret(simulated.community),
-    )
+    olt = add_simulated_olt(simulated)
     apply_ready_made_jobs(olt, now=EPOCH)
     masters = WorkflowNode.objects.filter(workflow__olt=olt, is_chain_node=False)
     masters.exclude(job__slug__in=ABOUT_ONUS).update(enabled=False, next_run_at=None)

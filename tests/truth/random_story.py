@@ -10,14 +10,12 @@ from facho.executions.models import Execution
 from facho.onus.models import Outage as OutageRow
 from facho.onus.readings import CAUSE
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.outage import Outage, OutageCause, OutagePlace, OutageScope
-from facho.polling.domain.silent_olts import NETWORK
+from facho.polling.domain.outages import NETWORK, OutageCause, OutagePlace, OutageRecord, OutageScope
 from facho.polling.vendors.definition import SERIAL, Definition
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
 from facho.simulator.life import STILL
-from facho.simulator.numbering import numbering_of
-from facho.simulator.server import SimulatedOlt, choose_definitions
+from facho.simulator.server import SimulatedOlt, choose_definitions, numbering_of
 from facho.simulator.shape import Chassis
 from facho.snmp_jobs.models import WorkflowNode
 from polling.domain.journal_truth import ExpectedOutage, OutageTruth
@@ -172,10 +170,10 @@ class RandomStory:
         self._silences.append(ExpectedOutage(place, cause, set(), 0, starts=starts, ends=ends))
 
 
-def told_outages() -> list[Outage]:
+def told_outages() -> list[OutageRecord]:
     """Return what an operator is shown: whatever is no part of something larger."""
     return [
-        Outage(
+        OutageRecord(
             OutagePlace(OutageScope(row.scope), row.olt_id or 0, row.frame, row.slot, row.port),
             started_at=row.started_at,
             resumed_at=row.resumed_at,

@@ -13,8 +13,7 @@ from typing import NamedTuple
 from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.journal import JournalEntry, JournalKind
-from facho.simulator.world import OltWorld
+from facho.simulator.world import JournalEntry, JournalKind, OltWorld
 
 POWER_CAUSES = (DownCause.DYING_GASP, DownCause.POWER_OFF)
 STEP_DB = 3.0

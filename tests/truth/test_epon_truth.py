@@ -10,7 +10,7 @@ from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
-from facho.simulator.onu import Onu as SimulatedOnu
+from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import ONU
 from truth.polled_fleet import Fleet, polled
 from truth.told_truth import assert_rows_are_true

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from facho.executions.models import Execution
-from facho.onus.compaction import Limits, compact
+from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.history import Resolution, Series, read_onu
 from facho.onus.history_metrics import STATE_CODES, Metric
 from facho.onus.models import Onu
@@ -64,7 +64,7 @@ def test_each_poll_is_one_sample_and_what_could_not_be_read_is_a_gap() -> None:
         in_the_dark = [seconds(EPOCH + number * INTERVAL) for number in (4, 5)]
         before_silence, silence = seconds(EPOCH + 8 * INTERVAL), seconds(EPOCH + 9 * INTERVAL)
         for is_compact in (False, True):
-            while is_compact and compact(EPOCH + LATER, Limits()):
+            while is_compact and compact(EPOCH + LATER, CompactionLimits()):
                 pass
             light, darkness = history(lit.serial, Metric.RX_POWER), history(dark.serial, Metric.RX_POWER)
             states = history(dark.serial, Metric.STATE)

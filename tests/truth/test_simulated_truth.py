@@ -19,7 +19,7 @@ from facho.polling.vendors.index import Place
 from facho.simulator.config import MIXED, SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
 from facho.simulator.life import STILL
-from facho.simulator.onu import Onu
+from facho.simulator.onu import SimulatedOnu
 from facho.simulator.shape import Chassis
 from facho.simulator.world import OltWorld
 from truth.polled_fleet import EPOCH, INTERVAL, Fleet, polled
@@ -56,13 +56,13 @@ def busy_ports(world: OltWorld) -> list[Place]:
     return sorted((place for place, port in world.ports.items() if port.onus), key=lambda p: -len(world.ports[p].onus))
 
 
-def some_onus(world: OltWorld, count: int) -> list[Onu]:
+def some_onus(world: OltWorld, count: int) -> list[SimulatedOnu]:
     """Return ONUs of different ports, as far as there are."""
     places = busy_ports(world)
     return [list(world.ports[places[n % len(places)]].onus.values())[n // len(places)] for n in range(count)]
 
 
-def first_of_its_port(world: OltWorld) -> Onu:
+def first_of_its_port(world: OltWorld) -> SimulatedOnu:
     """Return an ONU that gets its own place when it is registered again."""
     return next(onu for onu in world.onus if onu.place.onu == world.shape.first_onu)
 
@@ -135,15 +135,15 @@ def test_what_happens_to_single_onus_is_told_one_by_one_whatever_the_brand() -> 
 
 def happen_to_single_onus(
     world: OltWorld,
-    down: Onu,
-    gasping: Onu,
-    moved: Onu,
-    gone: Onu,
-    swapped: Onu,
-    _doubled: Onu,
-    bent: Onu,
-    renamed: Onu,
-    garbled: Onu,
+    down: SimulatedOnu,
+    gasping: SimulatedOnu,
+    moved: SimulatedOnu,
+    gone: SimulatedOnu,
+    swapped: SimulatedOnu,
+    _doubled: SimulatedOnu,
+    bent: SimulatedOnu,
+    renamed: SimulatedOnu,
+    garbled: SimulatedOnu,
 ) -> None:
     world.take_down(down, DownCause.LOS)
     world.take_down(gasping, DownCause.DYING_GASP)

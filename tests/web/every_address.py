@@ -8,14 +8,16 @@ from asgiref.sync import async_to_sync
 from django.apps import apps
 
 from accounts.two_groups import OID, Route, World, all_routes
-from facho.dashboard import olt_page, onu_page, outage_page
+from facho.dashboard.olt import views as olt_views
+from facho.dashboard.onu import views as onu_views
+from facho.dashboard.outage import views as outage_views
 
 # Leaving, and finding whatever has no address.
 LEFT_OUT = {"logout/", "admin/logout/", "admin/(?P<url>.*)$"}
 PARTS = {
-    "olts/": olt_page.PARTS,
-    "onus/": onu_page.PARTS,
-    "outages/": outage_page.PARTS,
+    "olts/": olt_views.PARTS,
+    "onus/": onu_views.PARTS,
+    "outages/": outage_views.PARTS,
 }
 # What an address needs besides, so that it answers with rows.
 QUERIES = {

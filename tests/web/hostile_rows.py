@@ -7,7 +7,7 @@ from django.apps import apps
 from django.db.models import CharField, Field, JSONField, Model, TextField
 
 from accounts.two_groups import World, make_world
-from facho.hosts.secrets import SecretField
+from facho.infrastructure.secrets import SecretField
 from facho.onus.models import Onu, OnuCustomer, OnuEvent
 
 # The worst comes first: a column of 32 characters still holds a formula and a tag.

@@ -59,7 +59,8 @@ def test_no_address_lets_a_text_do_harm(administrator: Client, world: World) -> 
     found, kinds, shown = [], [], 0
     for address in all_addresses(world):
         answer: Any = administrator.get(address)
-        assert answer.status_code < 500, address
+        # No engine runs here, and this one says so.
+        assert answer.status_code < 500 or address == "/readyz", address
         kind, body = answer.headers.get("Content-Type", "").partition(";")[0], body_of(answer)
         kinds.append((kind, answer.status_code))
         shown += "&lt;img src=x onerror=alert(2)&gt;" in body

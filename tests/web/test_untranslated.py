@@ -23,10 +23,11 @@ from accounts.two_groups import make_world
 from api.rows import make_user
 from facho.accounts.roles import Role
 from facho.alerts.models import AlertRule
+from facho.alerts.store import offer_default_rules
 from web.every_address import all_addresses, body_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src/facho"
-TEMPLATES = sorted(path for path in SOURCE.rglob("*.html") if "templates" in path.parts)
+TEMPLATES = sorted(SOURCE.rglob("*.html"))
 # The same in every language: names, units, and what is typed at a terminal.
 SAME_EVERYWHERE = {
     *("Facho", "OLT", "ONU", "PON", "SNMP", "API", "CSV", "LOS", "OID", "IP", "UTC", "SHA", "AES", "MD", "DES"),
@@ -52,7 +53,7 @@ READ_ALOUD = {"alt", "title", "placeholder", "aria-label", "data-label", "data-t
 UNREAD = {"script", "style", "code", "svg:style"}
 # Where Django or we show a text to people: these arguments, and the first one of these calls.
 SHOWN_ARGUMENTS = {"help_text", "verbose_name", "verbose_name_plural", "label", "empty_label", "description", "help"}
-SHOWING_CALLS = {"ValidationError", "CliError", "Http404", "success", "error", "warning", "info"}
+SHOWING_CALLS = {"ValidationError", "OperatorError", "Http404", "success", "error", "warning", "info"}
 # Exceptions below the Django rooms, the API's own description, and what a simulated OLT says stay English.
 NOT_FOR_OPERATORS = {"migrations", "polling", "simulator", "api"}
 WORD = re.compile(r"[^\W\d_]{2,}")
@@ -166,6 +167,7 @@ def test_no_page_in_spanish_shows_a_text_that_has_a_translation() -> None:
     texts = [str(message.id) for message in load_catalogue() if message.id and " " in message.id]
     with translation.override("es"):
         english = {text for text in texts if gettext(text) != text}
+    offer_default_rules()
     # Rules were named in the language of the installation, and people may call them anything.
     english -= set(AlertRule.objects.values_list("name", flat=True))
     client = Client(headers={"accept-language": "es"})

@@ -4,12 +4,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from facho.core.gateway import ThreadGateway
-from facho.executions.executor import InProcessExecutor
-from facho.executions.runner import Finished, NodeRunner, Times
+from facho.executions.runner import Finished, InProcessExecutor, NodeRunner, Times
 from facho.hosts.store import save_answer
+from facho.infrastructure.gateway import ThreadGateway
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-from facho.core.gateway import ThreadGateway
 from facho.executions import store as executions
 from facho.executions.models import Execution
+from facho.infrastructure.gateway import ThreadGateway
+from facho.polling.domain.ports import ClockReading
+from facho.polling.domain.shard import WHOLE, Shard
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
@@ -27,6 +29,9 @@ class VirtualClock:
 
     def monotonic(self) -> float:
         return self.ticks
+
+    def reading(self) -> ClockReading:
+        return ClockReading(self.ticks, self.ticks, self.wall.timestamp())
 
     def advance(self, seconds: float) -> None:
         self.wall += timedelta(seconds=seconds)
@@ -56,16 +61,22 @@ class World:
     executor: Waiting
     scheduler: ZabbixScheduler
 
-    def another(self, owner: str) -> ZabbixScheduler:
-        return build(self.scheduler.database, self.clock, self.executor, owner)  # type: ignore[arg-type]
+    def another(self, owner: str, shard: Shard = WHOLE) -> ZabbixScheduler:
+        return build(self.scheduler.database, self.clock, self.executor, owner, shard=shard)  # type: ignore[arg-type]
 
 
 def build(
-    database: ThreadGateway, clock: VirtualClock, executor: Waiting, owner: str, pollers: int = 3
+    database: ThreadGateway,
+    clock: VirtualClock,
+    executor: Waiting,
+    owner: str,
+    pollers: int = 3,
+    shard: Shard = WHOLE,
 ) -> ZabbixScheduler:
     """Join a scheduler and its pollers; `owner` is the name of the process that it stands for."""
-    manager = PollerManager(start_pollers=pollers, database=database, executor=executor, owner=owner)
-    return ZabbixScheduler(manager, database, clock, owner, Leases(lease_seconds=60, packet_timeout_seconds=5))
+    manager = PollerManager(start_pollers=pollers, database=database, executor=executor, owner=owner, shard=shard)
+    leases = Leases(lease_seconds=60, packet_timeout_seconds=5)
+    return ZabbixScheduler(manager, database, clock, owner, leases, shard=shard)
 
 
 def play(scene: Callable[[World], Awaitable[None]], *, pollers: int = 3) -> World:

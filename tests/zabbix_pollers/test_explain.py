@@ -2,21 +2,21 @@
 
 from dataclasses import replace
 from datetime import datetime, time, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from facho.executions.models import Origin
-from facho.polling.domain.planning import WaitReason
-from facho.polling.domain.window import Window
+from facho.polling.domain.planning import DueNode, WaitReason
+from facho.polling.domain.schedule import Window
 from facho.zabbix_pollers.activity import Holder
 from facho.zabbix_pollers.explain import (
     Facts,
     NodeFacts,
     PauseFacts,
-    Place,
+    QueuePlace,
     Situation,
-    WaitingRun,
     explain,
     explain_member,
 )
@@ -51,11 +51,13 @@ def facts(*, is_polling: bool = True, **changes: object) -> Facts:
 
 
 def due(reason: WaitReason | None, holder: Holder | None = None) -> Facts:
-    return facts(next_run_at=NOW - MINUTE, place=Place(4, 9, 2, reason), holder=holder)
+    return facts(next_run_at=NOW - MINUTE, place=QueuePlace(4, 9, 2, reason), holder=holder)
 
 
 def waiting(*, is_retry: bool, due_at: datetime, **changes: object) -> Facts:
-    return facts(waiting=WaitingRun(55, is_retry=is_retry, due_at=due_at), **changes)
+    next_run_at: Any = changes.get("next_run_at", NODE.next_run_at)
+    run = DueNode(7, 1, due_at, 300, 50, 0, execution_id=55, is_retry=is_retry, next_run_at=next_run_at)
+    return facts(waiting=run, **changes)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_a_read_that_gave_way_goes_on_when_its_hours_begin() -> None:
 def test_a_queued_node_tells_its_place_and_who_holds_its_olt() -> None:
     told = explain(due(WaitReason.OLT_BUSY, ANOTHER), NOW)
 
-    assert told.place == Place(4, 9, 2, WaitReason.OLT_BUSY)
+    assert told.place == QueuePlace(4, 9, 2, WaitReason.OLT_BUSY)
     assert (told.holder, told.since) == (ANOTHER, NOW - MINUTE)
 
 

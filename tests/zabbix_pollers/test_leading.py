@@ -7,11 +7,13 @@ import pytest
 from facho.executions import store as executions
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt
+from facho.infrastructure.standstill import Standstill
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
-from facho.zabbix_pollers import store
+from facho.snmp_jobs.store import request_run
+from facho.zabbix_pollers import scheduler, store
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
-from factories import NOW, make_node
+from factories import NOW, make_node, make_olt
 from zabbix_pollers.scheduler_world import World, play, take_all
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,13 +41,49 @@ def test_a_scheduler_takes_over_when_the_leaders_counter_stands_still() -> None:
         await second.tick()
         world.clock.advance(59)
         await second.tick()
-        assert await world.scheduler.database.run(store.load_leader_counter) == ("engine/one", 1)
+        leader = await world.scheduler.database.run(store.load_leader)
+        assert (leader.owner, leader.counter) == ("engine/one", 1)
         world.clock.advance(2)
         await second.tick()
 
     play(scene)
 
     assert LeaderLease.objects.get().owner == "engine/two"
+
+
+def test_a_successor_goes_on_with_all_that_the_dead_scheduler_knew() -> None:
+    """D6, D21: what holds an OLT, who waits for it, a run that a person asked for, and a try that waits."""
+    olt = make_olt()
+    for _ in range(2):
+        make_node(olt, interval_seconds=3_600)
+    asked_for, failed = make_node(next_run_at=None), make_node(next_run_at=None)
+    waiting = Execution.objects.create(
+        olt=failed.workflow.olt,
+        node=failed,
+        task_type="x",
+        status=ExecutionState.WAITING,
+        failure_kind="timeout",
+        resume_at=NOW + timedelta(seconds=50),
+        address=failed.workflow.olt.address,
+        port=failed.workflow.olt.port,
+        token=1,
+        created_at=NOW,
+    )
+
+    async def scene(world: World) -> None:
+        successor = world.another("engine/two")
+        assert await world.scheduler.tick() == 1
+        assert await successor.tick() == 0
+        await world.scheduler.database.run(request_run, asked_for.id, now=world.clock.now())
+        world.clock.advance(61)
+        assert await successor.tick() == 2
+        assert successor.pollers.queue.qsize() == 1
+
+    play(scene)
+
+    begun = dict(Execution.objects.filter(status=ExecutionState.PENDING).values_list("node_id", "attempt"))
+    assert begun.keys() > {asked_for.id, failed.id}
+    assert Execution.objects.get(id=waiting.id).attempt == 2
 
 
 def test_a_jump_of_the_wall_clock_moves_no_leader() -> None:
@@ -74,13 +112,13 @@ async def statuses_after(world: World, *pauses: float) -> list[str]:
 
 
 def test_an_execution_that_nobody_renews_is_interrupted_and_its_poller_freed() -> None:
-    """S2-06: after the lease and one packet time-out, not before."""
+    """S2-06: after the lease and the longest that its OLT may work on the last question, not before."""
     make_node(interval_seconds=60)
 
     async def scene(world: World) -> None:
         await world.scheduler.tick()
         await world.scheduler.database.run(take_all)
-        assert await statuses_after(world, 1, 64, 1) == ["RUNNING", "RUNNING", "INTERRUPTED"]
+        assert await statuses_after(world, 1, 69, 1) == ["RUNNING", "RUNNING", "INTERRUPTED"]
 
     play(scene)
 
@@ -94,7 +132,7 @@ def test_a_run_whose_process_died_is_a_failed_try_like_any_other() -> None:
     async def scene(world: World) -> None:
         await world.scheduler.tick()
         await world.scheduler.database.run(take_all)
-        assert await statuses_after(world, 1, 65, 119, 1) == ["RUNNING", "WAITING", "WAITING", "PENDING"]
+        assert await statuses_after(world, 1, 70, 119, 1) == ["RUNNING", "WAITING", "WAITING", "PENDING"]
 
     play(scene)
 
@@ -105,7 +143,7 @@ def test_a_run_whose_process_died_is_a_failed_try_like_any_other() -> None:
 
 
 def test_an_execution_that_nobody_takes_is_handed_out_again_and_then_given_up() -> None:
-    """After 30 s and after 90 s, so that a lost message costs little and a lost worker keeps no OLT."""
+    """D21: after 30 s and after 90 s, so that a lost message costs little and a lost worker keeps no OLT."""
     make_node(interval_seconds=3_600)
 
     async def scene(world: World) -> None:
@@ -146,3 +184,50 @@ def test_a_pending_execution_of_a_disabled_olt_is_aborted_at_once() -> None:
 
     assert Execution.objects.get().status == ExecutionState.INTERRUPTED
     assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
+
+
+class Held:
+    """A storage that is full until it is freed."""
+
+    trouble: Standstill | None = Standstill.DISK_FULL
+    holds = True
+
+
+def test_a_leader_that_cannot_store_starts_nothing_keeps_the_lead_and_says_why() -> None:
+    make_node()
+    storage, told = Held(), []
+
+    async def scene(world: World) -> None:
+        world.scheduler.storage = storage
+        for _ in range(2):
+            assert await world.scheduler.tick() == 0
+            told.append((await world.scheduler.database.run(store.load_leader)).standstill)
+            assert not world.scheduler.is_scheduling
+            world.clock.advance(1)
+        storage.trouble, storage.holds = None, False
+        # At once, not at the next renewal.
+        assert await world.scheduler.tick() == 1
+        told.append((await world.scheduler.database.run(store.load_leader)).standstill)
+        assert world.scheduler.is_scheduling
+
+    play(scene)
+
+    assert told == ["disk_full", "disk_full", None]
+
+
+def test_a_leader_whose_looks_fail_says_so_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_node()
+    told = []
+
+    async def scene(world: World) -> None:
+        await world.scheduler.tick()
+        monkeypatch.setattr(scheduler, "load_unfinished", lambda _now, _shard: [][0])
+        for _ in range(2):
+            world.clock.advance(20)
+            with pytest.raises(IndexError):
+                await world.scheduler.tick()
+            told.append((await world.scheduler.database.run(store.load_leader)).standstill)
+
+    play(scene)
+
+    assert told == [None, "ticks_fail"]

@@ -8,20 +8,18 @@ from itertools import count
 import pytest
 
 from api.rows import make_leader, make_onu
-from facho.core.gateway import ThreadGateway
 from facho.executions.models import Execution, OnuRead, Origin
 from facho.executions.onu_reads import NotThere, TooManyReads, is_read_wanted, request_read
-from facho.executions.store import take
-from facho.executions.waiting import load_unfinished
+from facho.executions.store import load_unfinished, take
 from facho.hosts.models import Olt
 from facho.hosts.pauses import pause
+from facho.infrastructure.gateway import ThreadGateway
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.onu_reads import EXPIRES_AFTER, MAX_WAITING_PER_OLT
+from facho.polling.domain.planning import EXPIRES_AFTER, MAX_WAITING_PER_OLT
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.read_progress import ReadStage, load_progress
-from facho.zabbix_pollers.read_words import describe_read
+from facho.zabbix_pollers.read_progress import ReadStage, describe_read, load_progress
 from factories import NOW, make_node, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

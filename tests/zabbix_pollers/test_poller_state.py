@@ -7,13 +7,11 @@ from itertools import groupby
 
 import pytest
 
-from facho.core.clock import SystemClock
-from facho.core.gateway import ThreadGateway
-from facho.executions.executor import InProcessExecutor
 from facho.executions.models import Execution
-from facho.executions.runner import NodeRunner, Times
+from facho.executions.runner import InProcessExecutor, NodeRunner, Times
+from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers import scheduler as scheduling
 from facho.zabbix_pollers import store
@@ -106,7 +104,7 @@ async def at_once(engine: Engine, request: CollectRequest) -> None:
 
 
 def test_a_poller_never_looks_free_while_its_chain_runs() -> None:
-    """S2-17, S2-08: sampled many times within each of the four members and between them."""
+    """S2-17, S2-08, D1: sampled many times within each of the four members and between them."""
     master = make_node(interval_seconds=3_600)
     members = [chain_to(master) for _ in range(3)]
 
@@ -139,7 +137,7 @@ def test_no_chain_is_lost_when_pollers_are_scarce() -> None:
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_end_of_a_composite_starts_the_next_node_of_its_olt_at_once(fails: bool) -> None:
-    """S0-31, S4-10, S4-11: also when it ends by an error; no tick is waited for."""
+    """S0-31, S4-10, S4-11, S4-17: also when it ends by an error; no tick is waited for."""
     olt = make_olt()
     get = make_node(olt, interval_seconds=3_600)
     discovery = make_node(olt, make_job(query_type=QueryType.DISCOVERY), interval_seconds=3_600)

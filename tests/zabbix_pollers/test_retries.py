@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_a_failed_try_waits_two_minutes_and_goes_on_as_the_same_execution() -> None:
-    """S3-15, S3-19, D18: it holds neither its OLT nor a poller meanwhile."""
+    """S3-08, S3-15, S3-19, D18, D21: it holds neither its OLT nor a poller meanwhile."""
     make_node(interval_seconds=600)
 
     async def scene(world: World) -> None:

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from facho.core.wiring import Parts, open_parts
-from facho.executions.executor import InProcessExecutor
+from facho.executions.runner import InProcessExecutor
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.poller_manager import PollerManager

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.executions.waiting import cancel, end_forsaken
+from facho.executions.store import cancel, end_abandoned
 from facho.hosts.pauses import end_pauses, pause
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
 from facho.snmp_jobs.models import WorkflowNode
@@ -22,14 +22,15 @@ def test_a_long_read_gives_way_and_goes_on_at_its_port() -> None:
     optics = make_node(olt, interval_seconds=3_600)
     state = make_node(olt, next_run_at=NOW + timedelta(seconds=20), interval_seconds=300)
 
+    port, cursors = {"frame": 0, "slot": 1, "port": 3}, []
+
     async def scene(world: World) -> None:
         async def answer(request: CollectRequest, control: RunControl) -> Collected:
+            cursors.append(request.cursor)
             if world.devices.asked[-1][1] == NOW and request.cursor is None:
                 world.clock.advance(70)
                 assert await control.should_yield()
-                return Collected({"onus": 5}, was_heard=True, cursor={"frame": 0, "slot": 1, "port": 3})
-            if request.cursor:
-                assert request.cursor == {"frame": 0, "slot": 1, "port": 3}
+                return Collected({"onus": 5}, was_heard=True, cursor=port)
             return GOOD
 
         world.devices.answer = answer
@@ -43,6 +44,7 @@ def test_a_long_read_gives_way_and_goes_on_at_its_port() -> None:
     assert poll.status == "SUCCESS"
     assert poll.id > pass_.id
     assert [at for _, at in world.devices.asked] == [NOW, *[NOW + timedelta(seconds=70)] * 2]
+    assert cursors == [None, None, port]
     assert pass_.duration_ms == 70_000
     assert ExecutionAttempt.objects.filter(execution=pass_).count() == 1
 
@@ -85,7 +87,7 @@ def test_a_node_disabled_while_its_run_waits_ends_that_run() -> None:
     async def scene(world: World) -> None:
         await world.tick()
         await world.database.run(WorkflowNode.objects.filter(id=node.id).update, enabled=False)
-        await world.database.run(end_forsaken, now=world.clock.now())
+        await world.database.run(end_abandoned, now=world.clock.now())
         await world.pass_time(200)
 
     world = play(scene, garbled)

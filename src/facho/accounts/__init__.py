@@ -1,1 +1,1 @@
-"""Keeps people: what they may do, which OLTs they may see, and how they like to read. Never polls."""
+"""Users: their roles, scopes and preferences. Never polls."""

@@ -1,4 +1,4 @@
-"""Takes note of what is wrong in somebody's name. Whoever comes second is told who did; nothing is overwritten."""
+"""Acknowledges problems for a user. A second user gets an error that names the first; nothing is overwritten."""
 
 from datetime import datetime
 from typing import TypeVar
@@ -6,7 +6,6 @@ from typing import TypeVar
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -23,47 +22,46 @@ Person = AbstractBaseUser | AnonymousUser
 
 
 class AcknowledgementError(Exception):
-    """Says, in the language of whoever asked, why nothing was changed."""
+    """Says, in the user's language, why nothing was changed."""
 
 
 def acknowledge(thing: Acknowledgeable, user: Person, note: str, *, now: datetime) -> None:
-    """Take note in the name of a user, who may write their own note anew.
+    """Acknowledge for a user; their own note can be rewritten.
 
-    `thing` has the stored values afterwards, also after the AcknowledgementError that somebody else was first.
+    `thing` has the stored values afterwards, even if AcknowledgementError is raised because somebody else was first.
     """
     free_or_own = Q(acknowledged_at__isnull=True) | Q(acknowledged_by_id=user.pk)
     with transaction.atomic():
         changed = _row(thing).filter(free_or_own)
         if changed.update(acknowledged_at=now, acknowledged_by_id=user.pk, acknowledgement=note):
-            record(user, thing, Action.CHANGED, _noted(note))
+            noted = (
+                format_lazy(gettext_lazy("Acknowledged: {note}"), note=note) if note else gettext_lazy("Acknowledged")
+            )
+            record(user, thing, Action.CHANGED, noted)
             thing.refresh_from_db(fields=_FIELDS)
             return
     thing.refresh_from_db(fields=_FIELDS)
-    raise AcknowledgementError(_("%(who)s has acknowledged this already.") % {"who": who_acknowledged(thing)})
+    raise AcknowledgementError(_("%(who)s already acknowledged this.") % {"who": who_acknowledged(thing)})
 
 
 def take_back(thing: Acknowledgeable, user: Person) -> None:
-    """Undo an acknowledgement, one's own or another's; AcknowledgementError when there is none."""
-    words = format_lazy(gettext_lazy("Took back the acknowledgement of {who}"), who=who_acknowledged(thing))
+    """Withdraw an acknowledgement, one's own or another's; AcknowledgementError if there is none."""
+    words = format_lazy(gettext_lazy("Withdrew the acknowledgement of {who}"), who=who_acknowledged(thing))
     with transaction.atomic():
         if not _row(thing).filter(acknowledged_at__isnull=False).update(**_NOBODY):
-            raise AcknowledgementError(_("Nobody has acknowledged this."))
+            raise AcknowledgementError(_("This is not acknowledged."))
         record(user, thing, Action.CHANGED, words)
     thing.refresh_from_db(fields=_FIELDS)
 
 
 def with_acknowledger(things: QuerySet[Thing]) -> QuerySet[Thing]:
-    """Load who took note along with what is wrong, and no password."""
+    """Load the acknowledging users along, without their passwords."""
     return things.select_related("acknowledged_by").defer("acknowledged_by__password")
 
 
 def who_acknowledged(thing: Acknowledgeable) -> str:
-    """Name who took note; a user who was deleted since has no name any more."""
+    """Return who acknowledged; a deleted user has no name."""
     return thing.acknowledged_by.get_username() if thing.acknowledged_by else _("a deleted user")
-
-
-def _noted(note: str) -> Promise:
-    return format_lazy(gettext_lazy("Acknowledged: {note}"), note=note) if note else gettext_lazy("Acknowledged")
 
 
 def _row(thing: Acknowledgeable) -> QuerySet[Acknowledgeable]:

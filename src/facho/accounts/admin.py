@@ -13,10 +13,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.models import Profile
-from facho.accounts.people import last_admins_among, people
-from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, role_of
-from facho.hosts.admin_pages import ReadOnlyAdmin
+from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, last_admins_among, people, role_of
 from facho.hosts.models import OltGroup
+from facho.infrastructure.admin_pages import ReadOnlyAdmin
 
 if TYPE_CHECKING:
     _ProfileForm = forms.ModelForm[Profile]
@@ -33,15 +32,13 @@ admin.site.unregister(Group)
 
 
 class NewUserForm(_NewUserForm):
-    """A new person: name, password by the rules, role."""
-
-    role = forms.ChoiceField(label=_("What the person may do"), choices=ROLES)
+    role = forms.ChoiceField(label=_("Permissions"), choices=ROLES)
 
 
 class UserForm(_UserForm):
-    """A person; the last who may administer keeps that."""
+    """A user; the last administrator keeps that role."""
 
-    role = forms.ChoiceField(label=_("What the person may do"), choices=ROLES)
+    role = forms.ChoiceField(label=_("Permissions"), choices=ROLES)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,17 +46,14 @@ class UserForm(_UserForm):
             self.fields["role"].initial = highest_of(self.instance, self.instance.groups.values_list("name", flat=True))
 
     def clean(self) -> dict[str, Any]:
-        """Refuse to take the last administrator away."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         keeps = cleaned.get("role") == Role.ADMIN and cleaned.get("is_active")
         if not keeps and last_admins_among([self.instance]):
-            raise forms.ValidationError(_("This is the last administrator: make another one first."))
+            raise forms.ValidationError(_("This is the last administrator: add another one first."))
         return cleaned
 
 
 class ProfileForm(_ProfileForm):
-    """What a person may see, and how they like to read."""
-
     olt_groups = forms.ModelMultipleChoiceField(
         OltGroup.objects.all(),
         label=_("OLT groups"),
@@ -74,17 +68,15 @@ class ProfileForm(_ProfileForm):
 
 
 class ProfileInline(admin.StackedInline):  # type: ignore[type-arg]  # generic in its stubs only
-    """The profile of a person, on their page."""
-
     model = Profile
     form = ProfileForm
     can_delete = False
-    verbose_name_plural = _("What they see")
+    verbose_name_plural = _("Scope")
 
 
 @admin.register(User)
 class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """People: their role is the one thing that says what they may do."""
+    """Users; their permissions come from the role alone."""
 
     form = UserForm
     add_form = NewUserForm
@@ -101,30 +93,27 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs 
 
     @admin.display(description=_("role"))
     def role(self, user: User) -> str:
-        """Show the role in words."""
         role = highest_of(user, [group.name for group in user.groups.all()])
         return str(ROLE_WORDS[role]) if role else "—"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Show people alone, with their roles."""
+        """List users with their roles, without the console account."""
         return people().prefetch_related("groups").order_by("username")
 
     def get_inlines(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Ask for the profile once there is somebody to have it."""
         return self.inlines if obj else []
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save the person with the role."""
         super().save_model(request, obj, form, change)
         role = form.cleaned_data.get("role")
         if role and role_of(User.objects.get(pk=obj.pk)) != role:
             give_role(obj, Role(role))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Protect the last administrators and whoever is in the trail, and allow what goes with others."""
+        """Protect the last administrators and users in the audit log; allow deleting the rest."""
         deleted, counts, _missing_permissions, protected = super().get_deleted_objects(objs, request)
-        last = _("%(user)s is the last administrator: make another one first.")
-        known = _("%(user)s has changed things: close the account instead, so that the trail stays.")
+        last = _("%(user)s is the last administrator: add another one first.")
+        known = _("%(user)s appears in the audit log: deactivate the account instead of deleting it.")
         acted = set(LogEntry.objects.filter(user__in=objs).order_by().values_list("user_id", flat=True))
         kept = [str(last % {"user": user}) for user in last_admins_among(objs)]
         kept += [str(known % {"user": user}) for user in objs if user.pk in acted]
@@ -133,7 +122,7 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]  # generic in its stubs 
 
 @admin.register(LogEntry)
 class AuditAdmin(ReadOnlyAdmin):
-    """Who changed what, the latest first; written by pages, API, admin and console."""
+    """The audit log, latest first; written by pages, API, admin and console."""
 
     olt_path = ""
     list_display = ["action_time", "user", "action_flag", "content_type", "object_repr", "words"]
@@ -147,5 +136,5 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("what changed"))
     def words(self, entry: LogEntry) -> str:
-        """Say what changed: the admin keeps it as a structure."""
+        """Format the change: the admin stores it as a structure."""
         return entry.get_change_message()

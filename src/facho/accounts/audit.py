@@ -1,6 +1,6 @@
-"""The one trail of who changed what: Django's log of the admin, to which pages, API and commands add."""
+"""The audit log: Django's admin log, extended by pages, API and commands."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -13,14 +13,15 @@ from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
-from facho.accounts.people import CONSOLE
+from facho.accounts.roles import CONSOLE
+from facho.infrastructure.admin_pages import write_down_each
 
 # An old and a new text of this length still fit a line; what is longer is cut.
 MOST_LETTERS = 80
 
 
 class Action(IntEnum):
-    """What was done, as the admin's log counts it."""
+    """Actions as numbered in the admin's log."""
 
     ADDED = ADDITION
     CHANGED = CHANGE
@@ -28,9 +29,9 @@ class Action(IntEnum):
 
 
 def record(user: AbstractBaseUser | AnonymousUser, changed: Model, action: Action, message: str | Promise = "") -> None:
-    """Write down what a logged-in user did to a saved row; in the installation's language, as readers differ.
+    """Record a user's change of a saved row, in the installation's language, as readers differ.
 
-    Call it in the transaction of the change, and for a deletion before it. No message may hold a secret.
+    Call it in the transaction of the change, and before a deletion. Messages must not contain secrets.
     """
     with translation.override(settings.LANGUAGE_CODE):
         token_id = getattr(user, "_token_id", None)
@@ -39,8 +40,13 @@ def record(user: AbstractBaseUser | AnonymousUser, changed: Model, action: Actio
         LogEntry.objects.log_actions(str(user.pk), [changed], action, change_message=words)
 
 
+def record_each(user: AbstractBaseUser, entries: Iterable[tuple[Model, Action, str]]) -> None:
+    """Record changes of many rows, each with its own text, in few statements; see `record`."""
+    write_down_each(user.pk, entries)
+
+
 def changed_words(before: Mapping[str, Any], after: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
-    """Write what differs as `name: old → new`; of a secret only that it changed, in the installation's language."""
+    """Describe differences as `name: old → new`, in the installation's language; secrets are only named."""
     with translation.override(settings.LANGUAGE_CODE):
         changed = _("changed")
     return ", ".join(
@@ -51,12 +57,12 @@ def changed_words(before: Mapping[str, Any], after: Mapping[str, Any], secrets: 
 
 
 def speak_by_token(user: AbstractBaseUser, token_id: int) -> None:
-    """Let what the user does in this request be written down as done by a token of theirs."""
+    """Record this request's changes as made with a token of the user."""
     user._token_id = token_id  # type: ignore[attr-defined]
 
 
 def console() -> User:
-    """Return in whose name commands are written down: nobody's, who cannot log in."""
+    """Return the account that commands are recorded under; it cannot log in."""
     nobody = {"is_active": False, "password": make_password(None)}
     return User.objects.get_or_create(username=CONSOLE, defaults=nobody)[0]
 

@@ -1,4 +1,4 @@
-"""What a user's account keeps beyond Django's own: the OLTs they may see, and how they like to read."""
+"""Scope and preferences of a user, failed attempts, and acknowledgements."""
 
 from django.conf import settings
 from django.db import models
@@ -8,7 +8,7 @@ from facho.hosts.models import OltGroup
 
 
 class Profile(models.Model):
-    """One user's limits and tastes; a user without one sees every OLT, in the installation's words and time."""
+    """A user's scope and preferences; without one, all OLTs and the installation's language and time zone."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile", verbose_name=_("user")
@@ -33,7 +33,7 @@ class Profile(models.Model):
 
 
 class ProfileGroup(models.Model):
-    """A group that a user is limited to; it cannot be deleted, since who is limited to nothing sees everything."""
+    """A group a user is limited to. It cannot be deleted: a user without groups would see everything."""
 
     profile = models.ForeignKey(Profile, on_delete=models.CASCADE, verbose_name=_("profile"))
     oltgroup = models.ForeignKey(OltGroup, on_delete=models.PROTECT, verbose_name=_("OLT group"))
@@ -49,23 +49,21 @@ class ProfileGroup(models.Model):
 
 
 class FailedTries(models.Model):
-    """Wrong passwords or tokens that came lately for one reason to make somebody wait; the key is a digest."""
+    """Recent wrong passwords or tokens for one key, which is a digest."""
 
     key = models.CharField(max_length=64, unique=True)
     failures = models.PositiveIntegerField(_("failures"))
     failed_at = models.DateTimeField(_("last failure"), db_index=True)
 
     class Meta:
-        verbose_name = _("failed tries")
-        verbose_name_plural = _("failed tries")
+        verbose_name = _("failed attempts")
+        verbose_name_plural = _("failed attempts")
 
     def __str__(self) -> str:
         return str(self.failures)
 
 
 class Acknowledgeable(models.Model):
-    """Something wrong that a person can take note of, so that others need not."""
-
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True, blank=True, editable=False)
     acknowledged_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

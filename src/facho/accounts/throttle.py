@@ -1,4 +1,4 @@
-"""Makes whoever guesses passwords or tokens wait, longer at each wrong try, without a service beside the database.
+"""Throttles guessing of passwords and tokens, longer at each failure, with no service but the database.
 
 A try is counted before it is judged, so that many at once are no way around; one that was right is taken back.
 """
@@ -21,31 +21,31 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT = timedelta(seconds=1)
 # Long enough that nothing can be guessed, short enough that nobody is locked out of their own network.
 LONGEST_WAIT = timedelta(minutes=15)
-# Whoever has many addresses meets this one; so do those who know the password and come with a new browser.
+# Limits attackers with many addresses, and also users with the right password in a new browser.
 LONGEST_WAIT_ANYWHERE = timedelta(minutes=1)
 FORGOTTEN_AFTER = timedelta(hours=1)
-# Whoever has many addresses or names cannot fill the disk; the oldest make room.
+# Many addresses or names cannot fill the disk; the oldest are dropped.
 MOST_ROWS = 10_000
 MADE_ROOM = 1_000
-# What one household or office has of IPv6 addresses is one address here.
+# The IPv6 prefix of one household or office counts as one address.
 IPV6_PREFIX = 64
-# A browser in which somebody logged in is known for so long.
+# How long a browser is remembered after a login.
 KNOWN_COOKIE = "facho_known"
 KNOWN_FOR = timedelta(days=180)
-# Others counted a try at the same moment; who loses so often meets their wait.
+# Retries after concurrent updates; after that many, the wait of the others applies.
 RACES = 5
+# As long as the column of names.
+LONGEST_NAME = 150
 
 
 class Guess(StrEnum):
-    """What somebody guesses, and by what the tries are told apart."""
-
     LOGIN_OF_ACCOUNT = "login-of-account"
     LOGIN_FROM_ADDRESS = "login-from-address"
     LOGIN_FROM_ANYWHERE = "login-from-anywhere"
     TOKEN_FROM_ADDRESS = "token-from-address"  # noqa: S105 a kind
 
 
-# Tries that cost no wait: a person mistypes, and an office shares an address.
+# Failures without a wait: people mistype, and an office shares an address.
 FREE = {
     Guess.LOGIN_OF_ACCOUNT: 5,
     Guess.LOGIN_FROM_ADDRESS: 20,
@@ -55,7 +55,7 @@ FREE = {
 
 
 def wait_after(guess: Guess, failures: int) -> timedelta:
-    """Return how long to wait after so many wrong tries: nothing, then a second, then twice as long each time."""
+    """Return the wait after that many failures: none, then one second, doubling each time."""
     beyond = failures - FREE[guess]
     if beyond < 0:
         return timedelta(0)
@@ -65,7 +65,7 @@ def wait_after(guess: Guess, failures: int) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """The tries of one kind from one side; `about` is the account where that matters."""
+    """Attempts of one kind from one source; `about` is the account where it matters."""
 
     guess: Guess
     address: str
@@ -73,15 +73,15 @@ class Tries:
 
     @property
     def key(self) -> str:
-        """A digest: people type passwords into the field of the name."""
+        """A digest: people type passwords into the user name field."""
         return salted_hmac("facho.accounts.throttle", f"{self.guess}\n{self.address}\n{self.about}").hexdigest()
 
     def load_wait(self, now: datetime) -> timedelta:
-        """Return how long the next try has to wait; one query."""
+        """Return how long the next attempt must wait; one query."""
         return self._wait(_load(self.key, now), now)
 
     def count(self, now: datetime) -> timedelta:
-        """Count a try; when it has to wait, return for how long and count nothing."""
+        """Count an attempt; if it must wait, return how long and count nothing."""
         for _race in range(RACES):
             row = _load(self.key, now)
             if wait := self._wait(row, now):
@@ -92,15 +92,14 @@ class Tries:
         return FIRST_WAIT
 
     def take_back(self, now: datetime) -> None:
-        """Uncount the last try: it was right. The wait of those before it was over, and stays so.
+        """Uncount the last attempt, which succeeded; earlier waits are over.
 
-        The time is set, not moved: many right tries at once would move it to where everything is forgotten.
+        The time is set, not moved: many concurrent successes would move it so far that everything is forgotten.
         """
         over = now - LONGEST_WAIT
         FailedTries.objects.filter(key=self.key, failures__gt=0).update(failures=F("failures") - 1, failed_at=over)
 
     def forget(self) -> None:
-        """Begin anew."""
         FailedTries.objects.filter(key=self.key).delete()
 
     def _wait(self, row: FailedTries | None, now: datetime) -> timedelta:
@@ -111,7 +110,7 @@ class Tries:
         return min(max(row.failed_at + whole - now, timedelta(0)), whole)
 
     def _log(self, failures: int) -> None:
-        """Tell of what costs a wait, hence seldom: a try that has to wait is not counted, and not told of."""
+        """Log attempts that cause a wait, so rarely: an attempt that must wait is neither counted nor logged."""
         if wait := wait_after(self.guess, failures):
             logger.warning(
                 "tries.throttled guess=%s address=%s failures=%s wait_seconds=%.0f",
@@ -124,7 +123,7 @@ class Tries:
 
 @dataclass(frozen=True, slots=True)
 class LoginTries:
-    """The tries to log in to one account from one address; and what others do to the wait: see `shared`."""
+    """Login attempts to one account from one address; `shared` counters include those of others."""
 
     of_account: Tries
     # From the address to any account, and to the account from anywhere.
@@ -132,10 +131,10 @@ class LoginTries:
 
     @classmethod
     def of(cls, username: str, request: HttpRequest) -> "LoginTries":
-        """Tell the tries of a request; it makes no difference whether there is such an account.
+        """Return the counters of a request; it makes no difference whether the account exists.
 
-        A browser in which the account was logged in before does not wait for what others do elsewhere: guessing from
-        many addresses slows strangers down, and nobody can keep a person out by it.
+        A browser that logged in to the account before does not wait for failures from elsewhere: guessing from many
+        addresses slows strangers down, but cannot lock the user out.
         """
         address, name = address_of(request), _plain_name(username)
         from_address = Tries(Guess.LOGIN_FROM_ADDRESS, address)
@@ -143,26 +142,26 @@ class LoginTries:
         return cls(Tries(Guess.LOGIN_OF_ACCOUNT, address, name), (from_address, *anywhere))
 
     def count(self, now: datetime) -> timedelta:
-        """Count a try; when it has to wait, return for how long. The name is looked at first: it waits alone."""
+        """Count an attempt; if it must wait, return how long. The account is checked first: it waits alone."""
         wait = max(tries.load_wait(now) for tries in self.shared) or self.of_account.count(now)
         return wait or max(tries.count(now) for tries in self.shared)
 
     def succeed(self, now: datetime) -> None:
-        """Forget the account's failures; those of others stay."""
+        """Reset the account's failures; those of others stay."""
         self.of_account.forget()
         for tries in self.shared:
             tries.take_back(now)
 
 
 def remember_browser(answer: HttpResponse, username: str) -> None:
-    """Let the browser show the next time that this account was logged in here; the cookie opens nothing."""
+    """Set a cookie that proves this account logged in here before; it grants no access."""
     mark = _mark(_plain_name(username))
     age = int(KNOWN_FOR.total_seconds())
     answer.set_signed_cookie(KNOWN_COOKIE, mark, salt=KNOWN_COOKIE, max_age=age, httponly=True, samesite="Lax")
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return the address that a request came from, as the web server knows it: it believes trusted proxies alone."""
+    """Return the client's address as the web server knows it: only trusted proxies may set it."""
     try:
         ip = ip_address(request.META.get("REMOTE_ADDR", ""))
     except ValueError:
@@ -173,7 +172,7 @@ def address_of(request: HttpRequest) -> str:
 
 
 def forget_all_tries() -> None:
-    """Let everyone try again at once: whoever is at the console is not kept out."""
+    """Reset all waits: a person at the console is never locked out."""
     FailedTries.objects.all().delete()
 
 
@@ -187,8 +186,11 @@ def _mark(name: str) -> str:
 
 
 def _plain_name(username: str) -> str:
-    """Write a name as the login reads it, which takes wide and other letters for plain ones."""
-    return normalize("NFKC", username).strip().casefold()[:150]
+    """Normalise a user name as the login does.
+
+    It is cut first: normalising takes quadratic time, and no user name is longer.
+    """
+    return normalize("NFKC", username[:LONGEST_NAME]).strip().casefold()[:LONGEST_NAME]
 
 
 def _load(key: str, now: datetime) -> FailedTries | None:
@@ -196,18 +198,14 @@ def _load(key: str, now: datetime) -> FailedTries | None:
 
 
 def _count_one_more(key: str, row: FailedTries | None, now: datetime) -> bool:
-    """Write the try down unless somebody else counted one since the row was read."""
+    """Store the attempt unless another one was counted since the row was read."""
     if row is not None:
         as_read = FailedTries.objects.filter(pk=row.pk, failures=row.failures, failed_at=row.failed_at)
         return bool(as_read.update(failures=row.failures + 1, failed_at=now))
     forgotten = FailedTries.objects.filter(key=key, failed_at__lte=now - FORGOTTEN_AFTER)
     if forgotten.update(failures=1, failed_at=now):
         return True
-    _make_room()
-    return FailedTries.objects.get_or_create(key=key, defaults={"failures": 1, "failed_at": now})[1]
-
-
-def _make_room() -> None:
     if FailedTries.objects.count() >= MOST_ROWS:
         oldest = FailedTries.objects.order_by("failed_at").values_list("pk", flat=True)[:MADE_ROOM]
         FailedTries.objects.filter(pk__in=list(oldest)).delete()
+    return FailedTries.objects.get_or_create(key=key, defaults={"failures": 1, "failed_at": now})[1]

@@ -1,1 +1,1 @@
-"""Tells people what is wrong, once, and when it is over. Never starts a node, never asks a device."""
+"""Notifies people of what is wrong, once, and when it is over. Never starts a node, never polls a device."""

@@ -1,22 +1,34 @@
-"""One small HTTP request: to an address that was judged, without proxies, redirects or an answer of any size."""
+"""One small HTTP request to a checked address: no proxies, no redirects, a bounded answer."""
 
 import asyncio
+import hashlib
+import hmac
+import json
+import logging
 import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from facho.alerts.outcome import Outcome, Trouble
+from facho.alerts.outcome import FINAL_ANSWERS, Outcome, Trouble
 from facho.alerts.ssrf import AddressRefused, Reach
+
+logger = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 15.0
 # A status line and each header; more is no answer to a message.
 LINE_BYTES = 8_192
 PORTS = {"http": 80, "https": 443}
 USER_AGENT = "Facho"
+ID_HEADER = "Facho-Id"
+TIMESTAMP_HEADER = "Facho-Timestamp"
+SIGNATURE_HEADER = "Facho-Signature"
+# A key that can be guessed signs nothing.
+KEY_CHARACTERS = 16
 
 
 def read_http_url(url: str) -> SplitResult:
@@ -32,7 +44,7 @@ def read_http_url(url: str) -> SplitResult:
 async def send_request(
     method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b"", reach: Reach | None
 ) -> Outcome:
-    """Send and tell how it was answered, in bounded time; without a `reach` any address will do."""
+    """Send and return the outcome, in bounded time; without a `reach` any address is allowed."""
     try:
         async with asyncio.timeout(REQUEST_SECONDS):
             status = await _exchange(method, read_http_url(url), dict(headers or {}), body, reach)
@@ -48,19 +60,29 @@ async def send_request(
 
 
 async def _exchange(method: str, url: SplitResult, headers: dict[str, str], body: bytes, reach: Reach | None) -> int:
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    lines = {
+        "Host": url.netloc,
+        "User-Agent": USER_AGENT,
+        "Accept": "*/*",
+        "Connection": "close",
+        "Content-Length": str(len(body)),
+        **headers,
+    }
+    head = "\r\n".join([f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in lines.items())])
     reader, writer = await _connect(url, reach)
     try:
-        writer.write(_head(method, url, headers, len(body)) + body)
+        writer.write(f"{head}\r\n\r\n".encode("ascii") + body)
         await writer.drain()
         return await _read_status(reader)
     finally:
-        # Nobody waits for a farewell: the answer is all that was wanted.
+        # No orderly close: the answer is all that is needed.
         with suppress(RuntimeError):
             writer.transport.abort()
 
 
 async def _connect(url: SplitResult, reach: Reach | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Resolve once, and connect to the addresses that were judged and to no other."""
+    """Resolve once, and connect only to the addresses that were checked."""
     host, port = str(url.hostname), url.port or PORTS[url.scheme]
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(entry[4][0]) for entry in found if reach is None or reach.allows(str(entry[4][0]), port)]
@@ -78,22 +100,8 @@ async def _connect(url: SplitResult, reach: Reach | None) -> tuple[asyncio.Strea
     raise trouble or AddressRefused
 
 
-def _head(method: str, url: SplitResult, headers: dict[str, str], length: int) -> bytes:
-    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    lines = {
-        "Host": url.netloc,
-        "User-Agent": USER_AGENT,
-        "Accept": "*/*",
-        "Connection": "close",
-        "Content-Length": str(length),
-        **headers,
-    }
-    text = "\r\n".join([f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in lines.items())])
-    return f"{text}\r\n\r\n".encode("ascii")
-
-
 async def _read_status(reader: asyncio.StreamReader) -> int:
-    """Return the status of the answer, past those that only announce one."""
+    """Return the status of the answer, past interim ones (1xx)."""
     while True:
         version, _space, rest = (await reader.readuntil(b"\r\n")).decode("latin-1").partition(" ")
         if not version.startswith("HTTP/1."):
@@ -107,5 +115,43 @@ async def _read_status(reader: asyncio.StreamReader) -> int:
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The authorities that this machine trusts; reading them takes longer than a request."""
+    """Load the authorities that this machine trusts, once: it takes longer than a request."""
     return ssl.create_default_context()
+
+
+class Heartbeat:
+    """Calls one address. The first failure in a row is logged, and its end; the address never is."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._has_failed = False
+
+    async def beat(self) -> None:
+        """Call once; the operator of this machine chose the address, so any is allowed."""
+        outcome = await send_request("GET", self._url, reach=None)
+        if not outcome.is_sent and not self._has_failed:
+            logger.warning("heartbeat.failed trouble=%s answer=%s", outcome.trouble, outcome.answer)
+        if outcome.is_sent and self._has_failed:
+            logger.info("heartbeat.works_again")
+        self._has_failed = not outcome.is_sent
+
+
+def sign(key: str, *, timestamp: int, message_id: str, body: bytes) -> str:
+    """Return the signature over time, id and body; the prefix names the method."""
+    signed = f"{timestamp}.{message_id}.".encode() + body
+    return "v1=" + hmac.new(key.encode(), signed, hashlib.sha256).hexdigest()
+
+
+async def post_webhook(
+    url: str, *, key: str, message_id: str, content: dict[str, Any], timestamp: int, reach: Reach
+) -> Outcome:
+    """Post one message; the id stays the same at each try, the time does not."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        ID_HEADER: message_id,
+        TIMESTAMP_HEADER: str(timestamp),
+        SIGNATURE_HEADER: sign(key, timestamp=timestamp, message_id=message_id, body=body),
+    }
+    outcome = await send_request("POST", url, headers=headers, body=body, reach=reach)
+    return Outcome(outcome.trouble, outcome.answer, is_final=outcome.answer in FINAL_ANSWERS)

@@ -1,55 +1,39 @@
-"""Rules, what they found, the channels that tell people, and every message with what became of it."""
+"""Rules, what they found, the channels that notify people, and every message with its outcome."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.models import Acknowledgeable
 from facho.hosts.models import Olt, OltGroup
-from facho.hosts.secrets import SecretField
-
-
-class Kind(models.TextChoices):
-    """What a rule looks for."""
-
-    QUOTA_VIOLATED = "quota_violated", _("quota violated")
-    QUOTA_AT_RISK = "quota_at_risk", _("quota at risk")
-    NODE_SUSPENDED = "node_suspended", _("node suspended")
-    OLT_UNREACHABLE = "olt_unreachable", _("OLT unreachable")
-    NETWORK_LOST = "network_lost", _("poller lost its network")
-    POLLERS_SATURATED = "pollers_saturated", _("pollers saturated")
-    QUEUE_OVERLOAD = "queue_overload", _("queue overload")
-    NO_LEADER = "no_leader", _("no scheduler leads")
-    MESSAGES_NOT_TAKEN = "messages_not_taken", _("nobody takes messages")
-    PON_OUTAGE = "pon_outage", _("PON outage")
-    WEAK_LIGHT = "weak_light", _("weak light")
-    POWER_STEP = "power_step", _("power step")
-    ONU_WAITING = "onu_waiting", _("ONU waits for authorisation")
+from facho.infrastructure.secrets import SecretField
 
 
 class Severity(models.TextChoices):
-    """How loud a rule is."""
-
     INFO = "info", _("information")
     WARNING = "warning", _("warning")
     CRITICAL = "critical", _("critical")
 
 
 class ChannelKind(models.TextChoices):
-    """How a channel tells people."""
+    """How a channel sends."""
 
     APPRISE = "apprise", _("message service")
     WEBHOOK = "webhook", _("signed webhook")
 
 
 class AlertChannel(models.Model):
-    """A way to tell people; its address is a secret, since it holds passwords and tokens."""
+    """A way to notify people; its address is a secret, since it holds passwords and tokens."""
 
     name = models.CharField(_("name"), max_length=60, unique=True)
     kind = models.CharField(_("kind"), max_length=10, choices=ChannelKind.choices, default=ChannelKind.APPRISE)
     url = SecretField(_("address"))
-    # What may be shown of it: never more than how it tells and which server.
+    # What may be shown of it: never more than how it sends and which server.
     shown_as = models.CharField(_("address shown as"), max_length=300, editable=False)
     signing_key = SecretField(_("signing key"), help_text=_("Of a webhook: what its messages are signed with."))
     language = models.CharField(_("language"), max_length=5, blank=True, help_text=_("Empty: the installation's."))
@@ -66,11 +50,29 @@ class AlertChannel(models.Model):
         return self.name
 
 
+class ConditionField(models.CharField):  # type: ignore[type-arg]  # generic in its stubs only
+    """Offers the conditions of the folder. Migrations do not list them, so a new condition needs no migration."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "choices": _condition_choices})
+
+    def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
+        name, _path, args, kwargs = super().deconstruct()
+        del kwargs["choices"]
+        return name, "django.db.models.CharField", args, kwargs
+
+
+def _condition_choices() -> list[tuple[str, Promise]]:
+    from facho.alerts.conditions import CHOICES  # conditions import models
+
+    return CHOICES
+
+
 class AlertRule(models.Model):
-    """What to look for, when it counts, and whom to tell."""
+    """What to look for, when it counts, and whom to notify."""
 
     name = models.CharField(_("name"), max_length=80, unique=True)
-    kind = models.CharField(_("looks for"), max_length=20, choices=Kind.choices)
+    kind = ConditionField(_("looks for"), max_length=20)
     severity = models.CharField(_("severity"), max_length=10, choices=Severity.choices, default=Severity.WARNING)
     enabled = models.BooleanField(_("enabled"), default=True)
     threshold = models.FloatField(
@@ -83,10 +85,10 @@ class AlertRule(models.Model):
         help_text=_("How far beyond the threshold a value must come back."),
     )
     hold_minutes = models.PositiveSmallIntegerField(
-        _("hold minutes"), default=0, help_text=_("It must last so long before anybody is told.")
+        _("hold minutes"), default=0, help_text=_("Minutes it must last before notifying.")
     )
     clear_minutes = models.PositiveSmallIntegerField(
-        _("clear minutes"), default=0, help_text=_("It must be over for so long before it counts as resolved.")
+        _("clear minutes"), default=0, help_text=_("Minutes it must be over before it counts as resolved.")
     )
     quiet_from = models.TimeField(_("quiet from"), null=True, blank=True)
     quiet_to = models.TimeField(_("quiet to"), null=True, blank=True)
@@ -94,9 +96,9 @@ class AlertRule(models.Model):
         OltGroup, on_delete=models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("OLT group")
     )
     channels = models.ManyToManyField(AlertChannel, blank=True, related_name="rules", verbose_name=_("channels"))
-    sends_resolved = models.BooleanField(_("tells when it is over"), default=True)
+    sends_resolved = models.BooleanField(_("notifies when it is over"), default=True)
     escalate_minutes = models.PositiveSmallIntegerField(
-        _("escalates after minutes"), null=True, blank=True, help_text=_("If nobody acknowledged it; empty: never.")
+        _("escalates after minutes"), null=True, blank=True, help_text=_("If it is not acknowledged; empty: never.")
     )
     escalation_channels = models.ManyToManyField(
         AlertChannel, blank=True, related_name="escalation_rules", verbose_name=_("escalation channels")
@@ -113,7 +115,7 @@ class AlertRule(models.Model):
                 name="quiet_hours_have_both_ends",
                 violation_error_message=_("Quiet hours need both their beginning and their end."),
             ),
-            # On a clock that would be all day: a rule that never tells anything.
+            # On a clock that would be all day: a rule that never notifies.
             models.CheckConstraint(
                 condition=Q(quiet_from__isnull=True) | ~Q(quiet_from=F("quiet_to")),
                 name="quiet_hours_end",
@@ -125,16 +127,23 @@ class AlertRule(models.Model):
         return self.name
 
 
-class AlertState(models.TextChoices):
-    """Where an alert stands."""
+class OfferedCondition(models.Model):
+    """A condition whose default rule this installation got once; it never comes back by itself."""
 
+    kind = models.CharField(primary_key=True, max_length=20)
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+class AlertState(models.TextChoices):
     PENDING = "pending", _("noticed")
     FIRING = "firing", _("firing")
     RESOLVED = "resolved", _("resolved")
 
 
 class Alert(Acknowledgeable):
-    """One thing that a rule found wrong, from its first sight to its end; its times are those of an alert's course."""
+    """One thing that a rule found wrong, from first sight to its end; its times are those of a `Course`."""
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts", verbose_name=_("rule"))
     subject = models.CharField(_("subject"), max_length=120, help_text=_("What is wrong, as a key."))
@@ -143,16 +152,16 @@ class Alert(Acknowledgeable):
     )
     state = models.CharField(_("state"), max_length=10, choices=AlertState.choices, default=AlertState.PENDING)
     severity = models.CharField(_("severity"), max_length=10, choices=Severity.choices)
-    # What its sentences are made of, in every language.
+    # What its sentence is built from, in any language.
     facts = models.JSONField(_("facts"), default=dict)
-    # Where it is, from the large to the small: what comes together is told together.
+    # Where it is, from large to small: alerts of one place share a message.
     place = models.CharField(_("place"), max_length=60, blank=True)
     began_at = models.DateTimeField(_("since"))
     fired_at = models.DateTimeField(_("fires since"), null=True, blank=True)
     # When its message was written; quiet hours put that off.
-    told_at = models.DateTimeField(_("told"), null=True, blank=True)
+    told_at = models.DateTimeField(_("notified"), null=True, blank=True)
     escalated_at = models.DateTimeField(_("escalated"), null=True, blank=True)
-    # Since when it does not look wrong any more, while that has not lasted long enough.
+    # Since when nothing is wrong any more, until that has lasted long enough.
     calm_since = models.DateTimeField(_("calm since"), null=True, blank=True)
     resolved_at = models.DateTimeField(_("resolved"), null=True, blank=True)
     is_flapping = models.BooleanField(_("flapping"), default=False)
@@ -182,8 +191,6 @@ class Alert(Acknowledgeable):
 
 
 class NoticeKind(models.TextChoices):
-    """Why a message is sent."""
-
     OPENED = "opened", _("opened")
     RESOLVED = "resolved", _("resolved")
     ESCALATED = "escalated", _("escalated")
@@ -191,8 +198,6 @@ class NoticeKind(models.TextChoices):
 
 
 class NoticeState(models.TextChoices):
-    """What became of a message."""
-
     WAITING = "waiting", _("waiting")
     SENT = "sent", _("sent")
     FAILED = "failed", _("given up")
@@ -216,7 +221,7 @@ class Notice(models.Model):
     next_try_at = models.DateTimeField(_("next try"), null=True, blank=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
     last_error = models.CharField(_("last error"), max_length=300, blank=True)
-    # Of the last try; the words of the error are in whatever language was spoken then.
+    # About the last try; `last_error` is text in whatever language was active then.
     was_refused = models.BooleanField(default=False, db_default=False, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
 

@@ -1,92 +1,83 @@
-"""Writes messages: the outbox. They stand in the transaction that changed the alerts, and are delivered later."""
+"""Writes messages into the outbox, in the transaction that changed the alerts; they are delivered later."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import override
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, override
 
-from facho.alerts.models import Alert, Notice, NoticeKind, NoticeState
-from facho.alerts.rules import Rule, load_languages
-from facho.alerts.words import body_of, title_of
+from facho.alerts.conditions import CONDITIONS, sentence_of
+from facho.alerts.models import Alert, Notice, NoticeKind, NoticeState, Severity
+from facho.alerts.store import Rule, load_languages
 from facho.execution_coordinator.models import QuotaViolation
-from facho.polling.domain.alerting import Message, Telling, group_by_place
+from facho.polling.domain.alerting import AlertMessage, Telling, group_by_place
 
-# Machines get every alert of a cut, and no message that no service takes.
+# A webhook gets at most so many alerts of one message: no service takes a body of any size.
 MAX_IN_PAYLOAD = 200
+MAX_TITLE = 200
+# A message is read on a telephone; the payload lists more.
+LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Something that is to be told of an alert."""
+class ToSend:
+    """A message to write about an alert."""
 
     rule: Rule
     alert: Alert
     telling: Telling
 
 
-def write_notices(told: Sequence[Told], now: datetime) -> None:
+def write_notices(to_send: Sequence[ToSend], now: datetime) -> None:
     """Write a message for each channel and each group of alerts that belong together."""
-    if not told:
+    if not to_send:
         return
     languages = load_languages()
+    notified = _load_notified([each.alert.pk for each in to_send if each.telling.message is AlertMessage.RESOLVED])
+    by_channel: defaultdict[tuple[Rule, Telling, int], list[Alert]] = defaultdict(list)
+    for each in to_send:
+        channels = {
+            AlertMessage.OPENED: each.rule.first,
+            AlertMessage.ESCALATED: each.rule.later,
+            # Disabled ones too: enabled again, they would send the beginning and never the end.
+            AlertMessage.RESOLVED: notified[each.alert.pk],
+        }[each.telling.message]
+        for channel_id in sorted(channels & languages.keys()):
+            by_channel[each.rule, each.telling, channel_id].append(each.alert)
     notices: list[tuple[Notice, list[Alert]]] = []
-    for (rule, telling, channel_id), alerts in _sorted_out(told, languages.keys()).items():
+    for (rule, telling, channel_id), alerts in by_channel.items():
         for group in group_by_place((tuple(alert.place.split("/")), alert) for alert in alerts):
             with override(languages[channel_id]):
-                notices.append((_notice(rule, telling, channel_id, group, now), group))
-    Notice.objects.bulk_create(notice for notice, _ in notices)
+                notices.append((_build_notice(rule, telling, channel_id, group, now), group))
+    Notice.objects.bulk_create(notice for notice, _group in notices)
     Notice.alerts.through.objects.bulk_create(
         Notice.alerts.through(notice_id=notice.pk, alert_id=alert.pk) for notice, group in notices for alert in group
     )
 
 
 def on_sent(notice: Notice) -> None:
-    """Note that people were told of what a message is about; for the transaction that marks it as sent."""
+    """Mark the quota violations of a message as notified; for the transaction that marks it as sent."""
     violations = notice.payload.get("violations", [])
     if violations:
-        untold = QuotaViolation.objects.filter(id__in=violations, notified=False)
-        untold.update(notified=True, notified_at=notice.sent_at)
+        unsent = QuotaViolation.objects.filter(id__in=violations, notified=False)
+        unsent.update(notified=True, notified_at=notice.sent_at)
 
 
-def _sorted_out(told: Iterable[Told], existing: Set[int]) -> Mapping[tuple[Rule, Telling, int], list[Alert]]:
-    known = list(told)
-    heard = _load_hearers(each.alert.pk for each in known if each.telling.message is Message.RESOLVED)
-    by_channel: defaultdict[tuple[Rule, Telling, int], list[Alert]] = defaultdict(list)
-    for each in known:
-        for channel_id in sorted(_channels(each, heard) & existing):
-            by_channel[each.rule, each.telling, channel_id].append(each.alert)
-    return by_channel
+def _load_notified(alert_ids: Collection[int]) -> defaultdict[int, set[int]]:
+    """Load the channels of each alert's messages: only those get the end that got the beginning."""
+    notified: defaultdict[int, set[int]] = defaultdict(set)
+    if alert_ids:
+        sent = Notice.alerts.through.objects.filter(alert_id__in=alert_ids).exclude(notice__state=NoticeState.FAILED)
+        for alert_id, channel_id in sent.values_list("alert_id", "notice__channel_id"):
+            notified[alert_id].add(channel_id)
+    return notified
 
 
-def _channels(told: Told, heard: Mapping[int, set[int]]) -> Set[int]:
-    if told.telling.message is Message.OPENED:
-        return told.rule.first
-    if told.telling.message is Message.ESCALATED:
-        return told.rule.later
-    # Also one that is disabled now: enabled again, it would tell of the beginning and never of the end.
-    return heard.get(told.alert.pk, set())
-
-
-def _load_hearers(alert_ids: Iterable[int]) -> dict[int, set[int]]:
-    """Load which channels were told of each alert: nobody hears of the end who did not hear of the beginning."""
-    wanted = list(alert_ids)
-    if not wanted:
-        return {}
-    pairs = (
-        Notice.alerts.through.objects.filter(alert_id__in=wanted)
-        .exclude(notice__state=NoticeState.FAILED)
-        .values_list("alert_id", "notice__channel_id")
-    )
-    heard: defaultdict[int, set[int]] = defaultdict(set)
-    for alert_id, channel_id in pairs:
-        heard[alert_id].add(channel_id)
-    return heard
-
-
-def _notice(rule: Rule, telling: Telling, channel_id: int, alerts: Sequence[Alert], now: datetime) -> Notice:
+def _build_notice(rule: Rule, telling: Telling, channel_id: int, alerts: Sequence[Alert], now: datetime) -> Notice:
     kind = NoticeKind(telling.message.value)
     return Notice(
         # An alert is opened, escalated and resolved once, so its first one names the group.
@@ -95,32 +86,79 @@ def _notice(rule: Rule, telling: Telling, channel_id: int, alerts: Sequence[Aler
         kind=kind,
         severity=rule.severity,
         title=title_of(rule, kind, alerts),
-        body=body_of(rule, kind, alerts),
-        payload=_payload(rule, kind, alerts),
+        body=body_of(rule, alerts),
+        payload=payload_of(rule, kind, alerts),
         created_at=now,
         next_try_at=telling.not_before,
     )
 
 
-def _payload(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> dict[str, Any]:
+def title_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> str:
+    """Write what is wrong if it is one thing, else how many there are and where."""
+    if len(alerts) == 1:
+        what = sentence_of(rule.kind, alerts[0].facts)
+    else:
+        olts = {alert.facts.get("olt", "") for alert in alerts}
+        places = {alert.facts.get("place", "") for alert in alerts}
+        if len(olts) > 1:
+            where = ngettext("%(count)s OLT", "%(count)s OLTs", len(olts)) % {"count": len(olts)}
+        else:
+            where = " ".join([*olts, *(places if len(places) == 1 else ())]).strip()
+        words = {"what": CONDITIONS[rule.kind].label, "count": len(alerts), "where": where}
+        what = (_("%(what)s: %(count)s on %(where)s") if where else _("%(what)s: %(count)s")) % words
+    text = "%(what)s"
+    if kind is NoticeKind.ESCALATED:
+        text = _("Not acknowledged: %(what)s")
+    elif kind is NoticeKind.RESOLVED:
+        is_unwatched = all(alert.facts.get("ended_by") for alert in alerts)
+        text = _("Not watched any more: %(what)s") if is_unwatched else _("Over: %(what)s")
+    elif all(alert.is_flapping for alert in alerts):
+        text = _("Flapping: %(what)s")
+    title = text % {"what": what}
+    return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
+
+
+def body_of(rule: Rule, alerts: Sequence[Alert]) -> str:
+    """Write each alert on a line with its time, and the rule that found it."""
+    lines = []
+    for alert in alerts[:LINES]:
+        times = {"begin": _time(alert.began_at), "end": _time(alert.resolved_at) if alert.resolved_at else ""}
+        when = (_("from %(begin)s to %(end)s") if alert.resolved_at else _("since %(begin)s")) % times
+        line = f"{sentence_of(rule.kind, alert.facts)} ({when})"
+        # On each line: others in the same message may be really over.
+        lines.append(f"{line} · {_('its OLT is disabled')}" if alert.facts.get("ended_by") == "olt" else line)
+    left = len(alerts) - len(lines)
+    if left:
+        lines.append(ngettext("and %(count)s more", "and %(count)s more", left) % {"count": left})
+    if any(alert.facts.get("ended_by") == "rule" for alert in alerts):
+        lines.append(_("The rule was switched off."))
+    rule_words = {"rule": rule.name, "severity": Severity(rule.severity).label}
+    return "\n".join([*lines, "", _("Rule: %(rule)s (%(severity)s)") % rule_words])
+
+
+def _time(moment: datetime) -> str:
+    return f"{localtime(moment):%Y-%m-%d %H:%M}"
+
+
+def payload_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> dict[str, Any]:
+    """Build what a webhook gets as `details`."""
     return {
         "event": kind.value,
-        "rule": {"id": rule.id, "name": rule.name, "kind": rule.kind.value},
+        "rule": {"id": rule.id, "name": rule.name, "kind": rule.kind},
         "severity": rule.severity,
         "count": len(alerts),
-        "alerts": [_described(alert) for alert in alerts[:MAX_IN_PAYLOAD]],
+        "alerts": [
+            {
+                "id": alert.pk,
+                "subject": alert.subject,
+                "state": str(alert.state),
+                "olt_id": alert.olt_id,
+                "since": alert.began_at.isoformat(),
+                "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
+                "is_flapping": alert.is_flapping,
+                "facts": alert.facts,
+            }
+            for alert in alerts[:MAX_IN_PAYLOAD]
+        ],
         "violations": sorted({number for alert in alerts for number in alert.facts.get("violations", ())}),
-    }
-
-
-def _described(alert: Alert) -> dict[str, Any]:
-    return {
-        "id": alert.pk,
-        "subject": alert.subject,
-        "state": str(alert.state),
-        "olt_id": alert.olt_id,
-        "since": alert.began_at.isoformat(),
-        "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
-        "is_flapping": alert.is_flapping,
-        "facts": alert.facts,
     }

@@ -1,4 +1,4 @@
-"""A message on its way out, and what became of one try; plain values, known to the process that sends as well."""
+"""A message to send and the outcome of one try: plain values, which the sender process knows too."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,13 +17,13 @@ class Trouble(StrEnum):
     CRASHED = "crashed"
 
 
-# Answers of a service that will never take this very message: a repeat would only hold up those after it.
+# Answers of a service that will never take this message: repeating it would only hold up those behind it.
 FINAL_ANSWERS = frozenset({400, 413, 415, 422})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one try; `answer` is the status with which the other side refused, where it said one."""
+    """The outcome of one try; `answer` is the status of a refusal, if there was one."""
 
     trouble: Trouble | None = None
     answer: int | None = None
@@ -32,21 +32,17 @@ class Outcome:
 
     @property
     def is_sent(self) -> bool:
-        """Whether the other side took the message."""
         return self.trouble is None
 
     @property
     def is_refused(self) -> bool:
-        """Whether the other side was reached and did not take it, which may be about this very message."""
+        """Whether the service was reached and did not take it, perhaps because of this very message."""
         return self.trouble is Trouble.NOT_TAKEN
-
-
-SENT = Outcome()
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is told; `id` is the same at every try, and of no other message of any installation."""
+    """What is sent; `id` is the same at every try, and unique across installations."""
 
     id: str
     kind: str

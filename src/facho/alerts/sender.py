@@ -1,7 +1,6 @@
-"""The process that hands one message to apprise: it may reach what it should and nothing else, and ends by itself.
+"""Hands one message to apprise, in a short-lived process that may connect to its service and do nothing else.
 
-It reads one JSON object and writes one. Apart from the product's other processes it cannot stall them, can be ended
-at any time, holds one address, and shows no log to anybody.
+`delivery` starts it without settings or environment, so nothing here may import Django.
 """
 
 import json
@@ -11,41 +10,102 @@ import signal
 import sys
 from dataclasses import asdict, replace
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from facho.alerts.apprise_service import LOG, MAIL_PORTS, MAIL_SCHEMES, hand_over, open_service
 from facho.alerts.outcome import FINAL_ANSWERS, Message, Outcome, Trouble
 from facho.alerts.ssrf import AddressRefused, Reach, read_networks
 
+if TYPE_CHECKING:
+    from apprise import NotifyBase
+
+LOG = logging.getLogger("apprise")
 # Longer than every wait that apprise allows one request.
 SEND_SECONDS = 30
 FORBIDDEN = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.bind"})
-# Services that answer 400 also when a chat has moved, or when they had too much in too short a time.
+# Services that answer 400 also when a chat has moved, or when they got too much in too short a time.
 VAGUE_SCHEMES = frozenset({"tgram", "whatsapp"})
+# Ports on which a mail server inside the network need not be listed.
+MAIL_PORTS = frozenset({25, 465, 587, 2525})
+MAIL_SCHEMES = frozenset({"mailto", "mailtos"})
+# Where a name after an @ or a < mentions people; a name that a device chose must not.
+CHAT_SCHEMES = frozenset({"slack", "discord", "tgram"})
+UNJOINED = "\u200b"
 _STATUS = re.compile(r"error=(\d{3})\b")
+_NO_WORD = re.compile(r"[^A-Za-z0-9-]+")
+
+
+def open_service(url: str) -> "NotifyBase | None":
+    """Build the service of an address; None when apprise cannot read it."""
+    # It logs addresses, and addresses hold tokens.
+    LOG.disabled = True
+    # Importing takes half a second, which only senders and checks of an address should wait for.
+    from apprise import Apprise, AppriseAsset, OverflowMode
+
+    asset = AppriseAsset(
+        app_id="Facho",
+        app_desc="Facho",
+        app_url="",
+        image_url_mask="",
+        image_url_logo="",
+        http_redirects=False,
+        async_mode=False,
+        interpret_emojis=False,
+        pgp_autogen=False,
+        pem_autogen=False,
+        storage_mode="memory",
+        allow_templates=False,
+    )
+    service = Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    if service is not None:
+        # Several parts would not all be repeated or all be left alone.
+        service.overflow_mode = OverflowMode.TRUNCATE
+    return service
+
+
+def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
+    """Send, and return whether the service took it."""
+    from apprise import Apprise, NotifyFormat, NotifyType
+
+    title, body = message.title, message.body
+    if scheme in MAIL_SCHEMES:
+        from apprise.plugins.email import base
+
+        # The same Message-ID at every try lets mail servers drop a second one. Apprise has no way to choose it;
+        # this process sends one message and ends.
+        vars(base)["make_msgid"] = lambda domain: f"<{_NO_WORD.sub('-', message.id)}@{domain}>"
+        service.notify_format = NotifyFormat.TEXT
+    elif scheme in CHAT_SCHEMES:
+        title, body = (text.replace("@", f"@{UNJOINED}").replace("<", f"<{UNJOINED}") for text in (title, body))
+    elif scheme == "whatsapp":
+        # Meta refuses a variable of a template that has a line break.
+        title, body = "", " ".join(f"{title} · {body}".split())
+    severities: dict[str, NotifyType] = {"critical": NotifyType.FAILURE, "warning": NotifyType.WARNING}
+    look = NotifyType.SUCCESS if message.kind == "resolved" else severities.get(message.severity, NotifyType.INFO)
+    client = Apprise(asset=service.asset)
+    client.add(service)
+    return bool(client.notify(title=title, body=body, notify_type=look, body_format=NotifyFormat.TEXT))
 
 
 class Guard:
-    """Judges every connect of this process, whichever library makes it, at the moment it is made."""
+    """Judges every connect of this process, whichever library makes it, when it is made."""
 
     def __init__(self, reach: Reach) -> None:
         self.reach = reach
         self.has_refused = False
 
     def watch(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Refuse what a sender has no business with; an audit hook cannot be taken out again."""
-        if event == "socket.connect" and not self._allows(arguments[1]):
-            self.has_refused = True
-            raise AddressRefused("no message may be sent there")
+        """Refuse what a sender has no business with; an audit hook cannot be removed again."""
+        if event == "socket.connect":
+            address = arguments[1]
+            if not isinstance(address, tuple) or not self.reach.allows(str(address[0]), int(address[1])):
+                self.has_refused = True
+                raise AddressRefused("no message may be sent there")
         if event in FORBIDDEN:
             raise PermissionError("a sender sends and does nothing else")
 
-    def _allows(self, address: Any) -> bool:
-        return isinstance(address, tuple) and self.reach.allows(str(address[0]), int(address[1]))
-
 
 class ReasonLog(logging.Handler):
-    """Keeps of apprise's log what is no secret: whether a server was reached, and with which status it refused."""
+    """Keeps of apprise's log what is no secret: whether a server was reached, and the status it refused with."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -73,17 +133,18 @@ def carry_out(job: dict[str, Any]) -> Outcome:
     sys.addaudithook(guard.watch)
     if hand_over(service, scheme, Message(**job["message"])):
         return Outcome()
-    return Outcome(Trouble.ADDRESS_REFUSED) if guard.has_refused else _judge(log.outcome, scheme)
+    return Outcome(Trouble.ADDRESS_REFUSED) if guard.has_refused else judge(log.outcome, scheme)
 
 
-def _judge(outcome: Outcome, scheme: str) -> Outcome:
+def judge(outcome: Outcome, scheme: str) -> Outcome:
+    """Mark an outcome as final when the service will never take this message."""
     is_vague = outcome.answer == HTTPStatus.BAD_REQUEST and scheme in VAGUE_SCHEMES
     return replace(outcome, is_final=outcome.answer in FINAL_ANSWERS and not is_vague)
 
 
 def main() -> None:
-    """Carry out the job that stands on standard input."""
-    # Whoever started this may be dead; nobody else would end it.
+    """Carry out the job on standard input."""
+    # The parent may be dead, so this process ends itself.
     signal.alarm(SEND_SECONDS)
     outcome = carry_out(json.load(sys.stdin.buffer))
     json.dump(asdict(outcome), sys.stdout)

@@ -1,4 +1,4 @@
-"""Which addresses a message may be sent to: the outside, and what the operator listed; judged before every connect."""
+"""Which addresses a message may be sent to: public ones and those the operator listed; checked before every connect."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class AddressRefused(OSError):
-    """A server stands where no message may be sent to."""
+    """The server is where no message may be sent to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,14 @@ class Reach:
             return False
         if any(address in network for network in self.listed):
             return True
-        return _is_outside(address) or (port in self.inside_ports and _is_inside(address))
+        if address.is_multicast:
+            return False
+        is_local = isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST
+        if address.is_global and not is_local:
+            return True
+        # Link-local is where clouds keep their secrets.
+        is_inside = address.is_private and not (address.is_link_local or address.is_unspecified)
+        return port in self.inside_ports and is_inside
 
 
 def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -41,20 +48,9 @@ def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def _unwrap(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 one carries, since that is who will answer."""
+    """Return the IPv4 address that an IPv6 one carries, since that one will answer."""
     if isinstance(address, IPv4Address):
         return address
     if address in NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour or address
-
-
-def _is_outside(address: Address) -> bool:
-    if isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST:
-        return False
-    return address.is_global and not address.is_multicast
-
-
-def _is_inside(address: Address) -> bool:
-    """Tell whether a server of the operator may stand here: link-local is where clouds keep their secrets."""
-    return not (address.is_link_local or address.is_multicast or address.is_unspecified) and address.is_private

@@ -8,13 +8,11 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from facho.api.models import ApiToken
-from facho.hosts.admin_pages import ReadOnlyAdmin
+from facho.infrastructure.admin_pages import ReadOnlyAdmin
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
-    """Tokens by user."""
-
     list_display = ["user", "name", "role", "groups", "created_at", "expires_at", "last_used_at"]
     list_filter = ["role"]
     list_select_related = ["user"]
@@ -24,13 +22,11 @@ class ApiTokenAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("OLT groups"))
     def groups(self, token: ApiToken) -> str:
-        """Name the groups that it is limited to."""
         return ", ".join(group.name for group in token.olt_groups.all()) or "—"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Load the groups along."""
         return super().get_queryset(request).prefetch_related("olt_groups")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Let a token be revoked by whoever may."""
+        """Allow revoking a token to everyone with the permission."""
         return super(ReadOnlyAdmin, self).has_delete_permission(request, obj)

@@ -1,27 +1,43 @@
-"""Alerts and the rules that find them: everybody reads, operators acknowledge, admins decide what is looked for."""
+"""Alerts, rules and channels: every role reads, operators acknowledge, administrators write rules and channels."""
 
 from typing import Any, TypeAlias
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Prefetch, Q
+from django.db.models import Prefetch, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.accounts.audit import Action, record
-from facho.alerts.alerts_read_model import shown_alerts
-from facho.alerts.channels import stored_channels
-from facho.alerts.models import Alert, AlertChannel, AlertRule, AlertState, Kind, Severity
-from facho.alerts.rule_check import find_faults
-from facho.alerts.words import sentence_of
-from facho.api import filters
-from facho.api.acknowledgement import Acknowledgement
-from facho.api.permissions import ReadOrAdministerAll
-from facho.api.problems import collisions_are_conflicts
-from facho.api.scoped import ScopedRows
-from facho.api.serializers import given_names
+from facho.accounts.scope import scope_of
+from facho.alerts.channels import ChannelSecrets, save_channel, stored_channels, write_test
+from facho.alerts.channels import find_faults as find_channel_faults
+from facho.alerts.conditions import CHOICES, CONDITIONS, sentence_of
+from facho.alerts.models import (
+    Alert,
+    AlertChannel,
+    AlertRule,
+    AlertState,
+    Notice,
+    NoticeKind,
+    NoticeState,
+    Severity,
+)
+from facho.alerts.store import find_faults, shown_alerts
+from facho.api.shared import filters
+from facho.api.shared.bodies import KnownFields, read_body, read_nothing
+from facho.api.shared.filters import ScopedRows
+from facho.api.shared.permissions import ReadOrAdministerAll
+from facho.api.shared.problems import Conflict, collisions_are_conflicts
+from facho.api.shared.serializers import AcknowledgeAction, given_names
 from facho.hosts.models import OltGroup
+from facho.infrastructure.secrets import Secret
 
 _STATES = (AlertState.FIRING, AlertState.RESOLVED)
 MAX_MINUTES = 10_080
@@ -30,11 +46,11 @@ _Channels: TypeAlias = "serializers.PrimaryKeyRelatedField[AlertChannel]"
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):
-    """Something that a rule found; `sentence` says it in the language of the request, `facts` to machines."""
+    """An alert; `sentence` explains it in the language of the request, `facts` holds the same for programs."""
 
     rule_id = serializers.IntegerField()
     rule = serializers.CharField(source="rule.name")
-    kind = serializers.ChoiceField(source="rule.kind", choices=Kind.choices)
+    kind = serializers.ChoiceField(source="rule.kind", choices=CHOICES)
     state = serializers.ChoiceField(choices=[(state.value, state.label) for state in _STATES])
     olt_id = serializers.IntegerField(allow_null=True)
     olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
@@ -69,24 +85,22 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
         ]
 
     def get_sentence(self, alert: Alert) -> str:
-        """Say what is wrong."""
         return sentence_of(alert.rule.kind, alert.facts)
 
     @extend_schema_field({"type": "object", "additionalProperties": True})
     def get_facts(self, alert: Alert) -> dict[str, Any]:
-        """Give what the sentence is made of."""
         return dict(alert.facts)
 
 
-class AlertViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[Alert]):
-    """Alerts, the latest first; `from` and `to` find those that fired between them."""
+class AlertViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet[Alert]):
+    """Alerts, latest first; `from` and `to` select those that fired in between."""
 
     serializer_class = AlertSerializer
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "rule": filters.number("rule_id"),
-        "kind": filters.one_of("rule__kind", Kind.values),
+        "kind": filters.one_of("rule__kind", list(CONDITIONS)),
         "severity": filters.one_of("severity", Severity.values),
         "state": filters.one_of("state", [state.value for state in _STATES]),
         "acknowledged": filters.condition(
@@ -102,7 +116,7 @@ class AlertViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[Al
 
 
 class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
-    """What is looked for, when it counts, and whom it is told to; `threshold` is in the unit of the kind."""
+    """What to look for, when it counts, and who is notified; `threshold` is in the unit of the kind."""
 
     olt_group_id = serializers.IntegerField(allow_null=True)
     channel_ids: _Channels = serializers.PrimaryKeyRelatedField(source="channels", many=True, read_only=True)
@@ -132,8 +146,8 @@ class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
         ]
 
 
-class AlertRuleWishSerializer(serializers.ModelSerializer[AlertRule]):
-    """A rule as it shall be."""
+class AlertRuleWishSerializer(KnownFields, serializers.ModelSerializer[AlertRule]):
+    """The fields of a rule that can be written."""
 
     hold_minutes = serializers.IntegerField(min_value=0, max_value=MAX_MINUTES, required=False)
     clear_minutes = serializers.IntegerField(min_value=0, max_value=MAX_MINUTES, required=False)
@@ -155,7 +169,6 @@ class AlertRuleWishSerializer(serializers.ModelSerializer[AlertRule]):
         validators: list[Any] = []
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Judge the whole rule, with what it keeps of the one that is stored."""
         faults = find_faults({**self._stored(), **attrs}, stored=self.instance)
         if faults:
             names = {"olt_group": "olt_group_id"}
@@ -174,13 +187,13 @@ class AlertRuleWishSerializer(serializers.ModelSerializer[AlertRule]):
 class AlertRuleViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[AlertRule]
 ):
-    """Rules by name. One that is switched off ends its alerts and says so; one that is deleted takes them along."""
+    """Rules by name. Disabling one resolves its alerts and sends a notification; deleting one deletes its alerts."""
 
     serializer_class = AlertRuleSerializer
     permission_classes = [ReadOrAdministerAll]
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
-        "kind": filters.one_of("kind", Kind.values),
+        "kind": filters.one_of("kind", list(CONDITIONS)),
         "enabled": filters.flag("enabled"),
     }
     queryset = AlertRule.objects.prefetch_related(
@@ -189,20 +202,20 @@ class AlertRuleViewSet(
 
     @extend_schema(request=AlertRuleWishSerializer, responses={201: AlertRuleSerializer})
     def create(self, request: Request) -> Response:
-        """Make a rule; without channels it only shows what it finds."""
-        wish = AlertRuleWishSerializer(data=request.data)
+        """Create a rule; without channels its alerts are only shown."""
+        wish = AlertRuleWishSerializer(data=read_body(request))
         wish.is_valid(raise_exception=True)
         return self._save(wish, Action.ADDED, status.HTTP_201_CREATED)
 
     @extend_schema(request=AlertRuleWishSerializer, responses=AlertRuleSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change a rule; alerts that are open go on under its new terms."""
-        wish = AlertRuleWishSerializer(self.get_object(), data=request.data, partial=True)
+        """Change a rule; open alerts continue under the new terms."""
+        wish = AlertRuleWishSerializer(self.get_object(), data=read_body(request), partial=True)
         wish.is_valid(raise_exception=True)
         return self._save(wish, Action.CHANGED, status.HTTP_200_OK)
 
     def perform_destroy(self, instance: AlertRule) -> None:
-        """Delete a rule with its alerts."""
+        read_nothing(self.request)
         with transaction.atomic():
             record(self.request.user, instance, Action.DELETED)
             instance.delete()
@@ -212,3 +225,148 @@ class AlertRuleViewSet(
             rule = wish.save()
             record(self.request.user, rule, done, given_names(wish))
         return Response(AlertRuleSerializer(rule).data, status=code)
+
+
+class AlertChannelSerializer(serializers.ModelSerializer[AlertChannel]):
+    """A channel; `address` shows its type and, where that is no secret, its server."""
+
+    address = serializers.CharField(source="shown_as")
+
+    class Meta:
+        model = AlertChannel
+        fields = ["id", "name", "kind", "address", "language", "enabled", "created_at", "updated_at"]
+
+
+class AlertChannelChangesSerializer(KnownFields, serializers.ModelSerializer[AlertChannel]):
+    """The fields of a channel that can be written; a secret left out or empty keeps its stored value.
+
+    The signing key of a webhook must be sent again when `url` points to another server.
+    """
+
+    url = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=2_000)
+    signing_key = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=500)
+    language = serializers.ChoiceField(choices=settings.LANGUAGES, required=False, allow_blank=True)
+
+    class Meta:
+        model = AlertChannel
+        fields = ["name", "kind", "url", "signing_key", "language", "enabled"]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = ChannelSecrets(Secret(attrs.pop("url", "")), Secret(attrs.pop("signing_key", "")))
+        kind = attrs.get("kind") or (self.instance or AlertChannel()).kind
+        faults = find_channel_faults(kind, given, stored=self.instance)
+        if faults:
+            raise serializers.ValidationError(faults)
+        return {**attrs, "given": given}
+
+    def save_as(self, channel: AlertChannel) -> None:
+        values = dict(self.validated_data)
+        given = values.pop("given")
+        for name, value in values.items():
+            setattr(channel, name, value)
+        save_channel(channel, given)
+
+
+class NoticeSerializer(serializers.ModelSerializer[Notice]):
+    """A notification and its delivery; `last_error` is of the last failed attempt, even if a later one succeeded."""
+
+    channel_id = serializers.IntegerField()
+    text = serializers.CharField(source="body")
+
+    class Meta:
+        model = Notice
+        fields = [
+            "id",
+            "channel_id",
+            "kind",
+            "severity",
+            "title",
+            "text",
+            "state",
+            "created_at",
+            "tries",
+            "next_try_at",
+            "last_error",
+            "sent_at",
+        ]
+
+
+class AlertChannelViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[AlertChannel]
+):
+    """Channels by name; their secrets are never loaded."""
+
+    serializer_class = AlertChannelSerializer
+    permission_classes = [ReadOrAdministerAll]
+    filter_backends = [filters.QueryStringFilter]
+    queryset = stored_channels().order_by("name", "id")
+
+    @extend_schema(request=AlertChannelChangesSerializer, responses={201: AlertChannelSerializer})
+    def create(self, request: Request) -> Response:
+        """Create a channel."""
+        wish = AlertChannelChangesSerializer(data=read_body(request))
+        wish.is_valid(raise_exception=True)
+        channel = AlertChannel()
+        self._save(wish, channel, Action.ADDED)
+        return Response(AlertChannelSerializer(channel).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=AlertChannelChangesSerializer, responses=AlertChannelSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change a channel; pending notifications go to its new address."""
+        channel = self.get_object()
+        wish = AlertChannelChangesSerializer(channel, data=read_body(request), partial=True)
+        wish.is_valid(raise_exception=True)
+        self._save(wish, channel, Action.CHANGED)
+        return Response(AlertChannelSerializer(channel).data)
+
+    def perform_destroy(self, instance: AlertChannel) -> None:
+        """Delete a channel with its log; pending notifications are dropped."""
+        read_nothing(self.request)
+        with transaction.atomic():
+            record(self.request.user, instance, Action.DELETED)
+            instance.delete()
+
+    @extend_schema(request=None, responses={202: NoticeSerializer})
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, pk: str) -> Response:
+        """Send a test message; its result appears in the channel's log within seconds."""
+        read_nothing(request)
+        channel = self.get_object()
+        if not channel.enabled:
+            raise Conflict(_("This channel is disabled: nothing is sent through it."))
+        with transaction.atomic():
+            record(request.user, channel, Action.CHANGED, _("Sent a test"))
+            notice = write_test(channel, now=timezone.now())
+        return Response(NoticeSerializer(notice).data, status=status.HTTP_202_ACCEPTED)
+
+    def _save(self, wish: AlertChannelChangesSerializer, channel: AlertChannel, done: Action) -> None:
+        with collisions_are_conflicts(), transaction.atomic():
+            wish.save_as(channel)
+            record(self.request.user, channel, done, given_names(wish))
+
+
+class ChannelNoticeViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Notice]):
+    """The log of a channel, latest first, without notifications about OLTs outside your scope."""
+
+    serializer_class = NoticeSerializer
+    permission_classes = [ReadOrAdministerAll]
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {"state": filters.one_of("state", NoticeState.values)}
+    queryset = Notice.objects.order_by("-id")
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        get_object_or_404(AlertChannel.objects.only("pk"), pk=kwargs["channel_id"])
+
+    def get_queryset(self) -> QuerySet[Notice]:
+        """Filter by the channel of the URL; the schema generator passes none.
+
+        A notification whose alerts were deleted may name any OLT, so only users without a scope see it.
+        """
+        scope = scope_of(self.request.user)
+        rows = super().get_queryset().filter(channel_id=self.kwargs.get("channel_id"))
+        if scope.is_everything:
+            return rows
+        seen = scope.narrow(Notice.alerts.through.objects.all(), "alert__olt").values("notice_id")
+        hidden = Alert.objects.exclude(scope.condition())
+        return rows.filter(Q(kind=NoticeKind.TEST) | Q(pk__in=seen)).exclude(alerts__in=hidden)

@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ApiConfig(AppConfig):
-    """The `api` app."""
-
     name = "facho.api"
     label = "api"
     verbose_name = _("API")

@@ -5,13 +5,19 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from rest_framework import generics, viewsets
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics, serializers, viewsets
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
 
 from facho.accounts.acknowledge import with_acknowledger
-from facho.api import filters
-from facho.api.acknowledgement import Acknowledgement
-from facho.api.scoped import ScopedRows
+from facho.api.shared import filters
+from facho.api.shared.filters import NoParameters, ScopedRows, must_see
+from facho.api.shared.serializers import AcknowledgeAction
+from facho.execution_coordinator.feasibility import NodeNeed, OltFeasibility, load_feasibility, words_of
 from facho.execution_coordinator.models import (
     CoordinatorLog,
     EventType,
@@ -21,7 +27,7 @@ from facho.execution_coordinator.models import (
     QuotaStatus,
     QuotaTracker,
     QuotaViolation,
-    Severity,
+    ViolationSeverity,
 )
 from facho.execution_coordinator.serializers import (
     CoordinatorStateSerializer,
@@ -31,9 +37,10 @@ from facho.execution_coordinator.serializers import (
     QuotaSerializer,
     ViolationSerializer,
 )
-from facho.execution_coordinator.state_read_model import load_states
+from facho.execution_coordinator.state import load_states
 from facho.hosts.models import Olt
 from facho.hosts.store import OLT_SECRETS
+from facho.polling.domain.feasibility import Blocked, Relaxation
 from facho.polling.domain.quota import hour_of
 
 CURRENT = "current"
@@ -46,7 +53,7 @@ def _in_hour(text: str) -> Q:
 
 
 class QuotaViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
-    """Quotas by hour, the latest first."""
+    """Quotas by hour, latest first."""
 
     serializer_class = QuotaSerializer
     filter_backends = [filters.QueryStringFilter]
@@ -62,14 +69,14 @@ class QuotaViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     )
 
 
-class ViolationViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
-    """Hours in which an OLT got too little, the latest first, each with the report of every slot that was due."""
+class ViolationViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet[QuotaViolation]):
+    """Hours in which an OLT missed its quota, latest first, each with a report of every slot."""
 
     serializer_class = ViolationSerializer
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
-        "severity": filters.one_of("severity", Severity.values),
+        "severity": filters.one_of("severity", ViolationSeverity.values),
         "notified": filters.flag("notified"),
         "acknowledged": filters.condition(
             lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
@@ -82,7 +89,7 @@ class ViolationViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSe
 
 
 class PlanViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
-    """Plans by hour, the latest first; the runs of a plan are on its own address."""
+    """Plans by hour, latest first; the runs of a plan are in its detail."""
 
     filter_backends = [filters.QueryStringFilter]
     query_parameters = {
@@ -93,17 +100,15 @@ class PlanViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     queryset = ExecutionPlan.objects.select_related("olt").defer(*OLT_SECRETS).order_by("-period_start", "-id")
 
     def get_queryset(self) -> QuerySet[ExecutionPlan]:
-        """Leave the runs in the database unless one plan is shown."""
         queryset = super().get_queryset()
         return queryset if self.action == "retrieve" else queryset.defer("plan_data", *OLT_SECRETS)
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        """Show the runs when one plan is shown."""
         return PlanDetailSerializer if self.action == "retrieve" else PlanSerializer
 
 
 class LogViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
-    """The coordinator's log, the latest first; messages are in the language of the request."""
+    """The coordinator's log, latest first; messages are in the language of the request."""
 
     serializer_class = LogSerializer
     filter_backends = [filters.QueryStringFilter]
@@ -118,7 +123,7 @@ class LogViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
 
 
 class StateView(ScopedRows, generics.ListAPIView[Any]):
-    """What the coordinator sees of each OLT now: tasks, the execution that holds it, the nodes that wait."""
+    """What the coordinator knows of each OLT now: tasks, the execution holding it, the waiting nodes."""
 
     serializer_class = CoordinatorStateSerializer
     olt_path = ""
@@ -130,6 +135,64 @@ class StateView(ScopedRows, generics.ListAPIView[Any]):
     queryset = Olt.objects.only("id").order_by("name", "id")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
-        """Load what is seen of the OLTs of the page."""
         page = super().paginate_queryset(queryset) or []
         return load_states([olt.id for olt in page], timezone.now())
+
+
+class NodeNeedSerializer(serializers.Serializer[NodeNeed]):
+    """Time needed by a master with its chain; `seconds` is null, and counts as 0, until measured."""
+
+    node_id = serializers.IntegerField()
+    name = serializers.CharField()
+    interval_seconds = serializers.IntegerField()
+    seconds = serializers.FloatField(allow_null=True)
+    minutes_per_hour = serializers.FloatField()
+
+
+class BlockedSerializer(serializers.Serializer[Blocked]):
+    """A master that loses slots because another one runs longer than its interval."""
+
+    node_id = serializers.IntegerField()
+    by_node_id = serializers.IntegerField()
+    seconds = serializers.FloatField()
+
+
+class RelaxationSerializer(serializers.Serializer[Relaxation]):
+    """A longer interval and the time it saves, cheapest first."""
+
+    node_id = serializers.IntegerField()
+    interval_before_seconds = serializers.IntegerField()
+    interval_seconds = serializers.IntegerField()
+    saves_minutes_per_hour = serializers.FloatField()
+
+
+class FeasibilitySerializer(serializers.Serializer[OltFeasibility]):
+    """The load of an OLT; any single relaxation is enough, unless `are_needed_together`."""
+
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField()
+    fits = serializers.BooleanField(source="judged.fits")
+    minutes_per_hour = serializers.FloatField(source="judged.minutes_per_hour")
+    share = serializers.FloatField(source="judged.share")
+    nodes = NodeNeedSerializer(many=True, source="needs")
+    blocked = BlockedSerializer(many=True, source="judged.blocked")
+    relaxations = RelaxationSerializer(many=True, source="judged.relaxations")
+    are_needed_together = serializers.BooleanField(source="judged.are_needed_together")
+    message = serializers.SerializerMethodField()
+
+    def get_message(self, found: OltFeasibility) -> str:
+        return " ".join(words_of(found))
+
+
+class FeasibilityView(NoParameters, APIView):
+    """The load of one OLT compared with the hour."""
+
+    @extend_schema(responses=FeasibilitySerializer, operation_id="olts_feasibility", tags=["olts"])
+    def get(self, request: Request, olt_id: int) -> Response:
+        """Add up the SNMP time an OLT's enabled nodes need per hour, and suggest what to relax if it is too much."""
+        # Checked first: an id with more digits than the column would be a database error.
+        must_see(request, Olt.objects.filter(id=olt_id), olt_path="")
+        found = load_feasibility([olt_id]).get(olt_id)
+        if found is None:
+            raise NotFound
+        return Response(FeasibilitySerializer(found).data)

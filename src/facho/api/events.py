@@ -1,18 +1,74 @@
 """What happened to ONUs, the latest first: the timeline of all, of an OLT, of a PON port or of one ONU."""
 
-from rest_framework import serializers, viewsets
+from typing import Any
 
-from facho.api import filters
-from facho.api.scoped import ScopedRows
-from facho.api.timeline_pages import TimelinePage
-from facho.onus.event_words import describe_event
-from facho.onus.events_read_model import all_events
+from django.utils.translation import gettext as _
+from rest_framework import serializers, viewsets
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
+
+from facho.api.shared import filters
+from facho.api.shared.filters import Page, ScopedRows, with_exactness
+from facho.onus.events import Count, EventPage, all_events, count_events, describe_event, load_page
 from facho.onus.models import OnuEvent
+from facho.onus.timeline import TimelineCursor, read_cursor
 from facho.onus.words import DownCauses, EventKinds
+
+CURSOR = "cursor"
+
+
+class TimelinePage(BasePagination):
+    """Pages of events by cursor; counts stop at a limit and say so."""
+
+    _page: EventPage
+    _count: Count
+    _address: str
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        size = Page().get_page_size(request)
+        text = request.query_params.get(CURSOR, "")
+        try:
+            cursor = read_cursor(text) if text else None
+        except ValueError:
+            problem = _("Use the cursor of the next or previous page of an answer.")
+            raise ValidationError({CURSOR: [problem]}) from None
+        self._page = load_page(queryset, cursor, size)
+        self._count = count_events(queryset)
+        self._address = request.build_absolute_uri()
+        return self._page.events
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return Response(
+            {
+                "count": self._count.number,
+                "count_is_exact": self._count.is_exact,
+                "next": self._link(self._page.older),
+                "previous": self._link(self._page.newer),
+                "results": data,
+            }
+        )
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return with_exactness(Page().get_paginated_response_schema(schema))
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        texts = {CURSOR: "From `next` or `previous` of an answer.", Page.page_size_query_param: "Events on a page."}
+        kinds = {CURSOR: "string", Page.page_size_query_param: "integer"}
+        return [
+            {"name": name, "in": "query", "required": False, "description": text, "schema": {"type": kinds[name]}}
+            for name, text in texts.items()
+        ]
+
+    def _link(self, cursor: TimelineCursor | None) -> str | None:
+        return replace_query_param(self._address, CURSOR, str(cursor)) if cursor else None
 
 
 class EventSerializer(serializers.ModelSerializer[OnuEvent]):
-    """One fact about one ONU, where it was at that time; `message` says it in the language of the request.
+    """An event of an ONU, at the place it had then; `message` explains it in the language of the request.
 
     `onu_number` is the ONU's number at the port. `before` and `after` are descriptions, powers in dBm or states.
     """
@@ -50,12 +106,11 @@ class EventSerializer(serializers.ModelSerializer[OnuEvent]):
         ]
 
     def get_message(self, event: OnuEvent) -> str:
-        """Say what happened."""
         return describe_event(event)
 
 
 class EventViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[OnuEvent]):
-    """Events, the latest first. An ONU that moved stands in the timelines of both ports."""
+    """Events, latest first. An ONU that moved appears in the timelines of both ports."""
 
     serializer_class = EventSerializer
     pagination_class = TimelinePage

@@ -1,4 +1,4 @@
-"""Jobs: what OLTs are asked, and how often it is suggested. Whoever writes them decides what every OLT bears."""
+"""Jobs: what is read from OLTs, and the suggested interval. Writing them affects every OLT."""
 
 from typing import Any
 
@@ -15,12 +15,14 @@ from rest_framework.response import Response
 
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
-from facho.api import filters
-from facho.api.permissions import ReadOrAdminister, ReadOrAdministerAll
-from facho.api.problems import collisions_are_conflicts
-from facho.api.serializers import MAX_INTERVAL_SECONDS, given_names
-from facho.hosts.models import Olt
+from facho.api.shared import filters
+from facho.api.shared.bodies import KnownFields, read_body, read_nothing
+from facho.api.shared.permissions import ReadOrAdminister, ReadOrAdministerAll
+from facho.api.shared.problems import collisions_are_conflicts
+from facho.api.shared.serializers import given_names
+from facho.hosts.models import Brand, Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.polling.domain.interval_text import MAX_INTERVAL_SECONDS
 from facho.snmp_jobs.application import apply_plan, plan_application, with_chains
 from facho.snmp_jobs.job_entry import JobRefused, save_job
 from facho.snmp_jobs.models import QueryTypes, SnmpJob, SnmpJobOid
@@ -30,8 +32,8 @@ MAX_OLTS = 1_000
 MAX_ID = 2**63 - 1
 
 
-class JobReadSerializer(serializers.ModelSerializer[SnmpJobOid]):
-    """One thing that a job reads: a column of the vendor definition, or an OID of one's own."""
+class JobReadSerializer(KnownFields, serializers.ModelSerializer[SnmpJobOid]):
+    """One item a job reads: a column of the vendor definition, or a custom OID."""
 
     class Meta:
         model = SnmpJobOid
@@ -39,8 +41,9 @@ class JobReadSerializer(serializers.ModelSerializer[SnmpJobOid]):
 
 
 class JobSerializer(serializers.ModelSerializer[SnmpJob]):
-    """What to read, how, and how often it is suggested; `nodes` is on how many OLTs it is."""
+    """What to read, how, and the suggested interval; `nodes` is the number of OLTs it runs on."""
 
+    brand = serializers.CharField(source="brand.name", default=None, allow_null=True)
     task_type = serializers.CharField(read_only=True)
     master_job_id = serializers.IntegerField(allow_null=True)
     oids = JobReadSerializer(many=True)
@@ -53,6 +56,7 @@ class JobSerializer(serializers.ModelSerializer[SnmpJob]):
             "name",
             "slug",
             "vendor",
+            "brand",
             "query_type",
             "task_type",
             "interval_seconds",
@@ -70,11 +74,14 @@ class JobSerializer(serializers.ModelSerializer[SnmpJob]):
         ]
 
 
-class JobWishSerializer(serializers.ModelSerializer[SnmpJob]):
-    """A job as it shall be; `oids` are all that it shall read."""
+class JobWishSerializer(KnownFields, serializers.ModelSerializer[SnmpJob]):
+    """The fields of a job that can be written; `oids` replaces all it reads."""
 
     master_job_id = serializers.PrimaryKeyRelatedField(
         source="master_job", queryset=SnmpJob.objects.all(), allow_null=True, required=False
+    )
+    brand = serializers.SlugRelatedField(
+        slug_field="name", queryset=Brand.objects.all(), allow_null=True, required=False, help_text="Name of a brand."
     )
     interval_seconds = serializers.IntegerField(min_value=1, max_value=MAX_INTERVAL_SECONDS)
     oids = JobReadSerializer(many=True, required=False, max_length=MAX_READS)  # type: ignore[call-arg]  # of lists
@@ -86,8 +93,8 @@ class JobWishSerializer(serializers.ModelSerializer[SnmpJob]):
         validators: list[Any] = []
 
 
-class ApplySerializer(serializers.Serializer[Any]):
-    """The OLTs that shall get a job."""
+class ApplySerializer(KnownFields, serializers.Serializer[Any]):
+    """The OLTs to add a job to."""
 
     olts = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=MAX_ID), min_length=1, max_length=MAX_OLTS
@@ -95,7 +102,7 @@ class ApplySerializer(serializers.Serializer[Any]):
 
 
 class PlannedSerializer(serializers.Serializer[Any]):
-    """A job that an OLT got; with problems it did not."""
+    """A job added to an OLT; with problems it was not added."""
 
     job_id = serializers.IntegerField()
     name = serializers.CharField()
@@ -105,7 +112,7 @@ class PlannedSerializer(serializers.Serializer[Any]):
 
 
 class AppliedSerializer(serializers.Serializer[Any]):
-    """What one OLT got, and the names of what it had already."""
+    """The jobs added to one OLT, and the names of those it already had."""
 
     olt_id = serializers.IntegerField()
     olt = serializers.CharField()
@@ -126,56 +133,55 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
         "chained": filters.condition(lambda: Q(master_job__isnull=False), "Whether it runs after another."),
         "search": filters.search("name", "slug"),
     }
-    queryset = SnmpJob.objects.prefetch_related("oids").order_by("vendor", "slug", "id")
+    queryset = SnmpJob.objects.select_related("brand").prefetch_related("oids").order_by("vendor", "slug", "id")
 
     def get_queryset(self) -> QuerySet[SnmpJob]:
-        """Count along on how many OLTs each job is, of those that the user may see."""
         in_scope = scope_of(self.request.user).condition("nodes__workflow__olt")
         return super().get_queryset().annotate(nodes_counted=Count("nodes", filter=in_scope))
 
     @extend_schema(request=JobWishSerializer, responses={201: JobSerializer})
     def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Add a job; it is on no OLT yet."""
-        saved = self._save(SnmpJob(), JobWishSerializer(data=request.data), Action.ADDED)
+        """Create a job; it runs on no OLT yet."""
+        saved = self._save(SnmpJob(), JobWishSerializer(data=read_body(request)), Action.ADDED)
         return Response(self._shown(saved), status=status.HTTP_201_CREATED)
 
     @extend_schema(request=JobWishSerializer, responses=JobSerializer)
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Change a job on every OLT that it is on; intervals of its nodes stay as they are."""
+        """Change a job on all its OLTs; the intervals of its nodes stay."""
         job = SnmpJob.objects.get(pk=self.get_object().pk)
-        saved = self._save(job, JobWishSerializer(job, data=request.data, partial=True), Action.CHANGED)
+        saved = self._save(job, JobWishSerializer(job, data=read_body(request), partial=True), Action.CHANGED)
         return Response(self._shown(saved))
 
     @transaction.atomic
     def perform_destroy(self, instance: SnmpJob) -> None:
-        """Delete a job with its nodes; what they read stays."""
+        """Delete a job with its nodes; the data they read stays."""
+        read_nothing(self.request)
         record(self.request.user, instance, Action.DELETED)
         instance.delete()
 
     @extend_schema(request=ApplySerializer, responses=AppliedSerializer(many=True), filters=False)
     @action(detail=True, methods=["post"], pagination_class=None, permission_classes=[ReadOrAdminister])
     def apply(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Put the job, with its chain, on OLTs; says of each what it got, had already, or could not get and why."""
+        """Add the job and its chain to OLTs; returns what each got, already had, or could not get and why."""
         job = self.get_object()
-        wish = ApplySerializer(data=request.data)
+        wish = ApplySerializer(data=read_body(request))
         wish.is_valid(raise_exception=True)
         jobs = with_chains([job])
         with collisions_are_conflicts(), transaction.atomic():
-            plan = plan_application(jobs, self._olts(wish.validated_data["olts"]))
+            # Load the OLTs within scope; an unknown id is an error.
+            ids = wish.validated_data["olts"]
+            rows = Olt.objects.select_related("model__brand").defer(*SECRET_COLUMNS).filter(id__in=ids)
+            seen = scope_of(self.request.user).narrow(rows, "")
+            found = list(seen.order_by("name"))
+            if missing := set(ids) - {olt.id for olt in found}:
+                unknown = _("There is no OLT %(id)s.") % {"id": min(missing)}
+                raise ValidationError({"olts": [unknown]})
+            plan = plan_application(jobs, found)
             apply_plan(plan, jobs, now=timezone.now())
             names = ", ".join(each.olt for each in plan if each.adds)
             if names:
                 record(request.user, job, Action.CHANGED, names)
         return Response(AppliedSerializer(plan, many=True).data)
-
-    def _olts(self, ids: list[int]) -> list[Olt]:
-        """Find the OLTs among those that the user may see; one that is not there is told."""
-        seen = scope_of(self.request.user).narrow(Olt.objects.defer(*SECRET_COLUMNS).filter(id__in=ids), "")
-        found = list(seen.order_by("name"))
-        if missing := set(ids) - {olt.id for olt in found}:
-            unknown = _("There is no OLT %(id)s.") % {"id": min(missing)}
-            raise ValidationError({"olts": [unknown]})
-        return found
 
     def _save(self, job: SnmpJob, wish: JobWishSerializer, done: Action) -> SnmpJob:
         wish.is_valid(raise_exception=True)

@@ -1,15 +1,27 @@
-"""Answers Prometheus at /metrics: every process reads the same rows, so every process gives the same answer."""
+"""Metrics for Prometheus at /metrics: every process reads the same rows, so every process gives the same answer."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from importlib.metadata import version
 from ipaddress import IPv6Address, ip_address
 
+from django.db.models import (
+    Count,
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Subquery,
+    Sum,
+)
 from django.http import HttpResponse
 from django.utils import timezone
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
-from prometheus_client.core import CollectorRegistry, Metric
+from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import BasePermission
@@ -18,42 +30,608 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, OltScope, scope_of
-from facho.api.metrics_family import Family, build_metric
-from facho.api.metrics_olts import OLT_FAMILIES
-from facho.api.metrics_polling import POLLING_FAMILIES
-from facho.api.metrics_read_model import load_snapshot
-from facho.api.metrics_runs import RUN_FAMILIES
-from facho.api.permissions import ReadOrOperate
+from facho.api.shared.permissions import ReadOrOperate
+from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
+from facho.executions.models import Execution, ExecutionAttempt
+from facho.executions.run_sums import Runs, load_run_sums
+from facho.hosts.models import Olt, Reachability
+from facho.onus.models import RunStateChoice
+from facho.onus.shown_state import count_present
+from facho.polling.domain.execution_state import ExecutionState, QueryType, task_type
+from facho.polling.domain.planning import WaitReason, lateness_histogram
+from facho.polling.domain.quota import LossSeverity, hour_of
+from facho.polling.domain.shard import Shard
+from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers.activity import is_scheduling, our_shards
+from facho.zabbix_pollers.models import PollerStatus
+from facho.zabbix_pollers.queue_read_model import Queue, load_candidates
+from facho.zabbix_pollers.read_model import PollerView, load_pollers
+from facho.zabbix_pollers.store import Leader, load_leaders
 
-FAMILIES: tuple[Family, ...] = (*POLLING_FAMILIES, *RUN_FAMILIES, *OLT_FAMILIES)
-
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+# The values of the labels, in their order, and the figure; no two have the same labels.
+Samples = Iterable[tuple[tuple[str, ...], float]]
 # A proxy on this machine makes everyone look local; the usual ones add at least one of these.
 FORWARDING_HEADERS = ("forwarded", "via", "x-forwarded-", "x-real-ip")
 
 
+@dataclass(frozen=True, slots=True)
+class OltFacts:
+    name: str
+    enabled: bool
+    reachability: str
+    last_answer_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMetrics:
+    """A node's state: running, waiting or suspended, and its last success."""
+
+    olt_id: int
+    task_type: str
+    enabled: bool
+    suspended_at: datetime | None
+    suspend_reason: str
+    last_success_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Attempts after the first, and the total seconds of delay before them."""
+
+    count: int
+    waited_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Quota of an OLT and task type for this hour, and its progress."""
+
+    required: int
+    completed: int
+    failed: int
+    skipped: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    now: datetime
+    # By engine, or of the one scheduler.
+    leaders: Mapping[Shard, Leader]
+    pollers: Sequence[PollerView]
+    candidates: Queue
+    olts: Mapping[int, OltFacts]
+    nodes: Sequence[NodeMetrics]
+    # Of the last hour: by task type and state, and by OLT and state.
+    runs_of_types: Mapping[tuple[str, str], Runs]
+    runs_of_olts: Mapping[tuple[int, str], Runs]
+    # By task type; of runs that ended in the last hour.
+    retries: Mapping[str, Retries]
+    # By OLT and task type; of this hour.
+    quotas: Mapping[tuple[int, str], Quota]
+    # By severity; of the last day.
+    violations: Mapping[str, int]
+    # By OLT and state.
+    onus: Mapping[tuple[int, str], int]
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Enabled OLTs; rows of an OLT added during the scrape are left to the next one."""
+        return {olt_id: olt.name for olt_id, olt in self.olts.items() if olt.enabled}
+
+    @property
+    def wanted_nodes(self) -> list[NodeMetrics]:
+        names = self.names
+        return [node for node in self.nodes if node.enabled and node.olt_id in names]
+
+    def seconds_since(self, moment: datetime) -> float:
+        """Return the age in seconds, 0 for a time in the future (the clock was set back)."""
+        return max((self.now - moment).total_seconds(), 0.0)
+
+
+def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
+    """Load everything in 17 statements, however many OLTs and nodes there are.
+
+    Pollers and queue cover all OLTs, everything else those in scope.
+    """
+    rows = scope.narrow(Olt.objects.order_by("name"), "").values_list(
+        "id", "name", "enabled", "reachability", "last_answer_at"
+    )
+    olts = {
+        olt_id: OltFacts(name, enabled, reachability, last_answer_at)
+        for olt_id, name, enabled, reachability, last_answer_at in rows
+    }
+    # Load the runs since a time once, and add them up in both ways.
+    of_types: dict[tuple[str, str], Runs] = defaultdict(Runs)
+    of_olts: dict[tuple[int, str], Runs] = defaultdict(Runs)
+    for summed in load_run_sums(now - HOUR):
+        if summed.olt_id in olts:
+            of_types[summed.task_type, summed.status] += summed.runs
+            of_olts[summed.olt_id, summed.status] += summed.runs
+    runs_of_types, runs_of_olts = of_types, of_olts
+    return Snapshot(
+        now=now,
+        leaders=load_leaders(our_shards()),
+        pollers=load_pollers(now),
+        candidates=load_candidates(now),
+        olts=olts,
+        nodes=_load_nodes(scope),
+        runs_of_types=runs_of_types,
+        runs_of_olts=runs_of_olts,
+        retries=_load_retries(now - HOUR, scope),
+        quotas=_load_quotas(hour_of(now).start),
+        violations=_load_violations(now - DAY, scope),
+        onus=count_present(),
+    )
+
+
+def _load_nodes(scope: OltScope) -> list[NodeMetrics]:
+    # Newest first along the index of the node's runs: the first success ends the look, however long the history is.
+    succeeded = Execution.objects.filter(node=OuterRef("id"), status=ExecutionState.SUCCESS).order_by("-created_at")
+    nodes = scope.narrow(WorkflowNode.objects.order_by("id"), "workflow__olt")
+    rows = nodes.values_list(
+        "workflow__olt_id",
+        "job__query_type",
+        "job__slug",
+        "enabled",
+        "suspended_at",
+        "suspend_reason",
+        Subquery(succeeded.values("finished_at")[:1]),
+    )
+    return [NodeMetrics(olt_id, task_type(QueryType(query), slug), *values) for olt_id, query, slug, *values in rows]
+
+
+def _load_retries(since: datetime, scope: OltScope) -> dict[str, Retries]:
+    before = ExecutionAttempt.objects.filter(execution=OuterRef("execution"), number=OuterRef("number") - 1)
+    ended_at = Subquery(before.values("finished_at")[:1], output_field=DateTimeField())
+    rows = (
+        # By the end of the run, which has an index: attempts alone have none that a scrape could use.
+        ExecutionAttempt.objects.filter(
+            scope.condition("execution__olt"), execution__finished_at__gt=since, execution__attempt__gt=1, number__gt=1
+        )
+        .order_by()
+        .values_list("execution__task_type")
+        .annotate(Count("id"), waited=Sum(ExpressionWrapper(F("started_at") - ended_at, DurationField())))
+    )
+    return {kind: Retries(count, waited.total_seconds() if waited else 0.0) for kind, count, waited in rows}
+
+
+def _load_quotas(hour_start: datetime) -> dict[tuple[int, str], Quota]:
+    rows = QuotaTracker.objects.filter(period_start=hour_start).values_list(
+        "olt_id",
+        "task_type",
+        "quota_required",
+        "quota_completed",
+        "quota_failed",
+        "quota_skipped",
+        "quota_pending",
+    )
+    return {(olt_id, kind): Quota(*counts) for olt_id, kind, *counts in rows}
+
+
+def _load_violations(since: datetime, scope: OltScope) -> dict[str, int]:
+    rows = QuotaViolation.objects.filter(scope.condition(), created_at__gt=since).order_by().values_list("severity")
+    return dict(rows.annotate(Count("id")))
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFamily:
+    """All series of one name; a name ending in `_total` is a counter."""
+
+    name: str
+    meaning: str
+    labels: tuple[str, ...]
+    samples: Callable[[Snapshot], Samples]
+
+
+def build_metric(family: MetricFamily, snapshot: Snapshot) -> Metric:
+    """Add the samples; a family without any still has its help text."""
+    kind = CounterMetricFamily if family.name.endswith("_total") else GaugeMetricFamily
+    metric = kind(family.name, family.meaning, labels=family.labels)
+    for labels, value in family.samples(snapshot):
+        metric.add_metric(labels, value)
+    return metric
+
+
+def _olts(snapshot: Snapshot) -> Samples:
+    states = [olt.reachability if olt.enabled else "disabled" for olt in snapshot.olts.values()]
+    return (((state,), states.count(state)) for state in (*Reachability.values, "disabled"))
+
+
+def _olt_up(snapshot: Snapshot) -> Samples:
+    for olt in snapshot.olts.values():
+        if olt.enabled:
+            yield (olt.name,), olt.reachability == Reachability.UP
+
+
+def _olt_answer_age(snapshot: Snapshot) -> Samples:
+    for olt in snapshot.olts.values():
+        if olt.enabled and olt.last_answer_at:
+            yield (olt.name,), snapshot.seconds_since(olt.last_answer_at)
+
+
+def _last_successes(snapshot: Snapshot) -> Samples:
+    names = snapshot.names
+    # Two nodes of an OLT may be of one task type, as all discoveries are: a series exists once.
+    latest: dict[tuple[str, ...], datetime] = {}
+    for node in snapshot.wanted_nodes:
+        if node.last_success_at:
+            labels = names[node.olt_id], node.task_type
+            latest[labels] = max(node.last_success_at, latest.get(labels, node.last_success_at))
+    return ((labels, at.timestamp()) for labels, at in latest.items())
+
+
+def _nodes(snapshot: Snapshot) -> Samples:
+    wanted = snapshot.wanted_nodes
+    suspended = sum(node.suspended_at is not None for node in wanted)
+    yield ("enabled",), len(wanted) - suspended
+    yield ("suspended",), suspended
+    yield ("disabled",), len(snapshot.nodes) - len(wanted)
+
+
+def _suspended_nodes(snapshot: Snapshot) -> Samples:
+    names = snapshot.names
+    since: dict[tuple[str, ...], datetime] = {}
+    for node in snapshot.wanted_nodes:
+        if node.suspended_at:
+            labels = names[node.olt_id], node.task_type, node.suspend_reason
+            since[labels] = min(node.suspended_at, since.get(labels, node.suspended_at))
+    return ((labels, at.timestamp()) for labels, at in since.items())
+
+
+def _onus(snapshot: Snapshot) -> Samples:
+    for olt_id, name in snapshot.names.items():
+        for state in RunStateChoice.values:
+            yield (name, state), snapshot.onus.get((olt_id, state), 0)
+
+
+def _quotas(figure: Callable[[Quota], int]) -> Callable[[Snapshot], Samples]:
+    def samples(snapshot: Snapshot) -> Samples:
+        names = snapshot.names
+        for (olt_id, kind), quota in snapshot.quotas.items():
+            if olt_id in names:
+                yield (names[olt_id], kind), figure(quota)
+
+    return samples
+
+
+def _violations(snapshot: Snapshot) -> Samples:
+    return (((severity.value,), snapshot.violations.get(severity, 0)) for severity in LossSeverity)
+
+
+OLT_FAMILIES = (
+    MetricFamily("facho_olts", "OLTs by reachability, and those that are disabled.", ("state",), _olts),
+    MetricFamily(
+        "facho_olt_up",
+        "1 if the OLT answered its last operation; 0 if not, or if it was never asked.",
+        ("olt",),
+        _olt_up,
+    ),
+    MetricFamily("facho_olt_last_answer_age_seconds", "Time since the OLT last answered.", ("olt",), _olt_answer_age),
+    MetricFamily(
+        "facho_last_success_timestamp_seconds",
+        "When a run of this kind last succeeded on the OLT.",
+        ("olt", "task_type"),
+        _last_successes,
+    ),
+    MetricFamily("facho_nodes", "Nodes by state: enabled, suspended after failures, or disabled.", ("state",), _nodes),
+    MetricFamily(
+        "facho_node_suspended_timestamp_seconds",
+        "The list of suspended nodes: since when, and why.",
+        ("olt", "task_type", "reason"),
+        _suspended_nodes,
+    ),
+    MetricFamily(
+        "facho_onus",
+        "Present ONUs of the OLT by state; all of a silent or disabled OLT are unknown.",
+        ("olt", "state"),
+        _onus,
+    ),
+    MetricFamily(
+        "facho_quota_required",
+        "Runs that the OLT owes in this clock hour.",
+        ("olt", "task_type"),
+        _quotas(lambda quota: quota.required),
+    ),
+    MetricFamily(
+        "facho_quota_completed",
+        "Owed runs of this hour that succeeded.",
+        ("olt", "task_type"),
+        _quotas(lambda quota: quota.completed),
+    ),
+    MetricFamily(
+        "facho_quota_failed",
+        "Owed runs of this hour that failed.",
+        ("olt", "task_type"),
+        _quotas(lambda quota: quota.failed),
+    ),
+    MetricFamily(
+        "facho_quota_skipped",
+        "Owed runs of this hour whose slot has passed.",
+        ("olt", "task_type"),
+        _quotas(lambda quota: quota.skipped),
+    ),
+    MetricFamily(
+        "facho_quota_pending",
+        "Owed runs of this hour that are pending or running.",
+        ("olt", "task_type"),
+        _quotas(lambda quota: quota.pending),
+    ),
+    MetricFamily(
+        "facho_quota_violations_last_day",
+        "Quota violations raised in the last 24 hours.",
+        ("severity",),
+        _violations,
+    ),
+)
+
+
+def _build(snapshot: Snapshot) -> Samples:
+    yield (version("facho"),), 1
+
+
+def _leader(snapshot: Snapshot) -> Samples:
+    yield (), all(is_scheduling(leader, snapshot.now) for leader in snapshot.leaders.values())
+
+
+def _leader_age(snapshot: Snapshot) -> Samples:
+    renewals = [leader.renewed_at for leader in snapshot.leaders.values() if leader.renewed_at]
+    if renewals:
+        yield (), snapshot.seconds_since(min(renewals))
+
+
+def _engines(snapshot: Snapshot) -> Samples:
+    for shard, leader in snapshot.leaders.items():
+        yield (str(shard.number),), is_scheduling(leader, snapshot.now)
+
+
+def _scheduler_lag(snapshot: Snapshot) -> Samples:
+    waiting = snapshot.candidates.reasons
+    startable = (node for node in snapshot.candidates.due if node.node_id not in waiting)
+    yield (), _longest(node.delay(snapshot.now) for node in startable)
+
+
+def _pollers(snapshot: Snapshot) -> Samples:
+    for status in PollerStatus:
+        yield (status.value,), sum(poller.status is status for poller in snapshot.pollers)
+
+
+def _each_poller(figure: Callable[[PollerView], float]) -> Callable[[Snapshot], Samples]:
+    return lambda snapshot: (((str(poller.poller_id),), figure(poller)) for poller in snapshot.pollers)
+
+
+def _queue_length(snapshot: Snapshot) -> Samples:
+    yield (), len(snapshot.candidates.due)
+
+
+def _queue_lateness(snapshot: Snapshot) -> Samples:
+    late = lateness_histogram(node.delay(snapshot.now) for node in snapshot.candidates.due)
+    return (((str(bound),), count) for bound, count in late.items())
+
+
+def _longest_wait(snapshot: Snapshot) -> Samples:
+    yield (), _longest(node.delay(snapshot.now) for node in snapshot.candidates.due)
+
+
+def _queue_reasons(snapshot: Snapshot) -> Samples:
+    reasons = list(snapshot.candidates.reasons.values())
+    return (((reason.value,), reasons.count(reason)) for reason in WaitReason)
+
+
+def _retries_waiting(snapshot: Snapshot) -> Samples:
+    yield (), len(snapshot.candidates.retries)
+
+
+def _longest(delays: Iterable[timedelta]) -> float:
+    return max((delay.total_seconds() for delay in delays), default=0.0)
+
+
+POLLING_FAMILIES = (
+    MetricFamily("facho_build_info", "The version that answers; always 1.", ("version",), _build),
+    MetricFamily("facho_leader_present", "1 while every engine leads and can store; at 0 OLTs wait.", (), _leader),
+    MetricFamily("facho_leader_renewal_age_seconds", "Time since the oldest lease was renewed.", (), _leader_age),
+    MetricFamily("facho_engine_present", "1 while this engine leads and can store.", ("engine",), _engines),
+    MetricFamily(
+        "facho_scheduler_lag_seconds",
+        "How late the most overdue node is that could start at once, its OLT and a poller being free.",
+        (),
+        _scheduler_lag,
+    ),
+    MetricFamily("facho_pollers", "Pollers by state, FREE or BUSY.", ("state",), _pollers),
+    MetricFamily(
+        "facho_poller_busy_ratio",
+        "Share of the last 60 seconds in which a run held the poller.",
+        ("poller",),
+        _each_poller(lambda poller: round(poller.busy_percentage / 100, 3)),
+    ),
+    MetricFamily(
+        "facho_poller_tasks_completed_total",
+        "Composites, a master with its chain, that the poller has completed.",
+        ("poller",),
+        _each_poller(lambda poller: poller.tasks_completed),
+    ),
+    MetricFamily(
+        "facho_poller_tasks_delayed_total",
+        "Composites that the poller began later than their interval.",
+        ("poller",),
+        _each_poller(lambda poller: poller.tasks_delayed),
+    ),
+    MetricFamily("facho_queue_length", "Nodes that are due and not running.", (), _queue_length),
+    MetricFamily(
+        "facho_queue_late_nodes",
+        "Nodes in the queue that are at least so many seconds late.",
+        ("at_least_seconds",),
+        _queue_lateness,
+    ),
+    MetricFamily(
+        "facho_queue_longest_wait_seconds", "How late the most overdue node in the queue is.", (), _longest_wait
+    ),
+    MetricFamily(
+        "facho_queue_waiting_nodes",
+        "Nodes in the queue by what they wait for; those that the next tick starts wait for nothing.",
+        ("reason",),
+        _queue_reasons,
+    ),
+    MetricFamily("facho_retries_waiting", "Failed runs that wait for their next try.", (), _retries_waiting),
+)
+
+
+def _of_types(figure: Callable[[Runs], float]) -> Callable[[Snapshot], Samples]:
+    return lambda snapshot: ((labels, figure(runs)) for labels, runs in snapshot.runs_of_types.items())
+
+
+def _retries(snapshot: Snapshot) -> Samples:
+    return (((kind,), retries.count) for kind, retries in snapshot.retries.items())
+
+
+def _retry_waits(snapshot: Snapshot) -> Samples:
+    return (((kind,), retries.waited_seconds) for kind, retries in snapshot.retries.items())
+
+
+def _olt_executions(snapshot: Snapshot) -> Samples:
+    names = snapshot.names
+    for (olt_id, state), runs in snapshot.runs_of_olts.items():
+        if olt_id in names:
+            yield (names[olt_id], state), runs.count
+
+
+def _success_ratio(snapshot: Snapshot) -> Samples:
+    """Divide by runs the device decided: interrupted and skipped ones say nothing about it."""
+    runs = snapshot.runs_of_olts
+    for olt_id, name in snapshot.names.items():
+        succeeded = runs.get((olt_id, ExecutionState.SUCCESS), Runs()).count
+        decided = succeeded + runs.get((olt_id, ExecutionState.FAILED), Runs()).count
+        if decided:
+            yield (name,), succeeded / decided
+
+
+def _of_olts(figure: Callable[[Runs], float]) -> Callable[[Snapshot], Samples]:
+    def samples(snapshot: Snapshot) -> Samples:
+        sums: dict[str, Runs] = {}
+        names = snapshot.names
+        for (olt_id, _state), runs in snapshot.runs_of_olts.items():
+            if olt_id in names:
+                sums[names[olt_id]] = sums.get(names[olt_id], Runs()) + runs
+        return (((name,), figure(total)) for name, total in sums.items())
+
+    return samples
+
+
+RUN_FAMILIES = (
+    MetricFamily(
+        "facho_executions_last_hour",
+        "Runs that ended in the last hour, by kind and final state.",
+        ("task_type", "state"),
+        _of_types(lambda runs: runs.count),
+    ),
+    MetricFamily(
+        "facho_execution_duration_last_hour_seconds",
+        "Time for which the runs that ended in the last hour held their OLT, summed.",
+        ("task_type", "state"),
+        _of_types(lambda runs: runs.total_ms / 1000),
+    ),
+    MetricFamily(
+        "facho_execution_duration_max_last_hour_seconds",
+        "The longest time for which one of these runs held its OLT.",
+        ("task_type", "state"),
+        _of_types(lambda runs: runs.longest_ms / 1000),
+    ),
+    MetricFamily(
+        "facho_retries_last_hour",
+        "Tries after the first one of runs that ended in the last hour.",
+        ("task_type",),
+        _retries,
+    ),
+    MetricFamily(
+        "facho_retry_wait_last_hour_seconds",
+        "Time between these tries and the failed ones before them, summed.",
+        ("task_type",),
+        _retry_waits,
+    ),
+    MetricFamily(
+        "facho_olt_executions_last_hour",
+        "Runs on the OLT that ended in the last hour, by final state.",
+        ("olt", "state"),
+        _olt_executions,
+    ),
+    MetricFamily(
+        "facho_olt_success_ratio_last_hour",
+        "Successful share of the OLT's runs of the last hour that succeeded or failed.",
+        ("olt",),
+        _success_ratio,
+    ),
+    MetricFamily(
+        "facho_olt_packets_last_hour",
+        "Packets sent to the OLT by the runs that ended in the last hour.",
+        ("olt",),
+        _of_olts(lambda runs: runs.packets),
+    ),
+    MetricFamily(
+        "facho_olt_retransmissions_last_hour",
+        "Those of these packets that were sent again because no answer came in time.",
+        ("olt",),
+        _of_olts(lambda runs: runs.retransmissions),
+    ),
+    MetricFamily(
+        "facho_olt_round_trips_last_hour",
+        "Those of these packets that were sent once and answered, so that their round trip is known.",
+        ("olt",),
+        _of_olts(lambda runs: runs.round_trips),
+    ),
+    MetricFamily(
+        "facho_olt_round_trip_last_hour_seconds",
+        "Time from these packets to their answers, summed.",
+        ("olt",),
+        _of_olts(lambda runs: runs.round_trips_ms / 1000),
+    ),
+    MetricFamily(
+        "facho_olt_round_trip_max_last_hour_seconds",
+        "The longest of these round trips.",
+        ("olt",),
+        _of_olts(lambda runs: runs.longest_round_trip_ms / 1000),
+    ),
+    MetricFamily(
+        "facho_olt_forged_answers_last_hour",
+        "Datagrams from the OLT's address to these runs with an unknown id, or a wrong community or signature.",
+        ("olt",),
+        _of_olts(lambda runs: runs.forged_answers),
+    ),
+    MetricFamily(
+        "facho_olt_malformed_answers_last_hour",
+        "Datagrams from the OLT's address to these runs that were not valid SNMP.",
+        ("olt",),
+        _of_olts(lambda runs: runs.malformed_answers),
+    ),
+)
+
+
+FAMILIES: tuple[MetricFamily, ...] = (*POLLING_FAMILIES, *RUN_FAMILIES, *OLT_FAMILIES)
+
+
 class FromThisMachine(BasePermission):
-    """Lets in who connects from loopback, unless a proxy speaks for someone else."""
+    """Allows connections from loopback, unless they are proxied for someone else."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        """Believe the address of the connection, and no header but to refuse."""
+        """Trust the connection's address only; headers can only lead to a refusal."""
         is_forwarded = any(name.lower().startswith(FORWARDING_HEADERS) for name in request.headers)
         return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))
 
 
 class WhateverIsAccepted(DefaultContentNegotiation):
-    """Has one form for an answer and one for a refusal, and no argument about either."""
+    """Ignores the Accept header: one format for answers and one for errors."""
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """Return the only renderer, which writes refusals."""
         (renderer,) = renderers
         return renderer, renderer.media_type
 
 
 @method_decorator(never_cache, name="dispatch")
 class MetricsView(APIView):
-    """The metrics in Prometheus's text format, for this machine, for a token of any role, and for who is logged in."""
+    """Metrics in Prometheus text format, for this machine, any token, and any logged-in user."""
 
     permission_classes = [FromThisMachine | ReadOrOperate]
     content_negotiation_class = WhateverIsAccepted
@@ -61,20 +639,19 @@ class MetricsView(APIView):
     schema = None
 
     def get(self, request: Request) -> HttpResponse:
-        """Return every series as of now; a token or a login names no OLT that it may not see."""
+        """Return all series; a token or login sees only the OLTs of its scope."""
         scope = scope_of(request.user) if request.user.is_authenticated else EVERYTHING
         return HttpResponse(render_metrics(timezone.now(), scope), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def render_metrics(now: datetime, scope: OltScope = EVERYTHING) -> bytes:
-    """Write all series as of a moment."""
     registry = CollectorRegistry()
     registry.register(_Scrape(now, scope))
     return generate_latest(registry)
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether a connection comes from this machine; one without an address does not say so."""
+    """Whether a connection comes from this machine; False without an address."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -85,7 +662,7 @@ def is_loopback(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Scrape:
-    """One look at the database, in the form that the library asks for."""
+    """One scrape as a collector of prometheus_client."""
 
     now: datetime
     scope: OltScope

@@ -8,7 +8,7 @@ from facho.hosts.models import OltGroup
 
 
 class ApiToken(models.Model):
-    """A token of a user; its text is shown once, when it is made."""
+    """A user's token; its text is shown once, on creation."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens", verbose_name=_("user")
@@ -38,7 +38,7 @@ class ApiToken(models.Model):
 
 
 class TokenGroup(models.Model):
-    """A group that a token is limited to; it cannot be deleted while the token lives, which would show more then."""
+    """A group a token is limited to. It cannot be deleted while the token exists: the token would see more."""
 
     token = models.ForeignKey(ApiToken, on_delete=models.CASCADE, verbose_name=_("API token"))
     oltgroup = models.ForeignKey(OltGroup, on_delete=models.PROTECT, verbose_name=_("OLT group"))
@@ -53,7 +53,7 @@ class TokenGroup(models.Model):
 
 
 class KeptAnswer(models.Model):
-    """What a request with an idempotency key was answered, should it come again; empty while it is served."""
+    """The stored answer to a request with an idempotency key; empty while it is processed."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=100)
@@ -63,6 +63,8 @@ class KeptAnswer(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("stored API answer")
+        verbose_name_plural = _("stored API answers")
         constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_user_and_key")]
         indexes = [models.Index(fields=["created_at"], name="kept_answer_created")]
 

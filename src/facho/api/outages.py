@@ -10,20 +10,21 @@ from rest_framework import generics, serializers, viewsets
 
 from facho.accounts.acknowledge import with_acknowledger
 from facho.accounts.scope import scope_of
-from facho.api import filters
-from facho.api.acknowledgement import Acknowledgement
-from facho.api.scoped import ScopedRows
+from facho.api.shared import filters
+from facho.api.shared.filters import ScopedRows
+from facho.api.shared.serializers import AcknowledgeAction
 from facho.onus.models import Onu, Outage
-from facho.onus.outages_read_model import all_outages, onus_of
+from facho.onus.outages import all_outages, onus_of
 from facho.onus.shown_state import shown_state
 from facho.onus.words import OutageCauses, OutageScopes, ShownState
 
 
 class OutageSerializer(serializers.ModelSerializer[Outage]):
-    """An outage; `probable_cause` says `cause` in the language of the request. The poller's own network has no OLT.
+    """An outage; `probable_cause` explains `cause` in the language of the request.
 
-    `affected` counts the ONUs that it took down, `down` those that still are; behind an OLT that is silent both count
-    who was online before. One that came back soon after its end goes on, since `resumed_at`.
+    Without an OLT it is the poller's own network. `affected` counts the ONUs it took down, `down` those still down;
+    for an OLT that does not answer, both count the ONUs that were online before. An outage that returns soon after its
+    end continues, since `resumed_at`.
     """
 
     olt_id = serializers.IntegerField(allow_null=True)
@@ -67,17 +68,15 @@ class OutageSerializer(serializers.ModelSerializer[Outage]):
         ]
 
     def get_is_open(self, outage: Outage) -> bool:
-        """Tell whether it goes on."""
         return outage.ended_at is None
 
     def get_duration_seconds(self, outage: Outage) -> int:
-        """Tell how long it lasted, or lasts already."""
         until = outage.ended_at or self.context["now"]
         return max(0, int((until - outage.started_at).total_seconds()))
 
 
 class OutageOnuSerializer(serializers.ModelSerializer[Onu]):
-    """An ONU of an outage and how it is now; `onu_number` is its number at the port."""
+    """An ONU of an outage with its current state; `onu_number` is its number at the port."""
 
     onu_id = serializers.IntegerField(source="id")
     onu = serializers.CharField(source="__str__")
@@ -108,12 +107,12 @@ class OutageOnuSerializer(serializers.ModelSerializer[Onu]):
 
     @extend_schema_field(serializers.ChoiceField(choices=ShownState.choices))
     def get_state(self, onu: Onu) -> str:
-        """Tell what may be said of it: behind a silent OLT nothing is known."""
+        """Return the current state; unknown behind an OLT that does not answer."""
         return shown_state(onu).value
 
 
-class OutageViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[Outage]):
-    """Outages, the latest first; `from` and `to` find those that were going on between them."""
+class OutageViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet[Outage]):
+    """Outages, latest first; `from` and `to` select those open in between."""
 
     serializer_class = OutageSerializer
     filter_backends = [filters.QueryStringFilter]
@@ -124,7 +123,7 @@ class OutageViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[O
         "acknowledged": filters.condition(
             lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
         ),
-        "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it goes on."),
+        "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it is open."),
         "part_of": filters.number("part_of_id"),
         "from": filters.QueryParameter(
             lambda text: Q(ended_at__isnull=True) | filters.moment("ended_at__gt").narrow(text),
@@ -135,15 +134,15 @@ class OutageViewSet(ScopedRows, Acknowledgement, viewsets.ReadOnlyModelViewSet[O
     queryset = with_acknowledger(all_outages()).order_by("-started_at", "-id")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """Measure all of an answer at one moment."""
+        """Use one current time for the whole answer."""
         return {**super().get_serializer_context(), "now": timezone.now()}
 
 
 @extend_schema_view(get=extend_schema(operation_id="outages_onus_list", tags=["outages"]))
 class OutageOnusView(ScopedRows, generics.ListAPIView[Onu]):
-    """The ONUs that an outage took down, by their places; one that a later outage took down is listed there.
+    """The ONUs an outage took down, by place; those of a later outage are listed there.
 
-    Of a silent OLT, or a lost network, they are all that were behind it.
+    For an OLT or a network that does not answer, all ONUs behind it.
     """
 
     serializer_class = OutageOnuSerializer
@@ -151,7 +150,7 @@ class OutageOnusView(ScopedRows, generics.ListAPIView[Onu]):
     queryset = Onu.objects.none()
 
     def get_queryset(self) -> QuerySet[Onu]:
-        """Find the ONUs of the outage of the address; the schema asks without an address."""
+        """Filter by the outage of the URL; the schema generator passes none."""
         if "outage_id" not in self.kwargs:
             return super().get_queryset()
         scope = scope_of(self.request.user)

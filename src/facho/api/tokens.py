@@ -27,12 +27,12 @@ MOST_DAYS = 3650
 
 
 class RoleTooHigh(ValueError):
-    """The token would be allowed more than its user is."""
+    """The token would have more permissions than its user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token proved: who speaks, and with which role for this request."""
+    """What a token proves: the user, and the role for this request."""
 
     user: User
     token_id: int
@@ -47,9 +47,9 @@ def create_token(
     name: str = "",
     olt_groups: Sequence[OltGroup] = (),
 ) -> str:
-    """Store a new token and return its text, which exists nowhere else.
+    """Store a new token and return its text, which is stored nowhere.
 
-    By default it may do and see what its owner may, and never ends.
+    By default it has its owner's permissions and scope, and never expires.
     """
     highest = role_of(user)
     if highest is None or not highest.includes(role or highest):
@@ -64,33 +64,25 @@ def create_token(
 
 
 def verify_token(text: str, *, now: datetime) -> Grant | None:
-    """Return what the token grants now: never more than its user may do today."""
+    """Return what the token grants now, never more than its user has."""
     token = ApiToken.objects.select_related("user").filter(digest=digest(text)).first()
     if token is None or (token.expires_at is not None and token.expires_at <= now):
         return None
     highest = role_of(token.user)
     if highest is None:
         return None
-    _note_use(token, now)
-    _limit(token)
-    return Grant(token.user, token.id, lower(Role(token.role), highest))
-
-
-def digest(text: str) -> str:
-    """Hash a token; it is random and long, so no slow hash is needed."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _limit(token: ApiToken) -> None:
-    """Let the user of this request see, and leave in the audit, no more than the token."""
-    groups = frozenset(TokenGroup.objects.filter(token=token).values_list("oltgroup_id", flat=True))
-    if groups:
-        limit_scope(token.user, scope_of(token.user).within(groups))
-    speak_by_token(token.user, token.id)
-
-
-def _note_use(token: ApiToken, now: datetime) -> None:
     before = now - LAST_USED_RESOLUTION
     if token.last_used_at is None or token.last_used_at <= before:
         stale = Q(last_used_at__isnull=True) | Q(last_used_at__lte=before)
         ApiToken.objects.filter(stale, id=token.id).update(last_used_at=now)
+    # Limit the request's user, and its audit entries, to the token's scope.
+    groups = frozenset(TokenGroup.objects.filter(token=token).values_list("oltgroup_id", flat=True))
+    if groups:
+        limit_scope(token.user, scope_of(token.user).within(groups))
+    speak_by_token(token.user, token.id)
+    return Grant(token.user, token.id, lower(Role(token.role), highest))
+
+
+def digest(text: str) -> str:
+    """Hash a token; it is long and random, so a fast hash is enough."""
+    return hashlib.sha256(text.encode()).hexdigest()

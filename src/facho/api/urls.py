@@ -2,31 +2,33 @@
 
 from django.urls import include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
-from facho.api import coordinator, views
-from facho.api.alert_channels import AlertChannelViewSet, ChannelNoticeViewSet
-from facho.api.alerts import AlertRuleViewSet, AlertViewSet
+from facho.api import coordinator
+from facho.api import olts as api_olts
+from facho.api.alerts import AlertChannelViewSet, AlertRuleViewSet, AlertViewSet, ChannelNoticeViewSet
+from facho.api.coordinator import FeasibilityView
 from facho.api.events import EventViewSet
-from facho.api.feasibility import FeasibilityView
-from facho.api.history import OnuHistoryView, PortHistoryView
+from facho.api.history import (
+    OltValueHistoryView,
+    OnuHistoryView,
+    OnuValueHistoryView,
+    PollerHistoryView,
+    PortHistoryView,
+)
 from facho.api.jobs import JobViewSet
-from facho.api.olt_values import OltDataView, OnuDataView, WaitingOnuViewSet
-from facho.api.onu_reading import OnuReadView
-from facho.api.onus import OnuViewSet
+from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuViewSet
+from facho.api.onus import OnuReadView, OnuViewSet, PonPortViewSet
+from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
 from facho.api.outages import OutageOnusView, OutageViewSet
-from facho.api.pauses import PauseViewSet
-from facho.api.pon_ports import PonPortViewSet
-from facho.api.run_now import RunNodeOnceView
-from facho.api.value_history import OltValueHistoryView, OnuValueHistoryView
-from facho.zabbix_pollers.views import PollersView, QueueView, StatsView
+from facho.api.shared.schema import schema
 
 router = SimpleRouter()
-router.register("olts", views.OltViewSet, basename="olt")
+router.register("olts", api_olts.OltViewSet, basename="olt")
 router.register("jobs", JobViewSet, basename="job")
-router.register("nodes", views.NodeViewSet, basename="node")
-router.register("executions", views.ExecutionViewSet, basename="execution")
+router.register("nodes", api_olts.NodeViewSet, basename="node")
+router.register("executions", api_olts.ExecutionViewSet, basename="execution")
 router.register("pauses", PauseViewSet, basename="pause")
 router.register("pon-ports", PonPortViewSet, basename="pon-port")
 router.register("onus", OnuViewSet, basename="onu")
@@ -59,10 +61,11 @@ urlpatterns = [
     ),
     path("outages/<int:outage_id>/onus/", OutageOnusView.as_view(), name="outage-onus"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
-    path("pollers/", PollersView.as_view(), name="pollers"),
-    path("pollers/queue/", QueueView.as_view(), name="pollers-queue"),
-    path("pollers/stats/", StatsView.as_view(), name="pollers-stats"),
+    path("pollers/", PollersEndpoint.as_view(), name="pollers"),
+    path("pollers/queue/", QueueEndpoint.as_view(), name="pollers-queue"),
+    path("pollers/stats/", StatsEndpoint.as_view(), name="pollers-stats"),
+    path("pollers/stats/history/", PollerHistoryView.as_view(), name="pollers-stats-history"),
     path("pollers/nodes/<int:node_id>/run/", RunNodeOnceView.as_view(), name="pollers-run"),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("schema/", schema, name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
 ]

@@ -13,11 +13,11 @@ from django.utils.translation import ngettext
 
 from facho.executions.store import load_busy_olts
 from facho.hosts.admin import OltAdmin
-from facho.hosts.admin_pages import write_down
 from facho.hosts.models import Olt
+from facho.infrastructure.admin_pages import write_down
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
-from facho.snmp_jobs.switches import request_runs
+from facho.snmp_jobs.store import request_runs
 
 
 @admin.register(Olt)
@@ -71,9 +71,9 @@ class OltAdminWithJobs(OltAdmin):
         self.message_user(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Protect an OLT that is being asked: its claim would vanish with it, and the packets would go on.
+        """Protect an OLT that is being asked: its claim would vanish with it, and the packets would continue.
 
-        What belongs to an OLT goes with it, though nobody may delete a single execution or ONU.
+        Rows of an OLT are deleted with it, though no user may delete a single execution or ONU.
         """
         deleted, counts, _missing_permissions, protected = super().get_deleted_objects(objs, request)
         busy = load_busy_olts()

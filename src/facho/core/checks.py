@@ -1,8 +1,6 @@
 """System checks of the configuration: each has an id and a hint that says what to do."""
 
 import difflib
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register, run_checks
 from django.utils.translation import gettext as _
 
-from facho.core.data_folder import DataFolder
+from facho.core.data_folder import DataFolder, others_may_enter
 from facho.core.env import SETTINGS, Mode
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.schema import DefinitionError
@@ -34,6 +32,7 @@ def register_checks() -> None:
     for check in (
         check_environment,
         check_distributed_mode,
+        check_engines,
         check_secrets,
         check_definitions,
         check_secrecy,
@@ -44,15 +43,68 @@ def register_checks() -> None:
 
 def check_environment(**_options: Any) -> list[CheckMessage]:
     """E001 for a value that cannot be read, W001 for a name that no setting has."""
-    return [
-        *(_unreadable(problem.name, problem.expects) for problem in settings.ENVIRONMENT_PROBLEMS),
-        *(_unknown(name) for name in settings.ENVIRONMENT.unknown_names),
+    messages: list[CheckMessage] = [
+        Error(
+            _("%(name)s has a value that cannot be used.") % {"name": problem.name},
+            hint=_("Set it to %(expects)s, or unset it; docs/configuration.md tells more.")
+            % {"expects": _(problem.expects)},
+            id="facho.E001",
+        )
+        for problem in settings.ENVIRONMENT_PROBLEMS
     ]
+    for name in settings.ENVIRONMENT.unknown_names:
+        similar = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], n=1)
+        did_you_mean = _("Did you mean %(name)s?") % {"name": similar[0]} if similar else ""
+        hint = did_you_mean or _("docs/configuration.md lists them all.")
+        messages.append(Warning(_("There is no setting %(name)s.") % {"name": name}, hint=hint, id="facho.W001"))
+    return messages
 
 
 def check_distributed_mode(**_options: Any) -> list[CheckMessage]:
     """E002 and E003: what several machines share has to be named."""
-    return list(_missing_for_distributed()) if settings.FACHO_MODE is Mode.DISTRIBUTED else []
+    messages: list[CheckMessage] = []
+    if settings.FACHO_MODE is not Mode.DISTRIBUTED:
+        return messages
+    if "postgresql" not in settings.DATABASES["default"]["ENGINE"]:
+        messages.append(
+            Error(
+                _("The distributed mode needs a PostgreSQL database."),
+                hint=_("Set DATABASE_URL to postgresql://USER:PASSWORD@HOST:PORT/NAME, or FACHO_MODE to embedded."),
+                id="facho.E002",
+            )
+        )
+    if not settings.REDIS_URL:
+        messages.append(
+            Error(
+                _("The distributed mode needs Redis."),
+                hint=_("Set REDIS_URL to redis://HOST:PORT/NUMBER, or FACHO_MODE to embedded."),
+                id="facho.E003",
+            )
+        )
+    return messages
+
+
+def check_engines(**_options: Any) -> list[CheckMessage]:
+    """E008 and E009: several engines need a database with several writers, and each of them a poller."""
+    wanted: int = settings.ENVIRONMENT["FACHO_ENGINES"] or 1
+    if wanted > 1 and "postgresql" not in settings.DATABASES["default"]["ENGINE"]:
+        return [
+            Error(
+                _("Several engines need a PostgreSQL database: SQLite lets one process write at a time."),
+                hint=_("Unset FACHO_ENGINES, or set DATABASE_URL to postgresql://USER:PASSWORD@HOST:PORT/NAME."),
+                id="facho.E008",
+            )
+        ]
+    if settings.FACHO_MODE is Mode.EMBEDDED and wanted > settings.FACHO_POLLERS:
+        return [
+            Error(
+                _("%(engines)s engines cannot share %(pollers)s pollers: each needs one.")
+                % {"engines": wanted, "pollers": settings.FACHO_POLLERS},
+                hint=_("Set FACHO_ENGINES to at most the number of FACHO_POLLERS, or unset it."),
+                id="facho.E009",
+            )
+        ]
+    return []
 
 
 def check_secrets(**_options: Any) -> list[CheckMessage]:
@@ -87,7 +139,7 @@ def check_definitions(**_options: Any) -> list[CheckMessage]:
 def check_secrecy(**_options: Any) -> list[CheckMessage]:
     """W002: a key that others on this machine may read protects little."""
     folder: DataFolder = settings.DATA_FOLDER
-    exposed = (path for path in (folder.secret_key, folder.encryption_keys) if _others_may_read(path))
+    exposed = (path for path in (folder.secret_key, folder.encryption_keys) if others_may_enter(path))
     return [
         Warning(
             _("Other users of this machine may read %(path)s.") % {"path": path},
@@ -114,35 +166,6 @@ def check_history_ages(**_options: Any) -> list[CheckMessage]:
     ]
 
 
-def _unreadable(name: str, expects: str) -> CheckMessage:
-    return Error(
-        _("%(name)s has a value that cannot be used.") % {"name": name},
-        hint=_("Set it to %(expects)s, or unset it; docs/configuration.md tells more.") % {"expects": _(expects)},
-        id="facho.E001",
-    )
-
-
-def _unknown(name: str) -> CheckMessage:
-    similar = difflib.get_close_matches(name, [setting.name for setting in SETTINGS], n=1)
-    hint = _("Did you mean %(name)s?") % {"name": similar[0]} if similar else _("docs/configuration.md lists them all.")
-    return Warning(_("There is no setting %(name)s.") % {"name": name}, hint=hint, id="facho.W001")
-
-
-def _missing_for_distributed() -> Iterator[CheckMessage]:
-    if "postgresql" not in settings.DATABASES["default"]["ENGINE"]:
-        yield Error(
-            _("The distributed mode needs a PostgreSQL database."),
-            hint=_("Set DATABASE_URL to postgresql://USER:PASSWORD@HOST:PORT/NAME, or FACHO_MODE to embedded."),
-            id="facho.E002",
-        )
-    if not settings.REDIS_URL:
-        yield Error(
-            _("The distributed mode needs Redis."),
-            hint=_("Set REDIS_URL to redis://HOST:PORT/NUMBER, or FACHO_MODE to embedded."),
-            id="facho.E003",
-        )
-
-
 def _no_key(check_id: str, text: str, path: Path) -> CheckMessage:
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
         hint = _("Copy the same file to every machine; docs/configuration.md shows how to make one.")
@@ -159,10 +182,3 @@ def _is_fernet_key(key: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _others_may_read(path: Path) -> bool:
-    try:
-        return bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
-    except OSError:
-        return False

@@ -3,19 +3,25 @@
 A value that cannot be read is kept as a problem, so that a system check can name it together with the others.
 """
 
-from collections.abc import Callable, Mapping
+import math
+import os
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from facho.polling.domain.poller_groups import is_group_name
+from facho.polling.domain.planning import is_group_name
 
 PREFIX = "FACHO_"
 MAX_PORT = 65_535
+# Each opens four connections to the database; who has more cores asks for more.
+USUAL_ENGINES = 8
+_BELOW_A_DAY = math.nextafter(86_400, 0)
 
 
 class Mode(StrEnum):
@@ -48,10 +54,6 @@ def _(text: str) -> str:
     return text
 
 
-def _text(value: str) -> str:
-    return value
-
-
 def _optional_path(value: str) -> Path | None:
     return _path(value) if value else None
 
@@ -63,39 +65,28 @@ def _path(value: str) -> Path:
         raise ValueError from error
 
 
-def _positive_int(value: str) -> int:
+def _whole(value: str, high: float = math.inf) -> int:
     number = int(value)
-    if number < 1:
+    if not 1 <= number <= high:
         raise ValueError
     return number
 
 
-def _percent(value: str) -> int:
-    number = int(value)
-    if not 1 <= number <= 100:
-        raise ValueError
-    return number
+def _optional_whole(value: str) -> int | None:
+    return _whole(value) if value else None
 
 
-def _days(value: str) -> int:
-    number = int(value)
-    if not 1 <= number <= 36_500:
-        raise ValueError
-    return number
-
-
-def _positive_seconds(value: str) -> float:
+def _seconds(value: str, low: float = 0, high: float = _BELOW_A_DAY) -> float:
     number = float(value)
-    if not 0 < number < 86_400:
+    if number == 0 or not low <= number <= high:
         raise ValueError
     return number
 
 
-def _period_seconds(value: str) -> float:
-    number = float(value)
-    if not 0 < number <= 31 * 86_400:
+def _one_of(value: str, words: Collection[str]) -> str:
+    if value not in words:
         raise ValueError
-    return number
+    return value
 
 
 def _names(value: str) -> tuple[str, ...]:
@@ -108,14 +99,8 @@ def _poller_groups(value: str) -> dict[str, int]:
         name, _separator, count = entry.partition(":")
         if not is_group_name(name) or name in groups:
             raise ValueError
-        groups[name] = _positive_int(count)
+        groups[name] = _whole(count)
     return groups
-
-
-def _language(value: str) -> str:
-    if value not in ("es", "en"):
-        raise ValueError
-    return value
 
 
 def _time_zone(value: str) -> str:
@@ -124,12 +109,6 @@ def _time_zone(value: str) -> str:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, OSError) as error:
         raise ValueError from error
-    return value
-
-
-def _suspended_return(value: str) -> str:
-    if value not in ("probe", "person"):
-        raise ValueError
     return value
 
 
@@ -164,39 +143,40 @@ def split_bind(value: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _log_level(value: str) -> str:
-    if value not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise ValueError
-    return value
-
+_days = partial(_whole, high=36_500)
+_period = partial(_seconds, high=31 * 86_400)
+_log_level = partial(_one_of, words=("DEBUG", "INFO", "WARNING", "ERROR"))
 
 SETTINGS = (
     Setting("FACHO_MODE", Mode, Mode.EMBEDDED, _("embedded or distributed")),
     Setting("FACHO_DATA_DIR", _path, "facho-data", _("a folder that this user may write")),
-    Setting("DATABASE_URL", _text, "", _("postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH")),
-    Setting("REDIS_URL", _text, "", "redis://HOST:PORT/NUMBER"),
+    Setting("DATABASE_URL", str, "", _("postgresql://USER:PASSWORD@HOST:PORT/NAME or sqlite:///PATH")),
+    Setting("REDIS_URL", str, "", "redis://HOST:PORT/NUMBER"),
     Setting("FACHO_SECRET_KEY_FILE", _optional_path, "", _("a file with one line")),
     Setting("FACHO_ENCRYPTION_KEYS_FILE", _optional_path, "", _("a file with one Fernet key a line")),
     Setting("FACHO_BIND", read_bind, "127.0.0.1:8000", _("HOST:PORT, the port being at most 65535")),
     Setting("FACHO_ALLOWED_HOSTS", _names, "localhost,127.0.0.1,[::1]", _("host names, separated by commas")),
-    Setting("FACHO_POLLERS", _positive_int, "10", _("a whole number from 1")),
+    Setting("FACHO_POLLERS", _whole, "10", _("a whole number from 1")),
+    Setting("FACHO_ENGINES", _optional_whole, "", _("a whole number from 1")),
     Setting("FACHO_POLLER_GROUPS", _poller_groups, "", "NAME:NUMBER,NAME:NUMBER"),
-    Setting("FACHO_LEASE_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
-    Setting("FACHO_PACKET_TIMEOUT_SECONDS", _positive_seconds, "20", _("seconds, above 0 and below a day")),
+    Setting("FACHO_LEASE_SECONDS", _seconds, "60", _("seconds, above 0 and below a day")),
+    Setting("FACHO_PACKET_TIMEOUT_SECONDS", _seconds, "20", _("seconds, above 0 and below a day")),
     Setting("FACHO_SOURCE_ADDRESS", _optional_address, "", _("an address of this machine")),
-    Setting("FACHO_YIELD_SECONDS", _positive_seconds, "60", _("seconds, above 0 and below a day")),
-    Setting("FACHO_SUSPENDED_RETURN", _suspended_return, "probe", _("probe or person")),
-    Setting("FACHO_QUOTA_PERCENT", _percent, "80", _("a whole number from 1 to 100")),
+    Setting("FACHO_YIELD_SECONDS", _seconds, "60", _("seconds, above 0 and below a day")),
+    Setting("FACHO_SUSPENDED_RETURN", partial(_one_of, words=("probe", "person")), "probe", _("probe or person")),
+    Setting("FACHO_QUOTA_PERCENT", partial(_whole, high=100), "80", _("a whole number from 1 to 100")),
+    # At most a minute: quotas are counted, and an hour is judged, by its passes.
+    Setting("FACHO_COORDINATOR_SECONDS", partial(_seconds, low=1, high=60), "5", _("seconds, from 1 to 60")),
+    Setting("FACHO_COORDINATOR_LOG_DAYS", _days, "7", _("days, from 1 to 36500")),
     Setting("FACHO_HISTORY_DAYS", _days, "30", _("days, from 1 to 36500")),
     Setting("FACHO_HISTORY_HOURLY_DAYS", _days, "90", _("days, from 1 to 36500")),
     Setting("FACHO_HISTORY_DAILY_DAYS", _days, "1826", _("days, from 1 to 36500")),
-    Setting("FACHO_BEAT_SCHEDULER_SECONDS", _period_seconds, "1", _("seconds, above 0 and up to 31 days")),
-    Setting("FACHO_BEAT_COORDINATOR_SECONDS", _period_seconds, "5", _("seconds, above 0 and up to 31 days")),
-    Setting("FACHO_BEAT_QUOTAS_SECONDS", _period_seconds, "3600", _("seconds, above 0 and up to 31 days")),
-    Setting("FACHO_BEAT_CLEANUP_SECONDS", _period_seconds, "86400", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_BEAT_SCHEDULER_SECONDS", _period, "1", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_BEAT_QUOTAS_SECONDS", _period, "3600", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_BEAT_CLEANUP_SECONDS", _period, "86400", _("seconds, above 0 and up to 31 days")),
     Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
     Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
-    Setting("FACHO_LANGUAGE", _language, "es", _("es or en")),
+    Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en")), "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),
 )
@@ -226,6 +206,24 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
             problems.append(problem_with(setting.name))
     unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in values)
     return Environment(values, tuple(problems), tuple(unknown))
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use, which may be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def count_engines(environment: Environment, *, cores: int, can_share: bool) -> int:
+    """Return how many engines share the OLTs: as asked for, else one for each core; SQLite has one writer.
+
+    Each needs a poller. What was asked for and cannot be is an error of `core/checks.py`, and counts as one.
+    """
+    if not can_share or environment["FACHO_MODE"] is Mode.DISTRIBUTED:
+        return 1
+    wanted: int = environment["FACHO_ENGINES"] or min(cores, USUAL_ENGINES, environment["FACHO_POLLERS"])
+    return wanted if wanted <= environment["FACHO_POLLERS"] else 1
 
 
 def problem_with(name: str) -> Problem:

@@ -23,7 +23,12 @@ WAIT_SECONDS = 60.0
 
 def probe_olt(olt_id: int) -> ProbeReport:
     """Probe from a command: wait for the OLT's turn, ask, and store what it said."""
-    return asyncio.run(_probe_olt(olt_id))
+
+    async def run() -> ProbeReport:
+        async with open_parts(COMMAND_LINE) as parts:
+            return await recognise_olt(parts, olt_id, wait_seconds=WAIT_SECONDS)
+
+    return asyncio.run(run())
 
 
 async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
@@ -41,11 +46,11 @@ def load_unidentified(now: datetime) -> list[int]:
     """
     asked = Olt.objects.filter(~is_paused("id", now), enabled=True, next_probe_at=None)
     rows = asked.filter(Q(sys_object_id="") | Q(vendor="")).values_list("id", "sys_object_id", "sys_descr")
-    return [olt_id for olt_id, object_id, descr in rows if not object_id or _is_known(object_id, descr)]
-
-
-def _is_known(object_id: str, descr: str) -> bool:
-    return isinstance(recognise(object_id, descr), Definition)
+    return [
+        olt_id
+        for olt_id, object_id, descr in rows
+        if not object_id or isinstance(recognise(object_id, descr), Definition)
+    ]
 
 
 def load_asked_for(now: datetime) -> list[int]:
@@ -62,17 +67,12 @@ def load_asked_for(now: datetime) -> list[int]:
 
 
 def follow_probe(olt_id: int, *, answered: bool, now: datetime) -> None:
-    """Do what follows a probe, whatever it was for: first jobs, nodes that return, or the next probe."""
+    """Do what follows any probe: first jobs, nodes that return, or the next probe."""
     _apply_first_jobs(olt_id, now=now)
     if not answered and Olt.objects.filter(id=olt_id, sys_object_id="").exists():
         schedule_probe(olt_id, now)
     else:
         after_probe(olt_id, answered=answered, now=now)
-
-
-async def _probe_olt(olt_id: int) -> ProbeReport:
-    async with open_parts(COMMAND_LINE) as parts:
-        return await recognise_olt(parts, olt_id, wait_seconds=WAIT_SECONDS)
 
 
 def _apply_first_jobs(olt_id: int, *, now: datetime) -> None:

@@ -1,7 +1,8 @@
-"""Headers and marks that every page carries, and what is told of requests that none is given for."""
+"""Headers and cookies of every page, and what is logged of refused requests."""
 
 import logging
 from collections.abc import Callable
+from threading import Lock
 
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.common import CommonMiddleware
@@ -10,6 +11,15 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
+
+# What every answer carries: of Django by its middleware, of the gate before it from here.
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 class ContentSecurityPolicyMiddleware:
@@ -49,10 +59,32 @@ class SecureCookiesMiddleware:
         return response
 
 
-class WithoutTraceback(logging.Filter):
-    """Tells what a stranger sent in one line: a traceback would say only how that was noticed, as often as he likes."""
+class Strangers(logging.Filter):
+    """Keeps what strangers provoke from filling the log: few lines a minute of each kind, and no traceback.
+
+    That would tell only how a fault of theirs was noticed. Those of our own faults, which are errors, stay.
+    """
+
+    LINES_PER_MINUTE = 20
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+        # By logger and level: when the minute began, and how many lines came in it.
+        self._minutes: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, without the traceback."""
-        record.exc_info = record.exc_text = None
-        return True
+        """Let the first lines of a minute pass; the first of the next one says how many did not."""
+        # Django calls what it suspects an error.
+        if record.levelno < logging.ERROR or record.name.startswith("django.security"):
+            record.exc_info = record.exc_text = None
+        with self._lock:
+            key = record.name, record.levelno
+            begun_at, count = self._minutes.get(key, (0.0, 0))
+            left_out = 0
+            if record.created - begun_at >= 60 or record.created < begun_at:
+                begun_at, count, left_out = record.created, 0, count - self.LINES_PER_MINUTE
+            self._minutes[key] = begun_at, count + 1
+        if left_out > 0:
+            record.msg, record.args = f"{record.getMessage()} (and {left_out} lines that were left out)", ()
+        return count < self.LINES_PER_MINUTE

@@ -1,13 +1,15 @@
 """Django's settings, derived from the environment and nothing else."""
 
 import os
+from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 
 from django.utils.translation import gettext_lazy as _
 
-from facho.core.data_folder import DataFolder
-from facho.core.database_url import BadDatabaseUrl, database_entry
-from facho.core.env import Mode, problem_with, read_environment
+from facho.core.data_folder import DataFolder, KeyFile
+from facho.core.database import BadDatabaseUrl, database_entry
+from facho.core.env import Mode, count_cores, count_engines, problem_with, read_environment
 
 ENVIRONMENT = read_environment(os.environ)
 ENVIRONMENT_PROBLEMS = list(ENVIRONMENT.problems)
@@ -21,6 +23,8 @@ FACHO_LEASE_SECONDS: float = ENVIRONMENT["FACHO_LEASE_SECONDS"]
 FACHO_SOURCE_ADDRESS: str = ENVIRONMENT["FACHO_SOURCE_ADDRESS"]
 FACHO_YIELD_SECONDS: float = ENVIRONMENT["FACHO_YIELD_SECONDS"]
 FACHO_QUOTA_PERCENT: int = ENVIRONMENT["FACHO_QUOTA_PERCENT"]
+FACHO_COORDINATOR_SECONDS: float = ENVIRONMENT["FACHO_COORDINATOR_SECONDS"]
+FACHO_COORDINATOR_LOG_DAYS: int = ENVIRONMENT["FACHO_COORDINATOR_LOG_DAYS"]
 FACHO_HISTORY_DAYS: int = ENVIRONMENT["FACHO_HISTORY_DAYS"]
 FACHO_HISTORY_HOURLY_DAYS: int = ENVIRONMENT["FACHO_HISTORY_HOURLY_DAYS"]
 FACHO_HISTORY_DAILY_DAYS: int = ENVIRONMENT["FACHO_HISTORY_DAILY_DAYS"]
@@ -28,7 +32,8 @@ FACHO_SUSPENDED_RETURN: str = ENVIRONMENT["FACHO_SUSPENDED_RETURN"]
 FACHO_PACKET_TIMEOUT_SECONDS: float = ENVIRONMENT["FACHO_PACKET_TIMEOUT_SECONDS"]
 FACHO_WEBHOOK_ALLOW: tuple[IPv4Network | IPv6Network, ...] = ENVIRONMENT["FACHO_WEBHOOK_ALLOW"]
 FACHO_HEARTBEAT_URL: str = ENVIRONMENT["FACHO_HEARTBEAT_URL"]
-FACHO_ENCRYPTION_KEYS = DATA_FOLDER.read_encryption_keys()
+# The first encrypts, all of them decrypt.
+FACHO_ENCRYPTION_KEYS: Iterable[str] = KeyFile(DATA_FOLDER.encryption_keys)
 REDIS_URL: str = ENVIRONMENT["REDIS_URL"]
 
 # Empty until the first run generates it; Django refuses to use an empty one.
@@ -41,6 +46,10 @@ try:
 except BadDatabaseUrl:
     ENVIRONMENT_PROBLEMS.append(problem_with("DATABASE_URL"))
     DATABASES = {"default": database_entry("", data_dir=DATA_FOLDER.path)}
+
+FACHO_ENGINES = count_engines(
+    ENVIRONMENT, cores=count_cores(), can_share="postgresql" in DATABASES["default"]["ENGINE"]
+)
 
 INSTALLED_APPS = [
     "facho.core",
@@ -69,7 +78,6 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     # Around those that set cookies.
     "facho.core.security.SecureCookiesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -77,7 +85,7 @@ MIDDLEWARE = [
     "facho.core.security.AddressMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "facho.accounts.tastes.TastesMiddleware",
+    "facho.accounts.preferences.PreferencesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -85,7 +93,6 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "facho.core.urls"
-ASGI_APPLICATION = "facho.core.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "dashboard"
@@ -94,12 +101,15 @@ LOGOUT_REDIRECT_URL = "login"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        # The pages' templates stand beside their views.
+        "DIRS": [Path(__file__).parents[1] / "dashboard"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "facho.core.health.standstill_in_head",
             ],
         },
     }
@@ -132,15 +142,15 @@ SECURE_REFERRER_POLICY = "same-origin"
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "facho.api.authentication.BearerTokenAuthentication",
+        "facho.api.shared.permissions.BearerTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["facho.api.permissions.ReadOrOperate"],
+    "DEFAULT_PERMISSION_CLASSES": ["facho.api.shared.permissions.ReadOrOperate"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["facho.api.parsers.JsonParser"],
-    "DEFAULT_PAGINATION_CLASS": "facho.api.pagination.Page",
+    "DEFAULT_PARSER_CLASSES": ["facho.api.shared.parsers.JsonParser"],
+    "DEFAULT_PAGINATION_CLASS": "facho.api.shared.filters.Page",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "facho.api.problems.problem_handler",
+    "EXCEPTION_HANDLER": "facho.api.shared.problems.problem_handler",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 
@@ -155,7 +165,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "AlertChannelKindEnum": "facho.alerts.models.ChannelKind",
-        "AlertKindEnum": "facho.alerts.models.Kind",
+        "AlertKindEnum": "facho.alerts.conditions.CHOICES",
         "AlertSeverityEnum": "facho.alerts.models.Severity",
         "ExecutionStatusEnum": "facho.executions.models.ExecutionStates",
         "NoticeKindEnum": "facho.alerts.models.NoticeKind",
@@ -163,10 +173,10 @@ SPECTACULAR_SETTINGS = {
         "PlanStatusEnum": "facho.execution_coordinator.models.PlanStatus",
         "ShownStateEnum": "facho.onus.words.ShownState",
     },
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "facho.api.schema.add_problems"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "facho.api.shared.schema.add_problems"],
 }
 
-# Messages of the distributed mode. Results are not stored: the row of an execution says what became of it.
+# Messages of the distributed mode. Results are not stored: the row of an execution has the outcome.
 CELERY_BROKER_URL = CELERY_RESULT_BACKEND = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "snmp_default"
@@ -179,7 +189,7 @@ CELERY_TASK_QUEUES: dict[str, dict[str, str]] = {
 CELERY_TASK_ROUTES = {
     "snmp_jobs.tasks.execute_one": {"queue": "snmp_default"},
     "snmp_jobs.tasks.execute_one_retry": {"queue": "snmp_retry"},
-    "snmp_get.tasks.get_poller_task": {"queue": "snmp_default"},
+    "snmp_get.tasks.get_poller_task": {"queue": "snmp_highprio"},
     "hosts.tasks.probe_one": {"queue": "snmp_default"},
     "zabbix_pollers.tasks.*": {"queue": "zabbix_scheduler"},
     "execution_coordinator.tasks.*": {"queue": "zabbix_scheduler"},
@@ -193,8 +203,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "coordinator-loop": {
         "task": "execution_coordinator.tasks.coordinator_loop_task",
-        "schedule": ENVIRONMENT["FACHO_BEAT_COORDINATOR_SECONDS"],
-        "options": {"expires": ENVIRONMENT["FACHO_BEAT_COORDINATOR_SECONDS"]},
+        "schedule": FACHO_COORDINATOR_SECONDS,
+        "options": {"expires": FACHO_COORDINATOR_SECONDS},
     },
     "check-quota-violations": {
         "task": "execution_coordinator.tasks.check_quota_violations_task",
@@ -204,12 +214,12 @@ CELERY_BEAT_SCHEDULE = {
     "cleanup-coordinator-logs": {
         "task": "execution_coordinator.tasks.cleanup_old_coordinator_logs_task",
         "schedule": ENVIRONMENT["FACHO_BEAT_CLEANUP_SECONDS"],
-        "kwargs": {"days_old": 7},
+        "kwargs": {"days_old": FACHO_COORDINATOR_LOG_DAYS},
         "options": {"expires": ENVIRONMENT["FACHO_BEAT_CLEANUP_SECONDS"]},
     },
 }
 # A slot is a thread that waits; the work runs on one event loop. So a worker has a slot for every poller, and one more:
-# without a free one it asks for messages once a second only, and whoever follows the run that ends would wait for that.
+# without a free one it asks for messages once a second only, and the next run would wait for that.
 CELERY_WORKER_POOL = "threads"
 CELERY_WORKER_CONCURRENCY = FACHO_POLLERS + 1
 # The row recovers what gets lost, not the broker: late acknowledgement would end a worker together with Redis.
@@ -236,10 +246,17 @@ LOGGING = {
             "style": "{",
         },
     },
-    "filters": {"without_traceback": {"()": "facho.core.security.WithoutTraceback"}},
+    "filters": {
+        "strangers": {"()": "facho.core.security.Strangers"},
+        "brief_storage_errors": {"()": "facho.infrastructure.storage.BriefStorageErrors"},
+    },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
-        "strangers": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["without_traceback"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["brief_storage_errors"]},
+        "strangers": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["brief_storage_errors", "strangers"],
+        },
         "coordinator_table": {"class": "facho.execution_coordinator.log_handlers.LogTable"},
         "coordinator_file": {
             "class": "facho.execution_coordinator.log_handlers.LogFile",
@@ -254,7 +271,10 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "facho": {"level": ENVIRONMENT["FACHO_LOG_LEVEL"]},
-        "django.security": {"handlers": ["strangers"], "propagate": False},
+        **{
+            name: {"handlers": ["strangers"], "propagate": False}
+            for name in ("django.security", "django.request", "uvicorn", "asyncio")
+        },
         # The table comes first: it finds the name of the OLT that the file writes.
         "coordinator": {
             "handlers": ["coordinator_table", "coordinator_file"],

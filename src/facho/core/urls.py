@@ -1,13 +1,32 @@
-"""Every address the product answers."""
+"""Every address the product answers, and what it answers where there is none or something failed."""
+
+import sys
+from http import HTTPStatus
 
 from django.contrib import admin
-from django.contrib.auth.views import LogoutView
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.urls import include, path
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from facho.accounts.roles import NO_ROLE, Role, RoleNeeded
 from facho.api.metrics import MetricsView
-from facho.core.first_admin import setup
+from facho.api.shared.problems import problem_response
+from facho.core import health
 from facho.core.health import livez, readyz
-from facho.core.login import Login, admin_login
+from facho.dashboard.account.views import admin_login
+from facho.infrastructure.standstill import WORDS
+
+API_PREFIX = "/api/"
+# By then somebody may have made room.
+RETRY_SECONDS = 30
+NEEDED: dict[Role, Promise] = {
+    Role.OPERATOR: gettext_lazy("It needs the role operator or admin, which an administrator can give you."),
+    Role.ADMIN: gettext_lazy("It needs the role admin, which an administrator can give you."),
+}
 
 urlpatterns = [
     path("", include("facho.dashboard.urls")),
@@ -15,16 +34,51 @@ urlpatterns = [
     # Before the admin's own: there is one way to log in.
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
-    path("login/", Login.as_view(), name="login"),
-    path("account/", include("facho.core.account_urls")),
-    path("logout/", LogoutView.as_view(), name="logout"),
-    path("setup/<str:token>/", setup, name="setup"),
+    path("", include("facho.dashboard.account.urls")),
     path("livez", livez, name="livez"),
     path("readyz", readyz, name="readyz"),
     path("metrics", MetricsView.as_view(), name="metrics"),
 ]
 
-handler400 = "facho.core.error_pages.bad_request"
-handler403 = "facho.core.error_pages.permission_denied"
-handler404 = "facho.core.error_pages.not_found"
-handler500 = "facho.core.error_pages.server_error"
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Answer a request that Django refused to read."""
+    return _answer(request, HTTPStatus.BAD_REQUEST, "bad_request", _("This request cannot be understood."))
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Answer a user without the permission."""
+    if isinstance(exception, RoleNeeded) and exception.role is Role.VIEWER:
+        # With the head of the page, to log out: the database has just answered who this is.
+        return render(request, "account/no_role.html", {"hint": NO_ROLE}, status=HTTPStatus.FORBIDDEN)
+    hint = str(NEEDED[exception.role]) if isinstance(exception, RoleNeeded) else ""
+    return _answer(request, HTTPStatus.FORBIDDEN, "permission_denied", _("You may not see or do this."), hint)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """Answer an address that nothing has."""
+    return _answer(request, HTTPStatus.NOT_FOUND, "not_found", _("There is nothing at this address."))
+
+
+def server_error(request: HttpRequest) -> HttpResponseBase:
+    """Answer after a defect, whose traceback is in the log, or when the storage fails."""
+    if reason := health.notice(sys.exception()):
+        what, remedy = str(WORDS[reason].what), str(WORDS[reason].remedy)
+        is_api = request.path.startswith(API_PREFIX)
+        detail, hint = (f"{what} {remedy}", "") if is_api else (what, remedy)
+        answer = _answer(request, HTTPStatus.SERVICE_UNAVAILABLE, reason, detail, hint)
+        answer.headers["Retry-After"] = str(RETRY_SECONDS)
+        return answer
+    detail = _("Something failed inside Facho. The log of the server says what.")
+    return _answer(request, HTTPStatus.INTERNAL_SERVER_ERROR, "error", detail)
+
+
+def _answer(request: HttpRequest, status: HTTPStatus, code: str, detail: str, hint: str = "") -> HttpResponseBase:
+    if request.path.startswith(API_PREFIX):
+        return problem_response(code, status, detail)
+    # Without the request: who is logged in is a question to the database, which may be what failed.
+    context = {"status": status.value, "detail": detail, "hint": hint}
+    return HttpResponse(render_to_string("core/error.html", context), status=status)
+
+
+handler400, handler403, handler404, handler500 = bad_request, permission_denied, not_found, server_error

@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class DashboardConfig(AppConfig):
-    """The `dashboard` app."""
-
     name = "facho.dashboard"
     label = "dashboard"
     verbose_name = _("Dashboard")

@@ -2,12 +2,17 @@
 
 from django.urls import include, path
 
-from facho.dashboard.olt_acts import olt_pause, olt_pause_end, olt_resume, olt_run
-from facho.dashboard.olt_page import olt_page, olt_part
-from facho.dashboard.onu_page import onu_page, onu_part
-from facho.dashboard.onu_reading import onu_read, onu_reading
-from facho.dashboard.search_page import search_page, search_suggestions
-from facho.dashboard.views import onus, overview, overview_hour, overview_live
+from facho.dashboard.alerts.views import alert_acknowledge, alert_page, alerts_page
+from facho.dashboard.events.views import events_page
+from facho.dashboard.olt.views import olt_page, olt_part, olt_pause, olt_pause_end, olt_resume, olt_run
+from facho.dashboard.onu.views import onu_page, onu_part, onu_read, onu_reading, onus
+from facho.dashboard.outage.views import outage_acknowledge, outage_page, outage_part, outages_page
+from facho.dashboard.overview.views import overview, overview_hour, overview_live
+from facho.dashboard.pollers.views import pollers_page
+from facho.dashboard.search.views import search_page, search_suggestions
+from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
+from facho.dashboard.waiting.views import waiting_export, waiting_page
+from facho.dashboard.workbench.views import workbench_page
 
 urlpatterns = [
     path("", overview, name="dashboard"),
@@ -20,6 +25,7 @@ urlpatterns = [
     path("olts/<int:olt_id>/nodes/<int:node_id>/run/", olt_run, name="olt-run"),
     path("olts/<int:olt_id>/nodes/<int:node_id>/resume/", olt_resume, name="olt-resume"),
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
+    path("pollers/", pollers_page, name="poller-load"),
     path("search/", search_page, name="search"),
     path("search/suggestions/", search_suggestions, name="search-suggestions"),
     path("onus/", onus, name="onus"),
@@ -27,5 +33,18 @@ urlpatterns = [
     path("onus/<int:onu_id>/read/", onu_read, name="onu-read"),
     path("onus/<int:onu_id>/reading/", onu_reading, name="onu-reading"),
     path("onus/<int:onu_id>/<slug:name>/", onu_part, name="onu-part"),
-    path("", include("facho.dashboard.trouble_urls")),
+    path("alerts/", alerts_page, name="alerts"),
+    path("alerts/<int:alert_id>/", alert_page, name="alert"),
+    path("alerts/<int:alert_id>/acknowledge/", alert_acknowledge, name="acknowledge-alert"),
+    path("outages/", outages_page, name="outages"),
+    path("outages/<int:outage_id>/", outage_page, name="outage"),
+    path("outages/<int:outage_id>/acknowledge/", outage_acknowledge, name="acknowledge-outage"),
+    path("outages/<int:outage_id>/<slug:name>/", outage_part, name="outage-part"),
+    path("events/", events_page, name="events"),
+    path("violations/", violations_page, name="violations"),
+    path("violations/<int:violation_id>/", violation_page, name="violation"),
+    path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="acknowledge-violation"),
+    path("waiting/", waiting_page, name="waiting"),
+    path("waiting/export/", waiting_export, name="waiting-export"),
+    path("workbench/", workbench_page, name="workbench"),
 ]

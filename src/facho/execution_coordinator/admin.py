@@ -1,40 +1,223 @@
 """Admin pages of quotas, violations, plans and the coordinator's log; only the engine writes them."""
 
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.formats import number_format
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy as _
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from facho.execution_coordinator import admin_widgets as widgets
-from facho.execution_coordinator.log_words import describe
-from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
-from facho.execution_coordinator.plan_view import load_planned_runs
-from facho.execution_coordinator.report_words import read_report
-from facho.hosts.admin_pages import OltFilter, ReadOnlyAdmin, RecentFilter, pretty_json, short_time
-from facho.polling.domain.quota import hour_of
+from facho.execution_coordinator.logger import describe
+from facho.execution_coordinator.models import (
+    CoordinatorLog,
+    ExecutionPlan,
+    Level,
+    PlanStatus,
+    QuotaStatus,
+    QuotaTracker,
+    QuotaViolation,
+    ViolationSeverity,
+)
+from facho.execution_coordinator.violations import Report, read_report, read_time
+from facho.executions.models import Execution, ExecutionStates
+from facho.hosts.admin import OltFilter
+from facho.infrastructure import admin_pages as infrastructure_admin_pages
+from facho.infrastructure.admin_pages import ReadOnlyAdmin, RecentFilter, pretty_json, short_time
+from facho.polling.domain.quota import Tally, hour_of
+from facho.snmp_jobs.models import SkippedSlot, SkipReasons
 
 _DAY = timedelta(hours=24)
+# A node and one of its slots.
+Key = tuple[object, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """The outcome of a slot: the state of an execution, or why it got none."""
+
+    state: str
+    words: str
+    execution_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run of the plan: its slot, when it should start, and how long it should take with its chain."""
+
+    slot_at: datetime | None
+    starts_at: datetime | None
+    task_type: str
+    members: tuple[str, ...]
+    seconds: float | None
+    fate: Fate
+
+
+def load_planned_runs(plan: ExecutionPlan, now: datetime) -> list[PlannedRun]:
+    """Load the outcome of each run of the plan; two queries."""
+    in_hour = {"slot_at__gte": plan.period_start, "slot_at__lt": plan.period_end}
+    skipped = SkippedSlot.objects.filter(node__workflow__olt_id=plan.olt_id, **in_hour).order_by()
+    fates: dict[Key, Fate] = {
+        (node_id, slot_at): Fate(ExecutionStates.SKIPPED, str(SkipReasons(reason).label))
+        for node_id, slot_at, reason in skipped.values_list("node_id", "slot_at", "reason")
+    }
+    executions = Execution.objects.filter(olt_id=plan.olt_id, **in_hour).order_by()
+    for node_id, slot_at, status, execution_id in executions.values_list("node_id", "slot_at", "status", "id"):
+        if slot_at:
+            fates[node_id, slot_at] = Fate(status, str(ExecutionStates(status).label), execution_id)
+    runs = plan.plan_data if isinstance(plan.plan_data, list) else []
+    return [_planned(run, fates, plan, now) for run in runs if isinstance(run, Mapping)]
+
+
+def _planned(run: Mapping[str, object], fates: Mapping[Key, Fate], plan: ExecutionPlan, now: datetime) -> PlannedRun:
+    slot_at, seconds, members = read_time(run.get("slot_at")), run.get("seconds"), run.get("members")
+    fate = fates.get((run.get("node_id"), slot_at)) if slot_at else None
+    if fate is None:
+        is_open = plan.status == PlanStatus.ACTIVE and slot_at is not None
+        fate = Fate("", (_("to come") if slot_at and slot_at > now else _("waits")) if is_open else "")
+    listed = members if isinstance(members, list) else []
+    return PlannedRun(
+        slot_at=slot_at,
+        starts_at=read_time(run.get("starts_at")),
+        task_type=str(run.get("task_type", "")),
+        members=tuple(str(member.get("task_type", "")) for member in listed if isinstance(member, Mapping)),
+        seconds=seconds if isinstance(seconds, int | float) else None,
+        fate=fate,
+    )
+
+
+# The look of each state: a shape and a colour of the style sheet; what is not here is quiet.
+_LOOKS: dict[str, str] = {
+    QuotaStatus.COMPLETED: "good",
+    QuotaStatus.PARTIAL: "good",
+    QuotaStatus.AT_RISK: "warn",
+    QuotaStatus.QUOTA_NOT_MET: "bad",
+    QuotaStatus.FAILED: "bad",
+    ViolationSeverity.MEDIUM: "warn",
+    ViolationSeverity.HIGH: "bad",
+    ViolationSeverity.CRITICAL: "worst",
+    Level.WARNING: "warn",
+    Level.ERROR: "bad",
+    PlanStatus.ACTIVE: "good",
+    PlanStatus.ABORTED: "warn",
+    ExecutionStates.SUCCESS: "good",
+    ExecutionStates.INTERRUPTED: "warn",
+    ExecutionStates.SKIPPED: "warn",
+}
+_OUTCOME_LOOKS: dict[str, str] = {
+    "completed": ExecutionStates.SUCCESS,
+    "failed": ExecutionStates.FAILED,
+    "skipped": ExecutionStates.SKIPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BarPart:
+    """A stretch of a progress bar."""
+
+    kind: str
+    start: int
+    length: int
+
+
+def badge(code: str, words: object) -> SafeString:
+    """Draw a state: its words behind the shape of its look."""
+    return infrastructure_admin_pages.badge(_LOOKS.get(code, "quiet"), words)
+
+
+def progress(tally: Tally, required: int) -> SafeString:
+    """Draw completed, failed and skipped runs as parts of those required, with the figures as text next to them."""
+    parts, start = [], 0
+    for kind, length in (("completed", tally.completed), ("failed", tally.failed), ("skipped", tally.skipped)):
+        if length:
+            parts.append(BarPart(kind, start, length))
+        start += length
+    others = [
+        (tally.failed, ngettext("%(n)s failed", "%(n)s failed", tally.failed)),
+        (tally.skipped, ngettext("%(n)s skipped", "%(n)s skipped", tally.skipped)),
+        (tally.pending, ngettext("%(n)s pending", "%(n)s pending", tally.pending)),
+    ]
+    context = {
+        "parts": parts,
+        "total": max(required, tally.required, 1),
+        "completed": tally.completed,
+        "required": required,
+        "others": [words % {"n": number} for number, words in others if number],
+    }
+    return render_to_string("execution_coordinator/_progress.html", context)
+
+
+def quota_progress(tracker: QuotaTracker) -> SafeString:
+    """Draw how far a quota is served."""
+    counts = (tracker.quota_completed, tracker.quota_failed, tracker.quota_skipped, tracker.quota_pending)
+    return progress(Tally(*counts), tracker.quota_required)
+
+
+def plan_progress(plan: ExecutionPlan) -> SafeString:
+    """Draw how many runs of a plan are over."""
+    open_runs = max(plan.total_tasks - plan.completed_tasks - plan.failed_tasks, 0)
+    is_over = plan.status != PlanStatus.ACTIVE
+    tally = Tally(plan.completed_tasks, plan.failed_tasks, pending=0 if is_over else open_runs)
+    return progress(tally, plan.total_tasks)
+
+
+def standing(tracker: QuotaTracker, now: datetime) -> SafeString:
+    """Draw where a quota stands, and below it since when it is foreseen that it will be missed."""
+    status = badge(tracker.status, tracker.get_status_display())
+    if tracker.will_miss_at is None:
+        return status
+    when = {"time": f"{localtime(tracker.will_miss_at):%H:%M}"}
+    if now < tracker.period_end:
+        return format_html("{}<br>{}", status, badge(ViolationSeverity.CRITICAL, _("will miss, since %(time)s") % when))
+    return format_html("{}<br>{}", status, badge("", _("foreseen at %(time)s") % when))
+
+
+def period(starts_at: datetime, ends_at: datetime) -> SafeString:
+    """Write an hour in local time."""
+    local = localtime(starts_at)
+    return infrastructure_admin_pages.in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M}-{localtime(ends_at):%H:%M}")
+
+
+def report_tables(report: Report) -> SafeString:
+    """Lay a violation's report out: a table of slots for each task type."""
+    severities: dict[str, Any] = dict(ViolationSeverity.choices)
+    tasks = [
+        {
+            "report": task,
+            "severity": badge(task.severity, severities.get(task.severity, task.severity)),
+            "progress": progress(task.tally, task.required),
+            "slots": [(slot, badge(_OUTCOME_LOOKS.get(slot.outcome, ""), slot.outcome_words)) for slot in task.slots],
+        }
+        for task in report.tasks
+    ]
+    return render_to_string("execution_coordinator/_report.html", {"tasks": tasks, "pauses": report.pauses})
+
+
+def plan_table(runs: Sequence[PlannedRun]) -> SafeString:
+    """Lay a plan out: its runs in order, each with its outcome."""
+    rows = [(run, badge(run.fate.state, run.fate.words) if run.fate.words else "") for run in runs]
+    return render_to_string("execution_coordinator/_plan.html", {"runs": rows})
 
 
 class PeriodFilter(admin.SimpleListFilter):
     """Narrows a list to the hour of now, or to the hours that began in the last 24."""
 
-    title = _("period")
+    title = gettext_lazy("period")
     parameter_name = "period"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
-        """Offer both."""
-        return [("hour", _("this hour")), ("day", _("last 24 hours"))]
+        return [("hour", gettext_lazy("this hour")), ("day", gettext_lazy("last 24 hours"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Narrow to the chosen one."""
         now = timezone.now()
         if self.value() == "hour":
             return queryset.filter(period_start=hour_of(now).start)
@@ -48,17 +231,15 @@ class RecentEntryFilter(RecentFilter):
 
 
 class ForecastFilter(admin.SimpleListFilter):
-    """Narrows quotas to those of which it was foreseen that they will be missed."""
+    """Narrows quotas to those with a foreseen miss."""
 
-    title = _("risk")
+    title = gettext_lazy("risk")
     parameter_name = "will_miss"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
-        """Offer it."""
-        return [("1", _("miss foreseen"))]
+        return [("1", gettext_lazy("miss foreseen"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Narrow if it was chosen."""
         return queryset.filter(will_miss_at__isnull=False) if self.value() == "1" else queryset
 
 
@@ -70,25 +251,22 @@ class CoordinatorAdmin(ReadOnlyAdmin):
     class Media:
         css = {"all": ["execution_coordinator/admin.css"]}
 
-    @admin.display(description=_("period"), ordering="period_start")
+    @admin.display(description=gettext_lazy("period"), ordering="period_start")
     def period(self, row: QuotaTracker | QuotaViolation | ExecutionPlan) -> SafeString:
-        """Write the hour in local time."""
-        return widgets.period(row.period_start, row.period_end)
+        return period(row.period_start, row.period_end)
 
-    @admin.display(description=_("created"), ordering="created_at")
+    @admin.display(description=gettext_lazy("created"), ordering="created_at")
     def created(self, row: QuotaTracker | QuotaViolation | ExecutionPlan) -> SafeString | str:
-        """Write when it was made."""
         return short_time(row.created_at)
 
-    @admin.display(description=_("updated"), ordering="updated_at")
+    @admin.display(description=gettext_lazy("updated"), ordering="updated_at")
     def updated(self, row: QuotaTracker | ExecutionPlan) -> SafeString | str:
-        """Write when it was last counted."""
         return short_time(row.updated_at)
 
 
 @admin.register(QuotaTracker)
 class QuotaTrackerAdmin(CoordinatorAdmin):
-    """How many runs an hour owed, and what became of them; the present hour first."""
+    """How many runs an hour owed, and their outcome; the present hour first."""
 
     list_display = ["olt", "task_type", "period", "standing", "progress", "average_length"]
     list_filter = ["status", PeriodFilter, ForecastFilter, OltFilter]
@@ -112,19 +290,16 @@ class QuotaTrackerAdmin(CoordinatorAdmin):
         "updated",
     ]
 
-    @admin.display(description=_("progress"))
+    @admin.display(description=gettext_lazy("progress"))
     def progress(self, tracker: QuotaTracker) -> SafeString:
-        """Draw how far it is served."""
-        return widgets.quota_progress(tracker)
+        return quota_progress(tracker)
 
-    @admin.display(description=_("status"), ordering="status")
+    @admin.display(description=gettext_lazy("status"), ordering="status")
     def standing(self, tracker: QuotaTracker) -> SafeString:
-        """Draw where it stands, and whether it will be missed."""
-        return widgets.standing(tracker, timezone.now())
+        return standing(tracker, timezone.now())
 
-    @admin.display(description=_("average length"), ordering="avg_duration_ms")
+    @admin.display(description=gettext_lazy("average length"), ordering="avg_duration_ms")
     def average_length(self, tracker: QuotaTracker) -> str:
-        """Write how long its runs take."""
         seconds = round(tracker.avg_duration_ms / 1000, 1)
         return f"{number_format(seconds, 1)} s" if tracker.avg_duration_ms else ""
 
@@ -138,27 +313,23 @@ class QuotaViolationAdmin(CoordinatorAdmin):
     search_fields = ["olt__name"]
     fieldsets = [
         (None, {"fields": ["olt", "severity_badge", "period", "created", "notified", "notified_at", "report_tables"]}),
-        (_("report as JSON"), {"classes": ["collapse"], "fields": ["report_laid_out"]}),
+        (gettext_lazy("report as JSON"), {"classes": ["collapse"], "fields": ["report_laid_out"]}),
     ]
 
-    @admin.display(description=_("severity"), ordering="severity")
+    @admin.display(description=gettext_lazy("severity"), ordering="severity")
     def severity_badge(self, violation: QuotaViolation) -> SafeString:
-        """Draw how much was lost."""
-        return widgets.badge(violation.severity, violation.get_severity_display())
+        return badge(violation.severity, violation.get_severity_display())
 
-    @admin.display(description=_("completed"))
+    @admin.display(description=gettext_lazy("completed"))
     def in_short(self, violation: QuotaViolation) -> str:
-        """Name what fell short."""
         return read_report(violation.report).in_short
 
-    @admin.display(description=_("report"))
+    @admin.display(description=gettext_lazy("report"))
     def report_tables(self, violation: QuotaViolation) -> SafeString:
-        """Lay the report out for people."""
-        return widgets.report_tables(read_report(violation.report))
+        return report_tables(read_report(violation.report))
 
-    @admin.display(description=_("report"))
+    @admin.display(description=gettext_lazy("report"))
     def report_laid_out(self, violation: QuotaViolation) -> SafeString:
-        """Lay the report out for programs."""
         return pretty_json(violation.report)
 
 
@@ -173,29 +344,25 @@ class CoordinatorLogAdmin(CoordinatorAdmin):
     ordering = ["-id"]
     fields = ["time", "level_badge", "place", "sentence", "event_type", "details_laid_out"]
 
-    @admin.display(description=_("time"), ordering="timestamp")
+    @admin.display(description=gettext_lazy("time"), ordering="timestamp")
     def time(self, entry: CoordinatorLog) -> SafeString | str:
-        """Write when it happened."""
         return short_time(entry.timestamp)
 
-    @admin.display(description=_("level"), ordering="level")
+    @admin.display(description=gettext_lazy("level"), ordering="level")
     def level_badge(self, entry: CoordinatorLog) -> SafeString:
-        """Draw the level."""
-        return widgets.badge(entry.level, entry.get_level_display())
+        return badge(entry.level, entry.get_level_display())
 
-    @admin.display(description=_("OLT"), ordering="olt__name")
+    @admin.display(description=gettext_lazy("OLT"), ordering="olt__name")
     def place(self, entry: CoordinatorLog) -> str:
         """Name the OLT; without one it concerns everything."""
         return entry.olt.name if entry.olt else "GLOBAL"
 
-    @admin.display(description=_("message"))
+    @admin.display(description=gettext_lazy("message"))
     def sentence(self, entry: CoordinatorLog) -> str:
-        """Say what happened, in the reader's language."""
         return describe(entry.event_type, entry.details)
 
-    @admin.display(description=_("details"))
+    @admin.display(description=gettext_lazy("details"))
     def details_laid_out(self, entry: CoordinatorLog) -> SafeString:
-        """Lay the details out."""
         return pretty_json(entry.details)
 
 
@@ -210,21 +377,18 @@ class ExecutionPlanAdmin(CoordinatorAdmin):
     fields = ["olt", "period", "status_badge", "progress", "created", "updated", "runs"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ExecutionPlan]:
-        """Leave the runs in the database until one plan is looked at."""
+        """Leave the runs in the database until one plan is opened."""
         rows: QuerySet[ExecutionPlan] = super().get_queryset(request)
         return rows.defer("plan_data")
 
-    @admin.display(description=_("status"), ordering="status")
+    @admin.display(description=gettext_lazy("status"), ordering="status")
     def status_badge(self, plan: ExecutionPlan) -> SafeString:
-        """Draw where it stands."""
-        return widgets.badge(plan.status, plan.get_status_display())
+        return badge(plan.status, plan.get_status_display())
 
-    @admin.display(description=_("progress"))
+    @admin.display(description=gettext_lazy("progress"))
     def progress(self, plan: ExecutionPlan) -> SafeString:
-        """Draw how much of it is over."""
-        return widgets.plan_progress(plan)
+        return plan_progress(plan)
 
-    @admin.display(description=_("plan"))
+    @admin.display(description=gettext_lazy("plan"))
     def runs(self, plan: ExecutionPlan) -> SafeString:
-        """Lay the runs out, with what became of each."""
-        return widgets.plan_table(load_planned_runs(plan, timezone.now()))
+        return plan_table(load_planned_runs(plan, timezone.now()))

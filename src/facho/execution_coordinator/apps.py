@@ -12,7 +12,7 @@ class ExecutionCoordinatorConfig(AppConfig):
     verbose_name = _("Execution coordinator")
 
     def ready(self) -> None:
-        """Let the pages of jobs and nodes tell how much work an OLT has, and warn of more than an hour holds."""
+        """Let the pages of jobs and nodes show how much work an OLT has, and warn of more than an hour holds."""
         from facho.execution_coordinator.feasibility import advise, load_work
         from facho.snmp_jobs.advice import register_adviser, register_work_loader
 

@@ -1,19 +1,18 @@
-"""Loads what is written down about the slots of an hour and the one before: executions, skipped slots, pauses."""
+"""Loads what is stored about the slots of an hour and the one before: executions, skipped slots, pauses."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Q, QuerySet, Sum, When
+from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Q, Sum, When
 
 from facho.executions.models import Execution
 from facho.hosts.models import Pause
-from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType, task_type
 from facho.polling.domain.quota import HOUR, SkipReason, Span, hour_of
 from facho.polling.domain.retry import SILENCE
-from facho.polling.domain.task_type import QueryType, task_type
-from facho.snmp_jobs.models import SkippedSlot
+from facho.snmp_jobs.store import owed_slots
 
 # (OLT, task type, start of the hour)
 Key = tuple[int, str, datetime]
@@ -24,7 +23,7 @@ STRUGGLES = frozenset({SkipReason.OLT_BUSY, SkipReason.NO_POLLER, SkipReason.OWN
 
 @dataclass(slots=True)
 class Settled:
-    """What became of the slots of one quota that are over."""
+    """The outcomes of the slots of one quota that are over."""
 
     completed: int = 0
     failed: int = 0
@@ -49,7 +48,7 @@ class UnderWay:
 
 @dataclass(frozen=True, slots=True)
 class HourFacts:
-    """Everything written down about two hours."""
+    """Everything stored about two hours."""
 
     hours: tuple[Span, Span]
     settled: dict[Key, Settled]
@@ -57,7 +56,7 @@ class HourFacts:
     pauses: dict[int | None, list[Span]] = field(default_factory=dict)
 
     def is_under_way(self, master_node_id: int) -> bool:
-        """Tell whether a master passes the slots that come now, because its run goes on."""
+        """Return whether a master skips the slots that come now, because its run has not ended."""
         return _passes_slots(self.under_way.get(master_node_id))
 
     def paused(self, olt_id: int) -> list[Span]:
@@ -65,7 +64,7 @@ class HourFacts:
         return [*self.pauses.get(None, ()), *self.pauses.get(olt_id, ())]
 
     def is_paused(self, olt_id: int, moment: datetime) -> bool:
-        """Tell whether a slot at this moment is not owed."""
+        """Return whether a slot at this moment is not owed."""
         return any(span.contains(moment) for span in self.paused(olt_id))
 
 
@@ -74,11 +73,20 @@ def load_facts(now: datetime, olt_ids: Collection[int] | None) -> HourFacts:
     hour = hour_of(now)
     both = Span(hour.start - HOUR, hour.end)
     hours = (Span(both.start, hour.start), hour)
-    pauses = load_pauses(both)
-    executions = _owed(_executions(both, olt_ids)) if pauses else _executions(both, olt_ids)
-    facts = HourFacts(hours, defaultdict(Settled), _load_under_way(olt_ids), pauses)
-    _add_runs(facts, executions)
-    _add_skipped(facts, _skipped(both, olt_ids))
+    facts = HourFacts(hours, defaultdict(Settled), _load_under_way(olt_ids), load_pauses(both))
+    _add_runs(facts, both, olt_ids)
+    rows = owed_slots(both)
+    if olt_ids is not None:
+        rows = rows.filter(node__workflow__olt_id__in=olt_ids)
+    columns = rows.values_list(
+        "node__workflow__olt_id", "node__job__query_type", "node__job__slug", "slot_at", "reason"
+    )
+    for olt_id, query_type, slug, slot_at, reason in columns.iterator():
+        if facts.is_paused(olt_id, slot_at):
+            continue
+        quota = facts.settled[olt_id, task_type(QueryType(query_type), slug), hour_of(slot_at).start]
+        quota.skipped += 1
+        quota.struggles += SkipReason(reason) in STRUGGLES
     return facts
 
 
@@ -91,19 +99,15 @@ def load_pauses(span: Span) -> dict[int | None, list[Span]]:
     return pauses
 
 
-def _executions(span: Span, olt_ids: Collection[int] | None) -> QuerySet[Execution]:
-    rows = Execution.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end).order_by()
-    return rows if olt_ids is None else rows.filter(olt_id__in=olt_ids)
-
-
-def _owed(executions: QuerySet[Execution]) -> QuerySet[Execution]:
-    """Leave out what ran for a paused slot: right after a pause its last slot is served, but not owed."""
-    pauses = Pause.objects.filter(starts_at__lte=OuterRef("slot_at"), ends_at__gt=OuterRef("slot_at"))
-    return executions.filter(~Exists(pauses.filter(Q(olt__isnull=True) | Q(olt=OuterRef("olt_id")))))
-
-
-def _add_runs(facts: HourFacts, executions: QuerySet[Execution]) -> None:
+def _add_runs(facts: HourFacts, span: Span, olt_ids: Collection[int] | None) -> None:
     before, present = facts.hours
+    executions = Execution.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end).order_by()
+    if olt_ids is not None:
+        executions = executions.filter(olt_id__in=olt_ids)
+    if facts.pauses:
+        # Right after a pause its last slot is served, but it was not owed.
+        pauses = Pause.objects.filter(starts_at__lte=OuterRef("slot_at"), ends_at__gt=OuterRef("slot_at"))
+        executions = executions.filter(~Exists(pauses.filter(Q(olt__isnull=True) | Q(olt=OuterRef("olt_id")))))
     is_present = Case(When(slot_at__gte=present.start, then=True), default=False, output_field=BooleanField())
     groups = (
         executions.annotate(is_present=is_present)
@@ -120,13 +124,14 @@ def _add_runs(facts: HourFacts, executions: QuerySet[Execution]) -> None:
             quota.total_duration_ms += duration_ms
             quota.struggles += 0 if failure_kind in SILENCE else count
         elif status == ExecutionState.SKIPPED:
-            quota.skipped += count
+            # Where no ONU is known there was nothing to owe.
+            quota.skipped += 0 if failure_kind == FailureKind.NO_ONUS else count
         else:
             quota.running += count
 
 
 def load_busy_masters(olt_id: int) -> set[int]:
-    """Load the masters of an OLT that pass the slots that come now, because their runs go on."""
+    """Load the masters of an OLT that skip the slots that come now, because their runs have not ended."""
     return {node_id for node_id, run in _load_under_way([olt_id]).items() if _passes_slots(run)}
 
 
@@ -153,23 +158,3 @@ def _load_under_way(olt_ids: Collection[int] | None) -> dict[int, UnderWay]:
         for node, master, slot, priority, status, failure_kind in columns
         if slot is not None
     }
-
-
-def _skipped(span: Span, olt_ids: Collection[int] | None) -> Iterable[tuple[int, str, datetime, SkipReason]]:
-    rows = SkippedSlot.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end).order_by()
-    if olt_ids is not None:
-        rows = rows.filter(node__workflow__olt_id__in=olt_ids)
-    columns = rows.values_list(
-        "node__workflow__olt_id", "node__job__query_type", "node__job__slug", "slot_at", "reason"
-    )
-    for olt_id, query_type, slug, slot_at, reason in columns.iterator():
-        yield olt_id, task_type(QueryType(query_type), slug), slot_at, SkipReason(reason)
-
-
-def _add_skipped(facts: HourFacts, rows: Iterable[tuple[int, str, datetime, SkipReason]]) -> None:
-    for olt_id, kind, slot_at, reason in rows:
-        if facts.is_paused(olt_id, slot_at):
-            continue
-        quota = facts.settled[olt_id, kind, hour_of(slot_at).start]
-        quota.skipped += 1
-        quota.struggles += reason in STRUGGLES

@@ -23,13 +23,13 @@ class QuotaStatus(models.TextChoices):
     AT_RISK = QuotaState.AT_RISK.value, _("at risk")
 
 
-class Severity(models.TextChoices):
+class ViolationSeverity(models.TextChoices):
     """How much of a quota was lost."""
 
-    LOW = quota.Severity.LOW.value, _("low")
-    MEDIUM = quota.Severity.MEDIUM.value, _("medium")
-    HIGH = quota.Severity.HIGH.value, _("high")
-    CRITICAL = quota.Severity.CRITICAL.value, _("critical")
+    LOW = quota.LossSeverity.LOW.value, _("low")
+    MEDIUM = quota.LossSeverity.MEDIUM.value, _("medium")
+    HIGH = quota.LossSeverity.HIGH.value, _("high")
+    CRITICAL = quota.LossSeverity.CRITICAL.value, _("critical")
 
 
 class PlanStatus(models.TextChoices):
@@ -52,11 +52,10 @@ class Level(models.TextChoices):
 
 
 class EventType(models.TextChoices):
-    """What the coordinator tells about."""
-
     TASK_ADDED = "TASK_ADDED", _("task added")
     TASK_REMOVED = "TASK_REMOVED", _("task removed")
     TASK_MODIFIED = "TASK_MODIFIED", _("task modified")
+    CHANGES_DETECTED = "CHANGES_DETECTED", _("changes detected")
     PLAN_CREATED = "PLAN_CREATED", _("plan created")
     PLAN_ADJUSTED = "PLAN_ADJUSTED", _("plan adjusted")
     EXECUTION_STARTED = "EXECUTION_STARTED", _("execution started")
@@ -73,7 +72,7 @@ class EventType(models.TextChoices):
 
 
 class QuotaTracker(models.Model):
-    """How many runs of a task type an OLT owes in an hour, and what became of them."""
+    """How many runs of a task type an OLT owes in an hour, and their outcome."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="quota_trackers", verbose_name=_("OLT"))
     task_type = models.CharField(_("task type"), max_length=50)
@@ -87,10 +86,10 @@ class QuotaTracker(models.Model):
     total_duration_ms = models.BigIntegerField(_("total duration (ms)"), default=0)
     avg_duration_ms = models.IntegerField(_("average duration (ms)"), default=0)
     status = models.CharField(_("status"), max_length=20, choices=QuotaStatus.choices, default=QuotaStatus.IN_PROGRESS)
-    # Since when the forecast says that the hour will end below its quota; empty while it says nothing of the kind.
+    # Since when it is forecast that the hour will end below its quota.
     will_miss_at = models.DateTimeField(_("will miss since"), null=True, blank=True)
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
         db_table = "quota_tracker"
@@ -127,7 +126,7 @@ class QuotaViolation(Acknowledgeable):
     period_start = models.DateTimeField(_("from"))
     period_end = models.DateTimeField(_("to"))
     report = models.JSONField(_("report"), default=dict)
-    severity = models.CharField(_("severity"), max_length=20, choices=Severity.choices)
+    severity = models.CharField(_("severity"), max_length=20, choices=ViolationSeverity.choices)
     notified = models.BooleanField(_("notified"), default=False)
     notified_at = models.DateTimeField(_("notified at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
@@ -190,8 +189,8 @@ class ExecutionPlan(models.Model):
     total_tasks = models.IntegerField(_("total"), default=0)
     completed_tasks = models.IntegerField(_("completed"), default=0)
     failed_tasks = models.IntegerField(_("failed"), default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
         db_table = "execution_plans"

@@ -1,6 +1,6 @@
-"""Counts the quotas of this hour and the one before from what is written down, and keeps the trackers so.
+"""Counts the quotas of this hour and the one before from stored rows, and updates the trackers.
 
-Nothing is added up along the way, so nothing drifts: whoever counts again comes to the same figures.
+Every count starts from the rows and not from the last count, so nothing drifts.
 """
 
 from collections import defaultdict
@@ -17,15 +17,15 @@ from facho.polling.domain.quota import (
     HOUR,
     OpenSlots,
     QuotaState,
+    Record,
     Span,
     Tally,
     count_hopeless,
-    forecast_share,
+    foresees_miss,
     hour_of,
     is_at_risk,
     judge,
     open_slots,
-    success_rate,
 )
 
 VIOLATED = frozenset({QuotaState.QUOTA_NOT_MET, QuotaState.FAILED})
@@ -70,12 +70,12 @@ class _Quota:
             over.total_duration_ms,
         )
 
-    @property
-    def share_at_the_end(self) -> float:
+    def record(self, owed: Span, now: datetime) -> Record:
+        """Return how it did, counted from the hour before if it was polled then."""
         completed = self.settled.completed + self.before.completed
         struggles = self.settled.struggles + self.before.struggles
-        rate = success_rate(completed, completed + struggles)
-        return forecast_share(self.tally, hopeless=self.hopeless, success_rate=rate)
+        was_polled = self.before.completed + self.before.struggles > 0
+        return Record(completed, struggles, now - owed.start + (HOUR if was_polled else timedelta(0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,20 @@ class Refreshed:
 def refresh_quotas(olts: Mapping[int, OltRow], now: datetime, *, is_all: bool) -> Refreshed:
     """Count the quotas of these OLTs and write what changed; `is_all` spares the database a list of all of them."""
     facts = load_facts(now, None if is_all else olts.keys())
-    found = _count(olts, facts, now)
-    trackers = _load_trackers(facts.hours, None if is_all else olts.keys())
+    found: dict[Key, _Quota] = defaultdict(_Quota)
+    for key, settled in facts.settled.items():
+        found[key].settled = settled
+    for olt in olts.values():
+        if olt.enabled:
+            _add_open(found, olt, facts, now)
+    rows = QuotaTracker.objects.filter(period_start__in=[hour.start for hour in facts.hours]).order_by()
+    if not is_all:
+        rows = rows.filter(olt_id__in=list(olts))
+    trackers = {(row.olt_id, row.task_type, row.period_start): row for row in rows}
     before = {key: _values(tracker) for key, tracker in trackers.items()}
     for key in found.keys() | trackers.keys():
-        olt = olts.get(key[0])
-        if olt is not None:
-            _update(trackers, key, olt, found.get(key, _Quota()), now)
+        if key[0] in olts:
+            _update(trackers, key, olts[key[0]], found.get(key, _Quota()), now)
     changed = [tracker for key, tracker in trackers.items() if before.get(key) != _values(tracker)]
     _save(changed)
     warned = [tracker for tracker in changed if tracker.will_miss_at == now]
@@ -103,7 +110,7 @@ def refresh_quotas(olts: Mapping[int, OltRow], now: datetime, *, is_all: bool) -
 
 
 def close_stale(now: datetime) -> list[QuotaTracker]:
-    """Judge quotas of hours in which polling ended and nobody came back in time: what was pending is lost."""
+    """Judge quotas of hours in which polling ended and did not resume in time: what was pending is lost."""
     counted_since = hour_of(now).start - HOUR
     stale = list(QuotaTracker.objects.filter(period_start__lt=counted_since, status__in=sorted(_UNJUDGED)))
     for tracker in stale:
@@ -114,7 +121,6 @@ def close_stale(now: datetime) -> list[QuotaTracker]:
 
 
 def tally_of(tracker: QuotaTracker) -> Tally:
-    """Return a tracker's figures as values."""
     return Tally(
         tracker.quota_completed,
         tracker.quota_failed,
@@ -125,42 +131,33 @@ def tally_of(tracker: QuotaTracker) -> Tally:
 
 
 def hour_of_tracker(tracker: QuotaTracker) -> Span:
-    """Return the hour that a tracker counts."""
     return Span(tracker.period_start, tracker.period_end)
-
-
-def _count(olts: Mapping[int, OltRow], facts: HourFacts, now: datetime) -> dict[Key, _Quota]:
-    quotas: dict[Key, _Quota] = defaultdict(_Quota)
-    for key, settled in facts.settled.items():
-        quotas[key].settled = settled
-    for olt in olts.values():
-        if olt.enabled:
-            _add_open(quotas, olt, facts, now)
-    return quotas
 
 
 def _add_open(quotas: dict[Key, _Quota], olt: OltRow, facts: HourFacts, now: datetime) -> None:
     """Add the slots that an OLT's tasks have not had yet; a chain member owes what its master does."""
     masters = {task.node_id: task for task in olt.tasks if task.master_id is None}
+    next_probe_at = olt.next_probe_at if settings.FACHO_SUSPENDED_RETURN == "probe" else None
     for hour in facts.hours:
-        owed = {node_id: _open_slots(task, facts, hour, now) for node_id, task in masters.items()}
+        owed = {}
+        for node_id, task in masters.items():
+            promise = task.promise(is_under_way=facts.is_under_way(node_id))
+            owed[node_id] = open_slots(promise, hour, now, paused=facts.paused(olt.olt_id)) if promise else OpenSlots()
         for task in olt.tasks:
             master = masters.get(task.master_id or task.node_id)
-            if master is None:
+            if master is None or not task.owes_slots:
                 continue
             quota = quotas[olt.olt_id, task.task_type, hour.start]
-            slots = owed[master.node_id]
+            slots, suspended_at = owed[master.node_id], task.suspended_at or master.suspended_at
             quota.lost += len(slots.lost)
             quota.pending += [*slots.pending, *_still_to_come(task, facts, hour)]
-            quota.hopeless += _count_hopeless(slots.pending, task.suspended_at or master.suspended_at, olt, now)
+            if suspended_at is not None:
+                quota.hopeless += count_hopeless(
+                    slots.pending, suspended_at=suspended_at, next_probe_at=next_probe_at, now=now
+                )
             quota.before = facts.settled.get((olt.olt_id, task.task_type, hour.start - HOUR), Settled())
             quota.patience = max(quota.patience, master.grid.interval)
             quota.is_wanted = True
-
-
-def _open_slots(master: TaskRow, facts: HourFacts, hour: Span, now: datetime) -> OpenSlots:
-    promise = master.promise(is_under_way=facts.is_under_way(master.node_id))
-    return open_slots(promise, hour, now, paused=facts.paused(master.olt_id)) if promise else OpenSlots()
 
 
 def _still_to_come(task: TaskRow, facts: HourFacts, hour: Span) -> Iterable[datetime]:
@@ -172,13 +169,6 @@ def _still_to_come(task: TaskRow, facts: HourFacts, hour: Span) -> Iterable[date
         return ()
     has_passed = run.node_id != run.master_node_id and task.place <= run.place
     return () if has_passed else (run.slot_at,)
-
-
-def _count_hopeless(pending: Iterable[datetime], suspended_at: datetime | None, olt: OltRow, now: datetime) -> int:
-    if suspended_at is None:
-        return 0
-    next_probe_at = olt.next_probe_at if settings.FACHO_SUSPENDED_RETURN == "probe" else None
-    return count_hopeless(pending, suspended_at=suspended_at, next_probe_at=next_probe_at, now=now)
 
 
 def _update(trackers: dict[Key, QuotaTracker], key: Key, olt: OltRow, quota: _Quota, now: datetime) -> None:
@@ -196,15 +186,7 @@ def _update(trackers: dict[Key, QuotaTracker], key: Key, olt: OltRow, quota: _Qu
     if not olt.enabled:
         tracker.status = QuotaState.INTERRUPTED if tracker.status in _UNJUDGED else tracker.status
         return
-    _set_counts(tracker, quota.tally)
-    if not is_over and (not quota.is_wanted or tracker.quota_required == 0):
-        tracker.status, tracker.quota_pending = QuotaState.ADJUSTED, 0
-        tracker.quota_required = tracker.quota_completed
-        return
-    _set_judgement(tracker, quota, now)
-
-
-def _set_counts(tracker: QuotaTracker, tally: Tally) -> None:
+    tally = quota.tally
     tracker.quota_required = tally.required
     tracker.quota_completed = tally.completed
     tracker.quota_failed = tally.failed
@@ -212,12 +194,18 @@ def _set_counts(tracker: QuotaTracker, tally: Tally) -> None:
     tracker.quota_pending = tally.pending
     tracker.total_duration_ms = tally.total_duration_ms
     tracker.avg_duration_ms = tally.avg_duration_ms
+    is_owed = tracker.quota_required > 0 and (is_over or quota.is_wanted)
+    if not is_owed and tracker.status not in VIOLATED:
+        tracker.status, tracker.quota_pending = QuotaState.ADJUSTED, 0
+        tracker.quota_required = tracker.quota_completed
+        return
+    _set_judgement(tracker, quota, now)
 
 
 def _set_judgement(tracker: QuotaTracker, quota: _Quota, now: datetime) -> None:
     hour = hour_of_tracker(tracker)
     judged = _judge(quota.tally, hour, now, quota.patience)
-    # Who is enabled in the middle of an hour has not fallen behind by what was before.
+    # An OLT that was enabled in the middle of an hour owes nothing for the time before.
     owed = Span(max(hour.start, tracker.created_at), hour.end)
     if judged is QuotaState.AT_RISK and now < hour.end and not is_at_risk(quota.tally, owed, now):
         judged = QuotaState.IN_PROGRESS
@@ -225,19 +213,14 @@ def _set_judgement(tracker: QuotaTracker, quota: _Quota, now: datetime) -> None:
     if tracker.status not in VIOLATED or judged in VIOLATED:
         tracker.status = judged
     if now < hour.end:
-        will_miss = quota.share_at_the_end < settings.FACHO_QUOTA_PERCENT / 100
+        met_share = settings.FACHO_QUOTA_PERCENT / 100
+        record = quota.record(owed, now)
+        will_miss = foresees_miss(quota.tally, record, hopeless=quota.hopeless, met_share=met_share)
         tracker.will_miss_at = (tracker.will_miss_at or now) if will_miss else None
 
 
 def _judge(tally: Tally, hour: Span, now: datetime, patience: timedelta) -> QuotaState:
     return judge(tally, hour, now, met_share=settings.FACHO_QUOTA_PERCENT / 100, patience=patience)
-
-
-def _load_trackers(hours: Iterable[Span], olt_ids: Iterable[int] | None) -> dict[Key, QuotaTracker]:
-    rows = QuotaTracker.objects.filter(period_start__in=[hour.start for hour in hours]).order_by()
-    if olt_ids is not None:
-        rows = rows.filter(olt_id__in=list(olt_ids))
-    return {(row.olt_id, row.task_type, row.period_start): row for row in rows}
 
 
 def _values(tracker: QuotaTracker) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 
 _NOT_TERMINAL = [state.value for state in ExecutionState if state not in TERMINAL]
 _ALL = Q()
-# An execution that still runs or waits is a claim, whatever a clock that jumped says of its age; so is its chain's.
+# An execution that still runs or waits is a claim, however old a clock that jumped makes it; so is its chain's.
 _ENDED = Q(status__in=sorted(TERMINAL)) & ~Q(chain_executions__status__in=_NOT_TERMINAL)
 
 
@@ -31,18 +31,18 @@ RETENTIONS = (
     # A process that stops takes its row along; one that was killed leaves it.
     Retention("executions.ProductProcess", "seen_at", 2),
     Retention("zabbix_pollers.PollerStats", "timestamp", 30),
-    Retention("execution_coordinator.CoordinatorLog", "timestamp", 7),
+    Retention("execution_coordinator.CoordinatorLog", "timestamp", settings.FACHO_COORDINATOR_LOG_DAYS),
     Retention("execution_coordinator.ExecutionPlan", "period_end", 2),
     Retention("execution_coordinator.QuotaTracker", "period_start", 400),
     Retention("execution_coordinator.QuotaViolation", "created_at", 730),
-    # Quotas look back two hours; what they made of it stands in the violations.
+    # Quotas look back two hours; their result is in the violations.
     Retention("snmp_jobs.SkippedSlot", "slot_at", 2),
     Retention("hosts.Pause", "ends_at", 400),
-    # Overwritten by every read: what nobody reads any more goes.
+    # Overwritten by every read: what is not read any more goes.
     Retention("hosts.OltData", "updated_at", 30),
     Retention("hosts.WaitingOnu", "last_seen_at", 30),
     Retention("onus.OnuEvent", "at", 730),
-    # An outage that goes on has no end to count from.
+    # An open outage has no end to count from.
     Retention("onus.Outage", "ended_at", 730),
     # Younger history is summed up by `onus.compaction`; whatever form it has, it ends here.
     Retention("onus.HistoryPoll", "taken_at", settings.FACHO_HISTORY_DAILY_DAYS),
@@ -55,9 +55,9 @@ RETENTIONS = (
     Retention("hosts.OltHistoryDays", "ends_at", settings.FACHO_HISTORY_DAILY_DAYS),
     # A message that still waits is not forgotten, however long its channel is away.
     Retention("alerts.Notice", "created_at", 400, only=~Q(state="waiting")),
-    # An alert that goes on has no end to count from.
+    # An open alert has no end to count from.
     Retention("alerts.Alert", "resolved_at", 730),
-    # Whoever repeats a request does so within minutes.
+    # A request is repeated within minutes, if at all.
     Retention("api.KeptAnswer", "created_at", 1),
     # A token that has ended opens nothing, and need not be seen for long.
     Retention("api.ApiToken", "expires_at", 30),
@@ -75,14 +75,14 @@ KEPT = {
     "hosts.Olt": "as many as the network has",
     "onus.OltMemory": "one row per OLT, overwritten",
     "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",
-    "onus.OnuCustomer": "one row per ONU, as people write it",
-    "onus.OnuData": "one row per ONU and OID, overwritten",
+    "onus.OnuCustomer": "one row per ONU, entered by users",
+    "onus.OnuData": "one row per OLT and OID, overwritten; ONUs that were deleted leave it",
     "onus.OnuReading": "one row per ONU, overwritten",
     "onus.PonPort": "as many as the network has",
     "snmp_jobs.SnmpJob": "as many as people define",
     "snmp_jobs.Workflow": "one per OLT",
     "snmp_jobs.WorkflowNode": "one per job and OLT",
-    "zabbix_pollers.LeaderLease": "one row, overwritten",
+    "zabbix_pollers.LeaderLease": "one row for each engine, overwritten",
     "execution_coordinator.OltState": "one row per OLT, overwritten",
     "hosts.LearnedSize": "one row per OLT and set of columns",
     "zabbix_pollers.Poller": "as many as the setting says",
@@ -100,15 +100,11 @@ READ_WHOLE = {
 
 
 def delete_expired(retention: Retention, now: datetime, batch_size: int) -> int:
-    """Delete the oldest expired rows with what hangs on them; fewer than `batch_size` means that none is left."""
-    expired = _expired(retention, now=now)
+    """Delete the oldest expired rows with their dependent rows; fewer than `batch_size` means that none is left."""
+    limit = now - timedelta(days=retention.days)
+    rows: QuerySet[Any] = apps.get_model(retention.model)._default_manager.all()
+    expired = rows.filter(retention.only, **{f"{retention.time_field}__lt": limit})
     ids = list(expired.order_by(retention.time_field).values_list("pk", flat=True)[:batch_size])
     # The condition again: a row may have been renewed meanwhile.
     expired.filter(pk__in=ids).delete()
     return len(ids)
-
-
-def _expired(retention: Retention, *, now: datetime) -> QuerySet[Any]:
-    limit = now - timedelta(days=retention.days)
-    rows: QuerySet[Any] = apps.get_model(retention.model)._default_manager.all()
-    return rows.filter(retention.only, **{f"{retention.time_field}__lt": limit})

@@ -3,7 +3,7 @@
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from facho.execution_coordinator.log_words import describe
+from facho.execution_coordinator.logger import describe
 from facho.execution_coordinator.models import (
     CoordinatorLog,
     ExecutionPlan,
@@ -11,14 +11,13 @@ from facho.execution_coordinator.models import (
     QuotaTracker,
     QuotaViolation,
 )
-from facho.execution_coordinator.state import TaskRow
-from facho.execution_coordinator.state_read_model import CoordinatorState, WaitingNode
+from facho.execution_coordinator.state import CoordinatorState, TaskRow, WaitingNode
 from facho.polling.domain.planning import WaitReason
 from facho.zabbix_pollers.serializers import HolderSerializer
 
 
 class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
-    """What an OLT owes of a task type in an hour; `will_miss_at` is since when the forecast says that it will miss."""
+    """What an OLT owes of a task type in an hour; `will_miss_at` is since when a miss is forecast."""
 
     olt_id = serializers.IntegerField()
     olt = serializers.CharField(source="olt.name")
@@ -50,17 +49,17 @@ class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
         ]
 
     def get_share_completed(self, tracker: QuotaTracker) -> float:
-        """Tell the completed part of what is required; nothing owed is all done."""
+        """Return the completed share of what is required; 1 if nothing is."""
         return round(tracker.quota_completed / tracker.quota_required, 3) if tracker.quota_required else 1.0
 
     def get_at_risk(self, tracker: QuotaTracker) -> bool:
-        """Tell whether the hour goes by faster than its quota is served."""
+        """Return whether the hour passes faster than its quota is served."""
         return tracker.status == QuotaStatus.AT_RISK
 
 
 @extend_schema_field({"type": "object"})
 class ReportField(serializers.JSONField):
-    """Every slot of the hour that was due, what became of it and why, by task type."""
+    """Every slot of the hour that was due, its outcome and reason, by task type."""
 
 
 class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
@@ -135,7 +134,7 @@ class DetailsField(serializers.JSONField):
 
 
 class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
-    """A decision of the coordinator, told in the language of the request; without an OLT it concerns everything."""
+    """A decision of the coordinator, in the language of the request; without an OLT it concerns everything."""
 
     olt_id = serializers.IntegerField(allow_null=True)
     olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
@@ -147,7 +146,6 @@ class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
         fields = ["id", "timestamp", "level", "event_type", "olt_id", "olt", "message", "details"]
 
     def get_message(self, entry: CoordinatorLog) -> str:
-        """Say what happened."""
         return describe(entry.event_type, entry.details)
 
 

@@ -1,24 +1,33 @@
-"""Reads the whole system as the coordinator looks at it: every OLT, its tasks and when they are due, in two queries."""
+"""Reads the whole system as the coordinator looks at it: every OLT, its tasks and when they are due, in two queries.
 
+More only while an OLT was never discovered: some of its tasks wait for that.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from django.db.models import QuerySet
-
+from facho.execution_coordinator.models import OltState
 from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.changes import OltView, Task
+from facho.polling.domain.execution_state import QueryType, task_type
+from facho.polling.domain.first_discovery import FirstDiscovery, owes_slots
+from facho.polling.domain.planning import DueNode, WaitReason
 from facho.polling.domain.quota import Promise
 from facho.polling.domain.schedule import Grid
-from facho.polling.domain.task_type import QueryType, task_type
+from facho.snmp_jobs.due import load_waits
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import build_grid
+from facho.zabbix_pollers.activity import Holder, load_holders
+from facho.zabbix_pollers.queue_read_model import load_candidates
 
 _TASK_COLUMNS = (
     *("id", "workflow__olt_id", "master_node_id", "next_run_at", "suspended_at", "priority"),
     *("interval_seconds", "offset_seconds"),
     *("job__query_type", "job__slug", "job__cadence", "job__hours_from", "job__hours_to"),
 )
+_OLT_COLUMNS = ("id", "name", "enabled", "reachability", "last_answer_at", "next_probe_at", "discovered_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +42,22 @@ class TaskRow:
     next_run_at: datetime | None
     suspended_at: datetime | None
     priority: int
+    # Where the first discovery stands that it waits for; None when it waits for none.
+    first_discovery: FirstDiscovery | None = None
+
+    @property
+    def owes_slots(self) -> bool:
+        """Whether what comes now is owed: not while the first discovery of its OLT is coming."""
+        return self.first_discovery is None or owes_slots(self.first_discovery, reads_onus=True)
+
+    def is_stuck(self, now: datetime) -> bool:
+        """Return whether its slot has come and no discovery will let it start; a suspended one is skipped as such."""
+        has_come = self.next_run_at is not None and self.next_run_at <= now
+        return has_come and self.suspended_at is None and self.first_discovery is not None and self.owes_slots
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands in its chain."""
+        """Its position in its chain."""
         return self.priority, self.node_id
 
     @property
@@ -46,11 +67,10 @@ class TaskRow:
 
     def promise(self, *, is_under_way: bool) -> Promise | None:
         """Return what the node still owes; a chain member owes what its master does."""
-        if self.next_run_at is None:
+        if self.next_run_at is None or not self.owes_slots:
             return None
-        return Promise(
-            self.grid, self.next_run_at, is_suspended=self.suspended_at is not None, is_under_way=is_under_way
-        )
+        is_held = self.suspended_at is not None or self.first_discovery is not None
+        return Promise(self.grid, self.next_run_at, is_suspended=is_held, is_under_way=is_under_way)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +84,14 @@ class OltRow:
     last_answer_at: datetime | None
     next_probe_at: datetime | None
     tasks: tuple[TaskRow, ...]
+    is_discovered: bool = True
 
     @property
     def view(self) -> OltView:
         """What matters about it."""
-        return OltView(self.enabled, self.is_silent, tuple(task.as_seen for task in self.tasks))
+        return OltView(
+            self.enabled, self.is_silent, tuple(task.as_seen for task in self.tasks), is_discovered=self.is_discovered
+        )
 
 
 def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
@@ -76,39 +99,84 @@ def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
     olts, nodes = Olt.objects.order_by("id"), WorkflowNode.objects.filter(enabled=True).order_by("id")
     if olt_ids is not None:
         olts, nodes = olts.filter(id__in=olt_ids), nodes.filter(workflow__olt_id__in=olt_ids)
-    tasks: dict[int, list[TaskRow]] = {}
-    for task in _load_tasks(nodes):
-        tasks.setdefault(task.olt_id, []).append(task)
+    known = list(olts.values_list(*_OLT_COLUMNS, named=True))
+    waits = load_waits([olt.id for olt in known if olt.enabled and olt.discovered_at is None])
+    tasks: dict[int, list[TaskRow]] = defaultdict(list)
+    for row in nodes.exclude(master_node__enabled=False).values_list(*_TASK_COLUMNS, named=True):
+        hours = row.job__hours_from, row.job__hours_to
+        tasks[row.workflow__olt_id].append(
+            TaskRow(
+                row.id,
+                row.workflow__olt_id,
+                row.master_node_id,
+                task_type(QueryType(row.job__query_type), row.job__slug),
+                build_grid(row.interval_seconds, row.offset_seconds, row.job__cadence, hours),
+                row.next_run_at,
+                row.suspended_at,
+                row.priority,
+                waits.get(row.id),
+            )
+        )
     return {
-        olt_id: OltRow(
-            olt_id,
-            name,
-            enabled,
-            reachability == Reachability.DOWN,
-            last_answer_at,
-            next_probe_at,
-            tuple(tasks.get(olt_id, ())),
+        olt.id: OltRow(
+            olt.id,
+            olt.name,
+            olt.enabled,
+            olt.reachability == Reachability.DOWN,
+            olt.last_answer_at,
+            olt.next_probe_at,
+            tuple(tasks.get(olt.id, ())),
+            is_discovered=olt.discovered_at is not None,
         )
-        for olt_id, name, enabled, reachability, last_answer_at, next_probe_at in olts.values_list(
-            "id", "name", "enabled", "reachability", "last_answer_at", "next_probe_at"
-        )
+        for olt in known
     }
 
 
-def _load_tasks(nodes: QuerySet[WorkflowNode]) -> list[TaskRow]:
-    rows = nodes.exclude(master_node__enabled=False).values_list(*_TASK_COLUMNS, named=True)
-    return [_task_of(row) for row in rows]
+@dataclass(frozen=True, slots=True)
+class WaitingNode:
+    """A node in the queue; without a reason it starts at once."""
+
+    node_id: int
+    task_type: str
+    due_at: datetime
+    run_now: bool
+    execution_id: int | None
+    reason: WaitReason | None
 
 
-def _task_of(row: Any) -> TaskRow:
-    hours = row.job__hours_from, row.job__hours_to
-    return TaskRow(
-        row.id,
-        row.workflow__olt_id,
-        row.master_node_id,
-        task_type(QueryType(row.job__query_type), row.job__slug),
-        build_grid(row.interval_seconds, row.offset_seconds, row.job__cadence, hours),
-        row.next_run_at,
-        row.suspended_at,
-        row.priority,
-    )
+@dataclass(frozen=True, slots=True)
+class CoordinatorState:
+    """One OLT; the hash and its time are those of the last pass that changed anything."""
+
+    row: OltRow
+    holder: Holder | None
+    queue: tuple[WaitingNode, ...]
+    state_hash: str | None
+    saved_at: datetime | None
+
+
+def load_states(olt_ids: Sequence[int], now: datetime) -> list[CoordinatorState]:
+    """Load these OLTs in the order given; eight queries, however many there are."""
+    rows, holders, candidates = load_olts(list(olt_ids)), load_holders(olt_ids), load_candidates(now)
+    queues: dict[int, list[DueNode]] = defaultdict(list)
+    for node in candidates.due:
+        queues[node.olt_id].append(node)
+    remembered = {state.olt_id: state for state in OltState.objects.filter(olt_id__in=olt_ids).defer("state")}
+    states = []
+    for row in (rows[olt_id] for olt_id in olt_ids if olt_id in rows):
+        task_types = {task.node_id: task.task_type for task in row.tasks}
+        queue = tuple(
+            WaitingNode(
+                node_id=node.node_id,
+                task_type=task_types.get(node.node_id, ""),
+                due_at=node.due_at,
+                run_now=node.is_run_now,
+                execution_id=node.execution_id,
+                reason=candidates.reasons.get(node.node_id),
+            )
+            for node in queues[row.olt_id]
+        )
+        seen = remembered.get(row.olt_id)
+        state_hash, saved_at = (seen.state_hash, seen.saved_at) if seen else (None, None)
+        states.append(CoordinatorState(row, holders.get(row.olt_id), queue, state_hash, saved_at))
+    return states

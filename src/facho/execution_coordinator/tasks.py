@@ -3,11 +3,12 @@
 from datetime import timedelta
 
 from celery import Task, shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import CoordinatorLog
-from facho.polling.domain.worker import worker_of
+from facho.polling.domain.ports import worker_of
 
 DELETED_AT_ONCE = 1_000
 
@@ -28,9 +29,10 @@ def check_quota_violations_task(task: "Task[[], bool]") -> bool:
 
 
 @shared_task(name="execution_coordinator.tasks.cleanup_old_coordinator_logs_task")
-def cleanup_old_coordinator_logs_task(days_old: int = 7) -> int:
-    """Delete log lines older than so many days, in small batches, and return how many."""
-    expired = CoordinatorLog.objects.filter(timestamp__lt=timezone.now() - timedelta(days=days_old)).order_by()
+def cleanup_old_coordinator_logs_task(days_old: int | None = None) -> int:
+    """Delete log lines older than so many days, by default what the setting says, in small batches; return how many."""
+    kept_for = timedelta(days=settings.FACHO_COORDINATOR_LOG_DAYS if days_old is None else days_old)
+    expired = CoordinatorLog.objects.filter(timestamp__lt=timezone.now() - kept_for).order_by()
     deleted = 0
     while ids := list(expired.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
         deleted += CoordinatorLog.objects.filter(pk__in=ids).delete()[0]

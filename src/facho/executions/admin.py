@@ -13,11 +13,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from facho.executions.failure_words import FAILURES_IN_SHORT
 from facho.executions.models import Execution, ExecutionAttempt, ExecutionStates
-from facho.executions.waiting import cancel
-from facho.hosts.admin_pages import (
-    OltFilter,
+from facho.executions.run import FAILURES_IN_SHORT
+from facho.executions.store import cancel
+from facho.hosts.admin import OltFilter
+from facho.hosts.models import Olt
+from facho.infrastructure.admin_pages import (
     ReadOnlyAdmin,
     RecentFilter,
     badge,
@@ -26,9 +27,7 @@ from facho.hosts.admin_pages import (
     without_secrets,
     write_down,
 )
-from facho.hosts.models import Olt
-from facho.polling.domain.execution_state import TERMINAL
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import TERMINAL, FailureKind
 from facho.snmp_jobs.models import WorkflowNode
 
 _LOOKS: dict[str, str] = {
@@ -122,7 +121,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
         rows: QuerySet[Execution] = super().get_queryset(request)
         others = ("node__workflow__olt", "master_execution__olt")
         return rows.select_related("node__job", *others).defer(
-            *(name for path in others for name in without_secrets(path))
+            *(name for path in others for name in without_secrets(Execution, path))
         )
 
     def get_search_results(

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from facho.executions.hints import Hints
 from facho.executions.models import Execution, Origin
+from facho.executions.onu_reads import READ_TASK
+from facho.executions.runner import Hints
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.gateway import DatabaseGateway
-from facho.polling.domain.poller_groups import queue_of
+from facho.polling.domain.planning import queue_of
+from facho.polling.domain.ports import DatabaseGateway
 
 logger = logging.getLogger(__name__)
 
 FIRST_TRY, ANOTHER_TRY = "snmp_jobs.tasks.execute_one", "snmp_jobs.tasks.execute_one_retry"
 PROBE = "hosts.tasks.probe_one"
+# A GET on its own, for which a person waits: no node's run, so it is no `execute_one`.
+SINGLE_GET = "snmp_get.tasks.get_poller_task"
 DEFAULT_QUEUE, RETRY_QUEUE, HIGH_PRIORITY_QUEUE = "snmp_default", "snmp_retry", "snmp_highprio"
 # One repeat: the connection may be one that a restart of the broker left behind.
 RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
@@ -42,7 +45,7 @@ class CeleryExecutor:
         self._database = database
         self._wanted: list[int] = []
         self._sending: asyncio.Task[None] | None = None
-        # One thread: messages leave in the order of their urgency, and a broker that hangs hangs one thread.
+        # One thread: messages leave in the order of their urgency, and a broker that blocks holds up one thread.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="messages")
 
     def start(self, execution_id: int, token: int) -> None:
@@ -56,7 +59,7 @@ class CeleryExecutor:
         self._hints.cancelled(execution_id)
 
     async def close(self) -> None:
-        """Wait for messages under way."""
+        """Wait for messages in progress."""
         if self._sending is not None:
             await asyncio.gather(self._sending, return_exceptions=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -92,12 +95,14 @@ def queues_of(group: str) -> list[str]:
 def load_letters(execution_ids: Sequence[int]) -> list[Letter]:
     """Address what still waits for a runner, in the order given: by hand first class, another try apart."""
     pending = Execution.objects.filter(id__in=execution_ids, status=ExecutionState.PENDING)
-    rows = {row[0]: row for row in pending.values_list("id", "origin", "attempt", "poller_group")}
+    rows = {row[0]: row for row in pending.values_list("id", "origin", "task_type", "attempt", "poller_group")}
     return [_letter(*rows[execution_id]) for execution_id in execution_ids if execution_id in rows]
 
 
-def _letter(execution_id: int, origin: str, attempt: int, group: str) -> Letter:
+def _letter(execution_id: int, origin: str, task_type: str, attempt: int, group: str) -> Letter:
     if origin == Origin.PROBE:
         return Letter(execution_id, PROBE, queue_of(DEFAULT_QUEUE, group))
+    if task_type == READ_TASK:
+        return Letter(execution_id, SINGLE_GET, queue_of(HIGH_PRIORITY_QUEUE, group))
     task, queue = (ANOTHER_TRY, RETRY_QUEUE) if attempt > 1 else (FIRST_TRY, DEFAULT_QUEUE)
     return Letter(execution_id, task, queue_of(HIGH_PRIORITY_QUEUE if origin == Origin.MANUAL else queue, group))

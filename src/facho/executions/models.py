@@ -8,8 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt
 from facho.onus.models import Onu
-from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState, FailureKind
 from facho.snmp_jobs.models import WorkflowNode
 
 ERROR_LENGTH = 300
@@ -74,7 +73,7 @@ class Execution(models.Model):
     token = models.BigIntegerField(_("fencing token"))
     owner = models.CharField(_("owner"), max_length=100, blank=True)
     lease_counter = models.PositiveBigIntegerField(default=0)
-    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    cancel_requested_at = models.DateTimeField(_("cancel requested"), null=True, blank=True)
     resume_at = models.DateTimeField(_("resumes"), null=True, blank=True)
     cursor = models.JSONField(null=True, blank=True)
 
@@ -86,6 +85,8 @@ class Execution(models.Model):
     failure_kind = models.CharField(_("failure"), max_length=12, blank=True)
     error = models.CharField(_("error"), max_length=ERROR_LENGTH, blank=True)
     result = models.JSONField(_("result"), null=True, blank=True)
+    # How far the run has come, as of its last renewal; means something while it is RUNNING.
+    progress = models.JSONField(null=True, blank=True)
 
     class Meta:
         db_table = "snmp_executions"
@@ -106,7 +107,7 @@ class Execution(models.Model):
         constraints = [
             # The promise of the product: the database refuses a second operation on a device.
             models.UniqueConstraint(fields=["olt"], condition=_IS_ACTIVE, name="one_active_execution_per_olt"),
-            # The same by device, because an address may pass from one OLT to another while a run is under way.
+            # The same by device, because an address may pass from one OLT to another during a run.
             models.UniqueConstraint(
                 fields=["address", "port"], condition=_IS_ACTIVE, name="one_active_execution_per_device"
             ),
@@ -130,6 +131,11 @@ class Execution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.olt} · {self.task_type} · {self.status}"
+
+    @property
+    def shown_progress(self) -> dict[str, int] | None:
+        """How far it has come, while it runs."""
+        return self.progress if self.status == ExecutionState.RUNNING else None
 
 
 class ExecutionAttempt(models.Model):

@@ -4,10 +4,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Min
 from django.db.models.functions import Now
 
 from facho.executions.models import Execution, ProductProcess
-from facho.polling.domain.worker import stands_still
+from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.ports import stands_still
 
 SAYS_SECONDS = 10.0
 # Three times unheard is no hiccup.
@@ -29,7 +31,7 @@ class ProcessReport:
 
 
 def save_process(report: ProcessReport) -> None:
-    """Keep what a process says of itself, beside the time that the database has; one statement."""
+    """Store a process's report with the database's time, in one statement."""
     row = ProductProcess(
         owner=report.owner,
         version=report.version,
@@ -73,3 +75,11 @@ def _stands_still(worker: ProductProcess, workers: list[ProductProcess]) -> bool
         poller_group__in=worker.groups, finished_at__gt=worker.seen_at - idle, master_execution=None
     )
     return stands_still(idle, workers=len(beside), completed_by_others=done.exclude(owner=worker.owner).count())
+
+
+def load_longest_waits(now: datetime) -> dict[str, timedelta]:
+    """Measure, per poller group, how long the oldest claim has been waiting; one query."""
+    # What was taken before was claimed again since, at a time that nobody wrote down.
+    waiting = Execution.objects.filter(status=ExecutionState.PENDING, finished_at=None, started_at=None)
+    oldest = waiting.order_by("poller_group").values_list("poller_group").annotate(at=Min("created_at"))
+    return {group: max(now - at, timedelta(0)) for group, at in oldest}

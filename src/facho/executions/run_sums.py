@@ -23,6 +23,14 @@ class Runs:
     round_trips: int = 0
     round_trips_ms: int = 0
     longest_round_trip_ms: int = 0
+    # Rejected datagrams: answers to no request of this process, with another community, or invalid SNMP.
+    forged_answers: int = 0
+    malformed_answers: int = 0
+
+    @property
+    def wrong_answers(self) -> int:
+        """Datagrams from the OLT's address that were rejected."""
+        return self.forged_answers + self.malformed_answers
 
     @property
     def mean_round_trip_ms(self) -> float | None:
@@ -39,6 +47,8 @@ class Runs:
             self.round_trips + other.round_trips,
             self.round_trips_ms + other.round_trips_ms,
             max(self.longest_round_trip_ms, other.longest_round_trip_ms),
+            self.forged_answers + other.forged_answers,
+            self.malformed_answers + other.malformed_answers,
         )
 
 
@@ -66,6 +76,8 @@ def load_run_sums(since: datetime, olt_id: int | None = None) -> list[RunSum]:
         round_trips=Sum(_number_in_result("round_trips")),
         round_trips_ms=Sum(_number_in_result("round_trips_ms")),
         longest_round_trip_ms=Max(_number_in_result("longest_round_trip_ms")),
+        forged_answers=Sum(_number_in_result("forged_answers")),
+        malformed_answers=Sum(_number_in_result("malformed_answers")),
     )
     # A run that sent nothing left no figures.
     return [RunSum(olt, kind, status, Runs(*(each or 0 for each in figures))) for olt, kind, status, *figures in rows]

@@ -2,36 +2,169 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import math
+from asyncio import Event
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django.db import Error, transaction
 
 from facho.executions import store
-from facho.executions.chain import open_next
-from facho.executions.claim import Claim
-from facho.executions.hints import Hints, NoHints
 from facho.executions.onu_reads import is_read_wanted
-from facho.executions.outcome import Ending, judge
-from facho.executions.run import Run
-from facho.executions.store import Renewal
-from facho.executions.waiting import is_another_waiting
-from facho.polling.domain.clock import Clock
-from facho.polling.domain.collection import Collected, Collector, Failure
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.gateway import DatabaseGateway
+from facho.executions.run import Ending, Run, judge
+from facho.executions.store import HeldToken, Renewal, is_another_waiting, open_next
+from facho.polling.domain.collection import Collected, Collector, Failure, Rows, RunProgress
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.lease import HeldLease
-from facho.polling.snmp.errors import OwnershipLost
+from facho.polling.domain.ports import Clock, ClockReading, DatabaseGateway
+from facho.polling.domain.retry import should_yield
+from facho.polling.snmp.errors import OwnershipLost, OwnershipUnproven
 from facho.snmp_jobs.due import is_another_due
+
+
+class Hints(Protocol):
+    """Tells others without waiting; a hint may get lost."""
+
+    def held(self, run: Run) -> None:
+        """Say that the run holds its OLT, for a lease from now."""
+
+    def let_go(self, run: Run) -> None:
+        """Say that it no longer does."""
+
+    def ended(self) -> None:
+        """Say that an OLT, and perhaps a poller, has become free."""
+
+    def cancelled(self, execution_id: int) -> None:
+        """Ask the process that runs the execution to check whether to stop."""
+
+    async def listen(self, *, on_ended: Callable[[], None], on_cancelled: Callable[[int], None]) -> None:
+        """React to what others say, until cancelled; without others it returns at once."""
+
+
+class NoHints:
+    """Sends nothing: there is no other process."""
+
+    def held(self, run: Run) -> None:
+        """Say nothing."""
+
+    def let_go(self, run: Run) -> None:
+        """Say nothing."""
+
+    def ended(self) -> None:
+        """Say nothing."""
+
+    def cancelled(self, execution_id: int) -> None:
+        """Say nothing."""
+
+    async def listen(self, *, on_ended: Callable[[], None], on_cancelled: Callable[[int], None]) -> None:
+        """Hear nothing."""
+
+
+@dataclass(slots=True)
+class Claim:
+    """The holder's own view of its claim; it permits nothing that it cannot prove."""
+
+    execution_id: int
+    token: int
+    lease: HeldLease
+    clock: Clock
+    # Whether another node of the OLT is due; asked only when this run is long enough to give way.
+    another_is_due: Callable[[], Awaitable[bool]]
+    yield_after_seconds: float
+    started_at: float
+    # Stores rows while the run continues.
+    store_part: Callable[[Sequence[Rows]], Awaitable[None]]
+    # Set to have the claims of this process renewed at once: a row has something new to say, or a lease is in doubt.
+    renew_now: Event
+    lost_because: str = ""
+    # Set for a moment whenever the database has answered a renewal.
+    answered: Event = field(default_factory=Event)
+    progress: RunProgress | None = None
+    _handed_over_at: float = -math.inf
+    _kept_until: float = -math.inf
+
+    def check(self) -> None:
+        """Raise unless this process may still speak to the OLT."""
+        if self.lost_because:
+            raise OwnershipLost(self.lost_because)
+        if not self.lease.is_certain(self.clock.reading()):
+            raise OwnershipUnproven("the lease may be over")
+
+    async def confirm(self) -> None:
+        """Wait until the database has confirmed the claim; OwnershipLost when it did not within a lease."""
+        try:
+            async with asyncio.timeout(self.lease.length_seconds):
+                while not self._is_settled():
+                    self.renew_now.set()
+                    await self.answered.wait()
+        except TimeoutError:
+            raise OwnershipLost("the database did not confirm the claim in time") from None
+
+    def keep_until(self, loop_time: float) -> None:
+        """Hold the OLT until it cannot be at work for us any more."""
+        self._kept_until = max(self._kept_until, loop_time)
+
+    async def let_rest(self) -> None:
+        """Wait until the OLT works on no request of this run."""
+        await asyncio.sleep(max(self._kept_until - asyncio.get_running_loop().time(), 0.0))
+
+    def _is_settled(self) -> bool:
+        """Tell whether the claim is certain; OwnershipLost when it is gone."""
+        try:
+            self.check()
+        except OwnershipUnproven:
+            return False
+        return True
+
+    def renewed(self, began_at: ClockReading) -> None:
+        """Continue: the database confirmed the ownership after this moment."""
+        self.lease.renew(began_at)
+        self._wake()
+
+    async def should_yield(self) -> bool:
+        """Tell whether this run gives way to a due node of its OLT."""
+        running = self.clock.monotonic() - self.started_at
+        if running < self.yield_after_seconds:
+            return False
+        is_due = await self.another_is_due()
+        return should_yield(
+            running_seconds=running, another_is_due=is_due, yield_after_seconds=self.yield_after_seconds
+        )
+
+    def show(self, progress: RunProgress) -> None:
+        """Keep it for the next renewal."""
+        self.progress = progress
+
+    def wants_rows(self) -> bool:
+        """Tell whether the run is long, and so is the time since it last handed rows over."""
+        return self.clock.monotonic() - max(self.started_at, self._handed_over_at) >= HAND_OVER_SECONDS
+
+    async def hand_over(self, *rows: Rows) -> None:
+        """Store rows now, and show at once how far the run has come."""
+        await self.store_part(rows)
+        self._handed_over_at = self.clock.monotonic()
+        self.renew_now.set()
+
+    def lose(self, reason: str) -> None:
+        """Stop every further packet; the first reason stays."""
+        self.lost_because = self.lost_because or reason
+        self._wake()
+
+    def _wake(self) -> None:
+        self.answered.set()
+        self.answered.clear()
+
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# Of a read that takes longer, what is finished is stored this often.
+HAND_OVER_SECONDS = 10.0
 # Three chances to renew before the lease is over.
 RENEWALS_PER_LEASE = 3
 
@@ -69,14 +202,17 @@ class NodeRunner:
     times: Times
     finishing_steps: Sequence[FinishingStep]
     hints: Hints = field(default_factory=NoHints)
-    _claims: dict[int, Claim] = field(default_factory=dict)
+    _claims: dict[HeldToken, tuple[Claim, Run]] = field(default_factory=dict)
+    _renew_now: Event = field(default_factory=Event)
+    # Renews the claims of all runs; it lives while there is one.
+    _renewing: asyncio.Task[None] | None = None
 
     async def run(self, execution_id: int, token: int | None) -> bool:
         """Run the master and then each chain member in turn; end early when the claim is lost.
 
         False says that there was nothing to take.
         """
-        began_at = self.clock.monotonic()
+        began_at = self.clock.reading()
         run = await self.database.run(store.take, execution_id, token, owner=self.owner, now=self.clock.now())
         if run is None:
             return False
@@ -90,27 +226,42 @@ class NodeRunner:
 
     def cancel(self, execution_id: int, reason: str) -> None:
         """Let a run of this process end before its next packet; one that is not ours is none of our business."""
-        if claim := self._claims.get(execution_id):
+        for claim in self._claims_of(execution_id):
             claim.lose(reason)
 
     def look(self, execution_id: int) -> None:
-        """Let a run of this process renew its claim at once, and so learn whether it shall stop."""
-        if claim := self._claims.get(execution_id):
-            claim.renew_now.set()
+        """Let the runs of this process renew their claims at once, and so learn whether this one has to stop."""
+        if self._claims_of(execution_id):
+            self._renew_now.set()
 
-    async def _run_member(self, run: Run, began_at: float) -> tuple[Run | None, float]:
+    def _claims_of(self, execution_id: int) -> list[Claim]:
+        return [claim for claim, _ in self._claims.values() if claim.execution_id == execution_id]
+
+    async def _run_member(self, run: Run, began_at: ClockReading) -> tuple[Run | None, ClockReading]:
         async with self._holding(run, began_at) as claim:
             collected = await self._guarded(run, self._collect(run, claim))
-        began_at = self.clock.monotonic()
-        finished = await self._store(run, collected)
+            await claim.let_rest()
+        began_at = self.clock.reading()
+        try:
+            finished = await self._store(run, collected)
+        finally:
+            collected.release()
         if finished is None:
             logger.warning("node.result_refused olt=%s execution=%s", run.olt_id, run.execution_id)
             return None, began_at
-        _log_end(finished)
+        failure = finished.ending.failure
+        logger.info(
+            "node.ended olt=%s node=%s execution=%s state=%s failure=%s",
+            run.olt_id,
+            run.node_id,
+            run.execution_id,
+            finished.ending.state,
+            failure.kind if failure else "",
+        )
         return finished.following, began_at
 
     async def _collect(self, run: Run, claim: Claim) -> Collected:
-        claim.check()
+        await claim.confirm()
         return await self.collector.collect(run.request, claim)
 
     async def _store(self, run: Run, collected: Collected) -> Finished | None:
@@ -132,7 +283,7 @@ class NodeRunner:
             return Collected(failure=Failure(FailureKind.INTERNAL, type(error).__name__))
 
     @asynccontextmanager
-    async def _holding(self, run: Run, began_at: float) -> AsyncIterator[Claim]:
+    async def _holding(self, run: Run, began_at: ClockReading) -> AsyncIterator[Claim]:
         """Keep the claim alive while the block runs."""
         claim = Claim(
             run.execution_id,
@@ -141,37 +292,72 @@ class NodeRunner:
             self.clock,
             another_is_due=partial(self._is_another_due, run),
             yield_after_seconds=self.times.yield_after_seconds,
-            started_at=began_at,
+            started_at=began_at.monotonic,
+            store_part=partial(self._hand_over, run),
+            renew_now=self._renew_now,
         )
-        self._claims[run.execution_id] = claim
+        held = run.execution_id, run.token
+        self._claims[held] = claim, run
         self.hints.held(run)
-        renewals = asyncio.create_task(self._renew_until_lost(claim, run))
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew_claims(), name="renewals")
+            self._renewing.add_done_callback(self._renewals_ended)
         try:
             yield claim
         finally:
-            del self._claims[run.execution_id]
+            del self._claims[held]
             self.hints.let_go(run)
-            renewals.cancel()
-            [ended] = await asyncio.gather(renewals, return_exceptions=True)
-            if isinstance(ended, Exception):
-                # What was collected while the lease held is not lost with it.
-                logger.error("lease.renewal_failed execution=%s", run.execution_id, exc_info=ended)
+            if not self._claims and self._renewing:
+                self._renewing.cancel()
+                self._renewing = None
 
-    async def _renew_until_lost(self, claim: Claim, run: Run) -> None:
-        while not claim.lost_because:
-            await _wait(claim.renew_now, self.times.lease_seconds / RENEWALS_PER_LEASE)
-            began_at = self.clock.monotonic()
+    def _renewals_ended(self, task: asyncio.Task[None]) -> None:
+        """Report a defect, and let the next run begin again: what is collected while the leases hold is not lost."""
+        if not task.cancelled() and task.exception():
+            logger.error("lease.renewal_failed claims=%s", len(self._claims), exc_info=task.exception())
+            self._renewing = None
+
+    async def _renew_claims(self) -> None:
+        """Keep the claims of all runs of this process alive, together."""
+        while True:
+            # Wait for the event, but not for longer.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.times.lease_seconds / RENEWALS_PER_LEASE):
+                    await self._renew_now.wait()
+            self._renew_now.clear()
+            held = {key: claim for key, (claim, _) in self._claims.items() if not claim.lost_because}
+            began_at = self.clock.reading()
             try:
-                renewal = await self.database.run(store.renew, claim.execution_id, claim.token)
+                progress = {claim.execution_id: claim.progress for claim in held.values() if claim.progress}
+                renewals = await self.database.run(store.renew, list(held), progress)
             except Error:
-                # Not lost yet: the lease itself runs out if the database stays away.
-                logger.warning("lease.not_renewed execution=%s", claim.execution_id, exc_info=True)
+                # Not lost yet: the leases themselves run out if the database stays away.
+                logger.warning("lease.not_renewed claims=%s", len(held), exc_info=True)
                 continue
-            if renewal is Renewal.RENEWED:
-                claim.lease.renew(began_at)
-                self.hints.held(run)
-            else:
-                claim.lose("cancelled" if renewal is Renewal.CANCELLED else "another owner holds the claim")
+            for key, renewal in renewals.items():
+                self._note_renewal(held[key], renewal, began_at)
+
+    def _note_renewal(self, claim: Claim, renewal: Renewal, began_at: ClockReading) -> None:
+        if renewal is not Renewal.RENEWED:
+            claim.lose("cancelled" if renewal is Renewal.CANCELLED else "another owner holds the claim")
+            return
+        claim.renewed(began_at)
+        # Its run may have ended meanwhile, and others would take it for held.
+        if held := self._claims.get((claim.execution_id, claim.token)):
+            self.hints.held(held[1])
+
+    async def _hand_over(self, run: Run, rows: Sequence[Rows]) -> None:
+        if not await self.database.run(self._save_part, run, rows):
+            raise OwnershipLost("another owner holds the claim")
+
+    @transaction.atomic
+    def _save_part(self, run: Run, rows: Sequence[Rows]) -> bool:
+        """Store rows of a run that continues; its token is held, so no one claims the OLT meanwhile."""
+        store.hold_token(run.olt_id)
+        is_held = store.is_held(run)
+        if is_held:
+            store.save_rows(run.olt_id, rows, now=self.clock.now())
+        return is_held
 
     async def _is_another_due(self, run: Run) -> bool:
         for is_wanted in (is_another_due, is_another_waiting, is_read_wanted):
@@ -186,7 +372,7 @@ class NodeRunner:
         ending = judge(run, collected, now)
         if not store.close(run, ending, summary=collected.summary, now=now):
             return None
-        collected.save(now)
+        store.save_rows(run.olt_id, collected.rows, now=now)
         following = open_next(run, ending, owner=self.owner, now=now)
         finished = Finished(run, ending, collected.was_heard, following)
         for step in self.finishing_steps:
@@ -194,21 +380,60 @@ class NodeRunner:
         return finished
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    """Wait for the event, but not for longer."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    event.clear()
+# Most answers come within it, and a supervisor waits that long.
+LAST_ANSWERS_SECONDS = 3.0
 
 
-def _log_end(finished: Finished) -> None:
-    run, failure = finished.run, finished.ending.failure
-    logger.info(
-        "node.ended olt=%s node=%s execution=%s state=%s failure=%s",
-        run.olt_id,
-        run.node_id,
-        run.execution_id,
-        finished.ending.state,
-        failure.kind if failure else "",
-    )
+class Executor(Protocol):
+    """Takes an execution and returns at once."""
+
+    def start(self, execution_id: int, token: int) -> None:
+        """See to it that a runner takes the execution; asked twice, the second time changes nothing."""
+
+    def cancel(self, execution_id: int, reason: str) -> None:
+        """Let the execution end before its next packet, if it runs here."""
+
+
+async def drain(tasks: Mapping[asyncio.Task[Any], int], *, timeout_seconds: float) -> set[int]:
+    """Let tasks of executions finish, then cancel them; returns the executions that did not end even then.
+
+    A session ends with the answer to its last question or its time-out; a slow OLT takes longer than a stop may.
+    """
+    if not tasks:
+        return set()
+    _, left = await asyncio.wait(tasks, timeout=timeout_seconds)
+    asking = {task: tasks[task] for task in left}
+    for task in left:
+        task.cancel()
+    if left:
+        _, left = await asyncio.wait(left, timeout=LAST_ANSWERS_SECONDS)
+    return {asking[task] for task in left}
+
+
+class InProcessExecutor:
+    """Runs each execution as a task of this event loop and tells when one has ended."""
+
+    def __init__(self, runner: NodeRunner, on_task_completed: Callable[[], None]) -> None:
+        self._runner = runner
+        self._on_task_completed = on_task_completed
+        self._tasks: dict[asyncio.Task[bool], int] = {}
+
+    def start(self, execution_id: int, token: int) -> None:
+        """Begin the execution without waiting for it."""
+        task = asyncio.create_task(self._runner.run(execution_id, token), name=f"execution-{execution_id}")
+        self._tasks[task] = execution_id
+        task.add_done_callback(self._ended)
+
+    def cancel(self, execution_id: int, reason: str) -> None:
+        """Pass the wish on to the runner."""
+        self._runner.cancel(execution_id, reason)
+
+    async def drain(self, *, timeout_seconds: float) -> set[int]:
+        """Let what is in hand finish, then break it off; returns those that still wait for an answer of their OLT."""
+        return await drain(self._tasks, timeout_seconds=timeout_seconds)
+
+    def _ended(self, task: asyncio.Task[bool]) -> None:
+        del self._tasks[task]
+        if not task.cancelled() and task.exception():
+            logger.error("execution.lost %s", task.get_name(), exc_info=task.exception())
+        self._on_task_completed()

@@ -1,51 +1,261 @@
-"""Admin pages of OLTs, their brands and models, what they tell of themselves and who waits there, and of pauses."""
+"""Admin pages of OLTs, brands, models, groups, OLT values, waiting ONUs and pauses, and the CSV import."""
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
+from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE
+from django.contrib.admin.models import ADDITION, CHANGE
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
-from django.urls import reverse
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone, translation
+from django.utils.crypto import constant_time_compare, get_random_string
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_safe
 
-from facho.hosts.admin_pages import (
+from facho.hosts.credentials import erased_words, place_secrets
+from facho.hosts.csv import import_file, plan_file, write_entries
+from facho.hosts.import_plan import ImportPlan, RowVerdict
+from facho.hosts.inventory import InventoryError, PlanChanged, Saved, export_entries, stored_olts
+from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, Reachability, WaitingOnu
+from facho.hosts.olt_data import shown_growth, shown_value, title_of
+from facho.hosts.olt_form import OltForm, new_secret
+from facho.hosts.pauses import end_pause
+from facho.hosts.resolve import resolve_all
+from facho.hosts.store import refusal_of
+from facho.infrastructure.admin_pages import (
     LongListAdmin,
-    OltFilter,
     ReadOnlyAdmin,
     badge,
     short_time,
     without_secrets,
     write_down,
+    write_down_each,
 )
-from facho.hosts.csv_admin import CsvAdmin
-from facho.hosts.inventory import stored_olts
-from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, Reachability, WaitingOnu
-from facho.hosts.olt_form import OltForm, new_secret
-from facho.hosts.pause_form import PauseForm
-from facho.hosts.pauses import end_pause
-from facho.hosts.refusals import refusal_of
-from facho.hosts.resolve import resolve_all
-from facho.hosts.value_words import shown_growth, shown_value, title_of
+from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
+
+if TYPE_CHECKING:
+    _PauseModelForm = forms.ModelForm[Pause]
+    _OltField = forms.ModelChoiceField[Olt]
+else:
+    _PauseModelForm, _OltField = forms.ModelForm, forms.ModelChoiceField  # generic in their stubs only
+
+ALL = "all"
+# Ten thousand OLTs; a file that is larger is another file.
+MAX_BYTES = 1024 * 1024
+# What was shown and waits for its confirmation; the file holds secrets, so it is kept as they are.
+PENDING = "olt_import"
+_LOOKS = {Reachability.UP.value: "good", Reachability.DOWN.value: "bad", Reachability.UNKNOWN.value: "quiet"}
+# What a request looked up, as its form finds it.
+_ADDRESSES = "_facho_addresses"
+
+
+class OltFilter(admin.SimpleListFilter):
+    """Narrows a list to one OLT."""
+
+    title = gettext_lazy("OLT")
+    parameter_name = "olt"
+    path = "olt_id"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        """Offer every OLT."""
+        return [(str(pk), name) for pk, name in Olt.objects.order_by("name").values_list("id", "name")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Narrow to the chosen one."""
+        chosen = self.value()
+        return queryset.filter(**{self.path: int(chosen)}) if chosen and chosen.isdecimal() else queryset
+
+
+class _AllBeforeEach(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
+    def __iter__(self) -> Iterator[Any]:
+        nothing, *olts = super().__iter__()
+        yield nothing
+        yield ALL, _("All OLTs")
+        yield from olts
+
+
+class PlaceField(_OltField):
+    """One OLT, or None for all of them; an empty choice is invalid."""
+
+    iterator = _AllBeforeEach
+
+    def clean(self, value: Any) -> Olt | None:
+        """Return the OLT, or None if all were chosen."""
+        return None if value == ALL else super().clean(value)
+
+
+class PauseForm(_PauseModelForm):
+    olt = PlaceField(Olt.objects.none(), label=capfirst(gettext_lazy("OLT")))
+
+    class Meta:
+        model = Pause
+        fields = ["olt", "starts_at", "ends_at", "note"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["starts_at"].initial = timezone.now
+        if self.instance.pk and self.instance.olt_id is None:
+            self.initial["olt"] = ALL
+        olt = self.fields["olt"]
+        if isinstance(olt, forms.ModelChoiceField):
+            olt.queryset = stored_olts()
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        starts_at, ends_at = values.get("starts_at"), values.get("ends_at")
+        if starts_at and ends_at and ends_at <= starts_at:
+            self.add_error("ends_at", _("The end has to come after the start."))
+        return values
+
+
+class UnshownText(forms.Textarea):
+    """A text area that is always rendered empty: the text holds secrets."""
+
+    def format_value(self, value: Any) -> str:
+        """Never render the submitted value."""
+        return ""
+
+
+class ImportForm(forms.Form):
+    file = forms.FileField(
+        label=gettext_lazy("CSV file"),
+        required=False,
+        allow_empty_file=True,
+        widget=forms.ClearableFileInput(attrs={"accept": ".csv,text/csv"}),
+    )
+    text = forms.CharField(
+        label=gettext_lazy("or its text"),
+        required=False,
+        strip=False,
+        widget=UnshownText(attrs={"rows": 8, "cols": 80, "spellcheck": "false", "autocomplete": "off"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        file, text = values.get("file"), values.get("text")
+        if bool(file) == bool(text):
+            raise forms.ValidationError(_("Provide either a file or its text."))
+        content = file.read(MAX_BYTES + 1) if file else str(text).encode()
+        if len(content) > MAX_BYTES:
+            raise forms.ValidationError(_("The file is too large."))
+        return {**values, "content": content}
+
+
+class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    change_list_template = "admin/hosts/olt/change_list.html"
+
+    def get_urls(self) -> list[Any]:
+        ours = [
+            path("import/", self.admin_site.admin_view(self.import_view), name="hosts_olt_import"),
+            path("export/", self.admin_site.admin_view(self.export_view), name="hosts_olt_export"),
+        ]
+        return [*ours, *super().get_urls()]
+
+    @method_decorator(require_safe)
+    def export_view(self, request: HttpRequest) -> HttpResponse:
+        """Send the CSV file, without secrets and with formulas neutralised."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        headers = {"Content-Disposition": 'attachment; filename="olts.csv"'}
+        return HttpResponse(write_entries(export_entries()), content_type="text/csv; charset=utf-8", headers=headers)
+
+    @method_decorator([require_http_methods(["GET", "HEAD", "POST"]), sensitive_post_parameters()])
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask for a file, preview the changes, and apply them once confirmed."""
+        if not (self.has_add_permission(request) and self.has_change_permission(request)):
+            raise PermissionDenied
+        pending = request.session.pop(PENDING, None)
+        if request.method != "POST":
+            return self._page(request, ImportForm())
+        if "confirmed" in request.POST:
+            return self._carry_out(request, pending)
+        form = ImportForm(request.POST, request.FILES)
+        if not form.is_valid():
+            return self._page(request, form)
+        content = form.cleaned_data["content"]
+        return self._show(request, content, plan_file(content))
+
+    def after_save(self, olt: Olt) -> None:
+        """Hook for other rooms, called for an OLT that is new or changed its vendor."""
+
+    def _show(self, request: HttpRequest, content: bytes, plan: ImportPlan) -> HttpResponse:
+        ticket = get_random_string(20)
+        if plan.is_good:
+            stored = encrypt(Secret(content.decode()))
+            request.session[PENDING] = {"ticket": ticket, "file": stored, "shown": plan.fingerprint}
+        return self._page(request, ImportForm(), plan=plan, ticket=ticket)
+
+    def _carry_out(self, request: HttpRequest, pending: dict[str, str] | None) -> HttpResponse:
+        if not pending or not constant_time_compare(pending["ticket"], request.POST["confirmed"]):
+            messages.error(
+                request, _("Nothing was imported: another file was uploaded meanwhile. Upload this one again.")
+            )
+            return HttpResponseRedirect(reverse("admin:hosts_olt_import"))
+        try:
+            content = decrypt(pending["file"]).reveal().encode()
+        except UndecryptableSecret:
+            messages.error(request, _("Nothing was imported: the encryption key was changed. Upload the file again."))
+            return HttpResponseRedirect(reverse("admin:hosts_olt_import"))
+        try:
+            saved = import_file(
+                content,
+                shown=pending["shown"],
+                after_save=self.after_save,
+                finish=lambda saved: _write_down(request, saved),
+            )
+        except (PlanChanged, InventoryError):
+            messages.error(
+                request, _("Nothing was imported: some OLTs changed meanwhile. Check the changes below again.")
+            )
+            return self._show(request, content, plan_file(content))
+        counts = {"added": len(saved.added), "updated": len(saved.updated)}
+        messages.success(request, _("%(added)s OLTs added, %(updated)s updated") % counts)
+        return HttpResponseRedirect(reverse("admin:hosts_olt_changelist"))
+
+    def _page(self, request: HttpRequest, form: ImportForm, **more: Any) -> HttpResponse:
+        plan: ImportPlan | None = more.get("plan")
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Import OLTs"),
+            "opts": self.opts,
+            "form": form,
+            "told": plan.rows_of(RowVerdict.ERROR, RowVerdict.NEW, RowVerdict.CHANGED) if plan else (),
+            "unchanged": plan.rows_of(RowVerdict.UNCHANGED) if plan else (),
+            "media": self.media,
+            **more,
+        }
+        return TemplateResponse(request, "admin/hosts/olt/import.html", context)
+
+
+def _write_down(request: HttpRequest, saved: Saved) -> None:
+    with translation.override(settings.LANGUAGE_CODE):
+        source = _("Imported from a CSV file.")
+    entries = (
+        (row.olt, ADDITION if row.is_new else CHANGE, f"{source} {row.planned.audit_words}") for row in saved.rows
+    )
+    write_down_each(request.user.pk or 0, entries)
 
 
 @admin.register(Brand)
 class BrandAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """Manufacturers."""
-
     search_fields = ["name"]
 
 
 @admin.register(OltModel)
 class OltModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Products of a brand."""
-
     list_display = ["name", "brand"]
     list_filter = ["brand"]
     list_select_related = ["brand"]
@@ -54,32 +264,31 @@ class OltModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.register(OltGroup)
 class OltGroupAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Groups of OLTs, such as regions; deleting one leaves its OLTs, in no group, unless something holds to it."""
+    """OLT groups, such as regions; deleting one leaves its OLTs without a group, unless a scope refers to it."""
 
     list_display = ["name", "olt_count"]
     search_fields = ["name"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OltGroup]:
-        """Count the OLTs along."""
         groups: QuerySet[OltGroup] = super().get_queryset(request)
         return groups.annotate(olts_counted=Count("olts"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Say what to do about the people, tokens and rules that a group cannot be taken from."""
         deleted, counts, missing_permissions, protected = super().get_deleted_objects(objs, request)
-        advice = _("Without their group these would hold for every OLT: give them another one, or delete them, first.")
+        advice = gettext_lazy(
+            "Without their group these would apply to every OLT. Assign another group or delete them first."
+        )
         return deleted, counts, missing_permissions, [str(advice), *protected] if protected else protected
 
-    @admin.display(description=_("OLTs"), ordering="olts_counted")
+    @admin.display(description=gettext_lazy("OLTs"), ordering="olts_counted")
     def olt_count(self, group: OltGroup) -> SafeString:
-        """Tell how many OLTs it has, and lead to them."""
         place = f"{reverse('admin:hosts_olt_changelist')}?group__id__exact={group.pk}"
         return format_html('<a href="{}">{}</a>', place, getattr(group, "olts_counted", 0))
 
 
 @admin.register(Pause)
 class PauseAdmin(LongListAdmin):
-    """Times without polling, past ones included: they excuse the slots that went by."""
+    """Pauses, ended ones included: they excuse missed slots."""
 
     form = PauseForm
     list_display = ["place", "starts_at", "ends_at", "note"]
@@ -89,19 +298,17 @@ class PauseAdmin(LongListAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Pause]:
         """Load the OLT of each pause along, without its secrets."""
-        return super().get_queryset(request).select_related("olt").defer(*without_secrets())
+        return super().get_queryset(request).select_related("olt").defer(*without_secrets(self.model))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """End a pause instead: a deleted one would turn excused slots into missed ones."""
+        """Pauses are ended, not deleted: deleting one would turn excused slots into missed ones."""
         return False
 
-    @admin.display(description=_("OLT"), ordering="olt__name")
+    @admin.display(description=gettext_lazy("OLT"), ordering="olt__name")
     def place(self, pause: Pause) -> str:
-        """Name what is paused."""
-        return pause.olt.name if pause.olt else str(_("everything"))
+        return pause.olt.name if pause.olt else str(gettext_lazy("everything"))
 
     def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
-        """Write the pause, and tell for how many OLTs it holds."""
         super().save_model(request, obj, form, change)
         olts = Olt.objects.filter(enabled=True) if obj.olt_id is None else Olt.objects.filter(id=obj.olt_id)
         number = olts.count()
@@ -112,64 +319,50 @@ class PauseAdmin(LongListAdmin):
         )
         self.message_user(request, told % {"n": number}, messages.WARNING)
 
-    @admin.action(description=_("End now"))
+    @admin.action(description=gettext_lazy("End now"))
     @transaction.atomic
     def end_now(self, request: HttpRequest, queryset: QuerySet[Pause]) -> None:
-        """End the pauses that were chosen; those that are over stay as they are."""
+        """End the selected pauses; those that ended already are unchanged."""
         now = timezone.now()
         ended = [pause for pause in queryset if end_pause(pause.pk, now=now)]
-        write_down(request, ended, CHANGE, _("Ended."))
+        write_down(request, ended, CHANGE, gettext_lazy("Ended."))
         told = ngettext("%(n)s pause ended.", "%(n)s pauses ended.", len(ended)) % {"n": len(ended)}
         self.message_user(request, told)
 
 
 @admin.register(OltData)
 class OltDataAdmin(ReadOnlyAdmin):
-    """What OLTs tell of themselves, as it was last read."""
-
     list_display = ["title", "place", "olt", "shown", "growth", "updated_at"]
     list_filter = [OltFilter]
     search_fields = ["name", "place", "oid"]
     readonly_fields = ["title", "shown", "growth"]
 
-    @admin.display(description=_("name"), ordering="name")
+    @admin.display(description=gettext_lazy("name"), ordering="name")
     def title(self, value: OltData) -> str:
-        """Name it for people."""
         return title_of(value.name) or value.oid
 
-    @admin.display(description=_("value"), ordering="value")
+    @admin.display(description=gettext_lazy("value"), ordering="value")
     def shown(self, value: OltData) -> str:
-        """Write it in words or with its unit."""
         return shown_value(value.name, value.value, value.unit)
 
-    @admin.display(description=_("growth"), ordering="per_second")
+    @admin.display(description=gettext_lazy("growth"), ordering="per_second")
     def growth(self, value: OltData) -> str:
-        """Tell the traffic."""
         return shown_growth(value.per_second, value.unit)
 
 
 @admin.register(WaitingOnu)
 class WaitingOnuAdmin(ReadOnlyAdmin):
-    """ONUs that OLTs have found and that nobody has authorised."""
-
     list_display = ["serial", "olt", "pon_port", "model", "first_seen_at", "last_seen_at"]
     list_filter = [OltFilter]
     search_fields = ["serial", "model", "olt__name"]
 
-    @admin.display(description=_("PON port"))
+    @admin.display(description=gettext_lazy("PON port"))
     def pon_port(self, onu: WaitingOnu) -> str:
-        """Tell where it hangs."""
         return onu.pon_port
 
 
-_LOOKS = {Reachability.UP.value: "good", Reachability.DOWN.value: "bad", Reachability.UNKNOWN.value: "quiet"}
-
-# What a request looked up, as its form finds it.
-_ADDRESSES = "_facho_addresses"
-
-
 class OltAdmin(CsvAdmin):
-    """OLTs: what an operator decides, and what the last operation learned. Secrets are taken, never shown."""
+    """OLTs: settings, and the result of the last operation. Secrets are accepted, never shown."""
 
     form = OltForm
     empty_value_display = ""
@@ -188,9 +381,9 @@ class OltAdmin(CsvAdmin):
     ]
     fieldsets = [
         (None, {"fields": ["name", "host", "port", "vendor", "group", "enabled"]}),
-        (_("SNMP"), {"fields": ["snmp_version", new_secret("community")]}),
+        (gettext_lazy("SNMP"), {"fields": ["snmp_version", new_secret("community")]}),
         (
-            _("SNMPv3"),
+            gettext_lazy("SNMPv3"),
             {
                 "classes": ["collapse"],
                 "fields": [
@@ -202,56 +395,57 @@ class OltAdmin(CsvAdmin):
                 ],
             },
         ),
-        (_("Gentleness"), {"classes": ["collapse"], "fields": ["max_in_flight", "packets_per_second"]}),
-        (_("Distributed mode"), {"classes": ["collapse"], "fields": ["poller_group"]}),
-        (_("Learned"), {"fields": tuple(readonly_fields)}),
+        (gettext_lazy("Load limits"), {"classes": ["collapse"], "fields": ["max_in_flight", "packets_per_second"]}),
+        (gettext_lazy("Distributed mode"), {"classes": ["collapse"], "fields": ["poller_group"]}),
+        (gettext_lazy("Learned"), {"fields": tuple(readonly_fields)}),
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Olt]:
         """Leave the secrets in the database."""
         return stored_olts().select_related("model__brand", "group")
 
-    @admin.display(description=_("state"), ordering="reachability")
+    @admin.display(description=gettext_lazy("state"), ordering="reachability")
     def state(self, olt: Olt) -> SafeString:
-        """Draw whether it is polled, and whether it answers."""
         if not olt.enabled:
-            return badge("quiet", _("disabled"))
+            return badge("quiet", gettext_lazy("disabled"))
         return badge(_LOOKS[olt.reachability], olt.get_reachability_display())
 
-    @admin.display(description=_("host"), ordering="host")
+    @admin.display(description=gettext_lazy("host"), ordering="host")
     def place(self, olt: Olt) -> str:
-        """Name where it is asked."""
         return f"{olt.host}:{olt.port}"
 
-    @admin.display(description=_("last error"))
+    @admin.display(description=gettext_lazy("last error"))
     def error(self, olt: Olt) -> str:
-        """Say what went wrong last, or why a device that is no OLT is not polled."""
         return olt.last_error or refusal_of(olt)
 
-    @admin.display(description=_("last answer"), ordering="last_answer_at")
+    @admin.display(description=gettext_lazy("last answer"), ordering="last_answer_at")
     def answered(self, olt: Olt) -> SafeString | str:
-        """Write when it was last heard."""
         return short_time(olt.last_answer_at)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """Keep the inputs for secrets out of the columns that Django reads and writes; hand over what was looked up."""
+        """Keep secrets out of the columns Django reads and writes; pass the resolved address on."""
         kwargs["fields"] = OltForm.Meta.fields
         form: Any = super().get_form(request, obj, change, **kwargs)
         form.addresses = getattr(request, _ADDRESSES, {})
         return form
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Look the host up before Django opens a transaction: nobody could write while a name server thinks."""
+        """Resolve the host before Django opens a transaction: a slow name server would block all writers."""
         setattr(request, _ADDRESSES, resolve_all({request.POST.get("host", "").strip()} - {""}))
         return super().changeform_view(request, *args, **kwargs)
 
     @transaction.atomic
     def save_model(self, request: HttpRequest, obj: Olt, form: "ModelForm[Olt]", change: bool) -> None:
-        """Write what the form decides, with the secrets that were filled in."""
+        """Save the form with the secrets entered; those for another host or port are erased."""
         if not isinstance(form, OltForm):
             raise TypeError(type(form))
-        for name, secret in form.given_secrets().items():
-            setattr(obj, name, secret)
-        obj.save(update_fields=form.changed_columns() if change else None)
+        # As it is now: somebody may have moved it since the form was shown.
+        before = stored_olts().select_for_update().get(pk=obj.pk).place if change else None
+        placed = place_secrets(obj, before, form.given_credentials())
+        # The engine writes the rest of the row at the same time.
+        columns = [*OltForm.Meta.fields, "address", *placed.columns, "updated_at"]
+        obj.save(update_fields=columns if change else None)
+        if placed.erased:
+            write_down(request, [obj], CHANGE, erased_words(placed.erased))
         if not change or "vendor" in form.changed_data:
             self.after_save(obj)

@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class HostsConfig(AppConfig):
-    """The `hosts` app."""
-
     name = "facho.hosts"
     label = "hosts"
     verbose_name = _("OLTs")

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from django.conf import settings
 from django.db.models import TextChoices
+from django.utils import translation
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,11 +16,11 @@ from django.utils.translation import gettext_lazy
 from facho.hosts.models import Olt
 
 NOTHING = "-"
+# An old and a new text of this length still fit a line.
+MOST_LETTERS = 80
 
 
-class Verdict(TextChoices):
-    """What becomes of a row."""
-
+class RowVerdict(TextChoices):
     ERROR = "error", gettext_lazy("error")
     NEW = "new", gettext_lazy("new")
     CHANGED = "changed", gettext_lazy("changed")
@@ -26,8 +28,8 @@ class Verdict(TextChoices):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A column with its text before and after; of a new OLT there is nothing before."""
+class ColumnChange:
+    """A column before and after; empty before for a new OLT."""
 
     column: str
     before: str
@@ -35,82 +37,93 @@ class Change:
 
     @property
     def label(self) -> str:
-        """The column as people call it."""
         return label_of(self.column)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRow:
-    """A row of the file and what it would do."""
-
     line: int | None
     name: str
-    verdict: Verdict
-    changes: tuple[Change, ...] = ()
+    verdict: RowVerdict
+    changes: tuple[ColumnChange, ...] = ()
     secrets_set: tuple[str, ...] = ()
     secrets_kept: tuple[str, ...] = ()
+    secrets_erased: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
     def secret_words(self) -> list[str]:
-        """Say which secrets are given and which stay as they are."""
-        given = [_("%(secret)s: will be set") % {"secret": label_of(name)} for name in self.secrets_set]
-        return given + [_("%(secret)s: stays") % {"secret": label_of(name)} for name in self.secrets_kept]
+        """Describe which secrets are set, kept, or erased with the old host or port."""
+        fates = (
+            (_("%(secret)s: will be set"), self.secrets_set),
+            (_("%(secret)s: stays"), self.secrets_kept),
+            (_("%(secret)s: will be erased"), self.secrets_erased),
+        )
+        return [words % {"secret": label_of(name)} for words, names in fates for name in names]
 
     @property
     def in_words(self) -> Iterator[str]:
-        """Say everything that happens to the row, a part for each column."""
         for change in self.changes:
-            before = "" if self.verdict is Verdict.NEW else f"{change.before or NOTHING} → "
+            before = "" if self.verdict is RowVerdict.NEW else f"{change.before or NOTHING} → "
             yield f"{change.label}: {before}{change.after or NOTHING}"
-        yield from self.secret_words if self.verdict is not Verdict.UNCHANGED else ()
+        yield from self.secret_words if self.verdict is not RowVerdict.UNCHANGED else ()
         yield from self.problems
+
+    @property
+    def audit_words(self) -> str:
+        """Describe the changes for the audit log, in the installation's language; secrets are only named."""
+        with translation.override(settings.LANGUAGE_CODE):
+            changes = [f"{each.label}: {_cut(each.before)} → {_cut(each.after)}" for each in self.changes]
+            secrets = ((self.secrets_set, _("changed")), (self.secrets_erased, _("erased, since host or port changed")))
+            return ", ".join([*changes, *(f"{label_of(name)}: {what}" for names, what in secrets for name in names)])
 
 
 @dataclass(frozen=True)
 class ImportPlan:
-    """What a whole file would do, and the groups of OLTs that it would make."""
+    """The effect of a whole file, and the OLT groups it would create."""
 
     rows: tuple[PlannedRow, ...]
     new_groups: tuple[str, ...] = ()
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """How many rows have each verdict."""
         return Counter(row.verdict.value for row in self.rows)
 
     @property
     def is_good(self) -> bool:
-        """Tell whether it may be carried out: one bad row keeps all others back."""
-        return not self.counts[Verdict.ERROR]
+        """Whether it can be applied: one invalid row blocks all."""
+        return not self.counts[RowVerdict.ERROR]
 
     @property
     def fingerprint(self) -> str:
-        """A text that is another one as soon as anything that was shown is no longer true."""
+        """A digest that changes as soon as anything shown is no longer true."""
         return hashlib.sha256(repr((self.rows, self.new_groups)).encode()).hexdigest()
 
-    def rows_of(self, *verdicts: Verdict) -> list[PlannedRow]:
-        """Return the rows of these verdicts, as they stand in the file."""
+    def rows_of(self, *verdicts: RowVerdict) -> list[PlannedRow]:
         return [row for row in self.rows if row.verdict in verdicts]
 
 
+def _cut(text: str) -> str:
+    return f"{text[: MOST_LETTERS - 1]}…" if len(text) > MOST_LETTERS else text or NOTHING
+
+
 def label_of(column: str) -> str:
-    """Name a column of the inventory for people."""
     return str(capfirst(getattr(Olt._meta.get_field(column), "verbose_name", column)))
 
 
-def compare(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Change, ...]:
-    """List what differs; an address that is the host itself is not said twice."""
-    changed = (Change(name, before.get(name, ""), text) for name, text in after.items() if before.get(name, "") != text)
+def compare(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[ColumnChange, ...]:
+    """List the differences; an address equal to the host is left out."""
+    changed = (
+        ColumnChange(name, before.get(name, ""), text) for name, text in after.items() if before.get(name, "") != text
+    )
     return tuple(change for change in changed if change.column != "address" or change.after != after["host"])
 
 
 def bad_rows(problems: Iterable[tuple[int | None, str]], names: Mapping[int | None, str]) -> list[PlannedRow]:
-    """Gather what is wrong with each line into a row."""
     by_line: dict[int | None, list[str]] = {}
     for line, reason in problems:
         by_line.setdefault(line, []).append(reason)
     return [
-        PlannedRow(line, names.get(line, ""), Verdict.ERROR, problems=tuple(reasons))
+        PlannedRow(line, names.get(line, ""), RowVerdict.ERROR, problems=tuple(reasons))
         for line, reasons in by_line.items()
     ]

@@ -1,18 +1,18 @@
-"""OLTs, their brands and models, their credentials, their health, and what they tell of themselves."""
+"""OLTs with their brands, models, credentials, health and latest values; waiting ONUs and pauses."""
+
+from typing import NamedTuple
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from facho.hosts import value_history_models  # noqa: F401 Django looks for models here
-from facho.hosts.secrets import SecretField
+from facho.hosts import history_models  # noqa: F401 Django looks for models here
+from facho.infrastructure.secrets import SecretField
 
 DEFAULT_SNMP_PORT = 161
 
 
 class Brand(models.Model):
-    """A manufacturer, as its vendor definitions name it."""
-
     name = models.CharField(_("name"), max_length=60, unique=True)
 
     class Meta:
@@ -25,8 +25,6 @@ class Brand(models.Model):
 
 
 class OltModel(models.Model):
-    """A product of a brand, recognised by its sysObjectID."""
-
     brand = models.ForeignKey(Brand, on_delete=models.PROTECT, related_name="models", verbose_name=_("brand"))
     name = models.CharField(_("name"), max_length=80)
 
@@ -41,7 +39,7 @@ class OltModel(models.Model):
 
 
 class OltGroup(models.Model):
-    """OLTs that belong together, such as a region; who may see only some OLTs is given groups of them."""
+    """A group of OLTs, such as a region; users can be limited to groups."""
 
     name = models.CharField(_("name"), max_length=60, unique=True)
 
@@ -54,24 +52,40 @@ class OltGroup(models.Model):
         return self.name
 
 
-class SnmpVersion(models.TextChoices):
-    """The protocol versions that devices speak."""
-
+class SnmpVersionChoice(models.TextChoices):
     V1 = "1", "SNMPv1"
     V2C = "2c", "SNMPv2c"
     V3 = "3", "SNMPv3"
 
 
 class Reachability(models.TextChoices):
-    """What the last operation learned about the way to the device."""
+    """Result of the last operation on the device."""
 
     UNKNOWN = "unknown", _("unknown")
     UP = "up", _("answers")
     DOWN = "down", _("does not answer")
 
 
+class OltAddress(NamedTuple):
+    """The host as entered and the address packets are sent to."""
+
+    host: str
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host} {self.address} {self.port}"
+
+    def is_left_for(self, other: "OltAddress") -> bool:
+        """Whether the operator entered another host or port.
+
+        A name that resolves to another address is still the same host: the operator controls the name.
+        """
+        return (self.host, self.port) != (other.host, other.port)
+
+
 class Olt(models.Model):
-    """One device: the unit of the promise that never two operations run at a time."""
+    """One device, the unit of exclusion: never two operations at a time on one OLT."""
 
     name = models.CharField(_("name"), max_length=100, unique=True)
     host = models.CharField(_("host"), max_length=253, help_text=_("Name or address, as the operator wrote it."))
@@ -79,9 +93,7 @@ class Olt(models.Model):
     port = models.PositiveIntegerField(
         _("UDP port"), default=DEFAULT_SNMP_PORT, validators=[MinValueValidator(1), MaxValueValidator(65535)]
     )
-    vendor = models.CharField(
-        _("vendor definition"), max_length=60, blank=True, help_text=_("Empty until it is recognised.")
-    )
+    vendor = models.CharField(_("vendor definition"), max_length=60, blank=True, help_text=_("Empty until recognised."))
     model = models.ForeignKey(
         OltModel, on_delete=models.SET_NULL, null=True, blank=True, related_name="olts", verbose_name=_("model")
     )
@@ -91,14 +103,14 @@ class Olt(models.Model):
     enabled = models.BooleanField(_("enabled"), default=True)
 
     snmp_version = models.CharField(
-        _("SNMP version"), max_length=2, choices=SnmpVersion.choices, default=SnmpVersion.V2C
+        _("SNMP version"), max_length=2, choices=SnmpVersionChoice.choices, default=SnmpVersionChoice.V2C
     )
-    community = SecretField(_("community"))
+    community = SecretField(_("community"), bound_to="place")
     v3_user = models.CharField(_("SNMPv3 user"), max_length=64, blank=True)
     v3_auth_protocol = models.CharField(_("authentication protocol"), max_length=10, blank=True)
-    v3_auth_key = SecretField(_("authentication key"))
+    v3_auth_key = SecretField(_("authentication key"), bound_to="place")
     v3_priv_protocol = models.CharField(_("privacy protocol"), max_length=10, blank=True)
-    v3_priv_key = SecretField(_("privacy key"))
+    v3_priv_key = SecretField(_("privacy key"), bound_to="place")
 
     max_in_flight = models.PositiveSmallIntegerField(
         _("requests in flight"), null=True, blank=True, help_text=_("Empty: what the vendor definition says.")
@@ -111,7 +123,7 @@ class Olt(models.Model):
     reachability = models.CharField(
         _("reachability"), max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
     )
-    probes_done = models.PositiveSmallIntegerField(_("probes without an answer"), default=0, editable=False)
+    probes_done = models.PositiveSmallIntegerField(_("unanswered probes"), default=0, editable=False)
     next_probe_at = models.DateTimeField(_("next probe"), null=True, editable=False)
     consecutive_failures = models.PositiveIntegerField(_("failures in a row"), default=0, editable=False)
     last_answer_at = models.DateTimeField(_("last answer"), null=True, editable=False)
@@ -119,8 +131,10 @@ class Olt(models.Model):
     sys_name = models.CharField(_("system name"), max_length=255, blank=True, editable=False)
     sys_descr = models.CharField(_("system description"), max_length=255, blank=True, editable=False)
     sys_object_id = models.CharField(_("system OID"), max_length=255, blank=True, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    # When its first discovery was over: complete, or given up with what it had found. Reads of ONUs wait for it.
+    discovered_at = models.DateTimeField(_("first discovered"), null=True, editable=False)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("updated"), auto_now=True)
 
     class Meta:
         verbose_name = _("OLT")
@@ -135,7 +149,7 @@ class Olt(models.Model):
             ),
             models.CheckConstraint(condition=models.Q(port__gte=1, port__lte=65535), name="olt_port_is_a_port"),
             models.CheckConstraint(
-                condition=models.Q(snmp_version__in=SnmpVersion.values), name="olt_snmp_version_is_known"
+                condition=models.Q(snmp_version__in=SnmpVersionChoice.values), name="olt_snmp_version_is_known"
             ),
             models.CheckConstraint(
                 condition=models.Q(max_in_flight__isnull=True) | models.Q(max_in_flight__gte=1),
@@ -146,9 +160,14 @@ class Olt(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def place(self) -> OltAddress:
+        """Where it is reached; its secrets are bound to it."""
+        return OltAddress(self.host, self.address, self.port)
+
 
 class LearnedSize(models.Model):
-    """How many rows of some columns an OLT answered in one packet, as the last run found out."""
+    """Rows of a set of columns that fit into one packet, as the last run found."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="learned_sizes", verbose_name=_("OLT"))
     subject = models.CharField(_("columns"), max_length=255)
@@ -169,7 +188,7 @@ class LearnedSize(models.Model):
 
 
 class OltData(models.Model):
-    """The latest value that an OLT gave for each OID and row which is not about one ONU."""
+    """The latest value of each OID and row that is not about one ONU."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="data", verbose_name=_("OLT"))
     oid = models.CharField(_("OID"), max_length=255)
@@ -179,11 +198,14 @@ class OltData(models.Model):
     name = models.CharField(_("name"), max_length=60, blank=True)
     place = models.CharField(_("place"), max_length=60, blank=True)
     value = models.CharField(
-        _("value"), max_length=255, blank=True, help_text=_("In its unit; empty: what came cannot be true.")
+        _("value"),
+        max_length=255,
+        blank=True,
+        help_text=_("In its unit; empty if the device sent an impossible value."),
     )
     unit = models.CharField(_("unit"), max_length=20, blank=True)
     raw = models.CharField(_("raw value"), max_length=255, blank=True)
-    per_second = models.FloatField(_("per second"), null=True, blank=True, help_text=_("How fast a counter grows."))
+    per_second = models.FloatField(_("per second"), null=True, blank=True, help_text=_("Rate of the counter."))
     updated_at = models.DateTimeField(_("read"))
 
     class Meta:
@@ -198,15 +220,13 @@ class OltData(models.Model):
 
 
 class WaitingOnu(models.Model):
-    """An ONU that an OLT sees on a PON port and has not been told to serve."""
-
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="waiting_onus", verbose_name=_("OLT"))
     frame = models.PositiveSmallIntegerField(_("frame"))
     slot = models.PositiveSmallIntegerField(_("slot"))
     port = models.PositiveSmallIntegerField(_("port"))
     serial = models.CharField(_("serial"), max_length=32)
     model = models.CharField(_("model"), max_length=60, blank=True)
-    first_seen_at = models.DateTimeField(_("waits since"))
+    first_seen_at = models.DateTimeField(_("waiting since"))
     last_seen_at = models.DateTimeField(_("last seen"))
 
     class Meta:
@@ -225,12 +245,11 @@ class WaitingOnu(models.Model):
 
     @property
     def pon_port(self) -> str:
-        """The port as the pages write it."""
         return f"{self.frame}/{self.slot}/{self.port}"
 
 
 class Pause(models.Model):
-    """A time without polling, of one OLT or of everything; it always has an end."""
+    """A period without polling, for one OLT or all; it always has an end."""
 
     olt = models.ForeignKey(
         Olt, on_delete=models.CASCADE, null=True, blank=True, related_name="pauses", verbose_name=_("OLT")

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
-from facho.hosts.models import SnmpVersion
-from facho.hosts.secrets import Secret
-from facho.polling.domain.poller_groups import NO_GROUP
+from facho.hosts.models import SnmpVersionChoice
+from facho.infrastructure.secrets import Secret
+from facho.polling.domain.planning import NO_GROUP
 from facho.polling.snmp.target import MAX_USER_BYTES, MIN_PASSPHRASE_BYTES, AuthProtocol, PrivProtocol
 
 AUTO = "auto"
@@ -24,11 +24,17 @@ MAX_COMMUNITY_BYTES = 255
 _LIMITS = {"name": MAX_NAME, "host": MAX_HOST, "v3_user": MAX_USER, "group": MAX_GROUP}
 
 NO_SECRET = Secret("")
+SECRET_COLUMNS = ("community", "v3_auth_key", "v3_priv_key")
+# Credentials, the user name included: erased when the OLT gets another host or port.
+CREDENTIAL_COLUMNS = ("community", "v3_user", "v3_auth_key", "v3_priv_key")
 
 
 @dataclass(frozen=True, slots=True)
 class OltEntry:
-    """One OLT, as text. What is empty keeps its stored value; a new OLT takes the default."""
+    """One OLT as text.
+
+    Empty fields keep the stored value (secrets only while host and port stay); a new OLT takes the default.
+    """
 
     name: str
     host: str
@@ -44,24 +50,18 @@ class OltEntry:
     poller_group: str = ""
     group: str = ""
     line: int | None = field(default=None, compare=False)
-    # An empty secret stays the stored one even at another address: so a file says that nothing changed about it.
-    takes_secrets_along: bool = field(default=False, compare=False)
 
 
-COLUMNS = tuple(column.name for column in fields(OltEntry) if column.name not in ("line", "takes_secrets_along"))
-SECRET_COLUMNS = ("community", "v3_auth_key", "v3_priv_key")
+COLUMNS = tuple(column.name for column in fields(OltEntry) if column.name != "line")
 V3_COLUMNS = tuple(name for name in COLUMNS if name.startswith("v3_"))
 
 
 class Fault(NamedTuple):
-    """What is wrong with one column of an entry."""
-
     column: str
     reason: str
 
 
 def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection[str]) -> Iterator[Fault]:
-    """Say everything that is wrong with the text alone."""
     labels = {"name": _("name"), "host": _("host"), "v3_user": _("SNMPv3 user"), "group": _("group")}
     for column, limit in _LIMITS.items():
         reasons = _text_faults(labels[column], getattr(entry, column), limit, required=column in ("name", "host"))
@@ -70,7 +70,7 @@ def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection
         yield Fault("v3_user", _("SNMPv3 user is longer than %s bytes") % MAX_USER_BYTES)
     if entry.port and parse_port(entry.port) is None:
         yield Fault("port", _('port "%s" is not a number from 1 to 65535') % entry.port)
-    if entry.version and entry.version not in SnmpVersion.values:
+    if entry.version and entry.version not in SnmpVersionChoice.values:
         yield Fault("version", _('SNMP version "%s" is not one of 1, 2c, 3') % entry.version)
     if entry.vendor and find_vendor(entry.vendor, vendors) is None:
         names = {"vendor": entry.vendor, "known": ", ".join((AUTO, *sorted(vendors)))}
@@ -82,7 +82,6 @@ def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection
 
 
 def group_faults(group: str, groups: Collection[str]) -> Iterator[str]:
-    """Say that a group of pollers is unknown, and which are known."""
     if group in groups:
         return
     if groups:
@@ -93,21 +92,23 @@ def group_faults(group: str, groups: Collection[str]) -> Iterator[str]:
 
 
 def parse_port(text: str) -> int | None:
-    """Read a UDP port; nothing when it is none."""
+    """None if it is not a valid port."""
     # isdecimal alone accepts the digits of every script.
     number = int(text) if text.isascii() and text.isdecimal() and len(text) <= 5 else 0
     return number if 1 <= number <= 65_535 else None
 
 
 def find_vendor(text: str, vendors: Collection[str]) -> str | None:
-    """Return the definition's key for a key or its unique beginning, and an empty text for `auto`."""
+    """Return the key of a definition by key or prefix, if one is the beginning of all that match; empty for `auto`."""
     wanted = text.lower()
     if wanted == AUTO:
         return ""
     if wanted in vendors:
         return wanted
     beginnings = [key for key in vendors if key.startswith(wanted)]
-    return beginnings[0] if len(beginnings) == 1 else None
+    shortest = min(beginnings, key=len, default="")
+    # The first family of a brand has the plain name; others add to it.
+    return shortest if shortest and all(key.startswith(shortest) for key in beginnings) else None
 
 
 def _text_faults(label: str, text: str, limit: int, *, required: bool) -> Iterator[str]:
@@ -131,7 +132,7 @@ def _protocol_faults(entry: OltEntry) -> Iterator[Fault]:
 
 
 def _secret_faults(entry: OltEntry) -> Iterator[Fault]:
-    """Judge secrets without repeating them."""
+    """Check secrets without repeating them in the messages."""
     if len(entry.community.reveal().encode()) > MAX_COMMUNITY_BYTES:
         yield Fault("community", _("community is longer than %s bytes") % MAX_COMMUNITY_BYTES)
     for name in SECRET_COLUMNS:

@@ -9,10 +9,10 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.hosts.inventory import find_credential_faults, stored_secrets
+from facho.hosts.credentials import find_credential_faults, stored_secrets
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults, group_faults
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 from facho.polling.vendors.loader import load_definitions
 
 if TYPE_CHECKING:
@@ -21,46 +21,37 @@ else:
     _OltModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
 
 Choices = list[tuple[str, str]]
+STAYS_WHEN_EMPTY = gettext_lazy("Never shown. Leave empty to keep the stored one, unless host or port changes.")
 
 
 def new_secret(column: str) -> str:
-    """Name the input for a secret: not the column's name, or Django would fill the stored value in."""
+    """Name the input of a secret differently from its column, or Django would fill in the stored value."""
     return f"new_{column}"
 
 
-STAYS_WHEN_EMPTY = gettext_lazy("Never shown. Empty: the stored one stays.")
-
-
 class SecretInput(forms.CharField):
-    """A password-like input that is always empty when shown."""
-
     def __init__(self, label: Any, help_text: Any = STAYS_WHEN_EMPTY) -> None:
         widget = forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password"})
         super().__init__(label=capfirst(label), required=False, strip=False, widget=widget, help_text=help_text)
 
 
 class GroupInput(forms.ChoiceField):
-    """A choice that says of an unknown group what a file or the API hears of it."""
+    """A choice whose error for an unknown group matches that of files and the API."""
 
     def validate(self, value: str) -> None:
-        """Refuse a group that the settings do not name."""
         for fault in group_faults(value, settings.FACHO_POLLER_GROUPS) if value else ():
             raise forms.ValidationError(fault)
 
 
 def vendor_choices() -> Choices:
-    """Offer every vendor definition, and recognition."""
-    return [("", _("recognise by itself")), *((key, _(each.title)) for key, each in load_definitions().items())]
+    return [("", _("recognise automatically")), *((key, _(each.title)) for key, each in load_definitions().items())]
 
 
 def group_choices() -> Choices:
-    """Offer the default group and those that the settings name."""
     return [("", _("default")), *((name, name) for name in settings.FACHO_POLLER_GROUPS)]
 
 
 class OltForm(_OltModelForm):
-    """Everything that an operator decides about an OLT."""
-
     # By host, looked up before the form is judged: Django does that with a transaction open.
     addresses: ClassVar[Mapping[str, str]] = {}
 
@@ -81,7 +72,7 @@ class OltForm(_OltModelForm):
         label=capfirst(gettext_lazy("poller group")),
         choices=group_choices,
         required=False,
-        help_text=gettext_lazy("The site whose workers reach it, in the distributed mode."),
+        help_text=gettext_lazy("The site whose workers reach it, in distributed mode."),
     )
     new_community = SecretInput(gettext_lazy("community"))
     new_v3_auth_key = SecretInput(gettext_lazy("authentication key"))
@@ -113,28 +104,24 @@ class OltForm(_OltModelForm):
             field.widget.attrs["placeholder"] = _("stored") if is_stored else _("none stored")
 
     def clean(self) -> dict[str, Any]:
-        """Judge text, device and credentials by the rules of the inventory."""
         values = super().clean() or {}
         if not self.errors:
             address = self.addresses.get(values["host"], "")
             self.instance.address = address
-            for fault in (*self._text_faults(values), *self._device_faults(values, address), *self._key_faults(values)):
+            secrets: dict[str, Any] = {**self.given_secrets()}
+            entry = OltEntry(name=values["name"], host=values["host"], v3_user=values["v3_user"], **secrets)
+            texts = (fault.reason for fault in find_faults(entry, vendors=(), groups=()))
+            for fault in (*texts, *self._device_faults(values, address), *self._key_faults(values)):
                 self.add_error(None, fault)
         return values
 
     def given_secrets(self) -> dict[str, Secret]:
-        """Return the secrets that were filled in, by column."""
         filled = {name: self.cleaned_data.get(new_secret(name)) for name in SECRET_COLUMNS}
         return {name: Secret(text) for name, text in filled.items() if text}
 
-    def changed_columns(self) -> list[str]:
-        """Name what saving may write; the engine writes the rest of the row at the same time."""
-        return [*self.Meta.fields, "address", *self.given_secrets(), "updated_at"]
-
-    def _text_faults(self, values: dict[str, Any]) -> Iterator[str]:
-        secrets: dict[str, Any] = {**self.given_secrets()}
-        entry = OltEntry(name=values["name"], host=values["host"], v3_user=values["v3_user"], **secrets)
-        return (fault.reason for fault in find_faults(entry, vendors=(), groups=()))
+    def given_credentials(self) -> dict[str, Secret | str]:
+        """Return all credentials entered; the user name is always shown, so it counts as entered."""
+        return {**self.given_secrets(), "v3_user": self.cleaned_data["v3_user"]}
 
     def _device_faults(self, values: dict[str, Any], address: str) -> Iterator[str]:
         if not address:
@@ -149,6 +136,7 @@ class OltForm(_OltModelForm):
         names = ("snmp_version", "v3_user", "v3_auth_protocol", "v3_priv_protocol")
         draft = Olt(**{name: values[name] for name in names})
         stored, given = stored_secrets(self.instance), self.given_secrets()
-        is_moved = (values["host"], values["port"]) != (self.instance.host, self.instance.port)
+        before = self.instance.place
+        is_moved = before.is_left_for(before._replace(host=values["host"], port=values["port"]))
         faults = find_credential_faults(draft, given=given, stored=stored, is_moved=is_moved)
         return (fault.reason for fault in faults)

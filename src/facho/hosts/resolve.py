@@ -15,14 +15,30 @@ Address = IPv4Address | IPv6Address
 
 
 def resolve_all(hosts: Collection[str], *, lookup_seconds: float = LOOKUP_SECONDS) -> dict[str, str]:
-    """Return the address of each host that has one; a host that is left out did not resolve in time."""
+    """Resolve hosts to addresses; those that do not resolve in time are missing."""
     found = {host: address for host in hosts if (address := literal_address(host))}
-    found.update(_look_up_all(set(hosts) - set(found), lookup_seconds))
+    names = set(hosts) - set(found)
+    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
+    for name in names:
+        waiting.put(name)
+    workers = min(len(names), PARALLEL_LOOKUPS)
+    for _number in range(workers):
+        # The system's resolver cannot be interrupted: a daemon thread is the way to leave it behind.
+        Thread(target=_work, args=(waiting, answers), daemon=True).start()
+    rounds = math.ceil(len(names) / PARALLEL_LOOKUPS)
+    deadline = monotonic() + rounds * lookup_seconds
+    for _number in range(len(names)):
+        try:
+            name, answer = answers.get(timeout=max(deadline - monotonic(), 0))
+        except queue.Empty:
+            break
+        if answer:
+            found[name] = answer
     return found
 
 
 def literal_address(host: str) -> str | None:
-    """Return the one spelling of an address that was written as numbers."""
     try:
         return _usable([ip_address(host)])
     except ValueError:
@@ -30,7 +46,6 @@ def literal_address(host: str) -> str | None:
 
 
 def look_up(host: str) -> str | None:
-    """Ask the system's resolver, for as long as it takes."""
     try:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
     except (OSError, ValueError):  # no such name, or a name that cannot be one
@@ -39,13 +54,13 @@ def look_up(host: str) -> str | None:
 
 
 def _usable(addresses: Collection[Address]) -> str | None:
-    """Choose IPv4 before IPv6 and the smallest of several, so that asking again gives the same device."""
+    """Prefer IPv4, then the smallest address, so that the result is stable."""
     devices = [device for device in map(_unmapped, addresses) if _can_be_a_device(device)]
     return str(min(devices, key=lambda device: (device.version, int(device)))) if devices else None
 
 
 def _unmapped(address: Address) -> Address:
-    """Spell an IPv4 address that was written as IPv6 as what it is: the same device."""
+    """Convert an IPv4-mapped IPv6 address to IPv4: it is the same device."""
     return getattr(address, "ipv4_mapped", None) or address
 
 
@@ -56,19 +71,6 @@ def _can_be_a_device(address: Address) -> bool:
     return not (address.is_multicast or address.is_unspecified or is_of_a_link or is_broadcast)
 
 
-def _look_up_all(names: Collection[str], lookup_seconds: float) -> dict[str, str]:
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    answers: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
-    for name in names:
-        waiting.put(name)
-    workers = min(len(names), PARALLEL_LOOKUPS)
-    for _number in range(workers):
-        # The system's resolver cannot be interrupted: a daemon thread is the way to leave it behind.
-        Thread(target=_work, args=(waiting, answers), daemon=True).start()
-    rounds = math.ceil(len(names) / PARALLEL_LOOKUPS)
-    return _gather(answers, len(names), deadline=monotonic() + rounds * lookup_seconds)
-
-
 def _work(waiting: "queue.SimpleQueue[str]", answers: "queue.SimpleQueue[tuple[str, str | None]]") -> None:
     while True:
         try:
@@ -76,15 +78,3 @@ def _work(waiting: "queue.SimpleQueue[str]", answers: "queue.SimpleQueue[tuple[s
         except queue.Empty:
             return
         answers.put((name, look_up(name)))
-
-
-def _gather(answers: "queue.SimpleQueue[tuple[str, str | None]]", expected: int, *, deadline: float) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for _number in range(expected):
-        try:
-            name, address = answers.get(timeout=max(deadline - monotonic(), 0))
-        except queue.Empty:
-            break
-        if address:
-            found[name] = address
-    return found

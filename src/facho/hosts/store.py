@@ -1,118 +1,171 @@
 """Reads what is needed to speak to an OLT, and records how it answered."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.conf import settings
 from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce, NullIf
+from django.utils.translation import gettext
 
-from facho.hosts.models import Brand, Olt, OltModel, Reachability, SnmpVersion
+from facho.hosts.models import Brand, LearnedSize, Olt, OltAddress, OltModel, Reachability, SnmpVersionChoice
 from facho.hosts.pauses import is_paused
-from facho.polling.domain.clock import CLOCK_TOLERANCE
-from facho.polling.domain.collection import CollectRequest, Failure
-from facho.polling.domain.failure import FailureKind
+from facho.infrastructure.secrets import ForeignSecret, Secret
+from facho.infrastructure.statements import Given, Row, Select, Update
+from facho.polling.domain.collection import CollectRequest, Failure, OltIdentity
+from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS, FailureKind, next_probe_at
+from facho.polling.domain.ports import CLOCK_TOLERANCE
 from facho.polling.domain.retry import SILENCE
-from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS, next_probe_at
-from facho.polling.snmp.errors import AccessDenied
+from facho.polling.snmp.errors import AccessDenied, OwnershipLost
 from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import AuthProtocol, Community, Credential, PrivProtocol, Target, UserCredential
 from facho.polling.snmp.target import SnmpVersion as WireVersion
+from facho.polling.vendors.definition import Refusal
+from facho.polling.vendors.recognition import recognise
 
-# Left out where an OLT is loaded beside something else: a secret is read where it is used, and nowhere else.
+if TYPE_CHECKING:
+    from facho.hosts.models import Olt
+
+
+# Deferred when an OLT is loaded along with other rows: secrets are read only where they are used.
 OLT_SECRETS = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
 
-_WIRE_VERSIONS = {SnmpVersion.V1: WireVersion.V1, SnmpVersion.V2C: WireVersion.V2C, SnmpVersion.V3: WireVersion.V3}
+_WIRE_VERSIONS = {
+    SnmpVersionChoice.V1: WireVersion.V1,
+    SnmpVersionChoice.V2C: WireVersion.V2C,
+    SnmpVersionChoice.V3: WireVersion.V3,
+}
 
 
 class Device(NamedTuple):
-    """Where packets to an OLT go."""
-
     address: str
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What an OLT says of itself, and what the vendor definitions make of it."""
-
-    sys_name: str
-    sys_descr: str
-    sys_object_id: str
-    vendor: str
-    brand: str
-    model: str
-
-
 def load_devices(olt_ids: Iterable[int]) -> dict[int, Device]:
-    """Return where each OLT is reached, in one query; one that was deleted is not in it."""
+    """Return where each OLT is reached; one query. Deleted OLTs are missing."""
     rows = Olt.objects.filter(id__in=set(olt_ids)).values_list("id", "address", "port")
     return {olt_id: Device(address, port) for olt_id, address, port in rows}
 
 
-def load_target(request: CollectRequest, *, definition_in_flight: int) -> tuple[Target, Limits]:
-    """Return whom to ask and how much at a time; the operator's limits win over the definition's.
+class _Access(NamedTuple):
+    """What of an OLT's row says how it is asked."""
 
-    AccessDenied when what is stored is no credential that we can use.
+    host: str
+    address: str
+    port: int
+    snmp_version: str
+    community: Secret
+    v3_user: str
+    v3_auth_protocol: str
+    v3_auth_key: Secret
+    v3_priv_protocol: str
+    v3_priv_key: Secret
+    max_in_flight: int | None
+    packets_per_second: int | None
+
+
+_ACCESS = Select(lambda: Olt.objects.filter(id=Given("olt_id")).order_by().values_list(*_Access._fields))
+# Also the page sizes that worked, a row for each; one row where none is known.
+_DEVICE = Select(
+    lambda: (
+        Olt.objects.filter(id=Given("olt_id"))
+        .order_by()
+        .values_list(*_Access._fields, "learned_sizes__subject", "learned_sizes__rows")
+    )
+)
+
+
+def load_device(request: CollectRequest, *, definition_in_flight: int) -> tuple[Target, Limits, dict[str, int]]:
+    """Return what `load_target` does, and the page sizes that worked last; one statement for every run."""
+    rows = _DEVICE.rows(olt_id=request.olt_id)
+    target, limits = _target(rows[0][:-2] if rows else None, request, definition_in_flight)
+    return target, limits, {subject: size for *_, subject, size in rows if subject}
+
+
+def load_target(request: CollectRequest, *, definition_in_flight: int) -> tuple[Target, Limits]:
+    """Return the target and its limits; the operator's override the definition's.
+
+    Raises AccessDenied if the stored credentials are unusable or for another place, OwnershipLost if the OLT's address
+    changed since it was claimed: its new credentials are not sent to the old address.
     """
-    olt = Olt.objects.get(id=request.olt_id)
+    return _target(_ACCESS.first(olt_id=request.olt_id), request, definition_in_flight)
+
+
+def _target(row: Row | None, request: CollectRequest, definition_in_flight: int) -> tuple[Target, Limits]:
+    if row is None:
+        raise OwnershipLost("the OLT was deleted since this run was claimed")
+    olt = _Access(*row)
+    if (olt.address, olt.port) != (request.address, request.port):
+        raise OwnershipLost("the OLT has another address or port since this run was claimed: the next run asks there")
+    source: str | None = settings.FACHO_SOURCE_ADDRESS
+    if not source or ip_address(source).version != ip_address(request.address).version:
+        source = None
     target = Target(
         address=request.address,
         credential=_credential(olt),
-        version=_WIRE_VERSIONS[SnmpVersion(olt.snmp_version)],
+        version=_WIRE_VERSIONS[SnmpVersionChoice(olt.snmp_version)],
         port=request.port,
-        source_address=_source_address(request.address),
+        source_address=source,
     )
     return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
 
 
-def _source_address(address: str) -> str | None:
-    """Return the address that questions leave from, where it is of the device's family."""
-    source: str = settings.FACHO_SOURCE_ADDRESS
-    if not source or ip_address(source).version != ip_address(address).version:
-        return None
-    return source
+def _credential(olt: _Access) -> Credential:
+    def key(secret: Secret) -> bytes:
+        return secret.reveal_for(str(OltAddress(olt.host, olt.address, olt.port))).encode()
 
-
-def _credential(olt: Olt) -> Credential:
     try:
-        if olt.snmp_version != SnmpVersion.V3:
-            return Community(olt.community.reveal().encode())
+        if olt.snmp_version != SnmpVersionChoice.V3:
+            return Community(key(olt.community))
         return UserCredential(
             user=olt.v3_user,
             auth_protocol=AuthProtocol(olt.v3_auth_protocol) if olt.v3_auth_protocol else None,
-            auth_key=olt.v3_auth_key.reveal().encode() if olt.v3_auth_protocol else b"",
+            auth_key=key(olt.v3_auth_key) if olt.v3_auth_protocol else b"",
             priv_protocol=PrivProtocol(olt.v3_priv_protocol) if olt.v3_priv_protocol else None,
-            priv_key=olt.v3_priv_key.reveal().encode() if olt.v3_priv_protocol else b"",
+            priv_key=key(olt.v3_priv_key) if olt.v3_priv_protocol else b"",
         )
+    except ForeignSecret as error:
+        raise AccessDenied(str(error)) from None
     except ValueError as error:
         # Its words name lengths and protocols, never a secret.
         raise AccessDenied(f"the stored credential cannot be used: {error}") from None
 
 
-def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: datetime) -> None:
-    """Record how the OLT took an operation: success resets the failure counter, failure raises it.
+_ANSWERED = Update(
+    lambda: Olt.objects.filter(id=Given("olt_id")),
+    reachability=Reachability.UP,
+    last_answer_at=Given("now"),
+    consecutive_failures=0,
+    last_error="",
+    probes_done=0,
+)
 
-    An operation that had nothing to ask, or was cancelled, says nothing about the OLT.
+
+def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: datetime) -> None:
+    """Record the result of an operation: success resets the failure count, failure increases it.
+
+    An operation with nothing to ask, or a cancelled one, changes nothing.
     """
+    if failure is None:
+        if was_heard:
+            _ANSWERED.run(olt_id=olt_id, now=now)
+        return
     changes: dict[str, object] = {}
     if was_heard:
         changes |= {"reachability": Reachability.UP, "last_answer_at": now}
-    elif failure is not None and failure.kind in SILENCE:
+    elif failure.kind in SILENCE:
         changes |= {"reachability": Reachability.DOWN}
-    if failure is None and was_heard:
-        changes |= {"consecutive_failures": 0, "last_error": "", "probes_done": 0}
-    elif failure is not None and failure.kind is not FailureKind.CANCELLED:
+    if failure.kind not in (FailureKind.CANCELLED, FailureKind.NO_ONUS):
         changes |= {"consecutive_failures": F("consecutive_failures") + 1, "last_error": failure.message[:300]}
     if changes:
         Olt.objects.filter(id=olt_id).update(**changes)
 
 
 def schedule_probe(olt_id: int, now: datetime) -> None:
-    """Plan the next look at an OLT whose nodes are suspended; the pauses grow until it answers a run again."""
+    """Schedule the next probe of an OLT with suspended nodes; delays grow until it answers."""
     olt = Olt.objects.only("probes_done").filter(id=olt_id).first()
     if olt is not None:
         Olt.objects.filter(id=olt_id).update(
@@ -122,14 +175,14 @@ def schedule_probe(olt_id: int, now: datetime) -> None:
 
 
 def ask_for_probe(olt_id: int, now: datetime) -> None:
-    """Leave the wish that an OLT be probed now; whoever keeps house looks every few seconds."""
+    """Request a probe now; housekeeping checks every few seconds."""
     Olt.objects.filter(id=olt_id).update(next_probe_at=now, probes_done=0)
 
 
 def load_due_probes(now: datetime) -> list[int]:
-    """Return the enabled OLTs whose time for a probe has come and that are not paused.
+    """Return enabled, unpaused OLTs due for a probe.
 
-    A time further ahead than any pause was written before the clock was set back.
+    A due time further ahead than the longest delay was written before the clock was set back.
     """
     longest_wait = timedelta(seconds=max(PROBE_PAUSES_SECONDS)) + CLOCK_TOLERANCE
     is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=now + longest_wait)
@@ -138,17 +191,21 @@ def load_due_probes(now: datetime) -> list[int]:
 
 
 def end_probes(olt_id: int) -> None:
-    """Stop probing: the OLT answered, or nothing of it is suspended any more."""
+    """Stop probing: the OLT answered, or no node is suspended."""
     Olt.objects.filter(id=olt_id).update(next_probe_at=None)
 
 
+def mark_discovered(olt_id: int, now: datetime) -> None:
+    """Record the end of the first discovery; later ones change nothing."""
+    Olt.objects.filter(id=olt_id, discovered_at__isnull=True).update(discovered_at=now)
+
+
 def has_identity(olt_id: int) -> bool:
-    """Tell whether an OLT has ever said who it is."""
     return Olt.objects.filter(id=olt_id).exclude(sys_object_id="").exists()
 
 
-def save_identity(olt_id: int, identity: Identity, *, now: datetime) -> None:
-    """Record what the OLT is; a vendor that the operator chose stays, also one who chooses right now."""
+def save_identity(olt_id: int, identity: OltIdentity, *, now: datetime) -> None:
+    """Store the identity; a vendor chosen by the operator stays, even if chosen concurrently."""
     changes: dict[str, object] = {
         "sys_name": identity.sys_name[:255],
         "sys_descr": identity.sys_descr[:255],
@@ -160,3 +217,23 @@ def save_identity(olt_id: int, identity: Identity, *, now: datetime) -> None:
         brand, _ = Brand.objects.get_or_create(name=identity.brand)
         changes["model"], _ = OltModel.objects.get_or_create(brand=brand, name=identity.model[:80])
     Olt.objects.filter(id=olt_id).update(**changes)
+
+
+_SIZES = Select(lambda: LearnedSize.objects.filter(olt_id=Given("olt_id")).order_by().values_list("subject", "rows"))
+
+
+def load_learned_sizes(olt_id: int) -> dict[str, int]:
+    """Return the page size that last worked, by columns read."""
+    return dict(_SIZES.rows(olt_id=olt_id))
+
+
+def save_learned_size(olt_id: int, subject: str, rows: int, *, now: datetime) -> None:
+    LearnedSize.objects.update_or_create(olt_id=olt_id, subject=subject, defaults={"rows": rows, "updated_at": now})
+
+
+def refusal_of(olt: "Olt") -> str:
+    """Return why a device is not polled; empty for an OLT, or if the operator chose the vendor."""
+    if olt.vendor or not olt.sys_object_id:
+        return ""
+    verdict = recognise(olt.sys_object_id, olt.sys_descr)
+    return gettext(verdict.sentence) if isinstance(verdict, Refusal) else ""

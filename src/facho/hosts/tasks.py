@@ -2,10 +2,10 @@
 
 from celery import Task, shared_task
 
-from facho.polling.domain.worker import worker_of
+from facho.polling.domain.ports import worker_of
 
 
 @shared_task(bind=True, name="hosts.tasks.probe_one")
 def probe_one(task: "Task[[int], None]", execution_id: int) -> None:
-    """Ask the OLT of the execution who it is, and do what follows from its answer or its silence."""
+    """Probe the OLT of the execution, and handle its answer or silence."""
     worker_of(task.app).probe(execution_id)

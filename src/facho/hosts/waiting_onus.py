@@ -2,33 +2,26 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from facho.hosts.models import WaitingOnu
+from facho.polling.domain.collection import UnauthorisedOnu
 
 BATCH = 500
 MAX_SERIAL_LENGTH = WaitingOnu._meta.get_field("serial").max_length
 MAX_MODEL_LENGTH = WaitingOnu._meta.get_field("model").max_length
+# More than any OLT has ports for; an agent that reports more makes them up.
+MAX_WAITING = 4_096
 # What the columns hold.
 MAX_NUMBER = 32_767
 
 
-class Waiting(NamedTuple):
-    """An ONU as an OLT reports it: where, by which serial, of which model if that is told."""
+def save_waiting(olt_id: int, found: Sequence[UnauthorisedOnu], *, is_complete: bool, now: datetime) -> int:
+    """Update the list to what the OLT reports; returns the number of new ONUs.
 
-    frame: int
-    slot: int
-    port: int
-    serial: str
-    model: str = ""
-
-
-def save_waiting(olt_id: int, found: Sequence[Waiting], *, is_complete: bool, now: datetime) -> int:
-    """Bring the list in line with what the OLT reports; returns how many are new.
-
-    Only a complete report can say that an ONU does not wait any more.
+    Only a complete report removes ONUs.
     """
-    stored = {_key(row): row for row in WaitingOnu.objects.filter(olt_id=olt_id)}
+    stored = {((row.frame, row.slot, row.port, row.serial)): row for row in WaitingOnu.objects.filter(olt_id=olt_id)}
+    is_cut, found = len(found) > MAX_WAITING, found[:MAX_WAITING]
     wanted = {waiting[:4]: waiting for waiting in found}
     rows = [
         WaitingOnu(
@@ -39,7 +32,8 @@ def save_waiting(olt_id: int, found: Sequence[Waiting], *, is_complete: bool, no
         )
         for key, waiting in wanted.items()
     ]
-    if is_complete:
+    # The list is bounded also where each report names others.
+    if is_complete or is_cut or len(stored.keys() | wanted.keys()) > MAX_WAITING:
         WaitingOnu.objects.filter(pk__in=[row.pk for key, row in stored.items() if key not in wanted]).delete()
     WaitingOnu.objects.bulk_create(
         rows,
@@ -49,7 +43,3 @@ def save_waiting(olt_id: int, found: Sequence[Waiting], *, is_complete: bool, no
         update_fields=["model", "last_seen_at"],
     )
     return len(wanted.keys() - stored.keys())
-
-
-def _key(row: WaitingOnu) -> tuple[int, int, int, str]:
-    return row.frame, row.slot, row.port, row.serial

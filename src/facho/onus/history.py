@@ -1,4 +1,4 @@
-"""Writes and reads the history of ONUs and OLTs. A sample stands in exactly one row: a waiting poll or a block.
+"""Writes and reads the history of ONUs and OLTs. A sample is in exactly one row: a waiting poll or a block.
 
 `append` belongs into the transaction that stores a poll. Reading takes one statement, so that a compaction at the same
 moment neither hides a sample nor shows it twice. Days and hours are those of UTC.
@@ -15,23 +15,29 @@ import numpy as np
 from django.db.models import F, QuerySet
 from django.db.models.expressions import CombinedExpression
 
-from facho.onus.history_codec import Buffer, UnreadableBlock, decode_grid, decode_poll, encode_poll, is_poll
-from facho.onus.history_family import OLTS, ONUS, Family
-from facho.onus.history_grid import (
+from facho.infrastructure.bulk import insert_values
+from facho.onus.history_codec import (
     AVERAGE,
     DAY_SECONDS,
     HIGHEST,
     HOUR_SECONDS,
     LOWEST,
-    Grid,
+    Buffer,
+    HistoryGrid,
     Poll,
+    UnreadableBlock,
+    decode_grid,
+    decode_poll,
+    encode_poll,
     grids_of_polls,
+    is_poll,
     join,
     summarise,
     with_gaps,
     without_strangers,
 )
-from facho.onus.history_metrics import Floats, Ints, Metric, from_steps, to_steps
+from facho.onus.history_family import OLTS, ONUS, HistoryFamily
+from facho.onus.history_metrics import Floats, Ints, from_steps, to_steps
 from facho.onus.history_models import HistoryStay
 from facho.onus.models import Onu
 
@@ -41,10 +47,14 @@ logger = logging.getLogger(__name__)
 PORTS_PER_GROUP_BITS = 3
 # No PON has as many. A device that claims more gets no history there, instead of blocks that no memory holds.
 MAX_ONUS_PER_PORT = 1_024
+_NONE = np.zeros(0, dtype=np.int64)
+_NOTHING = HistoryGrid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
+_GROUP = F("pon_port_id").bitrightshift(PORTS_PER_GROUP_BITS)
+_Ids: TypeAlias = Sequence[int] | QuerySet[Any, Any]
 
 
 class Resolution(IntEnum):
-    """How close together values are read, in seconds; samples come as they were taken."""
+    """Seconds between values; samples are returned as taken."""
 
     SAMPLES = 0
     HOURS = HOUR_SECONDS
@@ -53,20 +63,28 @@ class Resolution(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What a poll read, as columns: entry i of each is about the ONU `onu_ids[i]` at the port `pon_port_ids[i]`.
+    """Values of a poll as columns: entry i is of ONU `onu_ids[i]` at port `pon_port_ids[i]`.
 
-    An ONU without a value has None. So does one that was asked in vain: its absence from a poll of its port shows too.
-    Of an OLT they are the rows of its tables, and the OLT.
+    NaN is a missing value. An ONU that did not answer is listed too, so that its gap shows. For an OLT, these are
+    table rows and the OLT id.
     """
 
-    onu_ids: Sequence[int]
-    pon_port_ids: Sequence[int]
-    values: Mapping[Metric, Sequence[float | None]] | Mapping[int, Sequence[float | None]]
+    onu_ids: Ints
+    pon_port_ids: Ints
+    values: Mapping[int, Floats]
+
+    @classmethod
+    def of(
+        cls, onu_ids: Sequence[int], pon_port_ids: Sequence[int], values: Mapping[int, Sequence[float | None]]
+    ) -> "Samples":
+        """Make arrays of few values; None is a missing one."""
+        ids, ports = np.array(onu_ids, dtype=np.int64), np.array(pon_port_ids, dtype=np.int64)
+        return cls(ids, ports, {metric: np.array(column, dtype=np.float64) for metric, column in values.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values of one ONU at times in seconds of the epoch; NaN is a gap. Of samples all three are the same."""
+    """Values of one ONU at epoch seconds; NaN is a gap. For samples all three arrays are equal."""
 
     at: Ints
     average: Floats
@@ -76,7 +94,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class PortSeries:
-    """Values of the ONUs of a PON port, one row an ONU, at times that they share; NaN is a gap."""
+    """Values of a PON port's ONUs, one row per ONU, at shared times; NaN is a gap."""
 
     onu_ids: Ints
     at: Ints
@@ -93,18 +111,14 @@ _PERIODS = {
 }
 
 
-def append(now: datetime, *tables: Samples, family: Family = ONUS) -> None:
-    """Keep what a poll read; one statement, whatever the number of ONUs."""
-    family.polls._default_manager.bulk_create(
-        family.polls(port_group=group, taken_at=now, data=encode_poll(poll))
-        for samples in tables
-        for group, poll in _polls(now, samples)
-    )
+def append(now: datetime, *tables: Samples, family: HistoryFamily = ONUS) -> None:
+    """Store the values of a poll; one statement for any number of ONUs."""
+    rows = [(group, now, encode_poll(poll)) for samples in tables for group, poll in _polls(now, samples)]
+    insert_values(family.polls, ["port_group", "taken_at", "data"], rows)
 
 
 def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
-    onu_ids = np.asarray(samples.onu_ids, dtype=np.int64)
-    ports = np.asarray(samples.pon_port_ids, dtype=np.int64)
+    ports = samples.pon_port_ids
     values = {metric: to_steps(metric, column) for metric, column in samples.values.items()}
     groups = ports >> PORTS_PER_GROUP_BITS
     known, counts = np.unique(ports, return_counts=True)
@@ -112,15 +126,14 @@ def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
     for group in np.unique(groups[is_kept]):
         its = is_kept & (groups == group)
         columns = {metric: column[its] for metric, column in values.items()}
-        yield int(group), Poll(int(now.timestamp()), onu_ids[its], ports[its], columns)
+        yield int(group), Poll(int(now.timestamp()), samples.onu_ids[its], ports[its], columns)
 
 
 def read_onu(onu_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> Series:
-    """Read one ONU from `start` to before `end`, wherever it was plugged in."""
     question = _Question.of(metric, start, end, resolution)
     found = _load(ONUS, question, _ports_of(onu_id, F("pon_port_id")), _ports_of(onu_id, _GROUP), onu_id)
     has_moved = len({port for port, _ in found}) > 1
-    # A port that it has left goes on without it: that is no gap.
+    # The series of a port it left continues without it; this is not a gap.
     return question.series(grid.trimmed() if has_moved else grid for _, grid in found)
 
 
@@ -134,7 +147,7 @@ def read_olt_row(
 
 
 def read_port(pon_port_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> PortSeries:
-    """Read all ONUs that were at a PON port from `start` to before `end`."""
+    """Read all ONUs that were on a PON port from `start` to before `end`."""
     question = _Question.of(metric, start, end, resolution)
     found = _load(ONUS, question, [pon_port_id], [pon_port_id >> PORTS_PER_GROUP_BITS])
     grid = question.answer(grid for port, grid in found if port == pon_port_id)
@@ -143,7 +156,7 @@ def read_port(pon_port_id: int, metric: int, start: datetime, end: datetime, res
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is wanted, in whole steps of its resolution; times are seconds of the epoch."""
+    """The query in whole steps of its resolution; times in epoch seconds."""
 
     metric: int
     start: int
@@ -164,7 +177,7 @@ class _Question:
     def end_at(self) -> datetime:
         return datetime.fromtimestamp(self.end, UTC)
 
-    def answer(self, grids: Iterable[Grid]) -> Grid:
+    def answer(self, grids: Iterable[HistoryGrid]) -> HistoryGrid:
         step = self.resolution
         steps = [summarise(grid, self.metric, step) if step else grid for grid in grids]
         if not steps:
@@ -172,31 +185,25 @@ class _Question:
         joined = join(steps).between(self.start, self.end)
         return with_gaps(joined if step or len(joined.onu_ids) > 1 else without_strangers(joined), step or None)
 
-    def series(self, grids: Iterable[Grid]) -> Series:
+    def series(self, grids: Iterable[HistoryGrid]) -> Series:
         grid = self.answer(grids)
         return Series(grid.at, *(values.reshape(-1) for values in self.values(grid)))
 
-    def values(self, grid: Grid) -> list[Floats]:
+    def values(self, grid: HistoryGrid) -> list[Floats]:
         layers = [grid.layers[number if grid.is_summary else 0] for number in (AVERAGE, LOWEST, HIGHEST)]
         return [from_steps(self.metric, layer, is_summary=grid.is_summary) for layer in layers]
 
 
-_NONE = np.zeros(0, dtype=np.int64)
-_NOTHING = Grid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
-_GROUP = F("pon_port_id").bitrightshift(PORTS_PER_GROUP_BITS)
-_Ids: TypeAlias = Sequence[int] | QuerySet[Any, Any]
-
-
 def _ports_of(onu_id: int, expression: F | CombinedExpression) -> QuerySet[Any, Any]:
-    """Select the ports at which an ONU has history, and the one where it is: its first samples may still wait."""
+    """Select the ports where an ONU has history, and its current one: its first samples may not be merged yet."""
     stays = HistoryStay.objects.filter(onu_id=onu_id).values_list(expression)
     return stays.union(Onu.objects.filter(id=onu_id).order_by().values_list(expression))
 
 
 def _load(
-    family: Family, question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = None
-) -> list[tuple[int, Grid]]:
-    """Load grids with the port of each, in one statement; with an ONU only those that hold it."""
+    family: HistoryFamily, question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = None
+) -> list[tuple[int, HistoryGrid]]:
+    """Load grids with their ports in one statement; with an ONU, only those that contain it."""
     found, polls = [], []
     for port, block in _rows(family, question, ports, groups):
         try:
@@ -212,12 +219,12 @@ def _load(
     return [*_in_order(found), *_in_order(of_onu)]
 
 
-def _in_order(grids: Iterable[tuple[int, Grid]]) -> list[tuple[int, Grid]]:
-    """Sort by time: so they are joined much faster."""
+def _in_order(grids: Iterable[tuple[int, HistoryGrid]]) -> list[tuple[int, HistoryGrid]]:
+    """Sort by time, which makes joining much faster."""
     return sorted(((port, grid) for port, grid in grids if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
 
 
-def _rows(family: Family, question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:
+def _rows(family: HistoryFamily, question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:
     polls: QuerySet[Any] = family.polls._default_manager.filter(
         port_group__in=groups, taken_at__gte=question.start_at, taken_at__lt=question.end_at
     )

@@ -1,4 +1,4 @@
-"""Turns polls and grids into compressed blocks and back.
+"""Grids of samples: joined, summed up, and turned into compressed blocks and back.
 
 Numbers are written as differences to their neighbour, small ones first, byte plane by byte plane: the upper planes
 are nearly all zeros, and zstandard makes nothing of them. A missing value repeats its neighbour and has a bit set.
@@ -6,20 +6,27 @@ are nearly all zeros, and zstandard makes nothing of them. A missing value repea
 
 import math
 import struct
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from facho.onus.history_grid import AVERAGE, HIGHEST, LOWEST, Grid, Poll
-from facho.onus.history_metrics import MISSING, Ints
+from facho.onus.history_metrics import MISSING, Floats, Ints, summable
 
+HOUR_SECONDS, DAY_SECONDS = 3_600, 86_400
+AVERAGE, LOWEST, HIGHEST, COUNT = range(4)
+# How many spacings tell what is usual at one point of a series, and what share of it is too much.
+_SPACINGS = 25
+_GAP = 1.75
+PortMetricDay = tuple[int, int, int]
 Buffer: TypeAlias = bytes | memoryview
-
 # The first byte of a block. A block of another kind needs another number, so that old blocks stay readable.
-POLL, GRID = 1, 2
+POLL, GRID, RAW = 1, 2, 3
 # Higher levels take up to twenty times as long and save less than a twentieth.
 _LEVEL = 3
 _POLL_HEAD = struct.Struct("<qIB")
@@ -29,23 +36,190 @@ _WITHOUT_SIGN = 2**63 - 1
 MOST_BYTES = 256 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Values of one poll: entry i of every array is of one ONU. `at` is in epoch seconds."""
+
+    at: int
+    onu_ids: Ints
+    pon_port_ids: Ints
+    values: Mapping[int, Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryGrid:
+    """Values by layer, ONU and time; ids and times (epoch seconds) ascend."""
+
+    onu_ids: Ints
+    at: Ints
+    layers: Ints
+
+    @property
+    def is_summary(self) -> bool:
+        return len(self.layers) > 1
+
+    @property
+    def has_values(self) -> bool:
+        return bool((self.layers[0] != MISSING).any())
+
+    def of_onu(self, onu_id: int) -> "HistoryGrid":
+        """Keep one ONU; empty if it is not in the grid."""
+        is_wanted = self.onu_ids == onu_id
+        return HistoryGrid(self.onu_ids[is_wanted], self.at, self.layers[:, is_wanted])
+
+    def between(self, start: int, end: int) -> "HistoryGrid":
+        is_inside = (self.at >= start) & (self.at < end)
+        return HistoryGrid(self.onu_ids, self.at[is_inside], self.layers[:, :, is_inside])
+
+    def trimmed(self) -> "HistoryGrid":
+        (used,) = (self.layers[0] != MISSING).any(axis=0).nonzero()
+        return self.between(int(self.at[used[0]]), int(self.at[used[-1]]) + 1) if used.size else self.between(0, 0)
+
+
+def grids_of_polls(polls: Sequence[Poll]) -> dict[PortMetricDay, HistoryGrid]:
+    """Split polls into one grid per PON port, metric and day (counted from the epoch)."""
+    found: dict[PortMetricDay, HistoryGrid] = {}
+    for metric in sorted({metric for poll in polls for metric in poll.values}):
+        having = [poll for poll in polls if metric in poll.values]
+        at = np.repeat([poll.at for poll in having], [len(poll.onu_ids) for poll in having])
+        ports = np.concatenate([poll.pon_port_ids for poll in having])
+        onu_ids = np.concatenate([poll.onu_ids for poll in having])
+        values = np.concatenate([poll.values[metric] for poll in having])
+        days = at // DAY_SECONDS
+        order = np.lexsort((days, ports))
+        is_new = (np.diff(ports[order]) != 0) | (np.diff(days[order]) != 0)
+        for entries in np.split(order, np.flatnonzero(is_new) + 1):
+            if not entries.size:
+                continue
+            port, day = int(ports[entries[0]]), int(days[entries[0]])
+            found[port, metric, day] = _grid(onu_ids[entries], at[entries], values[entries])
+    return found
+
+
+def _grid(onu_ids: Ints, at: Ints, values: Ints) -> HistoryGrid:
+    ids, rows = np.unique(onu_ids, return_inverse=True)
+    times, columns = np.unique(at, return_inverse=True)
+    layer = np.full((len(ids), len(times)), MISSING)
+    is_value = values != MISSING
+    layer[rows[is_value], columns[is_value]] = values[is_value]
+    # Without a single value the port was not read: a long pass reads some ports now and the others later.
+    was_read = (layer != MISSING).any(axis=0)
+    return HistoryGrid(ids, times[was_read], layer[np.newaxis, :, was_read])
+
+
+def join(grids: Sequence[HistoryGrid]) -> HistoryGrid:
+    """Merge grids of one kind.
+
+    Of two samples of one ONU in the same second the later grid's wins; two summaries of one time are combined.
+    """
+    # Whether the grids have the same ONUs and consecutive times: the usual, fast case.
+    first = grids[0]
+    follow_each_other = all(
+        before.at.size
+        and after.at.size
+        and before.at[-1] < after.at[0]
+        and np.array_equal(after.onu_ids, first.onu_ids)
+        for before, after in pairwise(grids)
+    )
+    if follow_each_other:
+        at = np.concatenate([grid.at for grid in grids])
+        return HistoryGrid(grids[0].onu_ids, at, np.concatenate([grid.layers for grid in grids], axis=-1))
+    ids = np.unique(np.concatenate([grid.onu_ids for grid in grids]))
+    at = np.unique(np.concatenate([grid.at for grid in grids]))
+    layers = np.full((len(grids[0].layers), len(ids), len(at)), MISSING)
+    for grid in grids:
+        cells = np.ix_(np.arange(len(layers)), np.searchsorted(ids, grid.onu_ids), np.searchsorted(at, grid.at))
+        laid = _add_up if grid.is_summary else _lay_over
+        layers[cells] = laid(layers[cells], grid.layers)
+    return HistoryGrid(ids, at, layers)
+
+
+def _lay_over(old: Ints, new: Ints) -> Ints:
+    return np.where(new == MISSING, old, new)
+
+
+def _add_up(old: Ints, new: Ints) -> Ints:
+    both = np.stack([old, new], axis=-1)
+    added = _summed(both, np.zeros(1, dtype=np.int64))
+    return added[..., 0]
+
+
+def summarise(grid: HistoryGrid, metric: int, seconds: int) -> HistoryGrid:
+    """Return average, minimum, maximum and count per `seconds`, from samples or shorter periods."""
+    layers = grid.layers
+    if not grid.is_summary:
+        samples = summable(metric, layers[0])
+        layers = np.stack([samples, samples, samples, np.where(samples == MISSING, MISSING, 1)])
+    if not grid.at.size:
+        return replace(grid, layers=layers)
+    stretches, firsts = np.unique(grid.at // seconds, return_index=True)
+    return HistoryGrid(grid.onu_ids, stretches * seconds, _summed(layers, firsts))
+
+
+def _summed(layers: Ints, firsts: Ints) -> Ints:
+    """Aggregate along the last axis, from each of `firsts` to the next."""
+    is_missing = layers[AVERAGE] == MISSING
+    count = np.where(is_missing, 0, layers[COUNT])
+    counts = np.add.reduceat(count, firsts, axis=-1)
+    totals = np.add.reduceat(np.where(is_missing, 0, layers[AVERAGE]) * count, firsts, axis=-1)
+    average = np.rint(totals / np.maximum(counts, 1)).astype(np.int64)
+    lowest = np.minimum.reduceat(np.where(is_missing, np.iinfo(np.int64).max, layers[LOWEST]), firsts, axis=-1)
+    highest = np.maximum.reduceat(layers[HIGHEST], firsts, axis=-1)
+    summary = np.stack([average, lowest, highest, counts])
+    summary[:, counts == 0] = MISSING
+    return summary
+
+
+def with_gaps(grid: HistoryGrid, step_seconds: int | None) -> HistoryGrid:
+    """Insert a missing value where one was expected.
+
+    Without a fixed step, that is where the spacing is much longer than usual: a single missed poll is enough.
+    """
+    if len(grid.at) < 2:
+        return grid
+    spacing = np.diff(grid.at)
+    usual = _usual(spacing) if step_seconds is None else np.full(len(spacing), step_seconds)
+    (before,) = (spacing > usual * (1 if step_seconds else _GAP)).nonzero()
+    at = np.insert(grid.at, before + 1, grid.at[before] + usual[before].astype(np.int64))
+    return HistoryGrid(grid.onu_ids, at, np.insert(grid.layers, before + 1, MISSING, axis=-1))
+
+
+def without_strangers(grid: HistoryGrid) -> HistoryGrid:
+    """Drop the times without a value that come from reading another row between two polls."""
+    if len(grid.at) < 3:
+        return grid
+    spacing = np.diff(grid.at)
+    is_between = np.zeros(len(grid.at), dtype=bool)
+    # Without it the polls around it are as close as usual: a poll that found nothing would leave a hole there.
+    is_between[1:-1] = spacing[1:] + spacing[:-1] <= _usual(spacing)[1:] * _GAP
+    is_kept = ~is_between | (grid.layers[0] != MISSING).any(axis=0)
+    return HistoryGrid(grid.onu_ids, grid.at[is_kept], grid.layers[:, :, is_kept])
+
+
+def _usual(spacing: Ints) -> Floats:
+    """Return the local median of spacings: the interval may have changed."""
+    beside = min(_SPACINGS, len(spacing)) // 2
+    padded = np.pad(spacing, beside, mode="reflect") if beside else spacing
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * beside + 1)
+    return np.asarray(np.median(windows, axis=-1))
+
+
 class UnreadableBlock(ValueError):
-    """The block is damaged, or of a kind that this version does not know."""
+    """The block is damaged, or written by a newer version."""
 
 
 def encode_poll(poll: Poll) -> bytes:
-    """Write a poll with all its metrics, sorted by port and ONU."""
+    """Encode a poll with all its metrics, sorted by port and ONU."""
     order = np.lexsort((poll.onu_ids, poll.pon_port_ids))
     parts = [_POLL_HEAD.pack(poll.at, len(order), len(poll.values))]
     parts += [_pack(np.diff(ids[order], prepend=0)) for ids in (poll.pon_port_ids, poll.onu_ids)]
     for metric, values in poll.values.items():
         parts += [bytes([metric]), *_pack_layer(values[np.newaxis, order])]
-    return _compress(POLL, parts)
+    return compress(POLL, parts)
 
 
 def decode_poll(block: Buffer, metrics: Collection[int] | None = None) -> Poll:
-    """Read a poll with those of its metrics that are wanted, or with all."""
-    reader = _Reader(_decompress(POLL, block))
+    reader = _Reader(decompress(POLL, block))
     at, size, count = reader.unpack(_POLL_HEAD)
     ports, onus = (np.cumsum(reader.numbers((size,))) for _ in range(2))
     values: dict[int, Ints] = {}
@@ -58,33 +232,32 @@ def decode_poll(block: Buffer, metrics: Collection[int] | None = None) -> Poll:
     return Poll(at, onus, ports, values)
 
 
-def encode_grid(grid: Grid) -> bytes:
-    """Write a grid; differences run along the time of each ONU."""
+def encode_grid(grid: HistoryGrid) -> bytes:
+    """Encode a grid; values are delta-encoded along each ONU's time."""
     layers = _as_spreads(grid.layers) if grid.is_summary else grid.layers
     parts = [_GRID_HEAD.pack(len(layers), len(grid.onu_ids), len(grid.at))]
     parts += [_pack(np.diff(numbers, prepend=0)) for numbers in (grid.onu_ids, grid.at)]
     for layer in layers:
         parts += _pack_layer(layer)
-    return _compress(GRID, parts)
+    return compress(GRID, parts)
 
 
-def decode_grid(block: Buffer, onu_id: int | None = None) -> Grid:
-    """Read a grid; with an ONU only its row is put together, and none when it is not in the block."""
-    reader = _Reader(_decompress(GRID, block))
+def decode_grid(block: Buffer, onu_id: int | None = None) -> HistoryGrid:
+    """Decode a grid; with an ONU only its row, empty if it is not in the block."""
+    reader = _Reader(decompress(GRID, block))
     layer_count, height, width = reader.unpack(_GRID_HEAD)
     onu_ids, at = (np.cumsum(reader.numbers((size,))) for size in (height, width))
     rows = slice(None) if onu_id is None else np.flatnonzero(onu_ids == onu_id)
     layers = np.stack([reader.layer((height, width), rows) for _ in range(layer_count)])
-    return Grid(onu_ids[rows], at, _from_spreads(layers) if layer_count > 1 else layers)
+    return HistoryGrid(onu_ids[rows], at, _from_spreads(layers) if layer_count > 1 else layers)
 
 
 def is_poll(block: Buffer) -> bool:
-    """Tell a poll from a grid."""
     return block[:1] == bytes([POLL])
 
 
 def _as_spreads(layers: Ints) -> Ints:
-    """Write the extremes of a summary as their distance from the average."""
+    """Store the extremes of a summary as their distance from the average."""
     spreads = layers.copy()
     spreads[LOWEST] = layers[AVERAGE] - layers[LOWEST]
     spreads[HIGHEST] = layers[HIGHEST] - layers[AVERAGE]
@@ -100,25 +273,37 @@ def _from_spreads(spreads: Ints) -> Ints:
     return layers
 
 
-def _compress(kind: int, parts: list[bytes]) -> bytes:
-    # The checksum tells a damaged block from one with odd values.
-    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
-    return bytes([kind]) + compressor.compress(b"".join(parts))
+class _Zstandard(threading.local):
+    """Contexts of each thread: making one takes ten times as long as a small block."""
+
+    def __init__(self) -> None:
+        # The checksum tells a damaged block from one with odd values.
+        self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+        self.decompressor = zstandard.ZstdDecompressor()
 
 
-def _decompress(kind: int, block: Buffer) -> bytes:
+_ZSTANDARD = _Zstandard()
+
+
+def compress(kind: int, parts: list[bytes]) -> bytes:
+    """Compress the parts of a block behind the number of its kind."""
+    return bytes([kind]) + _ZSTANDARD.compressor.compress(b"".join(parts))
+
+
+def decompress(kind: int, block: Buffer) -> bytes:
+    """Return what was compressed; UnreadableBlock if it is damaged, of another kind, or claims too much memory."""
     if not block or block[0] != kind:
         raise UnreadableBlock(f"not a block of kind {kind}")
     try:
         if zstandard.frame_content_size(block[1:]) > MOST_BYTES:
             raise UnreadableBlock("larger than any block")
-        return zstandard.ZstdDecompressor().decompress(block[1:])
+        return _ZSTANDARD.decompressor.decompress(block[1:])
     except zstandard.ZstdError as error:
         raise UnreadableBlock(str(error)) from error
 
 
 def _pack(numbers: Ints) -> bytes:
-    """Write whole numbers of either sign in as few byte planes as the largest needs."""
+    """Pack signed integers into as few byte planes as the largest needs."""
     folded = ((numbers << 1) ^ (numbers >> 63)).astype("<u8").ravel()
     width = (int(folded.max(initial=0)).bit_length() + 7) // 8
     planes = folded.view(np.uint8).reshape(-1, 8)[:, :width].T
@@ -132,7 +317,7 @@ def _pack_layer(layer: Ints) -> list[bytes]:
 
 
 def _filled(layer: Ints, is_missing: NDArray[np.bool_]) -> Ints:
-    """Give missing values the value before them, or 0 where there is none."""
+    """Fill missing values with the previous value, or 0."""
     if not is_missing.any():
         return layer
     before = np.where(is_missing, 0, np.arange(layer.shape[-1]))
@@ -142,7 +327,7 @@ def _filled(layer: Ints, is_missing: NDArray[np.bool_]) -> Ints:
 
 
 class _Reader:
-    """Reads what was written, in the same order."""
+    """Reads values in the order they were written."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -156,7 +341,6 @@ class _Reader:
         return int(self._octets(1)[0])
 
     def numbers(self, shape: tuple[int, ...], rows: slice | Ints = slice(None)) -> Ints:
-        """Read an array, but put together only these of its rows."""
         width = self.byte()
         planes = self._octets(width * math.prod(shape)).reshape(width, *shape)[:, rows]
         octets = np.zeros((*planes.shape[1:], 8), dtype=np.uint8)

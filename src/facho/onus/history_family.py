@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 from django.db.models import Model
 
-from facho.hosts.models import Olt
-from facho.hosts.value_history_models import (
+from facho.hosts.history_models import (
     OltHistoryBlock,
     OltHistoryDays,
     OltHistoryHours,
     OltHistoryPoll,
     OltHistorySamples,
 )
+from facho.hosts.models import Olt
 from facho.onus.history_models import HistoryBlock, HistoryDays, HistoryHours, HistoryPoll, HistorySamples
 from facho.onus.models import PonPort
 
@@ -24,8 +24,8 @@ Block: TypeAlias = HistoryBlock | OltHistoryBlock
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Tables that belong together; `key` names the column that says whose a block is."""
+class HistoryFamily:
+    """The tables of one kind of history; `key` is the column of their owner."""
 
     key: str
     places: type[Model]
@@ -37,11 +37,10 @@ class Family:
     has_stays: bool
 
     def place_of(self, block: Block) -> int:
-        """Return whose a block is."""
         place: int = getattr(block, self.key)
         return place
 
 
-ONUS = Family("pon_port_id", PonPort, HistoryPoll, HistorySamples, HistoryHours, HistoryDays, has_stays=True)
-OLTS = Family("olt_id", Olt, OltHistoryPoll, OltHistorySamples, OltHistoryHours, OltHistoryDays, has_stays=False)
+ONUS = HistoryFamily("pon_port_id", PonPort, HistoryPoll, HistorySamples, HistoryHours, HistoryDays, has_stays=True)
+OLTS = HistoryFamily("olt_id", Olt, OltHistoryPoll, OltHistorySamples, OltHistoryHours, OltHistoryDays, has_stays=False)
 FAMILIES = (ONUS, OLTS)

@@ -1,11 +1,11 @@
-"""Blocks of history: waiting polls, samples by the day, and what becomes of them when they are older."""
+"""History blocks: waiting polls, samples by day, and hourly and daily averages."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
 class HistoryPoll(models.Model):
-    """One poll of a few neighbouring PON ports, until it is merged into their days."""
+    """A poll of a few adjacent PON ports, until it is merged into their daily blocks."""
 
     port_group = models.BigIntegerField()
     taken_at = models.DateTimeField()
@@ -22,9 +22,9 @@ class HistoryPoll(models.Model):
 
 
 class HistoryBlock(models.Model):
-    """One metric of all ONUs that were at one PON port in one period. A changed block is a new row.
+    """One metric of all ONUs of a PON port in one period.
 
-    So whoever deletes a row by its id knows that nobody has changed it since it was read.
+    A block is replaced, never updated: deleting a row by id proves that it is unchanged since it was read.
     """
 
     pon_port = models.ForeignKey("onus.PonPort", on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -44,15 +44,13 @@ class HistoryBlock(models.Model):
 
 
 class HistorySamples(HistoryBlock):
-    """Every sample of a day."""
-
     class Meta(HistoryBlock.Meta):
         verbose_name = _("day of measured values of ONUs")
         verbose_name_plural = _("days of measured values of ONUs")
 
 
 class HistoryHours(HistoryBlock):
-    """The hours of a day: average, lowest, highest, count."""
+    """The hours of a day: average, minimum, maximum, count."""
 
     class Meta(HistoryBlock.Meta):
         verbose_name = _("day of hourly averages of ONUs")
@@ -60,7 +58,7 @@ class HistoryHours(HistoryBlock):
 
 
 class HistoryDays(HistoryBlock):
-    """The days of a month: average, lowest, highest, count."""
+    """The days of a month: average, minimum, maximum, count."""
 
     class Meta(HistoryBlock.Meta):
         verbose_name = _("month of daily averages of ONUs")
@@ -68,7 +66,7 @@ class HistoryDays(HistoryBlock):
 
 
 class HistoryStay(models.Model):
-    """Says that blocks of a PON port hold an ONU: what leads from an ONU to its history when it has moved."""
+    """Links an ONU to the ports whose blocks contain it, so that its history is found after it moved."""
 
     onu = models.ForeignKey("onus.Onu", on_delete=models.CASCADE, related_name="+", db_index=False)
     pon_port = models.ForeignKey("onus.PonPort", on_delete=models.CASCADE, related_name="+")

@@ -1,6 +1,6 @@
-"""The history of ONUs as people ask for it: a metric by its name, a span of time, and how closely it is to be shown.
+"""The history of ONUs by metric, period and resolution.
 
-Whatever the resolution, a state is the share of samples online in percent. What nobody knows is a gap, as is what did
+Whatever the resolution, a state is the share of samples online in percent. Unknown values are gaps, as is what did
 not come: never down.
 """
 
@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from facho.onus.history import PortSeries, Resolution, Series, read_olt_row, read_onu, read_port
-from facho.onus.history_metrics import STATE_CODES, Floats, Metric
+from facho.onus.history_metrics import STATE_CODES, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.onu_state import RunState
 from facho.polling.vendors.vocabulary import Unit
@@ -35,10 +35,14 @@ UNITS: Mapping[Metric, Unit] = MappingProxyType(
 )
 # A month of 128 ONUs every five minutes; an answer with more than that weighs too much.
 MAX_VALUES = 1_200_000
+# How long a span may be, and up to which length `auto` takes this resolution: some hundred points of each.
+_LONGEST_DAYS = {Resolution.SAMPLES: 31, Resolution.HOURS: 366, Resolution.DAYS: 36_525}
+_AUTO_DAYS = {Resolution.SAMPLES: 2, Resolution.HOURS: 62}
+_Either = TypeVar("_Either", Series, PortSeries)
 
 
 class Detail(StrEnum):
-    """How closely values are shown; auto chooses by the span, and by what is still kept of its age."""
+    """Resolution of a history; auto chooses by the period's length and age."""
 
     AUTO = "auto"
     FULL = "full"
@@ -48,13 +52,10 @@ class Detail(StrEnum):
 
 _RESOLUTIONS = {Detail.FULL: Resolution.SAMPLES, Detail.HOUR: Resolution.HOURS, Detail.DAY: Resolution.DAYS}
 DETAILS: Mapping[Resolution, Detail] = MappingProxyType({value: key for key, value in _RESOLUTIONS.items()})
-# How long a span may be, and up to which length `auto` takes this resolution: some hundred points of each.
-_LONGEST_DAYS = {Resolution.SAMPLES: 31, Resolution.HOURS: 366, Resolution.DAYS: 36_525}
-_AUTO_DAYS = {Resolution.SAMPLES: 2, Resolution.HOURS: 62}
 
 
 class WrongQuestion(ValueError):
-    """Nothing can be shown for this; the text is for people, `field` is what to change."""
+    """An invalid history query; the text is for operators, `field` is the parameter to change."""
 
     def __init__(self, field: str, text: str) -> None:
         super().__init__(text)
@@ -62,8 +63,8 @@ class WrongQuestion(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is to be shown, from `start` to before `end`; a metric that is an OID's own has no unit of ours."""
+class HistoryQuery:
+    """A checked query from `start` to before `end`; custom OIDs have no unit."""
 
     metric: int
     start: datetime
@@ -72,17 +73,15 @@ class Question:
 
     @property
     def unit(self) -> Unit:
-        """The unit of the values."""
         return UNITS[Metric(self.metric)]
 
     @property
     def detail(self) -> Detail:
-        """The resolution as people call it."""
         return DETAILS[self.resolution]
 
 
-def ask(metric: int, *, start: datetime | None, end: datetime | None, detail: Detail, now: datetime) -> Question:
-    """Complete a question, by default about the last day; WrongQuestion when it makes no sense or asks too much."""
+def ask(metric: int, *, start: datetime | None, end: datetime | None, detail: Detail, now: datetime) -> HistoryQuery:
+    """Build a query, by default of the last day; raises WrongQuestion if it is invalid or too large."""
     until = min(end or now, now)
     since = start or until - DEFAULT_SPAN
     if since >= until:
@@ -92,32 +91,31 @@ def ask(metric: int, *, start: datetime | None, end: datetime | None, detail: De
     if until - since > timedelta(days=days):
         raise WrongQuestion(
             "from",
-            _("At this resolution %(days)s days can be shown at most: choose a shorter time or hour or day.")
-            % {"days": days},
+            _("This resolution shows at most %(days)s days: choose a shorter period, or hour or day.") % {"days": days},
         )
-    return Question(metric, since, until, resolution)
+    return HistoryQuery(metric, since, until, resolution)
 
 
-def load_onu_history(onu_id: int, question: Question) -> Series:
-    """Load one ONU's values in one query, wherever it was plugged in."""
+def load_onu_history(onu_id: int, question: HistoryQuery) -> Series:
+    """Load one ONU's values on any port; one query."""
     series = read_onu(onu_id, question.metric, question.start, question.end, question.resolution)
     return _checked(series, question)
 
 
-def load_port_history(pon_port_id: int, question: Question) -> PortSeries:
-    """Load the values of all ONUs that were at a port in that time, in one query."""
+def load_port_history(pon_port_id: int, question: HistoryQuery) -> PortSeries:
+    """Load the values of all ONUs that were on a port; one query."""
     series = read_port(pon_port_id, question.metric, question.start, question.end, question.resolution)
     return _checked(series, question)
 
 
-def load_olt_value_history(olt_id: int, row_id: int, question: Question) -> Series:
-    """Load the values of one row of an OLT's tables in one query."""
+def load_olt_value_history(olt_id: int, row_id: int, question: HistoryQuery) -> Series:
+    """Load the values of one row of an OLT's tables; one query."""
     span = question.start, question.end, question.resolution
     return _checked(read_olt_row(olt_id, row_id, question.metric, *span), question)
 
 
 def load_names(onu_ids: Iterable[int]) -> dict[int, str]:
-    """Return the serials of ONUs, or their places; one that was deleted has left its values to its port."""
+    """Return serials or places by ONU id; values of deleted ONUs stay with the port."""
     onus = Onu.objects.filter(id__in=set(onu_ids)).select_related("pon_port").order_by()
     return {onu.id: str(onu) for onu in onus}
 
@@ -133,22 +131,13 @@ def _choose(start: datetime, end: datetime, now: datetime) -> Resolution:
     return Resolution.DAYS
 
 
-_Either = TypeVar("_Either", Series, PortSeries)
-
-
-def _checked(series: _Either, question: Question) -> _Either:
+def _checked(series: _Either, question: HistoryQuery) -> _Either:
     if series.average.size > MAX_VALUES:
-        raise WrongQuestion(
-            "resolution", _("That is more than one answer can hold: choose a shorter time, or hour or day.")
-        )
+        raise WrongQuestion("resolution", _("Too much for one answer: choose a shorter period, or hour or day."))
     if question.metric != Metric.STATE or question.resolution is not Resolution.SAMPLES:
         return series
-    share = _share_online(series.average)
-    return replace(series, average=share, lowest=share, highest=share)
-
-
-def _share_online(codes: Floats) -> Floats:
+    codes = series.average
     share = np.full_like(codes, np.nan)
     share[codes == STATE_CODES[RunState.ONLINE]] = 100.0
     share[codes == STATE_CODES[RunState.OFFLINE]] = 0.0
-    return share
+    return replace(series, average=share, lowest=share, highest=share)

@@ -1,31 +1,126 @@
-"""PON ports, ONUs, their latest readings, the raw value behind each reading, and what is remembered of polls."""
+"""PON ports, ONUs with customers, latest readings and raw values, their events and outages, and what polls remember."""
 
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from facho.accounts.models import Acknowledgeable
 from facho.hosts.models import Olt
 from facho.onus import history_models  # noqa: F401 Django looks for models here
-from facho.onus.customer_models import OnuCustomer
-from facho.onus.event_models import OnuEvent
-from facho.onus.indexes import NullsFirstIndex
-from facho.onus.outage_models import Outage
-from facho.onus.words import AdminStates, DownCauses, RunState
+from facho.onus.words import AdminStates, DownCauses, EventKinds, OutageCauses, OutageScopes, RunStateChoice
 from facho.polling.domain.onu_events import FLAP_CHANGES
 
-__all__ = ["OltMemory", "Onu", "OnuCustomer", "OnuData", "OnuEvent", "OnuReading", "Outage", "PonPort", "RunState"]
-
-# How a port is written that the OLT does not tell.
+__all__ = [
+    "OltMemory",
+    "Onu",
+    "OnuCustomer",
+    "OnuData",
+    "OnuEvent",
+    "OnuReading",
+    "Outage",
+    "PonPort",
+    "RunStateChoice",
+]
+# Shown for a port that the OLT does not report.
 UNKNOWN_PORT = "?"
 
 
+class OnuCustomer(models.Model):
+    """Customer data of an ONU; it follows the ONU to other ports."""
+
+    onu = models.OneToOneField(
+        "onus.Onu", on_delete=models.CASCADE, primary_key=True, related_name="customer", verbose_name=_("ONU")
+    )
+    label = models.CharField(_("label"), max_length=120, blank=True, help_text=_("Name or number of the customer."))
+    address = models.CharField(_("address"), max_length=255, blank=True)
+    phone = models.CharField(_("phone"), max_length=40, blank=True)
+    notes = models.CharField(_("notes"), max_length=1000, blank=True)
+    tags = models.CharField(_("tags"), max_length=255, blank=True, help_text=_("Separated by commas."))
+    updated_at = models.DateTimeField(_("updated"), auto_now=True)
+
+    class Meta:
+        db_table = "onu_customers"
+        verbose_name = _("customer")
+        verbose_name_plural = _("customers")
+        indexes = [models.Index(fields=["label"], name="onu_customer_label")]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class Outage(Acknowledgeable):
+    """An outage of a port, a card, an OLT or the poller's own network. Place numbers outside its scope are 0."""
+
+    scope = models.CharField(_("scope"), max_length=8, choices=OutageScopes.choices)
+    olt = models.ForeignKey(
+        "hosts.Olt",
+        on_delete=models.CASCADE,
+        related_name="outages",
+        db_index=False,
+        null=True,
+        blank=True,
+        verbose_name=_("OLT"),
+        help_text=_("Empty: the poller's network."),
+    )
+    frame = models.PositiveSmallIntegerField(_("frame"), default=0)
+    slot = models.PositiveSmallIntegerField(_("slot"), default=0)
+    port = models.PositiveSmallIntegerField(_("port"), default=0)
+    cause = models.CharField(_("probable cause"), max_length=8, choices=OutageCauses.choices)
+    started_at = models.DateTimeField(_("start"))
+    # Later than the start when it came back soon after its end.
+    resumed_at = models.DateTimeField(_("last start"))
+    ended_at = models.DateTimeField(_("end"), null=True, blank=True)
+    affected = models.PositiveIntegerField(_("ONUs affected"))
+    down = models.PositiveIntegerField(_("ONUs down"))
+    affected_olts = models.PositiveIntegerField(_("OLTs affected"), default=0)
+    part_of = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, related_name="parts", null=True, blank=True, verbose_name=_("part of")
+    )
+
+    class Meta:
+        db_table = "outages"
+        verbose_name = _("outage")
+        verbose_name_plural = _("outages")
+        ordering = ["-started_at", "-id"]
+        indexes = [
+            models.Index(fields=["olt", "ended_at"], name="outage_of_olt"),
+            models.Index(fields=["ended_at"], name="outage_end"),
+            models.Index(fields=["started_at"], name="outage_start"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["olt", "scope", "frame", "slot", "port"],
+                condition=Q(ended_at__isnull=True),
+                name="one_open_outage_per_place",
+            ),
+            # No OLT: a NULL, which the constraint above does not compare.
+            models.UniqueConstraint(
+                fields=["scope"],
+                condition=Q(ended_at__isnull=True, olt__isnull=True),
+                name="one_open_outage_of_the_network",
+            ),
+            models.CheckConstraint(
+                condition=Q(scope=OutageScopes.NETWORK, olt__isnull=True)
+                | (~Q(scope=OutageScopes.NETWORK) & Q(olt__isnull=False)),
+                name="outage_has_an_olt",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_scope_display()} {self.place}".rstrip()
+
+    @property
+    def place(self) -> str:
+        numbers = {OutageScopes.PON: 3, OutageScopes.CARD: 2}.get(OutageScopes(self.scope), 0)
+        return "/".join(str(number) for number in (self.frame, self.slot, self.port)[:numbers])
+
+
 def name_port(frame: int, slot: int, port: int, *, is_known: bool) -> str:
-    """Write a port as people do."""
     return f"{frame}/{slot}/{port}" if is_known else UNKNOWN_PORT
 
 
 class PonPort(models.Model):
-    """A PON port by its place in the chassis, or the stand-in for ports that nobody knows."""
+    """A PON port by its place, or the placeholder for ONUs whose port is unknown."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="pon_ports", verbose_name=_("OLT"))
     frame = models.PositiveSmallIntegerField(_("frame"))
@@ -33,7 +128,7 @@ class PonPort(models.Model):
     port = models.PositiveSmallIntegerField(_("port"))
     # False where all ONUs of an OLT stand that does not tell their ports: no fibre is shared because of it.
     is_known = models.BooleanField(_("known"), default=True, db_default=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("PON port")
@@ -46,7 +141,7 @@ class PonPort(models.Model):
 
 
 class Onu(models.Model):
-    """A customer's device, by its serial and by its place, as its OLT tells it. What often changes is in OnuReading."""
+    """An ONU by serial and place, as its OLT reports it. Values that change often are in OnuReading."""
 
     olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="onus", verbose_name=_("OLT"))
     pon_port = models.ForeignKey(PonPort, on_delete=models.CASCADE, related_name="onus", verbose_name=_("PON port"))
@@ -93,15 +188,22 @@ class Onu(models.Model):
     def __str__(self) -> str:
         return self.serial or f"{self.pon_port}/{self.onu_id}"
 
+    @property
+    def identified_by(self) -> str:
+        """By what it is known again: its serial, its hardware address, or only its place."""
+        return "serial" if self.serial else "mac" if self.mac else "place"
+
 
 class OnuReading(models.Model):
-    """The latest state and light of an ONU: narrow, without text indexes, because it changes at every poll."""
+    """The latest state and light of an ONU: narrow and without text indexes, since every poll updates it."""
 
     onu = models.OneToOneField(
         Onu, on_delete=models.CASCADE, primary_key=True, related_name="reading", verbose_name=_("ONU")
     )
-    run_state = models.CharField(_("state"), max_length=8, choices=RunState.choices, default=RunState.UNKNOWN)
-    # None for an ONU that was down when it was first looked at: nobody saw it go.
+    run_state = models.CharField(
+        _("state"), max_length=8, choices=RunStateChoice.choices, default=RunStateChoice.UNKNOWN
+    )
+    # None for an ONU that was already down at the first read.
     state_since = models.DateTimeField(_("state since"), null=True, blank=True)
     last_down_cause = models.CharField(_("last down cause"), max_length=20, choices=DownCauses.choices, blank=True)
     # By the clock of the OLT.
@@ -115,10 +217,10 @@ class OnuReading(models.Model):
     temperature_tenths = models.SmallIntegerField(_("temperature (0.1 °C)"), null=True, blank=True)
     voltage_mv = models.PositiveIntegerField(_("voltage (mV)"), null=True, blank=True)
     bias_ua = models.PositiveIntegerField(_("laser bias (µA)"), null=True, blank=True)
-    # When the light was read that stands here; later reads found the same.
+    # When this light was first read; later reads had the same value.
     power_at = models.DateTimeField(_("power read"), null=True, blank=True)
 
-    # What the rules of `polling.domain` remember of it.
+    # State of the rules in `polling.domain`.
     power_reference_cdbm = models.SmallIntegerField(null=True, blank=True)
     power_reference_at = models.DateTimeField(null=True, blank=True)
     flap_changes = models.PositiveSmallIntegerField(default=0)
@@ -145,7 +247,8 @@ class OnuReading(models.Model):
                 name="onu_reading_cause",
                 condition=~Q(last_down_cause=""),
             ),
-            NullsFirstIndex(fields=["state_since", "onu"], name="onu_reading_since"),
+            # On PostgreSQL the migration makes it with nulls first, the order that SQLite has by itself.
+            models.Index(fields=["state_since", "onu"], name="onu_reading_since"),
             # Most were never in an outage.
             models.Index(fields=["outage"], name="onu_reading_outage", condition=Q(outage__isnull=False)),
         ]
@@ -155,37 +258,30 @@ class OnuReading(models.Model):
 
     @property
     def rx_power_dbm(self) -> float | None:
-        """Receive power in dBm."""
         return _units(self.rx_power_cdbm, 100)
 
     @property
     def tx_power_dbm(self) -> float | None:
-        """Transmit power in dBm."""
         return _units(self.tx_power_cdbm, 100)
 
     @property
     def olt_rx_power_dbm(self) -> float | None:
-        """What arrives of it at the OLT, in dBm."""
         return _units(self.olt_rx_power_cdbm, 100)
 
     @property
     def temperature_celsius(self) -> float | None:
-        """Temperature in degrees Celsius."""
         return _units(self.temperature_tenths, 10)
 
     @property
     def voltage_v(self) -> float | None:
-        """Supply voltage in volts."""
         return _units(self.voltage_mv, 1000)
 
     @property
     def bias_ma(self) -> float | None:
-        """Bias of the laser in milliamperes."""
         return _units(self.bias_ua, 1000)
 
     @property
     def is_flapping(self) -> bool:
-        """Tell whether its changes are too many to be told one by one."""
         return self.flap_changes > FLAP_CHANGES
 
 
@@ -194,44 +290,102 @@ def _units(steps: int | None, per_unit: int) -> float | None:
 
 
 class OnuData(models.Model):
-    """The latest raw value of an ONU for each OID that was read."""
+    """The latest raw values of an OLT's ONUs for one OID, as a block of `raw_values.py`."""
 
-    onu = models.ForeignKey(Onu, on_delete=models.CASCADE, related_name="data", verbose_name=_("ONU"))
+    olt = models.ForeignKey(
+        Olt, on_delete=models.CASCADE, related_name="onu_data", db_index=False, verbose_name=_("OLT")
+    )
     oid = models.CharField(_("OID"), max_length=255)
-    value = models.CharField(_("value"), max_length=255, blank=True)
+    block = models.BinaryField()
+    onus = models.PositiveIntegerField(_("ONUs"))
     updated_at = models.DateTimeField(_("updated"))
 
     class Meta:
         db_table = "onu_data"
         verbose_name = _("ONU value")
         verbose_name_plural = _("ONU values")
-        ordering = ["onu", "oid"]
-        constraints = [models.UniqueConstraint(fields=["onu", "oid"], name="one_value_per_onu_and_oid")]
+        ordering = ["olt", "oid"]
+        constraints = [models.UniqueConstraint(fields=["olt", "oid"], name="one_block_per_olt_and_oid")]
 
     def __str__(self) -> str:
-        return f"{self.onu_id} · {self.oid}"
+        return f"{self.olt_id} · {self.oid}"
 
 
 class OltMemory(models.Model):
-    """What has to be remembered of an OLT from poll to poll, so that a restart goes on where it was."""
+    """State of an OLT kept between polls, so that a restart continues where it was."""
 
     olt = models.OneToOneField(
         Olt, on_delete=models.CASCADE, primary_key=True, related_name="memory", verbose_name=_("OLT")
     )
-    # Until it was walked to the end once, whoever is found is not new.
+    # Until the first complete walk, ONUs found are not new.
     walked_at = models.DateTimeField(_("last complete walk"), null=True, blank=True)
     held_at = models.DateTimeField(
         _("walk held back"),
         null=True,
         blank=True,
-        help_text=_("A walk lost most of the ONUs at once; it is believed when the next one confirms it."),
+        help_text=_("A walk lost most of the ONUs at once; it takes effect when the next one confirms it."),
     )
     states_at = models.DateTimeField(_("states read"), null=True, blank=True)
 
     class Meta:
         db_table = "olt_memory"
-        verbose_name = _("memory of an OLT")
-        verbose_name_plural = _("memories of OLTs")
+        verbose_name = _("OLT polling state")
+        verbose_name_plural = _("OLT polling states")
 
     def __str__(self) -> str:
         return str(self.olt_id)
+
+
+class OnuEvent(models.Model):
+    """One event of an ONU. Never updated, except for a cause reported later.
+
+    `before` and `after` are descriptions, powers in dBm or states, depending on the kind.
+    """
+
+    olt = models.ForeignKey(
+        "hosts.Olt", on_delete=models.CASCADE, related_name="onu_events", db_index=False, verbose_name=_("OLT")
+    )
+    pon_port = models.ForeignKey(
+        "onus.PonPort", on_delete=models.CASCADE, related_name="events", db_index=False, verbose_name=_("PON port")
+    )
+    onu = models.ForeignKey(
+        "onus.Onu", on_delete=models.CASCADE, related_name="events", db_index=False, verbose_name=_("ONU")
+    )
+    onu_number = models.PositiveIntegerField(_("ONU id"), help_text=_("The ONU's number at the port, at that time."))
+    at = models.DateTimeField(_("time"))
+    kind = models.CharField(_("event"), max_length=20, choices=EventKinds.choices)
+    cause = models.CharField(_("cause"), max_length=20, choices=DownCauses.choices, blank=True)
+    # Where it came from, or who else has its serial or hardware address.
+    other_port = models.ForeignKey(
+        "onus.PonPort",
+        on_delete=models.CASCADE,
+        related_name="events_elsewhere",
+        db_index=False,
+        null=True,
+        blank=True,
+        verbose_name=_("other PON port"),
+    )
+    other_number = models.PositiveIntegerField(_("other ONU id"), null=True, blank=True)
+    before = models.CharField(_("before"), max_length=255, blank=True)
+    after = models.CharField(_("after"), max_length=255, blank=True)
+
+    class Meta:
+        db_table = "onu_events"
+        verbose_name = _("ONU event")
+        verbose_name_plural = _("ONU events")
+        ordering = ["-at", "-id"]
+        indexes = [
+            models.Index(fields=["onu", "at"], name="onu_event_of_onu"),
+            models.Index(fields=["pon_port", "at"], name="onu_event_of_port"),
+            models.Index(fields=["olt", "at"], name="onu_event_of_olt"),
+            models.Index(fields=["at"], name="onu_event_time"),
+            # Some kinds are so rare that looking for them by the time would read everything.
+            models.Index(fields=["kind", "at"], name="onu_event_of_kind"),
+            # Few events have another port: an ONU that moved belongs to the timelines of both.
+            models.Index(
+                fields=["other_port", "at"], name="onu_event_of_other_port", condition=Q(other_port__isnull=False)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.onu_id} {self.kind}"

@@ -9,7 +9,7 @@ from django.db.models import Count
 from facho.onus.models import Onu
 from facho.onus.search import shown_onus
 from facho.onus.shown_state import shown_state_column
-from facho.onus.words import RunState
+from facho.onus.words import RunStateChoice
 from facho.polling.domain.light_bands import LightBand, count_bands
 
 WORST = 10
@@ -17,8 +17,6 @@ WORST = 10
 
 @dataclass(frozen=True, slots=True)
 class PortCounts:
-    """The ONUs of a port by what may be said of them."""
-
     online: int = 0
     offline: int = 0
     unknown: int = 0
@@ -26,18 +24,17 @@ class PortCounts:
 
     @property
     def total(self) -> int:
-        """All that are present."""
         return self.online + self.offline + self.unknown
 
     @property
     def is_known(self) -> bool:
-        """Whether anything may be said of those that are present."""
+        """Whether the state of any present ONU is known."""
         return bool(self.online or self.offline)
 
 
 @dataclass(frozen=True, slots=True)
 class PortLight:
-    """What the ONUs receive that were online when they were last asked."""
+    """Receive power of the ONUs that were online when last read."""
 
     lowest_dbm: float | None
     average_dbm: float | None
@@ -46,7 +43,7 @@ class PortLight:
 
 
 def load_port_counts(port_ids: Collection[int]) -> dict[int, PortCounts]:
-    """Count the ONUs of each of these ports; one query."""
+    """Count the ONUs of each port; one query."""
     onus = Onu.objects.filter(pon_port_id__in=port_ids).order_by()
     rows = onus.values_list("pon_port_id", shown_state_column()).annotate(Count("pk"))
     counts: dict[int, dict[str, int]] = defaultdict(dict)
@@ -56,8 +53,8 @@ def load_port_counts(port_ids: Collection[int]) -> dict[int, PortCounts]:
 
 
 def load_port_light(port_id: int) -> PortLight:
-    """Tell how the light is spread; one query."""
-    lit = Onu.objects.filter(pon_port_id=port_id, is_present=True, reading__run_state=RunState.ONLINE)
+    """Load the distribution of receive power; one query."""
+    lit = Onu.objects.filter(pon_port_id=port_id, is_present=True, reading__run_state=RunStateChoice.ONLINE)
     known = lit.order_by().values_list("reading__rx_power_cdbm", flat=True)
     powers = [power for power in known if power is not None]
     if not powers:
@@ -67,6 +64,6 @@ def load_port_light(port_id: int) -> PortLight:
 
 
 def load_worst(port_id: int) -> list[Onu]:
-    """Load the ONUs that get the least light, of those that were online when they were last asked; one query."""
-    lit = shown_onus().filter(pon_port_id=port_id, is_present=True, reading__run_state=RunState.ONLINE)
+    """Load the ONUs with the weakest light, among those online when last read; one query."""
+    lit = shown_onus().filter(pon_port_id=port_id, is_present=True, reading__run_state=RunStateChoice.ONLINE)
     return list(lit.filter(reading__rx_power_cdbm__isnull=False).order_by("reading__rx_power_cdbm", "pk")[:WORST])

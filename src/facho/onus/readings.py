@@ -1,24 +1,46 @@
-"""Stores what a poll read of ONUs: reads the rows at hand, compares, and writes only what changed."""
+"""Stores the ONU values of a poll: compares arrays with what is stored, and only ONUs that differ become objects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from typing import Any
 
-from facho.onus.bulk import insert_values, update_values
-from facho.onus.columns import ONU_COLUMNS, READING_COLUMNS, RX_POWER, Column, power_steps
+import numpy as np
+from django.utils.timezone import get_current_timezone_name, make_aware
+
+from facho.infrastructure.bulk import insert_values, update_values
 from facho.onus.events import save_events, save_late_causes
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.known_onus import PresentOnu, cause_of, load_present, state_of
+from facho.onus.history_metrics import STATE_CODES, Floats, Ints, Metric
 from facho.onus.models import OltMemory, Onu, OnuReading
-from facho.onus.port_outages import follow_outages, member_of
-from facho.onus.raw_values import save_raw_values
-from facho.polling.domain.onu_events import OnuStatus, PollChanges, Told, compare_poll
-from facho.polling.vendors.index import Place
+from facho.onus.outages import follow_outages
+from facho.onus.present_onus import (
+    CAUSE_CODES,
+    OFFLINE,
+    Bools,
+    OltOnus,
+    PresentOnu,
+    cause_of,
+    load_onus,
+    load_present,
+    state_of,
+)
+from facho.onus.raw_values import RawBlock, compare, load_blocks, save_blocks, take
+from facho.onus.words import AdminStates
+from facho.polling.domain.onu_events import POWER_STEP_CDBM, OnuStatus, PollChanges, PolledOnu, compare_poll
+from facho.polling.domain.onu_state import DownCause
+from facho.polling.domain.onu_table import NO_VALUE, OnuColumn, OnuTable, Reading
 
+# What the columns hold; a device may send any number.
+MAX_SMALL, MAX_INTEGER = 32_767, 2_147_483_647
+# Times outside this range come from a clock that was never set.
+_EARLIEST, _LATEST = datetime(1990, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+RX_POWER = "onu.rx_power"
 DESCRIPTION, STATE, CAUSE = "onu.description", "onu.run_state", "onu.last_down_cause"
+LAST_UP, LAST_DOWN = "onu.last_up", "onu.last_down"
 _TOLD = frozenset({DESCRIPTION, STATE, CAUSE, RX_POWER})
 _HISTORY: Mapping[str, Metric] = {
     RX_POWER: Metric.RX_POWER,
@@ -37,54 +59,190 @@ _STATUS = (
     "flap_changes",
     "flap_since",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """Decoded values of one ONU by their column key; only what was read is in it."""
-
-    place: Place
-    values: dict[str, object]
-    raw: dict[str, str]
-
-
 Pairs = Sequence[tuple[PresentOnu, Reading]]
 
 
-def save_readings(olt_id: int, readings: Sequence[Reading], *, now: datetime, is_poll: bool = True) -> int:
-    """Store what a poll read of present ONUs, and what follows from it; returns how many ONUs changed.
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column of an ONU or its reading; an unreadable value clears it only if it `forgets`.
 
-    What is no poll read some ONUs and left out their neighbours: the cycle of polls does not begin anew with it.
+    A column that `stays` is filled by readings but changed only by an inventory, which knows which ONU is where.
     """
-    keys = set(chain.from_iterable(reading.values for reading in readings))
-    columns = _Columns(keys)
-    onus = load_present(olt_id, columns.paths)
-    pairs = [(onu, reading) for reading in readings if (onu := onus.get(reading.place)) and onu.can_be_read]
-    changes = _compare(pairs, keys, now)
-    changed = _save_status(pairs, changes) | columns.save(pairs, now)
+
+    key: str
+    name: str
+    convert: Callable[[Any], Any]
+    forgets: bool = False
+    stays: bool = False
+
+    def of(self, values: Mapping[str, object], stored: Any) -> Any:
+        if self.key not in values or (self.stays and stored):
+            return stored
+        value = self.convert(values[self.key])
+        return stored if value is None and not self.forgets else value
+
+
+def _steps(per_unit: int, lowest: int, highest: int, value: object) -> int | None:
+    if not isinstance(value, int | float):
+        return None
+    steps = value * per_unit
+    # Also refuses NaN.
+    return round(steps) if lowest <= steps <= highest else None
+
+
+def _text(max_length: int, value: object) -> str | None:
+    return value[:max_length] if isinstance(value, str) else None
+
+
+def _told_text(max_length: int, value: object) -> str | None:
+    """Return a text only the ONU itself can report; while it is offline the old one stays."""
+    return _text(max_length, value) or None
+
+
+def _admin_state(value: object) -> str | None:
+    return str(value) if value in AdminStates.values else None
+
+
+def _moment(value: object) -> datetime | None:
+    """Return a device time; without a zone it is taken as local."""
+    if not isinstance(value, datetime) or not 1990 <= value.year < 2100:
+        return None
+    moment = make_aware(value) if value.tzinfo is None else value
+    return moment if _EARLIEST <= moment < _LATEST else None
+
+
+power_steps = partial(_steps, 100, -MAX_SMALL, MAX_SMALL)
+
+ONU_COLUMNS = (
+    # Of an ONU without a serial it is its identity.
+    StoredColumn("onu.mac", "mac", partial(_text, 17), stays=True),
+    StoredColumn("onu.name", "name", partial(_text, 255)),
+    StoredColumn("onu.model", "model", partial(_told_text, 60)),
+    StoredColumn("onu.sw_version", "firmware", partial(_told_text, 60)),
+    StoredColumn("onu.admin_state", "admin_state", _admin_state),
+)
+READING_COLUMNS = (
+    StoredColumn(LAST_UP, "last_up_at", _moment),
+    StoredColumn(LAST_DOWN, "last_down_at", _moment),
+    StoredColumn("onu.distance", "distance_m", partial(_steps, 1, 0, MAX_INTEGER)),
+    StoredColumn(RX_POWER, "rx_power_cdbm", power_steps, forgets=True),
+    StoredColumn("onu.tx_power", "tx_power_cdbm", power_steps, forgets=True),
+    StoredColumn("onu.olt_rx_power", "olt_rx_power_cdbm", power_steps, forgets=True),
+    StoredColumn("onu.temperature", "temperature_tenths", partial(_steps, 10, -MAX_SMALL, MAX_SMALL), forgets=True),
+    StoredColumn("onu.voltage", "voltage_mv", partial(_steps, 1000, 0, MAX_INTEGER), forgets=True),
+    StoredColumn("onu.bias", "bias_ua", partial(_steps, 1000, 0, MAX_INTEGER), forgets=True),
+)
+
+
+def save_table(olt_id: int, table: OnuTable, *, now: datetime, is_poll: bool = True) -> int:
+    """Store what was read of present ONUs and the consequences; returns the number of changed ONUs.
+
+    A read of single ONUs is not a poll: it does not start a new polling cycle.
+    """
+    poll = _PolledTable.of(table, load_onus(olt_id, now=now))
+    blocks = load_blocks(olt_id, poll.by_oid)
+    touched, changed_blocks = poll.judge(), dict[str, RawBlock]()
+    for oid, columns in poll.by_oid.items():
+        raw = take(columns[0].raw, poll.rows)
+        compared = compare(blocks.by_oid[oid], poll.onu_ids, raw, rule=_rule_of(columns), now=int(now.timestamp()))
+        touched |= compared.touched
+        if compared.block is not None:
+            changed_blocks[oid] = compared.block
+    pairs = _load_pairs(olt_id, poll, touched)
+    changes = PollChanges((), (), ())
+    if not poll.columns.keys().isdisjoint(_TOLD):
+        changes = compare_poll(((onu.status, _told(reading.values)) for onu, reading in pairs), now=now)
+    changed = _save_status(pairs, changes) | _save_columns(poll.columns, pairs, now)
     save_events(olt_id, changes.events, port_ids={onu.place[:3]: onu.pon_port_id for onu, _ in pairs})
     save_late_causes(changes.late_causes)
-    raw = {onu.id: reading.raw for onu, reading in pairs}
-    save_raw_values(olt_id, raw, port_ids={onu.pon_port_id for onu, _ in pairs}, now=now)
-    _append_history(pairs, keys, now)
-    if STATE in keys:
-        after = {status.onu_id: status for status in changes.statuses}
-        members = [member_of(onu, after.get(onu.id, onu.status)) for onu in onus.values()]
-        follow_outages(olt_id, members, has_changes=bool(after), now=now)
+    save_blocks(olt_id, blocks, changed_blocks, onu_ids=poll.onus.ids, now=now)
+    _append_history(poll, now)
+    if STATE in poll.columns:
+        follow_outages(olt_id, poll.onus, changes.statuses, now=now)
         if is_poll:
             insert_values(OltMemory, ["olt", "states_at"], [(olt_id, now)], unique=["olt"])
     return len(changed)
 
 
-def _compare(pairs: Pairs, keys: set[str], now: datetime) -> PollChanges:
-    if keys.isdisjoint(_TOLD):
-        return PollChanges((), (), ())
-    return compare_poll(((onu.status, _told(reading.values)) for onu, reading in pairs), now=now)
+@dataclass(frozen=True, slots=True, eq=False)
+class _PolledTable:
+    """A table next to the ONUs that it is about: row `rows[i]` of its columns is of ONU `here[i]`, ids ascending."""
+
+    table: OnuTable
+    onus: OltOnus
+    rows: Ints
+    here: Ints
+    # Those with a key of which a value came.
+    columns: Mapping[str, OnuColumn]
+    by_oid: Mapping[str, Sequence[OnuColumn]]
+
+    @classmethod
+    def of(cls, table: OnuTable, onus: OltOnus) -> "_PolledTable":
+        by_oid: dict[str, list[OnuColumn]] = {}
+        for column in table.columns:
+            by_oid.setdefault(column.oid, []).append(column)
+        columns = {c.key: c for c in table.columns if c.key and (c.raw.tags != NO_VALUE).any()}
+        return cls(table, onus, *onus.find(table.places), columns, by_oid)
+
+    @property
+    def onu_ids(self) -> Ints:
+        return self.onus.ids[self.here]
+
+    def judge(self) -> Bools:
+        """Return for which ONUs a rule may apply though their raw values are the same.
+
+        Rules depend on the time too, on the columns that were read together, and on walks in between.
+        """
+        state = self._codes(STATE, STATE_CODES)
+        is_said = state > 0
+        speaks: Bools = is_said & (self.onus.is_flapping[self.here] | (state != self.onus.states[self.here]))
+        cause = self._codes(CAUSE, CAUSE_CODES)
+        says_cause = (cause > 0) & (cause != CAUSE_CODES[DownCause.UNKNOWN])
+        speaks |= is_said & says_cause & (cause != self.onus.causes[self.here])
+        if RX_POWER in self.columns:
+            steps = numbers_of(self.columns[RX_POWER])[self.rows] * 100
+            reference = self.onus.power_references[self.here]
+            is_step = np.abs(np.rint(steps) - reference) >= POWER_STEP_CDBM
+            speaks |= (np.abs(steps) <= MAX_SMALL) & (self.onus.states[self.here] != OFFLINE) & is_step
+        return speaks
+
+    def _codes(self, key: str, codes: Mapping[str, int]) -> Ints:
+        column = self.columns.get(key)
+        if column is None or column.codes is None:
+            return np.zeros(len(self.rows), dtype=np.int64)
+        # Behind the words stands what a missing one, -1, means.
+        return np.array([*(codes.get(word, 0) for word in column.words), 0])[column.codes[self.rows]]
 
 
-def _told(values: Mapping[str, object]) -> Told:
+def numbers_of(column: OnuColumn) -> Floats:
+    """Return the values of a column as numbers, states as their codes; NaN where there is none."""
+    if column.codes is not None:
+        return np.array([*(STATE_CODES.get(word, np.nan) for word in column.words), np.nan])[column.codes]
+    return np.full(len(column.raw), np.nan) if column.numbers is None else column.numbers
+
+
+def _rule_of(columns: Sequence[OnuColumn]) -> str:
+    """Name all that turns a raw value into stored ones; a time without a zone is also read by ours."""
+    rules = [f"{column.key}={column.rule}" for column in columns]
+    is_zoned = any(column.key in (LAST_UP, LAST_DOWN) for column in columns)
+    return " ".join([*rules, get_current_timezone_name()] if is_zoned else rules)
+
+
+def _load_pairs(olt_id: int, poll: _PolledTable, touched: Bools) -> Pairs:
+    """Load the touched ONUs with all that is stored of the polled columns, and decode what was read of them."""
+    ids = poll.onu_ids[touched].tolist()
+    if not ids:
+        return []
+    paths = [column.name for column in _polled(ONU_COLUMNS, poll.columns)]
+    paths += [f"reading__{column.name}" for column in _polled(READING_COLUMNS, poll.columns)]
+    onus = load_present(olt_id, paths, onu_ids=ids)
+    readings = poll.table.readings(poll.rows[touched])
+    return [(onu, reading) for reading in readings if (onu := onus.get(reading.place))]
+
+
+def _told(values: Mapping[str, object]) -> PolledOnu:
     description = values.get(DESCRIPTION)
-    return Told(
+    return PolledOnu(
         state_of(values.get(STATE)),
         cause_of(values.get(CAUSE)),
         power_steps(values.get(RX_POWER)),
@@ -113,30 +271,24 @@ def _status_row(status: OnuStatus) -> tuple[object, ...]:
     )
 
 
-class _Columns:
-    """The columns that a poll is about: first those of the ONU, then those of its reading."""
-
-    def __init__(self, keys: set[str]) -> None:
-        self._onu = [column for column in ONU_COLUMNS if column.key in keys]
-        self._reading = [column for column in READING_COLUMNS if column.key in keys]
-
-    @property
-    def paths(self) -> list[str]:
-        return [column.name for column in self._onu] + [f"reading__{column.name}" for column in self._reading]
-
-    def save(self, pairs: Pairs, now: datetime) -> set[int]:
-        """Write the rows in which a value is another now, and return their ONUs."""
-        of_onus = _changed(self._onu, 0, pairs)
-        update_values(Onu, [column.name for column in self._onu], of_onus)
-        of_readings = _changed(self._reading, len(self._onu), pairs)
-        names = [column.name for column in self._reading]
-        if "rx_power_cdbm" in names:
-            names, of_readings = [*names, "power_at"], [(*row, now) for row in of_readings]
-        update_values(OnuReading, names, of_readings)
-        return {row[0] for row in chain(of_onus, of_readings)}
+def _polled(columns: Sequence[StoredColumn], keys: Mapping[str, object]) -> list[StoredColumn]:
+    return [column for column in columns if column.key in keys]
 
 
-def _changed(columns: Sequence[Column], first: int, pairs: Pairs) -> list[tuple[Any, ...]]:
+def _save_columns(keys: Mapping[str, object], pairs: Pairs, now: datetime) -> set[int]:
+    """Save the columns of the ONUs, then those of their readings, in the order in which they were loaded."""
+    onu, reading = _polled(ONU_COLUMNS, keys), _polled(READING_COLUMNS, keys)
+    of_onus = _changed(onu, 0, pairs)
+    update_values(Onu, [column.name for column in onu], of_onus)
+    of_readings = _changed(reading, len(onu), pairs)
+    names = [column.name for column in reading]
+    if "rx_power_cdbm" in names:
+        names, of_readings = [*names, "power_at"], [(*row, now) for row in of_readings]
+    update_values(OnuReading, names, of_readings)
+    return {row[0] for row in chain(of_onus, of_readings)}
+
+
+def _changed(columns: Sequence[StoredColumn], first: int, pairs: Pairs) -> list[tuple[Any, ...]]:
     rows = []
     for onu, reading in pairs:
         before = onu.columns[first : first + len(columns)]
@@ -147,16 +299,12 @@ def _changed(columns: Sequence[Column], first: int, pairs: Pairs) -> list[tuple[
     return rows
 
 
-def _append_history(pairs: Pairs, keys: set[str], now: datetime) -> None:
-    wanted = [key for key in _HISTORY if key in keys]
-    read = [(onu, reading.values) for onu, reading in pairs if not reading.values.keys().isdisjoint(wanted)]
-    if not read:
+def _append_history(poll: _PolledTable, now: datetime) -> None:
+    wanted = {metric: poll.columns[key] for key, metric in _HISTORY.items() if key in poll.columns}
+    if not wanted:
         return
-    columns = {_HISTORY[key]: _numbers(key, [values.get(key) for _, values in read]) for key in wanted}
-    append(now, Samples([onu.id for onu, _ in read], [onu.pon_port_id for onu, _ in read], columns))
-
-
-def _numbers(key: str, values: Sequence[object]) -> list[float | None]:
-    if key == STATE:
-        return [STATE_CODES.get(str(value)) for value in values]
-    return [value if isinstance(value, int | float) else None for value in values]
+    was_read = np.any([column.raw.tags[poll.rows] != NO_VALUE for column in wanted.values()], axis=0)
+    if was_read.any():
+        rows, here = poll.rows[was_read], poll.here[was_read]
+        values = {int(metric): numbers_of(column)[rows] for metric, column in wanted.items()}
+        append(now, Samples(poll.onus.ids[here], poll.onus.pon_port_ids[here], values))

@@ -14,16 +14,18 @@ from django.utils.translation import gettext as _
 
 from facho.hosts.models import Olt
 from facho.hosts.store import OLT_SECRETS
+from facho.infrastructure.folding import fold
 from facho.onus.customers import FIELDS as CUSTOMER_TEXTS
-from facho.onus.folding import fold
 from facho.onus.models import Onu, OnuCustomer, OnuReading
 from facho.onus.shown_state import in_state, is_unasked
-from facho.onus.words import RunState, ShownState
+from facho.onus.words import RunStateChoice, ShownState
 from facho.polling.vendors.decoders import decode_mac, decode_serial
-from facho.polling.vendors.values import Reject
+from facho.polling.vendors.vocabulary import Reject
 
 # Trigrams need three letters; fewer would be half of all ONUs anyway.
 MIN_LETTERS = 3
+# More than anybody looks for; what takes the square of a text's length takes no time below it.
+MAX_LETTERS = 255
 # Counted and named one by one; beyond, a list says "more than".
 MANY = 10_000
 ONU_TEXTS = ("serial", "mac", "description", "name")
@@ -32,7 +34,7 @@ DEFAULT_SORT = "place"
 # Two to four numbers; whatever stands before them names the OLT.
 _PLACE_TEXT = re.compile(r"(?:(?P<olt>.*\S)[\s:]+)?(?P<numbers>[0-9]{1,5}(?:/[0-9]{1,5}){1,3})")
 _PLACE = ("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "pk")
-# Who has no light comes behind the darkest; whose change nobody saw comes before the oldest.
+# ONUs without light come after the weakest, those without a change before the oldest.
 _POWER = F("reading__rx_power_cdbm").asc(nulls_last=True)
 _SINCE = F("reading__state_since").asc(nulls_first=True)
 SORTS: Mapping[str, tuple[str | OrderBy, ...]] = {
@@ -48,9 +50,9 @@ SORT_WORDS = tuple(f"{sign}{name}" for name in SORTS for sign in ("", "-"))
 
 
 class FoundOnus:
-    """The ONUs that meet all conditions, in an order of SORT_WORDS; a minus before its name gives exactly the reverse.
+    """The ONUs that meet all conditions, in an order of SORT_WORDS; a leading minus reverses it exactly.
 
-    It is counted up to MANY and one more, and sliced into pages. Counting, and each page, take one or two queries.
+    Counted up to MANY + 1 and sliced into pages; counting and each page take one or two queries.
     """
 
     def __init__(self, conditions: Sequence[Q], sort: str = DEFAULT_SORT) -> None:
@@ -58,18 +60,17 @@ class FoundOnus:
         self._name, self._is_reversed = sort.removeprefix("-"), sort.startswith("-")
 
     def count(self) -> int:
-        """Return how many they are; MANY + 1 stands for more than MANY."""
         return self._count
 
     def __getitem__(self, part: slice) -> list[Onu]:
         # Only what decides the order is read of those on earlier pages.
         ids = list(self._sorted().values_list("pk", flat=True)[part])
         rows = shown_onus().in_bulk(ids)
-        # Who was deleted in between is left out.
+        # Rows deleted in between are left out.
         return [rows[onu_id] for onu_id in ids if onu_id in rows]
 
     def in_batches(self, size: int) -> Iterator[list[Onu]]:
-        """Give all of them by id, each batch by a query of its own: nothing is held, here or in the database."""
+        """Yield all by id, one query per batch: nothing is held open in the database."""
         last_id = 0
         while batch := list(shown_onus().filter(*self._conditions, pk__gt=last_id).order_by("pk")[:size]):
             yield batch
@@ -94,23 +95,22 @@ class FoundOnus:
 
 
 class CountedQ(Q):
-    """A condition of which it is known how many ONUs meet it; MANY + 1 stands for more than MANY."""
+    """A condition with the known number of matching ONUs; MANY + 1 stands for more."""
 
     count = 0
 
 
 def of_state(state: str) -> Q:
-    """Match who is shown in a state."""
     if state != ShownState.UNKNOWN:
         return in_state(state)
     silent = Olt.objects.filter(is_unasked())
     behind_silence = Onu.objects.filter(is_present=True, olt__in=silent)
-    never_known = OnuReading.objects.filter(run_state=RunState.UNKNOWN, onu__is_present=True)
+    never_known = OnuReading.objects.filter(run_state=RunStateChoice.UNKNOWN, onu__is_present=True)
     return _few_or(in_state(state), behind_silence, never_known)
 
 
 def of_text(text: str) -> Q:
-    """Match a part of what the OLT or people wrote about an ONU, accents aside; ValueError when it is too short."""
+    """Match part of any text of an ONU, ignoring accents; ValueError if too short."""
     wanted = long_enough(text)
     of_onu, of_customer = _any_has(ONU_TEXTS, wanted), _any_has(CUSTOMER_TEXTS, wanted)
     either = of_onu | _any_has([f"customer__{name}" for name in CUSTOMER_TEXTS], wanted)
@@ -118,8 +118,8 @@ def of_text(text: str) -> Q:
 
 
 def of_place(text: str) -> Q | None:
-    """Match a card, a port or an ONU as people write its place, perhaps behind a part of its OLT's name; else None."""
-    found = _PLACE_TEXT.fullmatch(text.strip())
+    """Match a card, port or ONU by place, optionally after part of the OLT's name; None if the text is no place."""
+    found = _PLACE_TEXT.fullmatch(text.strip()) if len(text) <= MAX_LETTERS else None
     if found is None:
         return None
     numbers = map(int, found["numbers"].split("/"))
@@ -130,7 +130,7 @@ def of_place(text: str) -> Q | None:
 
 
 def of_code(text: str) -> Q:
-    """Match who has exactly this serial or hardware address, whichever way it is printed."""
+    """Match an exact serial or hardware address, in any notation."""
     raw = text.strip().encode()
     serial, mac = decode_serial(raw), decode_mac(raw)
     serials = {text.strip(), text.strip().upper(), *([] if isinstance(serial, Reject) else [serial])}
@@ -139,20 +139,27 @@ def of_code(text: str) -> Q:
 
 
 def of_serial(text: str) -> Q:
-    """Match a part of the serial; ValueError when it is too short."""
+    """Match part of the serial; ValueError if too short."""
     return _any_has(["serial"], long_enough(text))
 
 
 def long_enough(text: str) -> str:
-    """Return what is looked for; ValueError when it is too short. A mark is no letter."""
-    wanted = text.strip()
+    """Return the text; ValueError if it has too few letters or is too long."""
+    wanted = short_enough(text).strip()
     if len(fold(wanted)) < MIN_LETTERS:
-        raise ValueError(_("Write at least %s letters.") % MIN_LETTERS)
+        raise ValueError(_("Enter at least %s letters.") % MIN_LETTERS)
     return wanted
 
 
+def short_enough(text: str) -> str:
+    """Return the text; ValueError if it is longer than any stored one."""
+    if len(text) > MAX_LETTERS:
+        raise ValueError(_("Enter at most %s letters.") % MAX_LETTERS)
+    return text
+
+
 def shown_onus() -> QuerySet[Onu]:
-    """Select ONUs with all that is shown of them, without a secret of their OLT."""
+    """Select ONUs with everything shown of them, without OLT secrets."""
     return Onu.objects.select_related("olt", "pon_port", "reading", "customer").defer(*OLT_SECRETS)
 
 
@@ -161,7 +168,7 @@ def _any_has(names: Iterable[str], text: str) -> Q:
 
 
 def _few_or(condition: Q, *parts: "QuerySet[Onu] | QuerySet[OnuReading] | QuerySet[OnuCustomer]") -> CountedQ:
-    """Name who is in any of the parts, which together are the condition; give the condition when they are many."""
+    """Return the ids that meet any of the parts, or the condition itself when they are many."""
     found: set[int] = set()
     for part in parts:
         found.update(part.order_by().values_list("pk", flat=True)[: MANY + 1 - len(found)])

@@ -19,8 +19,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """Where a page begins: beside a row, on the side of those that are older or newer."""
+class TimelineCursor:
+    """A position in the timeline, next to a row, towards older or newer ones."""
 
     at: datetime
     row_id: int
@@ -31,23 +31,23 @@ class Cursor:
         return f"{side}-{(self.at - _EPOCH) // _MICROSECOND}-{self.row_id}"
 
     def condition(self, column: str) -> Q:
-        """Match what lies beyond; the first part repeats the second where an index can use it."""
+        """Match the rows beyond it; the redundant first part lets an index be used."""
         side = "gt" if self.is_newer else "lt"
         beyond = Q(**{f"{column}__{side}": self.at}) | Q(**{column: self.at, f"id__{side}": self.row_id})
         return Q(**{f"{column}__{side}e": self.at}) & beyond
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Row]):
-    """Some rows, the latest first, and where their neighbours are; None where there are none."""
+class RowPage(Generic[Row]):
+    """Rows, latest first, with cursors to the neighbouring pages; None at either end."""
 
     rows: list[Row]
-    newer: Cursor | None
-    older: Cursor | None
+    newer: TimelineCursor | None
+    older: TimelineCursor | None
 
 
-def read_cursor(text: str) -> Cursor:
-    """Read what a cursor was written as; ValueError for anything else."""
+def read_cursor(text: str) -> TimelineCursor:
+    """Parse a cursor; ValueError if invalid."""
     parts = _TEXT.fullmatch(text)
     if parts is None:
         raise ValueError(text)
@@ -55,11 +55,11 @@ def read_cursor(text: str) -> Cursor:
         at = _EPOCH + int(parts["at"]) * _MICROSECOND
     except OverflowError:
         raise ValueError(text) from None
-    return Cursor(at, int(parts["id"]), is_newer=parts["side"] == "newer")
+    return TimelineCursor(at, int(parts["id"]), is_newer=parts["side"] == "newer")
 
 
-def load_rows(timeline: QuerySet[Row], column: str, cursor: Cursor | None, size: int) -> Page[Row]:
-    """Load one page by a column of times, in one query."""
+def load_rows(timeline: QuerySet[Row], column: str, cursor: TimelineCursor | None, size: int) -> RowPage[Row]:
+    """Load one page ordered by a time column; one query."""
     is_newer = cursor is not None and cursor.is_newer
     order = (column, "id") if is_newer else (f"-{column}", "-id")
     beyond = cursor.condition(column) if cursor else Q()
@@ -67,17 +67,14 @@ def load_rows(timeline: QuerySet[Row], column: str, cursor: Cursor | None, size:
     chosen = timeline.filter(beyond).order_by(*order).values("pk")[: size + 1]
     found = list(timeline.filter(pk__in=chosen).order_by(*order))
     rows = found[:size][::-1] if is_newer else found[:size]
-    return _between(rows, column, cursor, has_more=len(found) > size)
-
-
-def _between(rows: list[Row], column: str, cursor: Cursor | None, *, has_more: bool) -> Page[Row]:
-    """Name the neighbours: where a page came from there are some, and where it went to if more were found."""
+    # Return the cursors: there is a page where we came from, and another one if more rows were found.
+    has_more = len(found) > size
     has_newer = has_more if cursor and cursor.is_newer else cursor is not None
     has_older = has_more if not cursor or not cursor.is_newer else True
     if not rows:
-        return Page(rows, None, None)
-    newer = Cursor(_time(rows[0], column), rows[0].pk, is_newer=True) if has_newer else None
-    return Page(rows, newer, Cursor(_time(rows[-1], column), rows[-1].pk) if has_older else None)
+        return RowPage(rows, None, None)
+    newer = TimelineCursor(_time(rows[0], column), rows[0].pk, is_newer=True) if has_newer else None
+    return RowPage(rows, newer, TimelineCursor(_time(rows[-1], column), rows[-1].pk) if has_older else None)
 
 
 def _time(row: Any, column: str) -> datetime:

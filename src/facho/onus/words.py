@@ -3,12 +3,12 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from facho.polling.domain import onu_events, onu_state, outage
+from facho.polling.domain import onu_events, onu_state, outages
 from facho.polling.vendors import vocabulary
 
 
-class RunState(models.TextChoices):
-    """What the OLT says of an ONU; unknown when nobody could ask."""
+class RunStateChoice(models.TextChoices):
+    """The state the OLT reports; unknown if it could not be read."""
 
     UNKNOWN = onu_state.RunState.UNKNOWN.value, _("unknown")
     ONLINE = onu_state.RunState.ONLINE.value, _("online")
@@ -16,8 +16,6 @@ class RunState(models.TextChoices):
 
 
 class ShownState(models.TextChoices):
-    """What may be said of an ONU now."""
-
     ONLINE = onu_state.RunState.ONLINE.value, _("online")
     OFFLINE = onu_state.RunState.OFFLINE.value, _("offline")
     UNKNOWN = onu_state.RunState.UNKNOWN.value, _("unknown")
@@ -25,15 +23,11 @@ class ShownState(models.TextChoices):
 
 
 class AdminStates(models.TextChoices):
-    """What the operator of the OLT set for an ONU."""
-
     ENABLED = vocabulary.AdminState.ENABLED.value, _("enabled")
     DISABLED = vocabulary.AdminState.DISABLED.value, _("disabled")
 
 
 class DownCauses(models.TextChoices):
-    """Why an ONU went away."""
-
     LOS = onu_state.DownCause.LOS.value, _("loss of signal")
     LOF = onu_state.DownCause.LOF.value, _("loss of frame")
     SIGNAL_FAIL = onu_state.DownCause.SIGNAL_FAIL.value, _("signal fail")
@@ -51,15 +45,13 @@ class DownCauses(models.TextChoices):
 
 
 class EventKinds(models.TextChoices):
-    """What can happen to an ONU."""
-
     NEW = onu_events.EventKind.NEW.value, _("new")
     MOVED = onu_events.EventKind.MOVED.value, _("moved")
     GONE = onu_events.EventKind.GONE.value, _("gone")
     RETURNED = onu_events.EventKind.RETURNED.value, _("returned")
     DUPLICATE_SERIAL = onu_events.EventKind.DUPLICATE_SERIAL.value, _("duplicate serial")
     DUPLICATE_MAC = onu_events.EventKind.DUPLICATE_MAC.value, _("duplicate hardware address")
-    CALM = onu_events.EventKind.CALM.value, _("calm again")
+    CALM = onu_events.EventKind.CALM.value, _("stable again")
     UP = onu_events.EventKind.UP.value, _("went up")
     DOWN = onu_events.EventKind.DOWN.value, _("went down")
     FLAPPING = onu_events.EventKind.FLAPPING.value, _("flapping")
@@ -69,20 +61,16 @@ class EventKinds(models.TextChoices):
 
 
 class OutageScopes(models.TextChoices):
-    """How much is out."""
-
-    PON = outage.OutageScope.PON.value, _("PON port")
-    CARD = outage.OutageScope.CARD.value, _("card")
-    OLT = outage.OutageScope.OLT.value, _("OLT")
-    NETWORK = outage.OutageScope.NETWORK.value, _("the poller's network")
+    PON = outages.OutageScope.PON.value, _("PON port")
+    CARD = outages.OutageScope.CARD.value, _("card")
+    OLT = outages.OutageScope.OLT.value, _("OLT")
+    NETWORK = outages.OutageScope.NETWORK.value, _("the poller's network")
 
 
 class OutageCauses(models.TextChoices):
-    """What probably happened."""
-
-    POWER = outage.OutageCause.POWER.value, _("no power at the customers")
-    FIBRE = outage.OutageCause.FIBRE.value, _("fibre cut")
-    CARD = outage.OutageCause.CARD.value, _("card failed")
-    OLT = outage.OutageCause.OLT.value, _("OLT does not answer")
-    NETWORK = outage.OutageCause.NETWORK.value, _("the poller lost its network")
-    UNKNOWN = outage.OutageCause.UNKNOWN.value, _("unknown cause")
+    POWER = outages.OutageCause.POWER.value, _("no power at the customers")
+    FIBRE = outages.OutageCause.FIBRE.value, _("fibre cut")
+    CARD = outages.OutageCause.CARD.value, _("card failed")
+    OLT = outages.OutageCause.OLT.value, _("OLT does not answer")
+    NETWORK = outages.OutageCause.NETWORK.value, _("the poller lost its network")
+    UNKNOWN = outages.OutageCause.UNKNOWN.value, _("unknown cause")

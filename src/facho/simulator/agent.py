@@ -5,27 +5,160 @@ fifty at once is seen to do so even when each answer takes no time.
 """
 
 import asyncio
+import socket
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from facho.polling.snmp.ber import Message, decode_message
+from facho.polling.snmp.ber import SnmpMessage, decode_message
 from facho.polling.snmp.errors import MalformedMessage
-from facho.simulator.counters import Counters, Flight, RequestKey
-from facho.simulator.endpoint import Address, Endpoint
-from facho.simulator.faults import FaultInjector, Faults
+from facho.simulator.faults import FaultInjector, Faults, lie
 from facho.simulator.responder import GENERAL_ERROR, Reply, Responder, refuse
+
+MAX_DATAGRAM_BYTES = 65_535
+# Bounds one turn of the event loop when a manager floods one agent.
+DATAGRAMS_PER_TURN = 256
+RECEIVE_BUFFER_BYTES = 1 << 20
+
+Address = tuple[object, ...]
+Receiver = Callable[[list[tuple[bytes, Address]]], None]
+
+
+class PortTaken(OSError):
+    """The wanted UDP port cannot be bound."""
+
+
+class Endpoint:
+    """One bound socket. Asyncio's own datagram transport reads one datagram per loop turn, which hides bursts."""
+
+    def __init__(self, host: str, port: int) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise PortTaken(error.errno, f"cannot listen on UDP {host} port {port}: {error.strerror}") from error
+        self.host = host
+        self.port: int = self._socket.getsockname()[1]
+        self._receiver: Receiver | None = None
+
+    def listen(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        asyncio.get_running_loop().add_reader(self._socket, self._read_all)
+
+    def send(self, data: bytes, address: Address) -> bool:
+        """Send without blocking; False if the system does not take the datagram."""
+        try:
+            self._socket.sendto(data, address)
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._receiver is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+
+    def _read_all(self) -> None:
+        waiting: list[tuple[bytes, Address]] = []
+        for _ in range(DATAGRAMS_PER_TURN):
+            try:
+                waiting.append(self._socket.recvfrom(MAX_DATAGRAM_BYTES))
+            except BlockingIOError:
+                break
+            except OSError:
+                continue  # an error of an earlier send is reported here; the socket still works
+        if waiting and self._receiver is not None:
+            self._receiver(waiting)
+
+
+# A request id that comes again within so many others is a retransmission.
+REMEMBERED_REQUESTS = 1_024
+
+RequestKey = tuple[object, int]
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals of one agent. A request with a known id counts as a retransmission."""
+
+    requests: int = 0
+    retransmissions: int = 0
+    responses: int = 0
+    varbinds: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    max_in_flight: int = 0
+    dropped: int = 0
+    malformed: int = 0
+    wrong_community: int = 0
+    crashes: int = 0
+    # What the answers cost the OLT's processor by the cost model, in its scaled time.
+    busy_seconds: float = 0.0
+    shortest_retry_ms: float | None = None
+    shortest_live_retry_ms: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def count_retry(self, waited_ms: float, *, is_live: bool) -> None:
+        self.retransmissions += 1
+        if is_live:
+            self.shortest_live_retry_ms = min(waited_ms, self.shortest_live_retry_ms or waited_ms)
+        else:
+            self.shortest_retry_ms = min(waited_ms, self.shortest_retry_ms or waited_ms)
+
+
+class Flight:
+    def __init__(self) -> None:
+        self._working: dict[RequestKey, int] = {}
+        self._seen: OrderedDict[RequestKey, float] = OrderedDict()
+
+    @property
+    def distinct(self) -> int:
+        return len(self._working)
+
+    def arrive(self, key: RequestKey, *, now: float) -> float | None:
+        """Record a request; return the age of an earlier one with the same key, None for a new one."""
+        before = self._seen.pop(key, None)
+        self._seen[key] = now
+        if len(self._seen) > REMEMBERED_REQUESTS:
+            self._seen.popitem(last=False)
+        self._working[key] = self._working.get(key, 0) + 1
+        return None if before is None else now - before
+
+    def leave(self, key: RequestKey) -> int:
+        """Record the end of a request's processing; return how many were known, 0 or 1."""
+        working = self._working.get(key, 0)
+        if working > 1:
+            self._working[key] = working - 1
+        else:
+            self._working.pop(key, None)
+        return min(working, 1)
+
+    def answer(self, key: RequestKey) -> None:
+        """Record a sent reply: further work under this id is a repeat."""
+        self._working.pop(key, None)
+
+    def forget(self) -> int:
+        """Drop all work, as a crash does, and return how much; request ids are still remembered."""
+        dropped = sum(self._working.values())
+        self._working.clear()
+        return dropped
 
 
 class Request(NamedTuple):
-    """A request that passed the community check."""
-
-    message: Message
+    message: SnmpMessage
     address: Address
     key: RequestKey
 
 
 class Agent:
-    """Serves one MIB view on one socket; `refresh` is called before answers, so that values are of that moment."""
+    """Serves one MIB view on one socket; `refresh` is called before each answer to update values."""
 
     def __init__(
         self, responder: Responder, injector: FaultInjector, *, community: bytes, refresh: Callable[[], None]
@@ -40,25 +173,29 @@ class Agent:
         self._left_to_answer: int | None = None
         self._silent_until = 0.0
         self._endpoint: Endpoint | None = None
+        self._impostor: Endpoint | None = None
         self.behave(injector.current)
 
     def open(self, endpoint: Endpoint) -> None:
-        """Start to serve."""
         self._endpoint = endpoint
         endpoint.listen(self._receive)
 
     def close(self) -> None:
-        """Stop at once; replies still being worked on are never sent."""
+        """Stop at once; pending replies are dropped."""
         self._drop_work()
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
+        if self._impostor is not None:
+            self._impostor.close()
+            self._impostor = None
 
     def behave(self, faults: Faults) -> None:
-        """Have these faults from now on, and none of those before."""
         self._injector.current = faults
         self._responder.too_big_above = faults.too_big_above
-        self._responder.mislead(faults.loop, max_rows=faults.max_rows)
+        self._responder.ignores_repetitions = faults.ignores_repetitions
+        self._responder.mislead(faults.loop, max_rows=faults.max_rows, closed=faults.closed)
+        self._responder.bloat(faults.value_bytes, is_deep=faults.has_deep_oids)
         self._left_to_answer = faults.silent_after
         self._silent_until = 0.0
 
@@ -66,8 +203,17 @@ class Agent:
         now = asyncio.get_running_loop().time()
         accepted = [request for data, address in datagrams if (request := self._accept(data, address))]
         for request in accepted:
-            self._arrive(request, now)
-        self._crash_when_overloaded(now)
+            waited = self._flight.arrive(request.key, now=now)
+            if waited is None:
+                self.counters.requests += 1
+            else:
+                self.counters.count_retry(waited * 1000, is_live=self._responder.asks_live(request.message))
+            self.counters.max_in_flight = max(self.counters.max_in_flight, self._flight.distinct)
+        faults = self._injector.current
+        if faults.crash_above is not None and self._flight.distinct > faults.crash_above:
+            self.counters.crashes += 1
+            self._silent_until = now + faults.crash_seconds
+            self._drop_work()
         if self._injector.current.is_silent or now < self._silent_until:
             self._ignore(accepted)
             return
@@ -87,21 +233,6 @@ class Agent:
             return None
         return Request(message, address, (address, message.pdu.request_id))
 
-    def _arrive(self, request: Request, now: float) -> None:
-        waited = self._flight.arrive(request.key, now=now)
-        if waited is None:
-            self.counters.requests += 1
-        else:
-            self.counters.count_retry(waited * 1000, is_live=self._responder.asks_live(request.message))
-        self.counters.max_in_flight = max(self.counters.max_in_flight, self._flight.distinct)
-
-    def _crash_when_overloaded(self, now: float) -> None:
-        faults = self._injector.current
-        if faults.crash_above is not None and self._flight.distinct > faults.crash_above:
-            self.counters.crashes += 1
-            self._silent_until = now + faults.crash_seconds
-            self._drop_work()
-
     def _drop_work(self) -> None:
         self._life += 1
         self.counters.dropped += self._flight.forget()
@@ -115,7 +246,10 @@ class Agent:
         if self._falls_silent(now):
             self._ignore([request])
             return
-        reply = self._reply_to(request.message)
+        if self._injector.fails_generally():
+            reply: Reply | None = refuse(request.message, GENERAL_ERROR, 1)
+        else:
+            reply = self._responder.respond(request.message)
         if reply is None:
             self._flight.leave(request.key)
             return
@@ -136,11 +270,6 @@ class Agent:
         self._silent_until = now + self._injector.current.silent_seconds
         return True
 
-    def _reply_to(self, message: Message) -> Reply | None:
-        if self._injector.fails_generally():
-            return refuse(message, GENERAL_ERROR, 1)
-        return self._responder.respond(message)
-
     def _finish(self, request: Request, reply: Reply) -> None:
         departures = self._injector.departures(reply.data)
         if not departures:
@@ -150,8 +279,22 @@ class Agent:
         self._flight.answer(request.key)
         self.counters.responses += 1
         self.counters.varbinds += reply.varbinds
+        self._forge(reply.data, request.address)
         for delay, data in departures:
             self._later(delay, self._send, data, request.address)
+        for data in self._injector.flood(reply.data):
+            self._send(data, request.address)
+
+    def _forge(self, reply: bytes, address: Address) -> None:
+        """Send forged answers first: from our port without the id or community, and from another port."""
+        forged = self._injector.forgeries(reply)
+        if not forged or self._endpoint is None:
+            return
+        if self._impostor is None:
+            self._impostor = Endpoint(self._endpoint.host, 0)
+        for data in forged:
+            self._send(data, address)
+        self._impostor.send(lie(reply), address)
 
     def _send(self, data: bytes, address: Address) -> None:
         if self._endpoint is not None and self._endpoint.send(data, address):

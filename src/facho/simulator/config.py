@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from facho.simulator.customers import OFFLINE_SHARE
-from facho.simulator.faults import NO_FAULTS, Faults
+from facho.simulator.faults import ALL_HOSTILE, HOSTILE, NO_FAULTS, Faults
 from facho.simulator.life import NATURAL, Life
+from facho.simulator.onu import OFFLINE_SHARE
 from facho.simulator.shape import Chassis
 
 MIXED = "mixed"
@@ -16,12 +16,12 @@ MAX_PORT = 65_535
 
 
 class ConfigError(ValueError):
-    """The simulation cannot be what was asked for; the text says why."""
+    """The simulation cannot be configured like this; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatorConfig:
-    """A fleet of simulated OLTs. `vendor` is a definition's key, the beginning of some, or `mixed`."""
+    """A fleet of simulated OLTs. `vendor` is a definition's key, a prefix of some, or `mixed`."""
 
     vendor: str = MIXED
     olts: int = 1
@@ -35,12 +35,14 @@ class SimulatorConfig:
     name_prefix: str = "olt"
     chassis: Chassis | None = None
     offline_share: float = OFFLINE_SHARE
-    # ONUs on each OLT that nobody has authorised.
+    # ONUs waiting for authorisation on each OLT.
     waiting: int = 1
     # Seconds of world time that pass in a real second.
     speed: float = 1.0
     life: Life = NATURAL
     faults: Faults = NO_FAULTS
+    # An attack on the manager by name, or `all`: one after the other. Empty: none.
+    hostile: str = ""
     max_message_bytes: int = MAX_UDP_PAYLOAD_BYTES
     # The moment at which world time is 0; now, unless given.
     started_at: datetime | None = None
@@ -50,6 +52,8 @@ class SimulatorConfig:
             raise ConfigError("a simulation needs at least one OLT and no negative number of ONUs")
         if not (0 <= self.loss <= 1 and 0 <= self.offline_share <= 1):
             raise ConfigError("loss and the share of offline ONUs are between 0 and 1")
+        if self.hostile and self.hostile not in (*HOSTILE, ALL_HOSTILE):
+            raise ConfigError(f"{self.hostile!r} is not one of {', '.join([*HOSTILE, ALL_HOSTILE])}")
         if self.chassis and not self.chassis.holds(self.onus):
             raise ConfigError(f"{self.onus} ONUs do not fit on {self.chassis.used_ports} used ports of this chassis")
         if not self.community or len(self.community.split()) != 1 or len(self.name_prefix.split()) != 1:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from random import Random
 
 from facho.polling.domain.onu_state import DownCause
-from facho.simulator.onu import Onu
+from facho.simulator.onu import SimulatedOnu
 from facho.simulator.shape import MAX_ONUS_PER_PORT
-from facho.simulator.world import OltWorld, PonPort
+from facho.simulator.world import OltWorld, SimulatedPort
 
 HOUR_SECONDS = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How often things happen on one OLT, per hour of world time, and how long they last on average."""
+    """Event rates of one OLT per hour of world time, and average durations."""
 
     failures: float = 10.0
     cuts: float = 0.25
@@ -34,7 +34,7 @@ STILL = Life(failures=0.0, cuts=0.0, moves=0.0, arrivals=0.0, power_cuts=0.0, be
 
 
 class LifeDriver:
-    """Schedules each kind of event on its own random stream, so that one kind does not disturb another."""
+    """Schedules each kind of event on its own random stream, so that kinds do not affect each other."""
 
     def __init__(self, world: OltWorld, life: Life, *, seed: int) -> None:
         self._world = world
@@ -42,7 +42,7 @@ class LifeDriver:
         self._seed = seed
 
     def start(self) -> None:
-        """Schedule the first event of each kind; every event schedules the next one."""
+        """Schedule the first event of each kind; every event schedules the next."""
         self._repeat("failures", self._life.failures, self._fail_one)
         self._repeat("cuts", self._life.cuts, self._cut_one)
         self._repeat("moves", self._life.moves, self._move_one)
@@ -109,10 +109,10 @@ class LifeDriver:
         self._world.dim(onu, loss_db)
         self._world.schedule(self._world.now + lasts, lambda: self._world.dim(onu, 0.0))
 
-    def _pick_port(self, rng: Random) -> PonPort | None:
+    def _pick_port(self, rng: Random) -> SimulatedPort | None:
         used = [port for port in self._world.ports.values() if port.onus]
         return rng.choice(used) if used else None
 
-    def _pick_onu(self, rng: Random) -> Onu | None:
+    def _pick_onu(self, rng: Random) -> SimulatedOnu | None:
         port = self._pick_port(rng)
         return port.onus[rng.choice(sorted(port.onus))] if port else None

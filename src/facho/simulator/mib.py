@@ -4,7 +4,7 @@ A cell is encoded when it is first asked for and kept until its row changes; col
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ ABSENT = b""
 
 
 class ColumnKind(StrEnum):
-    """What makes a column's cells change, and what reading them costs the OLT."""
+    """When a column's cells change, and what reading them costs the OLT."""
 
     FIXED = "fixed"  # only with its row
     DRIFTING = "drifting"  # with time, since it counts
@@ -26,7 +26,7 @@ class ColumnKind(StrEnum):
     COUNTER64 = "counter64"  # with time, and SNMP v1 cannot see it
 
 
-class Rows(Generic[Owner]):
+class MibRows(Generic[Owner]):
     """The sorted rows of one or more columns; each row belongs to an ONU, a port or a scalar."""
 
     def __init__(self, index_of: Callable[[Owner], Oid], owners: Iterable[Owner]) -> None:
@@ -34,10 +34,10 @@ class Rows(Generic[Owner]):
         pairs = sorted(((index_of(owner), owner) for owner in owners), key=lambda pair: pair[0])
         self.indexes: list[Oid] = [index for index, _ in pairs]
         self.owners: list[Owner] = [owner for _, owner in pairs]
-        self.columns: list[Column[Owner]] = []
+        self.columns: list[MibColumn[Owner]] = []
 
     def insert(self, owner: Owner) -> None:
-        """Add a row; its neighbours stay encoded."""
+        """Add a row; other rows stay encoded."""
         index = self._index_of(owner)
         at = bisect_left(self.indexes, index)
         self.indexes.insert(at, index)
@@ -52,23 +52,26 @@ class Rows(Generic[Owner]):
             del column.cells[at]
 
     def forget(self, owner: Owner) -> None:
-        """Encode the cells of this row again when they are next asked for."""
         at = self._find(owner)
         for column in self._encoded():
             column.cells[at] = None
 
-    def _encoded(self) -> list["Column[Owner]"]:
+    def _encoded(self) -> list["MibColumn[Owner]"]:
         return [column for column in self.columns if column.cells]
 
     def _find(self, owner: Owner) -> int:
         return bisect_left(self.indexes, self._index_of(owner))
 
 
-class Column(Generic[Owner]):
-    """One column: its OID prefix, how a cell gets its value, and the cells encoded so far."""
+class MibColumn(Generic[Owner]):
+    """A column: its OID prefix, how its cells get their values, and the cells encoded so far."""
 
     def __init__(
-        self, prefix: Oid, rows: Rows[Owner], read: Callable[[Owner], Typed | None], kind: ColumnKind = ColumnKind.FIXED
+        self,
+        prefix: Oid,
+        rows: MibRows[Owner],
+        read: Callable[[Owner], Typed | None],
+        kind: ColumnKind = ColumnKind.FIXED,
     ) -> None:
         self.prefix = prefix
         self.rows = rows
@@ -89,33 +92,26 @@ class Column(Generic[Owner]):
         if None in cells:
             for at in range(start, start + len(cells)):
                 if self.cells[at] is None:
-                    self.cells[at] = self._encode(at)
+                    typed = self._read(self.rows.owners[at])
+                    oid = self.prefix + self.rows.indexes[at]
+                    self.cells[at] = ABSENT if typed is None else encode_varbind((oid, *typed))
             cells = self.cells[start:stop]
         return cells  # type: ignore[return-value]  # no cell is None any more
 
-    def _encode(self, at: int) -> bytes:
-        typed = self._read(self.rows.owners[at])
-        if typed is None:
-            return ABSENT
-        return encode_varbind((self.prefix + self.rows.indexes[at], *typed))
-
-    def encode_as(self, index: Oid) -> bytes:
-        """Encode the last row's value under an index that does not exist."""
-        typed = self._read(self.rows.owners[-1])
-        return encode_varbind((self.prefix + index, *(typed or (Tag.NULL, None))))
+    def encode_as(self, indexes: Iterable[Oid]) -> list[bytes]:
+        typed = self._read(self.rows.owners[-1]) or (Tag.NULL, None)
+        return [encode_varbind((self.prefix + index, *typed)) for index in indexes]
 
 
 class Position(NamedTuple):
-    """A cell of the view: which column, which row."""
-
     column: int
     row: int
 
 
 class MibView:
-    """All columns of one agent, in order. No prefix may lie inside another one."""
+    """All columns of one agent, in order. No prefix may be inside another."""
 
-    def __init__(self, columns: Sequence[Column[Any]]) -> None:
+    def __init__(self, columns: Sequence[MibColumn[Any]]) -> None:
         self.columns = sorted(columns, key=lambda column: column.prefix)
         self._prefixes = [column.prefix for column in self.columns]
         self._drifting = [column for column in self.columns if column.kind is not ColumnKind.FIXED]
@@ -125,28 +121,31 @@ class MibView:
                 raise ValueError(f"column {after} lies inside column {before}")
 
     def without_counter64(self) -> "MibView":
-        """The same cells as an SNMP v1 manager may see them."""
+        """The cells an SNMPv1 manager may see."""
         return MibView([column for column in self.columns if column.kind is not ColumnKind.COUNTER64])
 
+    def without(self, closed: Collection[Oid]) -> "MibView":
+        """The cells a manager may see whose view excludes these subtrees."""
+        return MibView([each for each in self.columns if not any(each.prefix[: len(oid)] == oid for oid in closed)])
+
     def forget_drifting(self) -> None:
-        """Encode anew whatever changes by itself with time."""
         for column in self._drifting:
             column.forget_all()
 
     def forget_counters(self) -> None:
-        """Encode anew what counts: it goes on between two readings, however close they are."""
+        """Encode counters again: they change between any two readings."""
         for column in self._counting:
             column.forget_all()
 
     def column_of(self, oid: Oid) -> int | None:
-        """Return which column an OID lies in, None when it lies in no column."""
+        """None if the OID is in no column."""
         at = bisect_right(self._prefixes, oid) - 1
         if at < 0 or oid[: len(self._prefixes[at])] != self._prefixes[at]:
             return None
         return at
 
     def get(self, oid: Oid) -> tuple[Position, bytes] | None:
-        """Return exactly this cell, None when there is no such instance."""
+        """None if there is no such instance."""
         at = self.column_of(oid)
         if at is None:
             return None
@@ -159,7 +158,7 @@ class MibView:
         return (Position(at, row), cell) if cell else None
 
     def after(self, oid: Oid) -> Position:
-        """Return the first place behind an OID; it may be a column's end and the cell may be absent."""
+        """Return the first position after an OID; it may be a column's end, or an absent cell."""
         at = bisect_right(self._prefixes, oid) - 1
         if at < 0:
             return Position(0, 0)
@@ -172,13 +171,12 @@ class MibView:
         column = self.columns[position.column]
         return column.prefix + column.rows.indexes[position.row]
 
-    def successors(self, oid: Oid, count: int) -> "Run":
-        """Collect up to `count` cells behind an OID."""
+    def successors(self, oid: Oid, count: int) -> "CellRun":
         return self.run(self.after(oid), count)
 
-    def run(self, start: Position, count: int) -> "Run":
-        """Collect up to `count` cells from a place on, in order, skipping absent ones."""
-        run = Run([], [])
+    def run(self, start: Position, count: int) -> "CellRun":
+        """Collect up to `count` cells from a position on, skipping absent ones."""
+        run = CellRun([], [])
         number, row = start
         while count > 0 and number < len(self.columns):
             column = self.columns[number]
@@ -190,19 +188,17 @@ class MibView:
                 number, row = number + 1, 0
         return run
 
-    def row_count(self, column: Column[Any]) -> int:
-        """Return how many rows a walk of this column meets."""
+    def row_count(self, column: MibColumn[Any]) -> int:
         return len(column.rows.indexes)
 
 
-class Run(NamedTuple):
-    """Consecutive cells and where they came from, as (column, first row, row behind the last)."""
+class CellRun(NamedTuple):
+    """Consecutive cells and their origin, as (column, first row, row after the last)."""
 
     cells: list[bytes]
     spans: list[tuple[int, int, int]]
 
     def add(self, column: int, row: int, cells: list[bytes]) -> int:
-        """Append the cells that are not absent and return how many."""
         before = len(self.cells)
         if not cells:
             return 0

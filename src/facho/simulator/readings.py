@@ -1,23 +1,85 @@
 """What a simulated OLT says for each key of a definition; several candidates, because brands know different words."""
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.values import Typed
-from facho.polling.vendors.vocabulary import AdminState, ConfigState, Cost, LinkState, MatchState, PhaseState, Unit
-from facho.simulator.onu import Onu
-from facho.simulator.optics import Optics, read_optics
-from facho.simulator.world import OltWorld, PonPort
+from facho.polling.vendors.vocabulary import (
+    AdminState,
+    ConfigState,
+    Cost,
+    LinkState,
+    MatchState,
+    PhaseState,
+    Typed,
+    Unit,
+)
+from facho.simulator.onu import SimulatedOnu
+from facho.simulator.world import OltWorld, SimulatedPort
+
+# Readings change in steps, so that everything encoded in between can be reused.
+DRIFT_STEP_SECONDS = 60.0
+DAY_SECONDS = 86_400.0
+WAVE_DB = 0.35
+NOISE_DB = 0.1
+FLOOR_DBM = -39.5
+
+
+@dataclass(frozen=True, slots=True)
+class Optics:
+    rx_dbm: float
+    tx_dbm: float
+    olt_rx_dbm: float
+    temperature_c: float
+    voltage_v: float
+    bias_ma: float
+
+
+def drift_step(at: float) -> int:
+    """The step world second `at` belongs to; readings are constant within a step."""
+    return int(at // DRIFT_STEP_SECONDS)
+
+
+def read_optics(onu: SimulatedOnu, *, at: float) -> Optics:
+    step = drift_step(at)
+    moment = step * DRIFT_STEP_SECONDS
+    wave = math.sin(moment / 3600.0 * (0.3 + (onu.salt & 7) / 8.0) + onu.salt)
+    rx = max(
+        onu.rx_dbm
+        + WAVE_DB * wave
+        + NOISE_DB * _noise(onu.salt, step)
+        - (onu.fade_db_per_day * moment / DAY_SECONDS)
+        - onu.loss_db,
+        FLOOR_DBM,
+    )
+    temperature = onu.temperature_c + 4.0 * math.sin(2 * math.pi * moment / DAY_SECONDS) + _noise(onu.salt + 1, step)
+    return Optics(
+        rx_dbm=round(rx, 2),
+        tx_dbm=round(onu.tx_dbm + 0.05 * _noise(onu.salt + 2, step), 2),
+        olt_rx_dbm=round(rx - 1.7 + 0.3 * _noise(onu.salt + 3, step), 2),
+        temperature_c=round(temperature),
+        voltage_v=round(3.3 + 0.04 * _noise(onu.salt + 4, step), 3),
+        bias_ma=round(12 + (onu.salt & 3) + (temperature - 45) / 10),
+    )
+
+
+def _noise(salt: int, step: int) -> float:
+    """A repeatable number from -1 to 1."""
+    mixed = (salt * 2_654_435_761 + step * 40_503 + 0x9E37) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 15)) * 2_246_822_519) & 0xFFFFFFFF
+    return (mixed >> 8) / 0x7FFFFF - 1.0
+
 
 # In order of preference; the first that the column can carry is sent, and nothing when it can carry none.
 Candidates = tuple[Typed | None, ...]
 NO_VALUE: Candidates = (None,)
-OnuReading = Callable[[Onu], Candidates]
-PortReading = Callable[[PonPort], Candidates]
+OnuReading = Callable[[SimulatedOnu], Candidates]
+PortReading = Callable[[SimulatedPort], Candidates]
 BoardReading = Callable[[Place], Candidates]
 
 UP_BEFORE_SECONDS = 12 * 86_400
@@ -33,15 +95,18 @@ TYPICAL: Mapping[Unit | None, float] = MappingProxyType(
         Unit.PERCENT: 23,
         Unit.METRE: 1_000,
         Unit.KILOBIT_PER_SECOND: 100_000,
-        Unit.MEGABIT_PER_SECOND: 2_488,
+        Unit.MEGABIT_PER_SECOND: 1_000,
     }
+)
+TEXTS: Mapping[str, Candidates] = MappingProxyType(
+    {"model": ("OLT-16",), "version": ("V1.2.3",), "sw_version": ("V1.2.3",)}
 )
 # Interface type of a GPON port in IANA's list.
 GPON_INTERFACE_TYPE = 250
 
 
 class Moment:
-    """Turns world seconds into what devices tell: calendar times and readings of now."""
+    """Converts world seconds to device values: calendar times and current readings."""
 
     def __init__(self, world: OltWorld, epoch: datetime) -> None:
         self._world = world
@@ -52,33 +117,31 @@ class Moment:
         return int((UP_BEFORE_SECONDS + self._world.now) * 100) & 0xFFFF_FFFF
 
     def onu_reading(self, key: str) -> OnuReading | None:
-        """Return how to read a key such as `onu.rx_power`, None for a key that no simulated ONU has."""
+        """Return the reader of a key such as `onu.rx_power`, None if no simulated ONU has it."""
         name = key.removeprefix("onu.")
         if name in OPTICAL:
-            return lambda onu: self._optical(onu, OPTICAL[name])
+            pick, world = OPTICAL[name], self._world
+            return lambda onu: (pick(read_optics(onu, at=world.now)),) if onu.is_online else NO_VALUE
         if name in TIMES:
             return lambda onu: self._time(TIMES[name](onu))
         return ONU.get(name)
-
-    def _optical(self, onu: Onu, pick: Callable[[Optics], float]) -> Candidates:
-        return (pick(read_optics(onu, at=self._world.now)),) if onu.is_online else NO_VALUE
 
     def _time(self, at: float | None) -> Candidates:
         return NO_VALUE if at is None else ((self._epoch + timedelta(seconds=at)).replace(microsecond=0),)
 
 
 def port_reading(key: str) -> PortReading | None:
-    """Return how to read a key such as `pon.onu_count` or `if.name`, None for a key that no simulated port has."""
+    """Return the reader of a key such as `pon.onu_count` or `if.name`, None if no simulated port has it."""
     return PORT.get(key)
 
 
 def board_reading(key: str) -> BoardReading | None:
-    """Return how to read a key such as `board.type`, None for a key that no simulated card has."""
+    """Return the reader of a key such as `board.type`, None if no simulated card has it."""
     return BOARD.get(key)
 
 
 def plain_reading(column: Column, *, salt: int, at: float) -> Candidates:
-    """Return something believable for a column that the world has no idea of."""
+    """Return a plausible value for a column the world does not model."""
     if column.rule.words:
         return tuple(column.rule.words.values())
     if column.cost is Cost.COUNTER:
@@ -87,20 +150,19 @@ def plain_reading(column: Column, *, salt: int, at: float) -> Candidates:
         return (counted, counted & 0xFFFF_FFFF)
     if column.rule.decoder.is_numeric:
         return (TYPICAL.get(column.unit, 1), None)
-    return (None, "")
+    return TEXTS.get(column.key.rpartition(".")[2], (None, ""))
 
 
-def port_name(port: PonPort) -> str:
+def port_name(port: SimulatedPort) -> str:
     place = port.place
     return f"GPON {place.frame}/{place.slot}/{place.port}"
 
 
-def _mac(serial: str) -> str:
-    """Give a device one identity, whichever way its OLT tells it."""
+def hardware_address(serial: str) -> str:
     return f"02:00:{serial[-8:-6]}:{serial[-6:-4]}:{serial[-4:-2]}:{serial[-2:]}"
 
 
-def _phase(onu: Onu) -> Candidates:
+def _phase(onu: SimulatedOnu) -> Candidates:
     if onu.is_online:
         return (PhaseState.WORKING,)
     if onu.last_down_cause is DownCause.DYING_GASP:
@@ -108,7 +170,7 @@ def _phase(onu: Onu) -> Candidates:
     return (PhaseState.LOS, PhaseState.OFFLINE)
 
 
-def _down_cause(onu: Onu) -> Candidates:
+def _down_cause(onu: SimulatedOnu) -> Candidates:
     if onu.last_down_cause is None:
         return (None, DownCause.UNKNOWN)
     if onu.last_down_cause is DownCause.DYING_GASP:
@@ -116,7 +178,7 @@ def _down_cause(onu: Onu) -> Candidates:
     return (onu.last_down_cause, DownCause.OTHER, DownCause.UNKNOWN)
 
 
-def _link(port: PonPort) -> Candidates:
+def _link(port: SimulatedPort) -> Candidates:
     return (LinkState.DOWN,) if port.is_cut else (LinkState.UP,)
 
 
@@ -133,7 +195,7 @@ ONU: Mapping[str, OnuReading] = MappingProxyType(
         "sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
         "line_profile": lambda onu: ("internet",),
         "service_profile": lambda onu: (onu.model,),
-        "mac": lambda onu: (_mac(onu.serial),),
+        "mac": lambda onu: (hardware_address(onu.serial),),
         "run_state": lambda onu: (onu.state,),
         "phase_state": _phase,
         "pon_port": lambda onu: (onu.place.port if onu.is_online else 0,),
@@ -158,7 +220,7 @@ OPTICAL: Mapping[str, Callable[[Optics], float]] = MappingProxyType(
     }
 )
 
-TIMES: Mapping[str, Callable[[Onu], float | None]] = MappingProxyType(
+TIMES: Mapping[str, Callable[[SimulatedOnu], float | None]] = MappingProxyType(
     {
         "last_up": lambda onu: onu.last_up_at,
         "last_down": lambda onu: onu.last_down_at,

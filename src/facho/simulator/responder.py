@@ -1,12 +1,12 @@
 """Answers one request from a MIB view as RFC 3416 and, for v1, RFC 1157 say; knows no socket and no time."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from facho.polling.snmp.ber import Message, Oid, PduKind, Tag, encode_message_raw, encode_varbind
-from facho.simulator.lies import LoopingView, LoopKind, ShortView
-from facho.simulator.mib import ColumnKind, MibView, Position, Run
+from facho.polling.snmp.ber import Oid, PduKind, SnmpMessage, Tag, encode_message_raw, encode_varbind
+from facho.simulator.lies import BloatedView, LoopingView, LoopKind, ShortView
+from facho.simulator.mib import CellRun, ColumnKind, MibView, Position
 
 V1, V2C = 0, 1
 NO_ERROR, TOO_BIG, NO_SUCH_NAME, GENERAL_ERROR = 0, 1, 2, 5
@@ -16,8 +16,8 @@ SMALLEST_VARBIND_BYTES = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a reply made the OLT do; its cost is computed from this."""
+class ReplyWork:
+    """The work a reply caused; its cost is computed from this."""
 
     cells: int = 0
     columns: int = 0
@@ -25,16 +25,12 @@ class Work:
 
 
 class Reply(NamedTuple):
-    """An encoded response and the work behind it."""
-
     data: bytes
     varbinds: int
-    work: Work
+    work: ReplyWork
 
 
-class Refused(Exception):
-    """The request is answered with an error status instead of values."""
-
+class RequestRefused(Exception):
     def __init__(self, status: int, index: int = 0) -> None:
         super().__init__(status, index)
         self.status = status
@@ -42,7 +38,7 @@ class Refused(Exception):
 
 
 class _Answer(NamedTuple):
-    """Varbinds in order, and where those with a value came from as (column, first row, row behind the last)."""
+    """Varbinds in order, and the origin of those with a value as (column, first row, row after the last)."""
 
     cells: list[bytes]
     spans: list[tuple[int, int, int]]
@@ -51,65 +47,86 @@ class _Answer(NamedTuple):
 class Responder:
     """Answers requests to one agent; no reply exceeds `max_message_bytes`.
 
-    Real agents shorten a bulk answer that is too long; one with `too_big_above` refuses it instead.
+    Real agents shorten a bulk answer that is too long; with `too_big_above` it is refused instead.
     """
 
     def __init__(self, view: MibView, *, max_message_bytes: int) -> None:
         self.max_message_bytes = max_message_bytes
         self.too_big_above: int | None = None
+        # Answers a bulk with as many rows as fit, however few were asked for.
+        self.ignores_repetitions = False
         self._true_views = {V1: view.without_counter64(), V2C: view}
         self._views = self._true_views
 
-    def mislead(self, loop: LoopKind | None, *, max_rows: int | None = None) -> None:
-        """Lie about successors from now on, or stop to."""
+    def mislead(self, loop: LoopKind | None, *, max_rows: int | None = None, closed: Collection[Oid] = ()) -> None:
+        """Return false successors from now on, and nothing below closed OIDs; None stops it."""
         views = self._true_views
+        if closed:
+            views = {version: view.without(closed) for version, view in views.items()}
         if max_rows is not None:
             views = {version: ShortView(view, max_rows) for version, view in views.items()}
         if loop is not None:
             views = {version: LoopingView(view, loop) for version, view in views.items()}
         self._views = views
 
-    def respond(self, message: Message) -> Reply | None:
-        """Answer a request; None for a PDU that an agent ignores."""
+    def bloat(self, value_bytes: int, *, is_deep: bool) -> None:
+        """Send values of this size from now on, below OIDs of maximum length if deep."""
+        if value_bytes or is_deep:
+            self._views = {
+                version: BloatedView(view, value_bytes, is_deep=is_deep) for version, view in self._views.items()
+            }
+
+    def respond(self, message: SnmpMessage) -> Reply | None:
+        """Answer a request; None for a PDU agents ignore."""
         if message.pdu.kind is PduKind.RESPONSE:
             return None
         view = self._views[message.version]
         try:
             answer = self._answer(view, message)
-        except Refused as refused:
+        except RequestRefused as refused:
             return refuse(message, refused.status, refused.index)
         data = _encode(message, NO_ERROR, 0, b"".join(answer.cells))
         if self.too_big_above is not None and len(data) > self.too_big_above:
             return refuse(message, TOO_BIG, 0)
         return Reply(data, len(answer.cells), _measure(view, answer, len(message.pdu.varbinds)))
 
-    def asks_live(self, message: Message) -> bool:
-        """Tell whether a request touches a column that the OLT has to ask its ONUs for."""
+    def asks_live(self, message: SnmpMessage) -> bool:
+        """Whether a request includes a column the OLT reads from its ONUs."""
         view = self._views[message.version]
         columns = [view.column_of(oid) for oid, _, _ in message.pdu.varbinds]
         return any(at is not None and view.columns[at].kind is ColumnKind.LIVE for at in columns)
 
-    def _answer(self, view: MibView, message: Message) -> _Answer:
+    def _answer(self, view: MibView, message: SnmpMessage) -> _Answer:
         pdu = message.pdu
         room = self.max_message_bytes - MESSAGE_OVERHEAD_BYTES - len(message.community)
         oids = [varbind[0] for varbind in pdu.varbinds]
         if pdu.kind is PduKind.GET_BULK:
-            return _get_bulk(view, oids, pdu.error_status, pdu.error_index, room=room)
+            rows = room if self.ignores_repetitions else pdu.error_index
+            single = min(max(pdu.error_status, 0), len(oids))
+            head = _get_next(view, oids[:single], version=V2C)
+            room -= sum(map(len, head.cells))
+            if room < 0:
+                raise RequestRefused(TOO_BIG)
+            repeaters = oids[single:]
+            if not repeaters or rows <= 0:
+                return head
+            body = _repeat_within(view, repeaters, rows, room=room)
+            return _Answer(head.cells + body.cells, head.spans + body.spans)
         read = _get if pdu.kind is PduKind.GET else _get_next
         answer = read(view, oids, version=message.version)
         if sum(map(len, answer.cells)) > room:
-            raise Refused(TOO_BIG)
+            raise RequestRefused(TOO_BIG)
         return answer
 
 
-def refuse(message: Message, status: int, index: int) -> Reply:
-    """Answer with an error; the question is repeated, except for tooBig in v2c."""
+def refuse(message: SnmpMessage, status: int, index: int) -> Reply:
+    """Answer with an error; the varbinds are repeated, except for tooBig in v2c."""
     echoed = message.pdu.varbinds if message.version == V1 or status != TOO_BIG else ()
     body = b"".join(encode_varbind((oid, Tag.NULL, None)) for oid, _, _ in echoed)
-    return Reply(_encode(message, status, index, body), len(echoed), Work())
+    return Reply(_encode(message, status, index, body), len(echoed), ReplyWork())
 
 
-def _encode(message: Message, status: int, index: int, body: bytes) -> bytes:
+def _encode(message: SnmpMessage, status: int, index: int, body: bytes) -> bytes:
     pdu = message.pdu
     return encode_message_raw(message.version, message.community, PduKind.RESPONSE, pdu.request_id, status, index, body)
 
@@ -123,7 +140,7 @@ def _get(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
             answer.cells.append(cell)
             answer.spans.append((column, row, row + 1))
         elif version == V1:
-            raise Refused(NO_SUCH_NAME, number)
+            raise RequestRefused(NO_SUCH_NAME, number)
         else:
             missing = Tag.NO_SUCH_OBJECT if view.column_of(oid) is None else Tag.NO_SUCH_INSTANCE
             answer.cells.append(encode_varbind((oid, missing, None)))
@@ -135,33 +152,20 @@ def _get_next(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
     for number, oid in enumerate(oids, start=1):
         run = view.successors(oid, 1)
         if not run.cells and version == V1:
-            raise Refused(NO_SUCH_NAME, number)
+            raise RequestRefused(NO_SUCH_NAME, number)
         answer.cells.extend(run.cells or [encode_varbind((oid, Tag.END_OF_MIB_VIEW, None))])
         answer.spans.extend(run.spans)
     return answer
 
 
-def _get_bulk(view: MibView, oids: list[Oid], non_repeaters: int, repetitions: int, *, room: int) -> _Answer:
-    single = min(max(non_repeaters, 0), len(oids))
-    head = _get_next(view, oids[:single], version=V2C)
-    room -= sum(map(len, head.cells))
-    if room < 0:
-        raise Refused(TOO_BIG)
-    repeaters = oids[single:]
-    if not repeaters or repetitions <= 0:
-        return head
-    body = _repeat_within(view, repeaters, repetitions, room=room)
-    return _Answer(head.cells + body.cells, head.spans + body.spans)
-
-
 def _repeat_within(view: MibView, oids: list[Oid], repetitions: int, *, room: int) -> _Answer:
-    """Leave out varbinds from the end until the rest fits, as RFC 3416 lets an agent do."""
+    """Drop varbinds from the end until the rest fits, as RFC 3416 allows."""
     body = _repeat(view, oids, min(repetitions, room // (SMALLEST_VARBIND_BYTES * len(oids)) + 1))
     fitting = _count_fitting(body.cells, room)
     if fitting == len(body.cells):
         return body
     if not fitting:
-        raise Refused(TOO_BIG)
+        raise RequestRefused(TOO_BIG)
     shorter = _repeat(view, oids, -(-fitting // len(oids)))
     return shorter._replace(cells=shorter.cells[:fitting])
 
@@ -185,7 +189,7 @@ def _repeat(view: MibView, oids: list[Oid], repetitions: int) -> _Answer:
     return _Answer(cells, [span for run in runs for span in run.spans])
 
 
-def _pad(view: MibView, run: Run, oid: Oid, rows: int) -> list[bytes]:
+def _pad(view: MibView, run: CellRun, oid: Oid, rows: int) -> list[bytes]:
     if len(run.cells) == rows:
         return run.cells
     if run.spans:
@@ -195,13 +199,9 @@ def _pad(view: MibView, run: Run, oid: Oid, rows: int) -> list[bytes]:
     return run.cells + [end] * (rows - len(run.cells))
 
 
-def _measure(view: MibView, answer: _Answer, columns: int) -> Work:
+def _measure(view: MibView, answer: _Answer, columns: int) -> ReplyWork:
     live: set[int] = set()
     for column, start, stop in answer.spans:
         if view.columns[column].kind is ColumnKind.LIVE:
-            live.update(map(id, _owners(view, column, start, stop)))
-    return Work(len(answer.cells), columns, len(live))
-
-
-def _owners(view: MibView, column: int, start: int, stop: int) -> Iterable[object]:
-    return view.columns[column].rows.owners[start:stop]
+            live.update(map(id, view.columns[column].rows.owners[start:stop]))
+    return ReplyWork(len(answer.cells), columns, len(live))

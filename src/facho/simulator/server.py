@@ -1,6 +1,12 @@
 """Starts a fleet of simulated OLTs in the running event loop, each on its own UDP port."""
 
-from collections.abc import AsyncIterator
+import asyncio
+import gc
+import json
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,27 +14,85 @@ from itertools import cycle
 from random import Random
 from typing import Any
 
+from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import GENERIC_KEY
-from facho.simulator.agent import Agent
-from facho.simulator.clock import WorldClock
+from facho.polling.vendors.vocabulary import Scope
+from facho.simulator.agent import Agent, Counters, Endpoint
 from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
-from facho.simulator.counters import Counters
-from facho.simulator.customers import CustomerMaker
-from facho.simulator.endpoint import Endpoint
-from facho.simulator.faults import FaultInjector, Faults
-from facho.simulator.identity import identity_of
-from facho.simulator.journal import JournalEntry
+from facho.simulator.faults import ALL_HOSTILE, HOSTILE, FaultInjector, Faults
 from facho.simulator.life import LifeDriver
-from facho.simulator.numbering import shape_for
-from facho.simulator.onu import Onu
-from facho.simulator.optics import drift_step
-from facho.simulator.personality import Personality
-from facho.simulator.readings import Moment
+from facho.simulator.onu import CustomerMaker, SimulatedOnu
+from facho.simulator.personality import Personality, identity_of
+from facho.simulator.readings import Moment, drift_step
 from facho.simulator.responder import Responder
-from facho.simulator.shape import spread_onus
-from facho.simulator.world import OltWorld
+from facho.simulator.shape import Chassis, Shape, plan_chassis, plan_single_card, spread_onus
+from facho.simulator.world import JournalEntry, OltWorld
+
+# A family that shows no ONUs leaves the numbers to us.
+FREE_CHOICE = range(128)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """The values that fit all ONU and PON indexes of a family; only 0 for a missing part."""
+
+    frame: range
+    slot: range
+    port: range
+    onu: range
+
+
+def numbering_of(definition: Definition) -> Numbering:
+    """Find the numbers all ONU and PON indexes of a family can encode."""
+    scopes = (Scope.ONU, Scope.PON) if definition.tells_ports else (Scope.ONU,)
+    indexes = [index for index in definition.indexes.values() if index.scope in scopes]
+    if not indexes:
+        return Numbering(*[FREE_CHOICE] * len(Place._fields))
+    shared = []
+    for name in Place._fields:
+        ranges = [index.fields[name].values for index in indexes if name in index.fields] or [range(1)]
+        shared.append(range(max(values.start for values in ranges), min(values.stop for values in ranges)))
+    return Numbering(*shared)
+
+
+def shape_for(definition: Definition, onus: int, chassis: Chassis | None = None) -> Shape:
+    """Lay out an OLT of this family for that many ONUs; slots count from 1 unless the family says otherwise."""
+    numbers = numbering_of(definition)
+    plan = plan_chassis if len(numbers.slot) > 1 else plan_single_card
+    # A family that does not report ports has all its ONUs on one.
+    size = chassis or (plan(onus) if len(numbers.port) > 1 else Chassis(1, 1, 1))
+    if size.cards > len(numbers.slot) or size.ports_per_card > len(numbers.port) or not size.holds(onus):
+        raise ConfigError(f"{definition.key} has no room for {size.cards} cards of {size.ports_per_card} ports")
+    return Shape(
+        cards=size.cards,
+        ports_per_card=size.ports_per_card,
+        used_ports=size.used_ports,
+        frame=numbers.frame.start,
+        first_slot=max(numbers.slot.start, min(1, len(numbers.slot) - size.cards)),
+        first_port=numbers.port.start,
+        first_onu=numbers.onu.start,
+    )
+
+
+class WorldClock:
+    """Seconds since the worlds began; never goes back."""
+
+    def __init__(self, *, speed: float = 1.0) -> None:
+        self._speed = speed
+        self._began = time.monotonic()
+        self._skipped = 0.0
+
+    def now(self) -> float:
+        return self._skipped + (time.monotonic() - self._began) * self._speed
+
+    def skip(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("world time does not go back")
+        self._skipped += seconds
+
 
 # ONUs that wait get their serials as if they were customers of OLTs that are never simulated.
 STRANGERS = 1 << 15
@@ -37,7 +101,7 @@ COUNT_STEP_SECONDS = 5.0
 
 
 class SimulatedOlt:
-    """One OLT: where it listens, what it is, the world behind it and what it counted."""
+    """One OLT: its address, family, world and counters."""
 
     def __init__(self, config: SimulatorConfig, definition: Definition, number: int, clock: WorldClock) -> None:
         self.name = f"{config.name_prefix}-{number + 1:03d}"
@@ -48,14 +112,6 @@ class SimulatedOlt:
         LifeDriver(self.world, config.life, seed=config.seed).start()
         self._clock = clock
         self._step = self._count = 0
-        self._personality = self._take_on(config, number)
-        self._injector = FaultInjector(_faults_of(config), seed=config.seed, name=self.name)
-        self._note_silence(self._injector.current)
-        responder = Responder(self._personality.view, max_message_bytes=config.max_message_bytes)
-        self._agent = Agent(responder, self._injector, community=config.community.encode(), refresh=self.refresh)
-        self.endpoint = Endpoint(config.host, config.port + number if config.port else 0)
-
-    def _take_on(self, config: SimulatorConfig, number: int) -> Personality:
         moment = Moment(self.world, config.started_at or datetime.now(UTC))
         identity = identity_of(self.definition, number)
         standard = load_definitions()[GENERIC_KEY]
@@ -63,7 +119,19 @@ class SimulatedOlt:
         strangers = CustomerMaker(seed=config.seed, olt_number=STRANGERS + number)
         for _, place in zip(range(config.waiting), cycle(self.world.ports), strict=False):
             personality.let_wait(strangers.make(place, at=self.world.now))
-        return personality
+        self._personality = personality
+        ways = list(HOSTILE.values()) if config.hostile == ALL_HOSTILE else [HOSTILE.get(config.hostile, config.faults)]
+        faults = ways[number % len(ways)]
+        faults_of = replace(
+            faults,
+            latency_seconds=faults.latency_seconds + config.latency_ms / 1000,
+            loss=max(faults.loss, config.loss),
+        )
+        self._injector = FaultInjector(faults_of, seed=config.seed, name=self.name)
+        self._note_silence(self._injector.current)
+        responder = Responder(self._personality.view, max_message_bytes=config.max_message_bytes)
+        self._agent = Agent(responder, self._injector, community=config.community.encode(), refresh=self.refresh)
+        self.endpoint = Endpoint(config.host, config.port + number if config.port else 0)
 
     @property
     def host(self) -> str:
@@ -74,12 +142,11 @@ class SimulatedOlt:
         return self.endpoint.port
 
     @property
-    def waiting(self) -> tuple[Onu, ...]:
-        """Who waits to be authorised."""
+    def waiting(self) -> tuple[SimulatedOnu, ...]:
         return tuple(self._personality.waiting.onus)
 
     def authorise(self, serial: str) -> None:
-        """Serve an ONU that waits; KeyError when nobody with this serial does."""
+        """Authorise a waiting ONU; KeyError if none has this serial."""
         self.refresh()
         self._personality.authorise({onu.serial: onu for onu in self.waiting}[serial])
 
@@ -88,7 +155,6 @@ class SimulatedOlt:
         return self._agent.counters
 
     def reset_counters(self) -> None:
-        """Count from zero, for the next measurement."""
         self._agent.counters = Counters()
 
     @property
@@ -101,6 +167,11 @@ class SimulatedOlt:
         self._note_silence(faults)
         self._agent.behave(faults)
 
+    def close_columns(self, keys: Collection[str]) -> None:
+        """Take columns of the family out of the manager's SNMP view; none opens it again."""
+        closed = tuple(dict.fromkeys(self.definition.column(key).oid for key in keys))
+        self.faults = replace(self.faults, closed=closed)
+
     def _note_silence(self, faults: Faults) -> None:
         if faults.is_silent:
             self.world.fall_silent()
@@ -109,7 +180,6 @@ class SimulatedOlt:
 
     @property
     def journal(self) -> tuple[JournalEntry, ...]:
-        """What has happened up to now."""
         self.refresh()
         return tuple(self.world.journal)
 
@@ -118,7 +188,6 @@ class SimulatedOlt:
         return f"{self.name} {self.host} {self.port} {self.vendor} {self.community}"
 
     def refresh(self) -> None:
-        """Bring the world and its values up to now."""
         now = self._clock.now()
         self.world.advance(now)
         self._personality.refresh_uptime()
@@ -130,6 +199,13 @@ class SimulatedOlt:
             self._count = count
             self._personality.view.forget_counters()
 
+    def encode_ahead(self, oids: Collection[Oid]) -> None:
+        """Encode columns before they are asked for, so that answers cost as little as they can."""
+        self.refresh()
+        for column in self._personality.view.columns:
+            if column.prefix in oids:
+                column.slice(0, len(column.rows.indexes))
+
     def open(self) -> None:
         self._agent.open(self.endpoint)
 
@@ -139,15 +215,13 @@ class SimulatedOlt:
 
 @dataclass(slots=True)
 class Simulation:
-    """A running fleet."""
-
     olts: list[SimulatedOlt]
     clock: WorldClock
 
     @classmethod
     @asynccontextmanager
     async def start(cls, config: SimulatorConfig) -> AsyncIterator["Simulation"]:
-        """Serve until the block is left; PortTaken when an OLT cannot have its port."""
+        """Serve until the block ends; PortTaken if a port is in use."""
         definitions = choose_definitions(config.vendor)
         clock = WorldClock(speed=config.speed)
         with ExitStack() as closing:
@@ -164,7 +238,7 @@ class Simulation:
 
 
 def build_world(name: str, config: SimulatorConfig, definition: Definition, number: int) -> OltWorld:
-    """Make the world of one OLT of the fleet; the same configuration makes the same world."""
+    """Build the world of one OLT; the same configuration gives the same world."""
     shape = shape_for(definition, config.onus, config.chassis)
     customers = CustomerMaker(seed=config.seed, olt_number=number, offline_share=config.offline_share)
     spread = spread_onus(shape, config.onus, Random(f"ports/{config.seed}/{number}"))
@@ -172,13 +246,13 @@ def build_world(name: str, config: SimulatorConfig, definition: Definition, numb
 
 
 def choose_definitions(vendor: str) -> list[Definition]:
-    """Return the families whose keys a name begins, or for a mixed fleet all that tell where ONUs hang.
+    """Return the families whose keys start with a name, or for a mixed fleet all that report ports.
 
-    Those that tell most come first, since a small fleet shows the first ones only.
+    Those that report why an ONU is down come first, then those with most columns: a small fleet shows the first ones.
     """
     known = load_definitions()
     if vendor == MIXED:
-        return sorted(filter(_tells_ports, known.values()), key=lambda each: -len(each.columns))
+        return sorted(filter(_tells_ports, known.values()), key=_how_telling, reverse=True)
     if vendor in known:
         return [known[vendor]]
     matches = [definition for key, definition in known.items() if vendor and key.startswith(vendor.lower())]
@@ -191,9 +265,45 @@ def _tells_ports(definition: Definition) -> bool:
     return any("port" in index.fields for index in definition.onu_indexes.values())
 
 
-def _faults_of(config: SimulatorConfig) -> Faults:
-    return replace(
-        config.faults,
-        latency_seconds=config.faults.latency_seconds + config.latency_ms / 1000,
-        loss=max(config.faults.loss, config.loss),
-    )
+def _how_telling(definition: Definition) -> tuple[bool, int]:
+    return definition.has_column("onu.last_down_cause"), len(definition.columns)
+
+
+def run_simulator(config: SimulatorConfig, *, tells_counters: bool = True) -> int:
+    """Simulate until SIGINT or SIGTERM, then print the counters; return the exit status."""
+    try:
+        asyncio.run(serve(config, announce=_print_line, tells_counters=tells_counters))
+    except ConfigError as error:
+        sys.stderr.write(f"facho: {error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"facho: {error.strerror}\n")
+        return 1
+    return 0
+
+
+async def serve(config: SimulatorConfig, *, announce: Callable[[str], None], tells_counters: bool = True) -> None:
+    """Announce each OLT as `name host port vendor community` and serve until SIGINT or SIGTERM."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with Simulation.start(config) as simulation:
+        # A fleet is hundreds of thousands of objects that stay: looking through them again and again would stall it.
+        gc.freeze()
+        loop.add_signal_handler(signal.SIGUSR1, _print_counters, simulation)
+        for olt in simulation.olts:
+            announce(olt.line)
+        await stopped.wait()
+        if tells_counters:
+            _print_counters(simulation)
+
+
+def _print_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _print_counters(simulation: Simulation) -> None:
+    sys.stderr.write(json.dumps(simulation.counters_as_json()) + "\n")
+    sys.stderr.flush()

@@ -39,14 +39,12 @@ class Shape:
 
 
 class Chassis(NamedTuple):
-    """The size of an OLT, whatever its numbers."""
-
     cards: int
     ports_per_card: int
     used_ports: int
 
     def holds(self, onus: int) -> bool:
-        """Tell whether so many ONUs fit on its used ports, and these into its cards."""
+        """Whether that many ONUs fit on its used ports, and these on its cards."""
         return 0 < self.used_ports <= self.cards * self.ports_per_card and onus <= self.used_ports * MAX_ONUS_PER_PORT
 
 
@@ -59,25 +57,17 @@ def plan_chassis(onus: int) -> Chassis:
 
 
 def plan_single_card(onus: int) -> Chassis:
-    """Choose the same for a device without slots: few ports, and more ONUs on each before there are more ports."""
+    """Choose a size for a device without slots: more ONUs per port before more ports."""
     usual = plan_chassis(onus)
     ports = max(usual.ports_per_card, math.ceil(onus / DENSE_ONUS_PER_PORT))
     return Chassis(1, ports, min(usual.used_ports, ports))
 
 
 def spread_onus(shape: Shape, onus: int, rng: Random) -> dict[Place, list[int]]:
-    """Give every ONU a port and an id; unevenly and with gaps, as years of moves leave them."""
+    """Give every ONU a port and an id, unevenly and with gaps, as years of moves leave them."""
     places = shape.places
     used = sorted(rng.sample(places, shape.used_ports))
-    counts = _spread_counts(len(used), onus, rng)
-    spread: dict[Place, list[int]] = {place: [] for place in places}
-    for place, count in zip(used, counts, strict=True):
-        last = min(count + count // 8 + 1, MAX_ONUS_PER_PORT)
-        spread[place] = sorted(rng.sample(range(shape.first_onu, shape.first_onu + last), count))
-    return spread
-
-
-def _spread_counts(ports: int, onus: int, rng: Random) -> list[int]:
+    ports = len(used)
     weights = [rng.uniform(0.4, 1.6) for _ in range(ports)]
     scale = onus / sum(weights)
     counts = [min(int(weight * scale), MAX_ONUS_PER_PORT) for weight in weights]
@@ -87,4 +77,8 @@ def _spread_counts(ports: int, onus: int, rng: Random) -> list[int]:
         if counts[port] < MAX_ONUS_PER_PORT:
             counts[port] += 1
             left -= 1
-    return counts
+    spread: dict[Place, list[int]] = {place: [] for place in places}
+    for place, count in zip(used, counts, strict=True):
+        last = min(count + count // 8 + 1, MAX_ONUS_PER_PORT)
+        spread[place] = sorted(rng.sample(range(shape.first_onu, shape.first_onu + last), count))
+    return spread

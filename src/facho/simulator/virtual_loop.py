@@ -43,12 +43,11 @@ class _JumpingSelector(selectors.BaseSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Jumps to the next timer as soon as no socket has anything to say."""
+    """Jumps to the next timer as soon as no socket is readable."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Return virtual seconds."""
         return self._jumping.now

@@ -6,39 +6,80 @@ The world never reads a clock: `advance` moves it to a moment, and everything ha
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import count
 from typing import Any, Protocol
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.index import Place
-from facho.simulator.customers import CustomerMaker
-from facho.simulator.journal import JournalEntry, JournalKind
-from facho.simulator.onu import Onu
+from facho.simulator.onu import CustomerMaker, SimulatedOnu
 from facho.simulator.shape import MAX_ONUS_PER_PORT, Shape
+
+
+class JournalKind(StrEnum):
+    ONU_DOWN = "onu_down"
+    ONU_UP = "onu_up"
+    PON_CUT = "pon_cut"
+    PON_RESTORED = "pon_restored"
+    ONU_MOVED = "onu_moved"
+    ONU_APPEARED = "onu_appeared"
+    ONU_REMOVED = "onu_removed"
+    ONU_DIMMED = "onu_dimmed"
+    ONU_DESCRIBED = "onu_described"
+    ONU_GARBLED = "onu_garbled"
+    ONU_CLEAR = "onu_clear"
+    POWER_LOST = "power_lost"
+    POWER_BACK = "power_back"
+    CARD_FAILED = "card_failed"
+    CARD_RESTORED = "card_restored"
+    OLT_SILENT = "olt_silent"
+    OLT_HEARD = "olt_heard"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One event; `at` is in seconds of world time. For a port, card or OLT the rest of the place is 0."""
+
+    at: float
+    kind: JournalKind
+    olt: str
+    place: Place
+    serial: str = ""
+    cause: DownCause | None = None
+    moved_from: Place | None = None
+    # Which street of the port lost its power.
+    street: int | None = None
+    # What the ONU's light has lost now, in all.
+    loss_db: float | None = None
+    description: str | None = None
+
+
+# Entries kept at least: about a week of an OLT.
+JOURNAL_ENTRIES = 5_000
 
 Action = Callable[[], None]
 
 
 class WorldListener(Protocol):
-    """Hears about every change, so that only what changed is encoded again."""
+    """Receives every change, so that only changed rows are encoded again."""
 
-    def onu_changed(self, onu: Onu) -> None: ...
+    def onu_changed(self, onu: SimulatedOnu) -> None: ...
 
-    def onu_added(self, onu: Onu) -> None: ...
+    def onu_added(self, onu: SimulatedOnu) -> None: ...
 
-    def onu_removed(self, onu: Onu) -> None: ...
+    def onu_removed(self, onu: SimulatedOnu) -> None: ...
 
-    def port_changed(self, port: "PonPort") -> None: ...
+    def port_changed(self, port: "SimulatedPort") -> None: ...
 
 
 @dataclass(slots=True)
-class PonPort:
-    """A PON port and the ONUs on it, by their id; `returning` come back when its fibre is mended."""
+class SimulatedPort:
+    """A PON port and its ONUs by id; `returning` come back when its fibre is repaired."""
 
     place: Place
-    onus: dict[int, Onu] = field(default_factory=dict)
+    onus: dict[int, SimulatedOnu] = field(default_factory=dict)
     is_cut: bool = False
-    returning: list[Onu] = field(default_factory=list)
+    returning: list[SimulatedOnu] = field(default_factory=list)
 
     @property
     def online_count(self) -> int:
@@ -46,7 +87,7 @@ class PonPort:
 
 
 class OltWorld:
-    """The truth about one OLT. Commands act at `now`; `schedule` lets them act later."""
+    """The true state of one OLT. Commands act at `now`; `schedule` runs them later."""
 
     def __init__(
         self, name: str, shape: Shape, customers: CustomerMaker, spread: Mapping[Place, Sequence[int]]
@@ -60,44 +101,42 @@ class OltWorld:
         self._due: list[tuple[float, int, Action]] = []
         self._order = count()
         self._is_silent = False
-        # Streets without power, and who comes back with it.
-        self._dark: dict[tuple[Place, int], list[Onu]] = {}
-        self.ports = {place: self._settle(place, ids) for place, ids in spread.items()}
-
-    def _settle(self, place: Place, ids: Sequence[int]) -> PonPort:
-        return PonPort(place, {onu: self._customers.make_settled(place._replace(onu=onu)) for onu in ids})
+        # Streets without power, and the ONUs that return with it.
+        self._dark: dict[tuple[Place, int], list[SimulatedOnu]] = {}
+        self.ports = {
+            place: SimulatedPort(place, {onu: self._customers.make_settled(place._replace(onu=onu)) for onu in ids})
+            for place, ids in spread.items()
+        }
 
     @property
-    def onus(self) -> Iterator[Onu]:
-        """All ONUs in the order of ports and ids."""
+    def onus(self) -> Iterator[SimulatedOnu]:
         for port in self.ports.values():
             for _, onu in sorted(port.onus.items()):
                 yield onu
 
-    def port_of(self, onu: Onu) -> PonPort:
+    def port_of(self, onu: SimulatedOnu) -> SimulatedPort:
         return self.ports[onu.place.pon]
 
-    def find(self, serial: str) -> Onu:
-        """Return the ONU with a serial; KeyError when this OLT has none."""
+    def find(self, serial: str) -> SimulatedOnu:
+        """KeyError if this OLT has no such serial."""
         for onu in self.onus:
             if onu.serial == serial:
                 return onu
         raise KeyError(serial)
 
     def schedule(self, at: float, action: Action) -> None:
-        """Let an action happen when the world reaches second `at`."""
         heapq.heappush(self._due, (at, next(self._order), action))
 
     def advance(self, now: float) -> None:
-        """Move to second `now`; whatever was due before happens in order, at its own time."""
+        """Move to second `now`; scheduled actions run in order, each at its own time."""
         while self._due and self._due[0][0] <= now:
             at, _, action = heapq.heappop(self._due)
             self.now = max(self.now, at)
             action()
         self.now = max(self.now, now)
 
-    def take_down(self, onu: Onu, cause: DownCause) -> None:
-        """Take an ONU offline; one that is offline already keeps its cause."""
+    def take_down(self, onu: SimulatedOnu, cause: DownCause) -> None:
+        """Take an ONU offline; one already offline keeps its cause."""
         if not onu.is_online:
             return
         onu.state = RunState.OFFLINE
@@ -106,8 +145,8 @@ class OltWorld:
         self._record(JournalKind.ONU_DOWN, onu, cause=cause)
         self._tell_changed(onu)
 
-    def bring_up(self, onu: Onu) -> None:
-        """Bring an ONU back; without fibre or power it waits for them, and one that was removed stays away."""
+    def bring_up(self, onu: SimulatedOnu) -> None:
+        """Bring an ONU back; without fibre or power it waits, and a removed one stays away."""
         port = self.port_of(onu)
         if onu.is_online or port.onus.get(onu.place.onu) is not onu or self._waits_in_the_dark(onu):
             return
@@ -116,8 +155,8 @@ class OltWorld:
         self._record(JournalKind.ONU_UP, onu)
         self._tell_changed(onu)
 
-    def cut(self, place: Place) -> list[Onu]:
-        """Cut the fibre of a port: every ONU on it loses its signal. Return those it took down."""
+    def cut(self, place: Place) -> list[SimulatedOnu]:
+        """Cut the fibre of a port: all its ONUs lose signal. Return those taken down."""
         port = self.ports[place]
         if port.is_cut:
             return []
@@ -132,7 +171,7 @@ class OltWorld:
         return lost
 
     def restore(self, place: Place) -> None:
-        """Mend the fibre of a port: the ONUs that the cut took down come back."""
+        """Repair the fibre of a port: the ONUs the cut took down come back."""
         port = self.ports[place]
         if not port.is_cut:
             return
@@ -143,8 +182,7 @@ class OltWorld:
         port.returning = []
         self._tell_port(port)
 
-    def move(self, onu: Onu, place: Place) -> None:
-        """Move an ONU to another port, where it takes the first free id."""
+    def move(self, onu: SimulatedOnu, place: Place) -> None:
         source, target = onu.place, place._replace(onu=self.free_id(place))
         self._detach(onu)
         onu.last_up_at = self.now if onu.is_online else onu.last_up_at
@@ -154,41 +192,37 @@ class OltWorld:
         if onu.is_online and self._waits_in_the_dark(onu):
             self.take_down(onu, self._darkness_of(onu))
 
-    def add(self, place: Place) -> Onu:
-        """Let a new customer appear on a port."""
+    def add(self, place: Place) -> SimulatedOnu:
         return self._appear(self._customers.make(place._replace(onu=self.free_id(place)), at=self.now))
 
-    def add_double(self, onu: Onu, place: Place) -> Onu:
-        """Let somebody appear on a port whose device has the serial of another one."""
+    def add_double(self, onu: SimulatedOnu, place: Place) -> SimulatedOnu:
+        """Add an ONU with the serial of another one."""
         double = self._customers.make(place._replace(onu=self.free_id(place)), at=self.now)
         double.serial = onu.serial
         return self._appear(double)
 
-    def bring_back(self, onu: Onu, place: Place) -> None:
-        """Register an ONU again that was removed before."""
+    def bring_back(self, onu: SimulatedOnu, place: Place) -> None:
         onu.place = place._replace(onu=self.free_id(place))
         onu.state, onu.last_up_at = RunState.ONLINE, self.now
         self._appear(onu)
 
-    def _appear(self, onu: Onu) -> Onu:
+    def _appear(self, onu: SimulatedOnu) -> SimulatedOnu:
         self._attach(onu)
         self._record(JournalKind.ONU_APPEARED, onu)
         if self._waits_in_the_dark(onu):
             self.take_down(onu, self._darkness_of(onu))
         return onu
 
-    def remove(self, onu: Onu) -> None:
-        """Delete an ONU from the OLT's configuration."""
+    def remove(self, onu: SimulatedOnu) -> None:
         self._detach(onu)
         self._record(JournalKind.ONU_REMOVED, onu)
 
-    def replace(self, onu: Onu) -> Onu:
-        """Put another device in the place of one that is taken away."""
+    def replace(self, onu: SimulatedOnu) -> SimulatedOnu:
         self.remove(onu)
         return self._appear(self._customers.make(onu.place, at=self.now))
 
-    def power_off(self, place: Place, street: int) -> list[Onu]:
-        """Take the power from a street of a port: every ONU in it gasps and is gone. Return those it took down."""
+    def power_off(self, place: Place, street: int) -> list[SimulatedOnu]:
+        """Cut the power of a street: all its ONUs send a dying gasp. Return those taken down."""
         if (place, street) in self._dark:
             return []
         self._record_place(JournalKind.POWER_LOST, place, street=street)
@@ -199,7 +233,7 @@ class OltWorld:
         return lost
 
     def power_on(self, place: Place, street: int) -> None:
-        """Give a street its power back: whoever is there because of it comes back."""
+        """Restore the power of a street: the ONUs it took down come back."""
         returning = self._dark.pop((place, street), None)
         if returning is None:
             return
@@ -207,57 +241,57 @@ class OltWorld:
         for onu in returning:
             self.bring_up(onu)
 
-    def fail_card(self, board: Place) -> list[Onu]:
-        """Let a card die: all its ports go dark. Return the ONUs it took down."""
+    def fail_card(self, board: Place) -> list[SimulatedOnu]:
+        """Fail a card: all its ports go dark. Return the ONUs taken down."""
         self._record_place(JournalKind.CARD_FAILED, board)
         return [onu for place in self._ports_on(board) for onu in self.cut(place)]
 
     def restore_card(self, board: Place) -> None:
-        """Replace a card that died."""
         self._record_place(JournalKind.CARD_RESTORED, board)
         for place in self._ports_on(board):
             self.restore(place)
 
-    def dim(self, onu: Onu, loss_db: float) -> None:
-        """Let an ONU's light lose so much, in all, from now on; 0 is a repair."""
+    def dim(self, onu: SimulatedOnu, loss_db: float) -> None:
+        """Set the extra loss of an ONU's light in dB; 0 is a repair."""
         onu.loss_db = loss_db
         self._record(JournalKind.ONU_DIMMED, onu, loss_db=loss_db)
         self._tell_changed(onu)
 
-    def describe(self, onu: Onu, description: str) -> None:
-        """Let the provider write another description."""
+    def describe(self, onu: SimulatedOnu, description: str) -> None:
         onu.description = description
         self._record(JournalKind.ONU_DESCRIBED, onu, description=description)
         self._tell_changed(onu)
 
-    def garble(self, onu: Onu) -> None:
-        """Tell impossible values of an ONU from now on."""
+    def garble(self, onu: SimulatedOnu) -> None:
         if not onu.is_garbled:
             onu.is_garbled = True
             self._record(JournalKind.ONU_GARBLED, onu)
             self._tell_changed(onu)
 
-    def clear(self, onu: Onu) -> None:
-        """Tell the truth about an ONU again."""
+    def clear(self, onu: SimulatedOnu) -> None:
         if onu.is_garbled:
             onu.is_garbled = False
             self._record(JournalKind.ONU_CLEAR, onu)
             self._tell_changed(onu)
 
+    def stop_measuring(self, onu: SimulatedOnu, sentinel: int) -> None:
+        """Let an ONU send a sentinel of each measured column, by its number in the list of the definition."""
+        onu.sentinel = sentinel
+        self._tell_changed(onu)
+
     def fall_silent(self) -> None:
-        """Write down that the OLT answers nobody from now on."""
+        """Record in the journal that the OLT stops answering."""
         if not self._is_silent:
             self._is_silent = True
             self._record_place(JournalKind.OLT_SILENT, Place())
 
     def speak(self) -> None:
-        """Write down that the OLT answers again."""
         if self._is_silent:
             self._is_silent = False
             self._record_place(JournalKind.OLT_HEARD, Place())
 
     def free_id(self, place: Place) -> int:
-        """Return the lowest free ONU id of a port; ValueError when it is full."""
+        """Return the lowest free ONU id of a port; ValueError if it is full."""
         taken = self.ports[place].onus
         for onu_id in range(self.shape.first_onu, self.shape.first_onu + MAX_ONUS_PER_PORT):
             if onu_id not in taken:
@@ -267,11 +301,11 @@ class OltWorld:
     def _ports_on(self, board: Place) -> list[Place]:
         return [place for place in self.ports if place[:2] == board[:2]]
 
-    def _darkness_of(self, onu: Onu) -> DownCause:
+    def _darkness_of(self, onu: SimulatedOnu) -> DownCause:
         return DownCause.LOS if self.port_of(onu).is_cut else DownCause.DYING_GASP
 
-    def _waits_in_the_dark(self, onu: Onu) -> bool:
-        """Put an ONU that has no fibre or no power among those that come back with it."""
+    def _waits_in_the_dark(self, onu: SimulatedOnu) -> bool:
+        """Add an ONU without fibre or power to those that come back with it."""
         street = self._dark.get((onu.place.pon, onu.street))
         port = self.port_of(onu)
         waiting = port.returning if port.is_cut else street
@@ -280,31 +314,37 @@ class OltWorld:
         waiting.append(onu)
         return True
 
-    def _attach(self, onu: Onu) -> None:
+    def _attach(self, onu: SimulatedOnu) -> None:
         port = self.port_of(onu)
         port.onus[onu.place.onu] = onu
         for listener in self.listeners:
             listener.onu_added(onu)
         self._tell_port(port)
 
-    def _detach(self, onu: Onu) -> None:
+    def _detach(self, onu: SimulatedOnu) -> None:
         port = self.port_of(onu)
         for listener in self.listeners:
             listener.onu_removed(onu)
         del port.onus[onu.place.onu]
         self._tell_port(port)
 
-    def _tell_changed(self, onu: Onu) -> None:
+    def _tell_changed(self, onu: SimulatedOnu) -> None:
         for listener in self.listeners:
             listener.onu_changed(onu)
         self._tell_port(self.port_of(onu))
 
-    def _tell_port(self, port: PonPort) -> None:
+    def _tell_port(self, port: SimulatedPort) -> None:
         for listener in self.listeners:
             listener.port_changed(port)
 
-    def _record(self, kind: JournalKind, onu: Onu, **details: Any) -> None:
-        self.journal.append(JournalEntry(self.now, kind, self.name, onu.place, onu.serial, **details))
+    def _record(self, kind: JournalKind, onu: SimulatedOnu, **details: Any) -> None:
+        self._keep(JournalEntry(self.now, kind, self.name, onu.place, onu.serial, **details))
 
     def _record_place(self, kind: JournalKind, place: Place, *, street: int | None = None) -> None:
-        self.journal.append(JournalEntry(self.now, kind, self.name, place, street=street))
+        self._keep(JournalEntry(self.now, kind, self.name, place, street=street))
+
+    def _keep(self, entry: JournalEntry) -> None:
+        """Append an entry, and sometimes drop the oldest: a demo may run for weeks."""
+        self.journal.append(entry)
+        if len(self.journal) > 2 * JOURNAL_ENTRIES:
+            del self.journal[:-JOURNAL_ENTRIES]

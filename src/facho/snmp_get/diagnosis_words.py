@@ -1,4 +1,4 @@
-"""What a finding of a probe means to who set an OLT up, and what to look at next."""
+"""Explains a probe's finding to the operator who set the OLT up, and what to check next."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from facho.hosts.models import Olt, SnmpVersion
-from facho.polling.domain.probe_finding import Finding
+from facho.hosts.models import Olt, SnmpVersionChoice
+from facho.polling.domain.probe_finding import ProbeFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProbedPlace:
     """What the sentences name: whom we asked, from where, and as whom."""
 
     address: str
@@ -42,10 +42,11 @@ class Diagnosis:
 _ALLOW_US = _("On the OLT, see that its SNMP access list and any firewall on the way allow %(from)s to ask it.")
 _COMMUNITY = _("Type the community again: letter case counts, and a space at its end too.")
 _USER = _("Compare user, protocols and keys with the SNMPv3 user on the OLT.")
+_WHOLE_VIEW = _("On the OLT, give this community or user a view that holds the whole tree (1.3.6.1), for reading.")
 _TIME = _("Try again in a minute; if it stays so, the log of Facho says more.")
 
-ADVICE: Mapping[Finding, Advice] = {
-    Finding.SILENT: Advice(
+ADVICE: Mapping[ProbeFinding, Advice] = {
+    ProbeFinding.SILENT: Advice(
         _("No answer"),
         _(
             "%(address)s said nothing on UDP port %(port)s. OLTs answer a wrong community with silence, and so does a"
@@ -58,17 +59,17 @@ ADVICE: Mapping[Finding, Advice] = {
             _("See that the address is right, and that it is the OLT's management address."),
         ),
     ),
-    Finding.SPEAKS_V1: Advice(
+    ProbeFinding.SPEAKS_V1: Advice(
         _("It speaks SNMPv1 only"),
         _("%(address)s does not answer in version %(version)s, but did in SNMPv1 with the same community."),
         (_("Choose SNMPv1 here, or switch SNMPv2c on in the OLT, which is much faster."),),
     ),
-    Finding.SPEAKS_V2C: Advice(
+    ProbeFinding.SPEAKS_V2C: Advice(
         _("It speaks SNMPv2c"),
         _("%(address)s does not answer in version %(version)s, but did in SNMPv2c with the same community."),
         (_("Choose SNMPv2c here."),),
     ),
-    Finding.SPEAKS_V3: Advice(
+    ProbeFinding.SPEAKS_V3: Advice(
         _("It is there, but does not take this community"),
         _("%(address)s answers SNMPv3, so address and port are right; to our community it said nothing."),
         (
@@ -77,12 +78,12 @@ ADVICE: Mapping[Finding, Advice] = {
             _("If the OLT is set up for SNMPv3 only, choose SNMPv3 here."),
         ),
     ),
-    Finding.IGNORES_USER: Advice(
+    ProbeFinding.IGNORES_USER: Advice(
         _("It speaks SNMPv3, but not to this user"),
         _("%(address)s told who it is and then left our question as user %(user)s without an answer."),
         (_USER, _ALLOW_US),
     ),
-    Finding.PORT_CLOSED: Advice(
+    ProbeFinding.PORT_CLOSED: Advice(
         _("Nothing listens there"),
         _("%(address)s is on, and says that nothing listens on UDP port %(port)s."),
         (
@@ -91,7 +92,7 @@ ADVICE: Mapping[Finding, Advice] = {
             _("See that the address is the OLT's, and not that of another machine."),
         ),
     ),
-    Finding.NO_ROUTE: Advice(
+    ProbeFinding.NO_ROUTE: Advice(
         _("There is no way to it"),
         _("The network says that %(address)s cannot be reached from this machine."),
         (
@@ -100,62 +101,72 @@ ADVICE: Mapping[Finding, Advice] = {
             _("A firewall may refuse it: allow UDP port %(port)s."),
         ),
     ),
-    Finding.NO_SOURCE: Advice(
+    ProbeFinding.NO_SOURCE: Advice(
         _("Facho cannot use its own address"),
         _("FACHO_SOURCE_ADDRESS names an address that this machine does not have."),
         (_("Correct the setting, or leave it out, and start Facho again."),),
     ),
-    Finding.UNKNOWN_USER: Advice(
+    ProbeFinding.UNKNOWN_USER: Advice(
         _("It does not know the user"),
         _("%(address)s speaks SNMPv3 and has no user %(user)s."),
         (_("Write the user as it is on the OLT: letter case counts."), _("Create the user on the OLT.")),
     ),
-    Finding.WRONG_LEVEL: Advice(
+    ProbeFinding.WRONG_LEVEL: Advice(
         _("It asks for another security level"),
         _("%(address)s knows the user %(user)s, but not with the protection that was chosen here."),
         (_("Choose authentication and privacy as the user has them on the OLT: none, one or both."),),
     ),
-    Finding.WRONG_AUTH: Advice(
+    ProbeFinding.WRONG_AUTH: Advice(
         _("The authentication is wrong"),
         _("%(address)s knows the user %(user)s; the authentication key or its protocol is another."),
         (_("Type the authentication key again."), _("Compare the protocol: MD5, SHA or one of the SHA-2 family.")),
     ),
-    Finding.WRONG_PRIV: Advice(
+    ProbeFinding.WRONG_PRIV: Advice(
         _("The privacy is wrong"),
         _("%(address)s knows the user %(user)s and its authentication; the privacy key or its protocol is another."),
         (_("Type the privacy key again."), _("Compare the protocol: DES, AES, AES-192 or AES-256.")),
     ),
-    Finding.NOT_ALLOWED: Advice(
+    ProbeFinding.NOT_ALLOWED: Advice(
         _("It answers, but does not let us read"),
         _("%(address)s takes our credentials and refuses the system group, which every device has."),
-        (_("On the OLT, give this community or user a view that holds the whole tree (1.3.6.1), for reading."),),
+        (_WHOLE_VIEW,),
     ),
-    Finding.BAD_CREDENTIAL: Advice(
+    ProbeFinding.ONUS_HIDDEN: Advice(
+        _("It has ONUs, but does not list them"),
+        _("The PON ports of %(address)s count ONUs, but its tables of ONUs are empty: a discovery would fail."),
+        (_WHOLE_VIEW,),
+    ),
+    ProbeFinding.SERIALS_HIDDEN: Advice(
+        _("It does not show the serials of its ONUs"),
+        _("%(address)s lists the states of ONUs, but no serials: its ONUs would be known by their places alone."),
+        (_WHOLE_VIEW, _("If this firmware has no serials, continue: they are added when they appear.")),
+    ),
+    ProbeFinding.BAD_CREDENTIAL: Advice(
         _("The stored credential cannot be used"),
         _("What is stored for this OLT is incomplete, or was encrypted with a key that is gone."),
         (_("Type the community, or the SNMPv3 keys, once more."),),
     ),
-    Finding.NOT_SNMP: Advice(
+    ProbeFinding.NOT_SNMP: Advice(
         _("What came back is not SNMP"),
         _("%(address)s answers on UDP port %(port)s with something that is no valid SNMP."),
         (_("See that address and port are those of the OLT: another service may use that port."),),
     ),
-    Finding.STOPPED: Advice(
+    ProbeFinding.STOPPED: Advice(
         _("The test was stopped"), _("It was broken off before its end and says nothing about the OLT."), (_TIME,)
     ),
-    Finding.FAULT: Advice(
-        _("The test failed"), _("Facho could not make sense of what happened; the error stands below."), (_TIME,)
+    ProbeFinding.FAULT: Advice(
+        _("The test failed"), _("Facho could not make sense of what happened; see the error below."), (_TIME,)
     ),
 }
 
 
-def place_of(olt: Olt, *, asked_from: str) -> Place:
+def place_of(olt: Olt, *, asked_from: str) -> ProbedPlace:
     """Return what the sentences name of an OLT."""
-    version = SnmpVersion(olt.snmp_version).label
-    return Place(address=olt.address, port=olt.port, asked_from=asked_from, version=version, user=olt.v3_user)
+    version = SnmpVersionChoice(olt.snmp_version).label
+    return ProbedPlace(address=olt.address, port=olt.port, asked_from=asked_from, version=version, user=olt.v3_user)
 
 
-def diagnose(finding: Finding, place: Place) -> Diagnosis:
+def diagnose(finding: ProbeFinding, place: ProbedPlace) -> Diagnosis:
     """Write out what to tell about one OLT."""
     advice = ADVICE[finding]
     words = {

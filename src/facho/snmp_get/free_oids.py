@@ -5,24 +5,24 @@ as printable text of bounded length, and what had to be changed or left out for 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from facho.hosts.olt_data import MAX_INDEX_LENGTH, OltValue
-from facho.onus.store import Reading, load_places, save_readings
-from facho.onus.value_history import save_onu_history
+from facho.hosts.olt_data import MAX_INDEX_LENGTH
+from facho.onus.store import load_places
+from facho.polling.domain.collection import OltValue
+from facho.polling.domain.onu_table import NO_VALUE_TAGS, is_odd, raw_text
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Value
+from facho.polling.snmp.columns import Row
 from facho.polling.snmp.errors import MissingObject, SnmpError
 from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.target import Patience
-from facho.polling.snmp.walk import Row
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place, write_place
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.olt_values import COUNTER_TAGS, OltGathered
-from facho.snmp_get.raw_text import NO_VALUE_TAGS, is_odd, raw_text
+from facho.snmp_get.onu_tables import GatheredOnus
 from facho.snmp_get.reading import Part, Reader, subject_of
 from facho.snmp_jobs.read_names import load_kept_reads
 
@@ -64,8 +64,7 @@ class _FreeReading:
     kept: frozenset[str]
     tables: list[Wanted] = field(default_factory=list)
     _of_olt: OltGathered = field(default_factory=OltGathered)
-    _of_onus: dict[Place, dict[str, str]] = field(default_factory=dict)
-    _kept_of_onus: dict[Place, dict[str, str]] = field(default_factory=dict)
+    _of_onus: dict[str, dict[Place, tuple[int, Value]]] = field(default_factory=dict)
     _known_onus: frozenset[Place] | None = None
 
     async def get(self, oids: Sequence[Wanted]) -> SnmpError | None:
@@ -80,8 +79,11 @@ class _FreeReading:
             error = batch.failures.get(number)
             if answer and answer[0][1] not in NO_VALUE_TAGS:
                 await self._keep_single(free, *answer[0][1:])
+            elif (answer or isinstance(error, MissingObject)) and free.oid[-1] != 0:
+                self.tables.append(free)
             elif answer or isinstance(error, MissingObject):
-                self._keep_missing(free)
+                self._of_olt.counts["missing_oids"] += 1
+                self._of_olt.whole_oids.add(format_oid(free.oid))
             else:
                 self._of_olt.counts["unreadable"] += error is not None
         return batch.failure
@@ -96,23 +98,23 @@ class _FreeReading:
                 subject, [free.oid for free in together], self._patience(together), max_rows=MAX_FREE_ROWS
             )
             for free, rows in zip(together, walk.rows, strict=True):
-                await self._keep_table(free, rows, is_whole=walk.complete)
+                cells = [_cell(self.reader.definition, free.oid, row) for row in rows]
+                await self._keep(free, cells)
+                if walk.complete:
+                    self._of_olt.counts["missing_oids"] += not rows
+                    self._of_olt.whole_oids |= {format_oid(free.oid), *(format_oid(cell.oid) for cell in cells)}
             if walk.failure:
                 return walk.failure
         return None
 
     def part(self, failure: SnmpError | None) -> Part:
         """Give what was read to be stored."""
-        of_olt = self._of_olt.part(self.reader, failure)
-        readings = [Reading(place, {}, raw) for place, raw in self._of_onus.items()]
-
-        def save(now: datetime) -> None:
-            of_olt.save(now)
-            if readings:
-                save_readings(self.reader.olt_id, readings, now=now)
-            save_onu_history(self.reader.olt_id, self._kept_of_onus, now=now)
-
-        return Part({**of_olt.counts, "onu_values": sum(map(len, self._of_onus.values()))}, failure, save)
+        of_olt = self._of_olt.part(failure)
+        gathered = GatheredOnus(self.reader.definition)
+        for oid, values in self._of_onus.items():
+            gathered.add_oid(oid, [(place, tag, raw) for place, (tag, raw) in values.items()])
+        counts = {**of_olt.counts, "onu_values": sum(map(len, self._of_onus.values()))}
+        return Part(counts, failure, replace(of_olt.rows, table=gathered.table() if self._of_onus else None))
 
     def _patience(self, oids: Iterable[Wanted]) -> Patience:
         """Wait as for the dearest column that an OID touches."""
@@ -128,24 +130,12 @@ class _FreeReading:
             self._keep_of_olt(free, _Cell(free.oid, ((), tag, raw)))
         self._of_olt.whole_oids.add(format_oid(free.oid))
 
-    def _keep_missing(self, free: Wanted) -> None:
-        if free.oid[-1] != 0:
-            self.tables.append(free)
-            return
-        self._of_olt.counts["missing_oids"] += 1
-        self._of_olt.whole_oids.add(format_oid(free.oid))
-
-    async def _keep_table(self, free: Wanted, rows: Sequence[Row], *, is_whole: bool) -> None:
-        cells = [_cell(self.reader.definition, free.oid, row) for row in rows]
-        await self._keep(free, cells)
-        if is_whole:
-            self._of_olt.counts["missing_oids"] += not rows
-            self._of_olt.whole_oids |= {format_oid(free.oid), *(format_oid(cell.oid) for cell in cells)}
-
     async def _keep(self, free: Wanted, cells: Sequence[_Cell]) -> None:
         """Give all rows of a table to ONUs if one that we know is among them, or if all could be ONUs."""
         places = {cell.onu for cell in cells if cell.onu}
-        known = await self._load_onus() if places else frozenset()
+        if places and self._known_onus is None:
+            self._known_onus = frozenset(await self.reader.database.run(load_places, self.reader.olt_id))
+        known = self._known_onus or frozenset()
         is_about_onus = not places.isdisjoint(known) or (places and all(cell.onu for cell in cells))
         for cell in cells:
             if is_about_onus:
@@ -153,19 +143,15 @@ class _FreeReading:
             else:
                 self._keep_of_olt(free, cell)
 
-    async def _load_onus(self) -> frozenset[Place]:
-        if self._known_onus is None:
-            self._known_onus = frozenset(await self.reader.database.run(load_places, self.reader.olt_id))
-        return self._known_onus
-
     def _keep_of_onu(self, free: Wanted, cell: _Cell, known: frozenset[Place]) -> None:
         if cell.onu is None or cell.onu not in known:
             self._of_olt.counts["refused_rows" if cell.onu is None else "unknown_onus"] += 1
             return
-        oid, text = format_oid(cell.oid), self._text(cell.row)
-        self._of_onus.setdefault(cell.onu, {})[oid] = text
         if self._is_kept(free):
-            self._kept_of_onus.setdefault(cell.onu, {})[oid] = text
+            self._of_olt.kept_oids.add(format_oid(cell.oid))
+        _, tag, raw = cell.row
+        self._of_olt.counts["odd_values"] += is_odd(tag, raw)
+        self._of_onus.setdefault(format_oid(cell.oid), {})[cell.onu] = tag, raw
 
     def _keep_of_olt(self, free: Wanted, cell: _Cell) -> None:
         index = format_oid(cell.row[0])
@@ -174,19 +160,15 @@ class _FreeReading:
             return
         if self._is_kept(free):
             self._of_olt.kept_oids.add(format_oid(cell.oid))
-        text = self._text(cell.row)
-        is_counter = cell.row[1] in COUNTER_TAGS
+        _, tag, raw = cell.row
+        self._of_olt.counts["odd_values"] += is_odd(tag, raw)
+        text, is_counter = raw_text(tag, raw), tag in COUNTER_TAGS
         self._of_olt.values.append(
             OltValue(format_oid(cell.oid), index, free.name, cell.port, text, free.unit, text, is_counter)
         )
 
     def _is_kept(self, free: Wanted) -> bool:
         return bool(self.kept) and format_oid(free.oid) in self.kept
-
-    def _text(self, row: Row) -> str:
-        _, tag, raw = row
-        self._of_olt.counts["odd_values"] += is_odd(tag, raw)
-        return raw_text(tag, raw)
 
 
 def _cell(definition: Definition, oid: Oid, row: Row) -> _Cell:

@@ -9,29 +9,147 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from facho.hosts.secrets import UndecryptableSecret
+from django.utils.translation import gettext as _
+
 from facho.hosts.store import load_target
+from facho.infrastructure.secrets import UndecryptableSecret
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.gateway import DatabaseGateway
+from facho.polling.domain.execution_state import FailureKind
+from facho.polling.domain.onu_table import NO_VALUE_TAGS, raw_text
+from facho.polling.domain.ports import DatabaseGateway
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import VarBind
 from facho.polling.snmp.errors import BudgetSpent, SnmpError, WalkLoop
+from facho.polling.snmp.memory import PER_ROW
 from facho.polling.snmp.network import Network
-from facho.polling.snmp.oid import Oid, format_oid
+from facho.polling.snmp.oid import Oid, format_oid, parse_oid
 from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import CHEAP, Patience
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Index, write_place
+from facho.polling.vendors.index import Index, Place, write_place
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.values import Typed
-from facho.snmp_get.question import Question, Subject, Way, column_at
-from facho.snmp_get.raw_text import NO_VALUE_TAGS, raw_text, tag_name
-from facho.snmp_get.reading import count_traffic
+from facho.polling.vendors.vocabulary import Cost, Scope, Typed
+from facho.snmp_get.reading import count_traffic, tag_name
 
-# For an OLT whose vendor nobody knows: small enough for the weakest.
+# A person reads this; a pass over the whole device is a job's.
+MAX_ROWS = 10_000
+MAX_SECONDS = 300
+# One PON port: what each of these costs, the OLT has to ask an ONU for.
+LIVE_ROWS = 64
+MAX_SUBJECTS = 64
+
+
+class Way(StrEnum):
+    """How the device is asked."""
+
+    GET = "get"
+    WALK = "walk"
+    TABLE = "table"
+
+
+class BadQuestion(ValueError):
+    """A question that means nothing on this OLT; its text is for the person who asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One OID to ask for or to walk below, and the column that reads it, if one does."""
+
+    oid: Oid
+    column: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SnmpQuestion:
+    """What is asked, within bounds that a weak agent bears."""
+
+    way: Way
+    subjects: tuple[Subject, ...]
+    cost: Cost
+    max_rows: int
+    max_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a person wants to see at most, and how long the OLT may be held for it."""
+
+    rows: int
+    seconds: float
+
+
+def plan_question(
+    way: Way, words: Sequence[str], definition: Definition | None, *, place: Place | None, bounds: Bounds
+) -> SnmpQuestion:
+    """Find out what the words mean; BadQuestion when one of them means nothing here."""
+    if len(words) > MAX_SUBJECTS:
+        raise BadQuestion(_("Ask for at most %s things at a time.") % MAX_SUBJECTS)
+    subjects = tuple(subject for word in words for subject in _subjects(way, word, definition, place))
+    cost = max((_cost(subject, definition) for subject in subjects), key=list(Cost).index)
+    rows = min(bounds.rows, LIVE_ROWS) if cost is Cost.LIVE and way is not Way.GET else bounds.rows
+    return SnmpQuestion(way, subjects, cost, rows, bounds.seconds)
+
+
+def column_at(oid: Oid, definition: Definition | None) -> Column | None:
+    """Return the column in which an OID lies."""
+    columns = definition.columns.values() if definition else ()
+    return next((column for column in columns if oid[: len(column.oid)] == column.oid and not column.shares), None)
+
+
+def _subjects(way: Way, word: str, definition: Definition | None, place: Place | None) -> Iterator[Subject]:
+    columns: list[Column] = []
+    if definition is not None and definition.has_column(word):
+        columns = [definition.column(word)]
+    elif definition is not None and way is Way.TABLE:
+        columns = [column for table in definition.tables if table.name == word for column in table.columns]
+    if columns:
+        yield from (Subject(_oid(way, column, place), column) for column in columns)
+    elif way is Way.TABLE:
+        raise _unknown(word, definition, [table.name for table in definition.tables] if definition else [])
+    else:
+        try:
+            oid = parse_oid(word)
+        except ValueError:
+            raise _unknown(word, definition, list(definition.columns) if definition else []) from None
+        yield Subject(oid, column_at(oid, definition))
+
+
+def _oid(way: Way, column: Column, place: Place | None) -> Oid:
+    """Return what to walk below, or, for a get, the column's value at the place."""
+    if way is not Way.GET:
+        return column.oid
+    if place is None and column.index.scope is not Scope.SCALAR:
+        raise BadQuestion(_("%s has many values: say which with --at, or use walk or table.") % column.key)
+    try:
+        return column.instance(place or Place())
+    except ValueError as error:
+        raise BadQuestion(_("%(column)s has no such place: %(why)s.") % {"column": column.key, "why": error}) from error
+
+
+def _cost(subject: Subject, definition: Definition | None) -> Cost:
+    """Return the highest cost at or below an OID."""
+    if subject.column:
+        return subject.column.cost
+    below = [
+        column.cost
+        for column in (definition.columns.values() if definition else ())
+        if column.oid[: len(subject.oid)] == subject.oid
+    ]
+    return max(below, key=list(Cost).index, default=Cost.CONFIG)
+
+
+def _unknown(word: str, definition: Definition | None, known: Sequence[str]) -> BadQuestion:
+    if definition is None:
+        return BadQuestion(
+            _("%s is no OID, and as long as the vendor of this OLT is not known it has no columns.") % repr(word)
+        )
+    words = {"word": repr(word), "vendor": definition.key, "known": ", ".join(known)}
+    return BadQuestion(_("%(vendor)s has no %(word)s. It has: %(known)s.") % words)
+
+
+# For an OLT of unknown vendor: small enough for the weakest.
 UNKNOWN_ROWS_PER_PAGE = 10
 UNKNOWN_VARBINDS = 10
 
@@ -76,7 +194,7 @@ class InteractiveCollector:
     network: Network
     database: DatabaseGateway
     max_timeout_seconds: float
-    question: Question
+    question: SnmpQuestion
     answer: Answer = NOT_ASKED
     has_begun: bool = False
 
@@ -84,28 +202,25 @@ class InteractiveCollector:
         """Ask the question; what came before a failure is part of the answer."""
         self.has_begun = True
         try:
-            return await self._ask(request, control)
+            definition = load_definitions().get(request.vendor)
+            in_flight = definition.polling.in_flight if definition else 1
+            target, limits = await self.database.run(load_target, request, definition_in_flight=in_flight)
+            deadline = asyncio.get_running_loop().time() + self.question.max_seconds
+            session = self.network.open(target, control, limits)
+            try:
+                reading = _Reading(session, definition, self.question, deadline, self._patience(definition))
+                self.answer = await (reading.get() if self.question.way is Way.GET else reading.walk())
+            finally:
+                await session.close()
+            was_heard = session.traffic.bytes_received > 0
+            counts = {"values": len(self.answer.values), **count_traffic(session)}
+            return Collected(counts, self.answer.failure, was_heard=was_heard)
         except SnmpError as error:
             failure = Failure(error.kind, str(error))
         except UndecryptableSecret as error:
             failure = Failure(FailureKind.AUTH, str(error))
         self.answer = Answer(failure=failure)
         return Collected(failure=failure)
-
-    async def _ask(self, request: CollectRequest, control: RunControl) -> Collected:
-        definition = load_definitions().get(request.vendor)
-        in_flight = definition.polling.in_flight if definition else 1
-        target, limits = await self.database.run(load_target, request, definition_in_flight=in_flight)
-        deadline = asyncio.get_running_loop().time() + self.question.max_seconds
-        session = self.network.open(target, control, limits)
-        try:
-            reading = _Reading(session, definition, self.question, deadline, self._patience(definition))
-            self.answer = await (reading.get() if self.question.way is Way.GET else reading.walk())
-        finally:
-            await session.close()
-        was_heard = session.traffic.bytes_received > 0
-        counts = {"values": len(self.answer.values), **count_traffic(session)}
-        return Collected(counts, self.answer.failure, was_heard=was_heard)
 
     def _patience(self, definition: Definition | None) -> Patience:
         if definition is None:
@@ -118,7 +233,7 @@ class InteractiveCollector:
 class _Reading:
     session: Session
     definition: Definition | None
-    question: Question
+    question: SnmpQuestion
     deadline: float
     patience: Patience
 
@@ -144,12 +259,16 @@ class _Reading:
         values: list[ReadValue] = []
         error: SnmpError | None = None
         cut: Cut | None = None
-        subjects = self.question.subjects
+        subjects, rows = self.question.subjects, self.question.max_rows
+        page = self.definition.polling.max_repetitions if self.definition else UNKNOWN_ROWS_PER_PAGE
+        options = WalkOptions(min(page, rows), patience=self.patience, deadline=self.deadline, max_rows=rows)
         for start in range(0, len(subjects), self.width):
             together = subjects[start : start + self.width]
-            walk = await walk_columns(self.session, [subject.oid for subject in together], self._options())
+            walk = await walk_columns(self.session, [subject.oid for subject in together], options)
+            self.session.memory.take(PER_ROW * sum(map(len, walk.rows)))
             values += self._read(together, walk)
-            if _is_over_long(walk, self.question.max_rows):
+            # It ended only because it had more rows than were wanted.
+            if isinstance(walk.failure, WalkLoop) and any(len(rows) > options.max_rows for rows in walk.rows):
                 cut = Cut.ROWS
             elif walk.failure:
                 error = walk.failure
@@ -161,11 +280,6 @@ class _Reading:
         if isinstance(error, BudgetSpent) and self.session.traffic.bytes_received:
             return Answer(tuple(values), Cut.TIME)
         return Answer(tuple(values), cut, None if error is None else Failure(error.kind, str(error)))
-
-    def _options(self) -> WalkOptions:
-        page = self.definition.polling.max_repetitions if self.definition else UNKNOWN_ROWS_PER_PAGE
-        rows = self.question.max_rows
-        return WalkOptions(min(page, rows), patience=self.patience, deadline=self.deadline, max_rows=rows)
 
     def _read(self, subjects: Sequence[Subject], walk: WalkResult) -> Iterator[ReadValue]:
         """Read what all columns had a chance to tell: the column that was cut may be a page ahead."""
@@ -208,11 +322,6 @@ def _place(index: Index, suffix: Oid) -> str:
     """Write where a row belongs as the pages do; nothing where the formula does not know it."""
     place = index.decode(suffix)
     return "" if place is None else write_place(index, place)
-
-
-def _is_over_long(walk: WalkResult, max_rows: int) -> bool:
-    """Tell whether a walk ended only because it had more rows than were wanted."""
-    return isinstance(walk.failure, WalkLoop) and any(len(rows) > max_rows for rows in walk.rows)
 
 
 def _refused(subject: Subject, error: SnmpError | None) -> ReadValue:

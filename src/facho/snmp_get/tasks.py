@@ -1,11 +1,11 @@
-"""The message by which a GET is carried out on its own: all its batches in the process that receives it."""
+"""The message of a GET on its own, such as the read of one ONU that a person waits for."""
 
 from celery import Task, shared_task
 
-from facho.polling.domain.worker import worker_of
+from facho.polling.domain.ports import worker_of
 
 
 @shared_task(bind=True, name="snmp_get.tasks.get_poller_task")
 def get_poller_task(task: "Task[[int], None]", execution_id: int) -> None:
-    """Carry out the execution of a GET; its batches never become messages."""
+    """Carry out the GET with all its batches in this process: batches never become messages, nor take pollers."""
     worker_of(task.app).run(execution_id)

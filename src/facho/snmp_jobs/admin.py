@@ -1,23 +1,32 @@
 """Admin pages of jobs with their OIDs, of workflows and of nodes."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE
-from django.db import transaction
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError, transaction
 from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils import timezone
+from django.utils.decorators import method_decorator
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods
 
-from facho.hosts.admin_pages import (
+from facho.hosts.admin import OltFilter
+from facho.hosts.inventory import stored_olts
+from facho.hosts.models import Olt, OltGroup
+from facho.infrastructure.admin_pages import (
     LongListAdmin,
-    OltFilter,
     ReadOnlyAdmin,
     badge,
     short_time,
@@ -25,17 +34,302 @@ from facho.hosts.admin_pages import (
     write_down,
 )
 from facho.polling.domain.interval_text import format_interval
+from facho.polling.domain.planning import MAX_PRIORITY
 from facho.snmp_jobs.advice import advise
-from facho.snmp_jobs.apply_admin import ApplyAdmin, apply_address
-from facho.snmp_jobs.chain_form import ChainFormSet, ChainMemberForm
-from facho.snmp_jobs.chains import carry_chain
-from facho.snmp_jobs.job_choice import JobChoiceField, job_title
-from facho.snmp_jobs.job_form import JobForm, OidForm, OidFormSet
+from facho.snmp_jobs.application import (
+    Overtaken,
+    apply_plan,
+    fingerprint,
+    misfit,
+    plan_application,
+    weigh,
+    with_chains,
+)
+from facho.snmp_jobs.chains import carry_chain, possible_members
+from facho.snmp_jobs.job_entry import carry_to_nodes
+from facho.snmp_jobs.job_form import IntervalField, JobForm, OidForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
-from facho.snmp_jobs.node_form import NodeForm
-from facho.snmp_jobs.ready_made import schedule_first_run
-from facho.snmp_jobs.store import put_job_on_grid, return_to_schedule
-from facho.snmp_jobs.switches import request_runs, switch
+from facho.snmp_jobs.safety import check_change, check_job, reads_of
+from facho.snmp_jobs.store import NodeChange, change_nodes, give_first_slots, request_runs, return_to_schedule
+
+if TYPE_CHECKING:
+    _JobField = forms.ModelChoiceField[SnmpJob]
+else:
+    _JobField = forms.ModelChoiceField  # generic in its stubs only
+
+
+class JobChoiceField(_JobField):
+    """A choice of jobs that can be told apart."""
+
+    def label_from_instance(self, obj: SnmpJob) -> str:
+        """Name the job, and the vendor that it is for."""
+        return job_title(obj.name, obj.vendor)
+
+
+def job_title(name: str, vendor: str) -> str:
+    """Write a job's name with the vendor that it is for; one for every OLT has its name alone."""
+    return f"{name} ({vendor})" if vendor else name
+
+
+if TYPE_CHECKING:
+    _MemberModelForm = forms.ModelForm[SnmpJob]
+    _ChainFormSet = forms.BaseInlineFormSet[SnmpJob, SnmpJob, forms.ModelForm[SnmpJob]]
+else:
+    # Django's forms and formsets take type parameters in their stubs only.
+    _MemberModelForm, _ChainFormSet = forms.ModelForm, forms.BaseInlineFormSet
+
+
+class ChainMemberForm(_MemberModelForm):
+    """One job of a chain; a new row takes a job that is in no chain yet."""
+
+    member = JobChoiceField(SnmpJob.objects.none(), label=capfirst(gettext_lazy("job")), required=False)
+    priority = forms.IntegerField(
+        label=capfirst(gettext_lazy("order")),
+        min_value=0,
+        max_value=MAX_PRIORITY,
+        initial=50,
+        help_text=gettext_lazy("0 to 100; within a chain the smaller runs first."),
+    )
+    leaves = forms.BooleanField(label=capfirst(gettext_lazy("take out")), required=False)
+
+    class Meta:
+        model = SnmpJob
+        fields = ["priority", "chain_condition"]
+
+    field_order = ["member", "priority", "chain_condition", "leaves"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        member = self.fields["member"]
+        if isinstance(member, forms.ModelChoiceField) and self.instance.pk:
+            member.queryset = SnmpJob.objects.filter(pk=self.instance.pk)
+            member.initial, member.disabled = self.instance, True
+
+    def clean(self) -> dict[str, Any]:
+        """Turn a row for a new member into a change of that job."""
+        values = super().clean() or {}
+        member = values.get("member")
+        if not self.instance.pk and isinstance(member, SnmpJob):
+            self.instance = member
+        elif not self.instance.pk:
+            self.add_error("member", _("Choose the job that runs after this one."))
+        return values
+
+    def save(self, commit: bool = True) -> SnmpJob:
+        """Write the order, or let the job run by itself from now on."""
+        if self.cleaned_data.get("leaves"):
+            self.instance.master_job = None
+        return super().save(commit)
+
+
+class ChainFormSet(_ChainFormSet):
+    """All members of a chain; each has to be safe at the pace of its master."""
+
+    def add_fields(self, form: _MemberModelForm, index: int | None) -> None:
+        """Offer to a new row the jobs that could join."""
+        super().add_fields(form, index)
+        member = form.fields["member"]
+        if isinstance(member, forms.ModelChoiceField) and not member.disabled:
+            member.queryset = possible_members(self.instance)
+
+    def clean(self) -> None:
+        """Refuse a chain of a chain, a job that is named twice, and one that may not be read so often."""
+        super().clean()
+        staying = [form for form in self.forms if form.has_changed() or form.initial.get("id")]
+        members = [form for form in staying if not form.errors and not form.cleaned_data.get("leaves")]
+        if members and self.instance.master_job_id:
+            raise forms.ValidationError(_("A job that runs after another one has no chain of its own."))
+        for number, form in enumerate(members):
+            if any(form.instance == before.instance for before in members[:number]):
+                form.add_error("member", _("This job is in the chain already."))
+                continue
+            form.instance.master_job = self.instance
+            try:
+                check_job(form.instance, reads_of(form.instance))
+            except forms.ValidationError as error:
+                form.add_error("member", error)
+
+
+if TYPE_CHECKING:
+    _NodeModelForm = forms.ModelForm[WorkflowNode]
+else:
+    _NodeModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
+
+
+class NodeForm(_NodeModelForm):
+    """What an operator decides about a node; OLT and job are chosen when it is made."""
+
+    interval_seconds = IntervalField(label=capfirst(gettext_lazy("interval")))
+
+    class Meta:
+        model = WorkflowNode
+        fields = ["workflow", "job", "enabled", "interval_seconds", "priority"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        workflow = self.fields.get("workflow")
+        if isinstance(workflow, forms.ModelChoiceField):
+            workflow.queryset = (
+                Workflow.objects.select_related("olt").defer(*without_secrets(Workflow)).order_by("olt__name")
+            )
+
+    def clean(self) -> dict[str, Any]:
+        """Find the master of a chained job, and refuse what would hurt the OLT."""
+        values = super().clean() or {}
+        job, workflow = values.get("job"), values.get("workflow")
+        if isinstance(job, SnmpJob) and isinstance(workflow, Workflow):
+            reason = misfit(job, workflow.olt)
+            if reason:
+                self.add_error("job", _("This job cannot run on this OLT: %(reason)s.") % {"reason": reason})
+            elif job.master_job_id:
+                self._chain(job, workflow)
+        if not self.errors:
+            # Check the node as it will be; where OLT and job cannot be chosen any more, they are the stored ones.
+            try:
+                check_change(self.instance, values)
+            except forms.ValidationError as error:
+                self.add_error("interval_seconds", error)
+        return values
+
+    def _chain(self, job: SnmpJob, workflow: Workflow) -> None:
+        master = WorkflowNode.objects.filter(workflow=workflow, job_id=job.master_job_id).first()
+        if master is None:
+            self.add_error(
+                "job", _('It runs after "%s", which this OLT does not have: add that first.') % job.master_job
+            )
+            return
+        self.instance.is_chain_node, self.instance.master_node = True, master
+
+
+class ApplyForm(forms.Form):
+    """The OLTs that get the jobs."""
+
+    everything = forms.BooleanField(label=gettext_lazy("All OLTs listed here"), required=False)
+    groups = forms.ModelMultipleChoiceField(
+        OltGroup.objects.none(),
+        label=gettext_lazy("Groups of OLTs"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    olts = forms.MultipleChoiceField(label=gettext_lazy("OLTs"), required=False, widget=forms.CheckboxSelectMultiple)
+
+    def __init__(self, *args: Any, fitting: Iterable[Olt], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._fitting = sorted(fitting, key=lambda olt: (_group_name(olt), olt.name))
+        groups = {olt.group_id for olt in self._fitting if olt.group_id}
+        if groups:
+            self.fields["groups"].queryset = OltGroup.objects.filter(pk__in=groups)  # type: ignore[attr-defined]
+        else:
+            del self.fields["groups"]
+        self.fields["olts"].choices = [  # type: ignore[attr-defined]
+            (name or _("no group"), [(str(olt.pk), olt.name) for olt in olts])
+            for name, olts in groupby(self._fitting, key=_group_name)
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        """Gather the OLTs from all three ways."""
+        values = super().clean() or {}
+        groups, ids = set(values.get("groups") or ()), set(values.get("olts") or ())
+        chosen = [olt for olt in self._fitting if values.get("everything") or olt.group in groups or str(olt.pk) in ids]
+        if not chosen:
+            raise forms.ValidationError(_("Choose at least one OLT."))
+        return {**values, "chosen": sorted(chosen, key=lambda olt: olt.name)}
+
+
+def _group_name(olt: Olt) -> str:
+    return olt.group.name if olt.group else ""
+
+
+class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
+    """Jobs with `apply/` beside their list."""
+
+    def get_urls(self) -> list[Any]:
+        """Put the page before those that Django has."""
+        ours = path("apply/", self.admin_site.admin_view(self.apply_view), name="snmp_jobs_snmpjob_apply")
+        return [ours, *super().get_urls()]
+
+    @method_decorator(require_http_methods(["GET", "HEAD", "POST"]))
+    def apply_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask for OLTs, show what they would get, and give it when that is confirmed."""
+        if not self.has_change_permission(request):
+            raise PermissionDenied
+        chosen = list(SnmpJob.objects.filter(pk__in=_numbers(request.GET.get("jobs", ""))))
+        if not chosen:
+            raise Http404
+        jobs = with_chains(chosen)
+        if "shown" in request.POST:
+            try:
+                added = _apply_as_shown(request, jobs)
+            except IntegrityError:
+                messages.error(
+                    request, _("Nothing was added: something has changed meanwhile. This would be done now.")
+                )
+                return self._show(request, jobs, _chosen(request, jobs))
+            messages.success(
+                request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added}
+            )
+            return HttpResponseRedirect(reverse("admin:snmp_jobs_snmpjob_changelist"))
+        form = ApplyForm(request.POST or None, fitting=_fitting(jobs))
+        if not form.is_valid():
+            return self._page(request, jobs, form=form)
+        return self._show(request, jobs, form.cleaned_data["chosen"])
+
+    def _show(self, request: HttpRequest, jobs: Sequence[SnmpJob], olts: Sequence[Olt]) -> HttpResponse:
+        plan = plan_application(jobs, olts)
+        work = weigh(plan, jobs, now=timezone.now())
+        rows = [(each, *work.get(each.olt_id, (None, None))) for each in plan]
+        return self._page(
+            request,
+            jobs,
+            rows=rows,
+            shown=fingerprint(plan),
+            chosen=",".join(str(olt.pk) for olt in olts),
+            count=sum(len(each.adds) for each in plan),
+        )
+
+    def _page(self, request: HttpRequest, jobs: Sequence[SnmpJob], **more: Any) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Apply to OLTs"),
+            "opts": self.opts,
+            "jobs": [(job, format_interval(job.interval_seconds)) for job in jobs],
+            "media": self.media,
+            **more,
+        }
+        return TemplateResponse(request, "admin/snmp_jobs/snmpjob/apply.html", context)
+
+
+def apply_address(jobs: Sequence[SnmpJob]) -> str:
+    """Return where jobs are put on OLTs."""
+    return f"{reverse('admin:snmp_jobs_snmpjob_apply')}?jobs={','.join(str(job.pk) for job in jobs)}"
+
+
+@transaction.atomic
+def _apply_as_shown(request: HttpRequest, jobs: Sequence[SnmpJob]) -> int:
+    """Add what was shown and write it down; Overtaken when it would be something else by now."""
+    plan = plan_application(jobs, _chosen(request, jobs))
+    if fingerprint(plan) != request.POST["shown"]:
+        raise Overtaken
+    added = apply_plan(plan, jobs, now=timezone.now())
+    names = ", ".join(each.olt for each in plan if each.adds)
+    write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
+    return added
+
+
+def _chosen(request: HttpRequest, jobs: Sequence[SnmpJob]) -> list[Olt]:
+    numbers = _numbers(request.POST.get("chosen", ""))
+    return [olt for olt in _fitting(jobs) if olt.pk in numbers]
+
+
+def _fitting(jobs: Sequence[SnmpJob]) -> list[Olt]:
+    """Return the OLTs that at least one of the jobs fits."""
+    olts = stored_olts().select_related("group", "model__brand")
+    return [olt for olt in olts if any(not misfit(job, olt) for job in jobs)]
+
+
+def _numbers(text: str) -> set[int]:
+    # Nothing that a row could have is longer.
+    return {int(part) for part in text.split(",") if part.isascii() and part.isdecimal() and len(part) < 19}
 
 
 class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
@@ -137,15 +431,13 @@ class SnmpJobAdmin(ApplyAdmin):
         return format_html('<a href="{}">{}</a>', place, on if on == everywhere else f"{on} / {everywhere}")
 
     def save_model(self, request: HttpRequest, obj: SnmpJob, form: Any, change: bool) -> None:
-        """Write the job, and let its nodes go on at a slot within its new hours, or after their new master."""
+        """Write the job, and move its nodes to a slot within its new hours, or after their new master."""
         super().save_model(request, obj, form, change)
-        if change and {"hours_from", "hours_to", "cadence"} & set(form.changed_data):
-            put_job_on_grid(obj, timezone.now())
-        if change and ("master_job" in form.changed_data or (obj.master_job_id and "priority" in form.changed_data)):
-            self._carry(request, [obj])
+        if change:
+            self._tell_carried(request, carry_to_nodes(form, now=timezone.now()))
 
     def response_add(self, request: HttpRequest, obj: SnmpJob, post_url_continue: str | None = None) -> HttpResponse:
-        """Go on to the OLTs: a new job runs on none."""
+        """Continue with the OLTs: a new job runs on none."""
         if {"_addanother", "_continue", "_popup"} & set(request.POST):
             return super().response_add(request, obj, post_url_continue)
         self.message_user(request, _("%(job)s was added. Choose the OLTs that it runs on.") % {"job": obj})
@@ -155,7 +447,8 @@ class SnmpJobAdmin(ApplyAdmin):
         """Write the rows below the job, and carry its chain to the nodes."""
         super().save_formset(request, form, formset, change)
         if formset.model is SnmpJob:
-            self._carry(request, [*formset.new_objects, *(job for job, _fields in formset.changed_objects)])
+            members = [*formset.new_objects, *(job for job, _fields in formset.changed_objects)]
+            self._tell_carried(request, carry_chain(members, now=timezone.now()))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Write what the job reads, and warn where it is more than an OLT has time for."""
@@ -165,7 +458,7 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.action(description=gettext_lazy("Apply to OLTs"), permissions=["change"])
     def apply_to_olts(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> HttpResponse:
-        """Go on to the page that asks for the OLTs."""
+        """Continue with the page that asks for the OLTs."""
         return HttpResponseRedirect(apply_address(list(queryset)))
 
     @admin.action(description=gettext_lazy("Run now on all their OLTs"), permissions=["change"])
@@ -185,8 +478,7 @@ class SnmpJobAdmin(ApplyAdmin):
         """Disable the nodes of the jobs that were chosen."""
         _switch(request, queryset, _nodes_of(queryset), enabled=False)
 
-    def _carry(self, request: HttpRequest, jobs: Collection[SnmpJob]) -> None:
-        moved = carry_chain(jobs, now=timezone.now())
+    def _tell_carried(self, request: HttpRequest, moved: int) -> None:
         if moved:
             told = ngettext("%(n)s node follows the new chain.", "%(n)s nodes follow the new chain.", moved)
             self.message_user(request, told % {"n": moved})
@@ -264,7 +556,7 @@ class WorkflowNodeAdmin(LongListAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
         """Load job, master and OLT along, the OLT without its secrets."""
         rows = super().get_queryset(request).select_related("job", "workflow__olt", "master_node__job")
-        return rows.defer(*without_secrets("workflow__olt"))
+        return rows.defer(*without_secrets(WorkflowNode, "workflow__olt"))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """Let OLT and job be chosen once: another pair is another node."""
@@ -303,11 +595,14 @@ class WorkflowNodeAdmin(LongListAdmin):
         return node.master_node.job.name if node.master_node else ""
 
     def save_model(self, request: HttpRequest, obj: WorkflowNode, form: Any, change: bool) -> None:
-        """Write what the form decides, and put a master whose rhythm changed on its grid."""
-        obj.save(update_fields=["enabled", "interval_seconds", "priority", "updated_at"] if change else None)
-        rhythm = {"enabled", "interval_seconds"} & set(form.changed_data)
-        if obj.enabled and not obj.is_chain_node and (rhythm or not change):
-            schedule_first_run(obj, timezone.now())
+        """Add the node, or change what was changed in the form."""
+        now = timezone.now()
+        if change:
+            changed = {name: form.cleaned_data[name] for name in form.changed_data}
+            change_nodes(WorkflowNode.objects.filter(id=obj.pk), NodeChange(**changed), now=now)
+        else:
+            obj.save()
+            give_first_slots(WorkflowNode.objects.filter(id=obj.pk), now)
         if obj.enabled:
             _warn(request, {obj.workflow.olt_id})
 
@@ -357,7 +652,8 @@ def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[Workflo
     # First: in a list narrowed to those that are enabled, who was disabled is chosen no more.
     write_down(request, chosen, CHANGE, gettext_lazy("Enabled.") if enabled else gettext_lazy("Disabled."))
     olt_ids = set(nodes.order_by().values_list("workflow__olt_id", flat=True)) if enabled else set()
-    changed = switch(nodes, enabled=enabled, now=timezone.now())
+    chosen_nodes = WorkflowNode.objects.filter(pk__in=nodes.order_by().values("pk"))
+    changed = change_nodes(chosen_nodes, NodeChange(enabled=enabled), now=timezone.now())
     if enabled:
         told = ngettext("%(n)s node was enabled.", "%(n)s nodes were enabled.", changed)
     else:

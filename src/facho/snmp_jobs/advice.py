@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an OLT's nodes need of it per hour; those that nobody has measured yet count as nothing."""
+    """What an OLT's nodes need of it per hour; those not measured yet count as zero."""
 
     minutes_per_hour: float
     unmeasured: int
@@ -34,10 +34,10 @@ def register_work_loader(loader: WorkLoader) -> None:
 
 
 def advise(olt_ids: Collection[int]) -> list[str]:
-    """Return the warnings of everyone who knows something about the work of these OLTs."""
+    """Return the warnings of every registered source about these OLTs."""
     return [warning for adviser in _advisers for warning in adviser(olt_ids)]
 
 
 def load_work(olt_ids: Collection[int]) -> dict[int, Work]:
-    """Load what the work of these OLTs comes to, as they are set up now; nothing where nobody knows."""
+    """Load the present workload of these OLTs; empty without a registered source."""
     return {olt_id: work for loader in _work_loaders for olt_id, work in loader(olt_ids).items()}

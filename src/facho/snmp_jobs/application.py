@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 
 from facho.hosts.models import Olt
 from facho.polling.domain.interval_text import format_interval
+from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.advice import Work, load_work
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_node
-from facho.snmp_jobs.store import first_slot
+from facho.snmp_jobs.store import give_first_slots
 
 
 class Overtaken(IntegrityError):
@@ -34,7 +35,7 @@ class PlannedNode:
 
     @property
     def interval(self) -> str:
-        """How often it would run, as people write it."""
+        """How often it would run, formatted."""
         return format_interval(self.interval_seconds)
 
 
@@ -53,12 +54,37 @@ class OltApplication:
         return tuple(node for node in self.nodes if not node.problems)
 
 
+def brands_of(olt: Olt) -> set[str]:
+    """Return the brands that an OLT is of: its model's, and that of the definition by which it is read.
+
+    They differ where an operator has a device read by another brand's definition; jobs of both fit it.
+    """
+    definition = load_definitions().get(olt.vendor)
+    names = (olt.model.brand.name if olt.model else "", definition.brand if definition else "")
+    return {name for name in names if name}
+
+
+def misfit(job: SnmpJob, olt: Olt) -> str:
+    """Say why a job is not for an OLT; empty when it is."""
+    brands = brands_of(olt)
+    if job.vendor and not olt.vendor:
+        return _("the vendor of this OLT is not recognised yet")
+    if job.vendor and job.vendor != olt.vendor:
+        return _("it is for another vendor")
+    if job.brand and not brands:
+        return _("it is for OLTs of %(brand)s, and the brand of this OLT is not known yet") % {"brand": job.brand}
+    if job.brand and job.brand.name not in brands:
+        words = {"brand": job.brand, "brands": ", ".join(sorted(brands))}
+        return _("it is for OLTs of %(brand)s, and this one is of %(brands)s") % words
+    return ""
+
+
 def with_chains(jobs: Sequence[SnmpJob]) -> list[SnmpJob]:
     """Return the jobs with everything that belongs to them: the chain of a master, the master of a member; in order."""
     own = [job.pk for job in jobs]
     masters = [job.master_job_id or job.pk for job in jobs]
     belonging = SnmpJob.objects.filter(Q(pk__in=[*own, *masters]) | Q(master_job_id__in=own))
-    found = list(belonging.prefetch_related("oids").order_by("priority", "pk"))
+    found = list(belonging.select_related("brand").prefetch_related("oids").order_by("priority", "pk"))
     heads = [job for job in found if not job.master_job_id]
     return [each for head in heads for each in (head, *(job for job in found if job.master_job_id == head.pk))]
 
@@ -82,7 +108,9 @@ def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: 
     IntegrityError when somebody else was there first: nothing is added then.
     """
     by_id = {job.pk: job for job in jobs}
-    workflows = _workflows([each.olt_id for each in plan if each.adds])
+    olt_ids = [each.olt_id for each in plan if each.adds]
+    Workflow.objects.bulk_create([Workflow(olt_id=olt_id) for olt_id in olt_ids], ignore_conflicts=True)
+    workflows = {workflow.olt_id: workflow for workflow in Workflow.objects.filter(olt_id__in=olt_ids)}
     for is_chained in (False, True):
         masters = _masters(workflows.values(), jobs) if is_chained else {}
         WorkflowNode.objects.bulk_create(
@@ -93,14 +121,15 @@ def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: 
                 if planned.is_chained is is_chained
             ]
         )
-    _give_first_slots(workflows.values(), by_id, now)
+    fresh = WorkflowNode.objects.filter(workflow__in=workflows.values(), job__in=by_id, next_run_at__isnull=True)
+    give_first_slots(fresh.filter(enabled=True), now)
     return sum(len(each.adds) for each in plan)
 
 
 def weigh(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> dict[int, tuple[Work, Work]]:
     """Tell what each OLT's work comes to now and afterwards: it is applied, looked at, and taken back.
 
-    Nothing is told when somebody else changes the same OLTs right now.
+    A change of the same OLTs at the same time is not reported.
     """
     olt_ids = [each.olt_id for each in plan]
     before = load_work(olt_ids)
@@ -120,7 +149,16 @@ def _plan(jobs: Sequence[SnmpJob], olt: Olt, stored: Mapping[tuple[int, int], Wo
     planned = []
     for job in jobs:
         if job.pk not in ready:
-            node = _draft(olt, job, ready.get(job.master_job_id or 0))
+            master = ready.get(job.master_job_id or 0)
+            interval = master.interval_seconds if master else job.interval_seconds
+            is_chained = job.master_job_id is not None
+            node = WorkflowNode(
+                workflow=Workflow(olt=olt),
+                job=job,
+                interval_seconds=interval,
+                is_chain_node=is_chained,
+                master_node=master,
+            )
             problems = tuple(_problems(olt, job, node))
             planned.append(PlannedNode(job.pk, job.name, node.interval_seconds, bool(node.is_chain_node), problems))
             if not problems:
@@ -128,19 +166,10 @@ def _plan(jobs: Sequence[SnmpJob], olt: Olt, stored: Mapping[tuple[int, int], Wo
     return OltApplication(olt.pk, olt.name, tuple(planned), has)
 
 
-def _draft(olt: Olt, job: SnmpJob, master: WorkflowNode | None) -> WorkflowNode:
-    interval = master.interval_seconds if master else job.interval_seconds
-    is_chained = job.master_job_id is not None
-    return WorkflowNode(
-        workflow=Workflow(olt=olt), job=job, interval_seconds=interval, is_chain_node=is_chained, master_node=master
-    )
-
-
 def _problems(olt: Olt, job: SnmpJob, node: WorkflowNode) -> Iterator[str]:
-    if job.vendor and not olt.vendor:
-        yield _("the vendor of this OLT is not recognised yet")
-    elif job.vendor and job.vendor != olt.vendor:
-        yield _("it is for another vendor")
+    reason = misfit(job, olt)
+    if reason:
+        yield reason
     elif job.master_job_id and node.master_node is None:
         yield _("its master would not be there")
     else:
@@ -148,11 +177,6 @@ def _problems(olt: Olt, job: SnmpJob, node: WorkflowNode) -> Iterator[str]:
             check_node(node)
         except ValidationError as error:
             yield from error.messages
-
-
-def _workflows(olt_ids: Sequence[int]) -> dict[int, Workflow]:
-    Workflow.objects.bulk_create([Workflow(olt_id=olt_id) for olt_id in olt_ids], ignore_conflicts=True)
-    return {workflow.olt_id: workflow for workflow in Workflow.objects.filter(olt_id__in=olt_ids)}
 
 
 def _masters(workflows: Iterable[Workflow], jobs: Sequence[SnmpJob]) -> dict[tuple[int, int], WorkflowNode]:
@@ -175,13 +199,3 @@ def _node(
         is_chain_node=planned.is_chained,
         master_node=master,
     )
-
-
-def _give_first_slots(workflows: Iterable[Workflow], jobs: Mapping[int, SnmpJob], now: datetime) -> None:
-    fresh = WorkflowNode.objects.filter(
-        workflow__in=list(workflows), job__in=jobs, is_chain_node=False, enabled=True, next_run_at__isnull=True
-    )
-    nodes = list(fresh.select_related("job"))
-    for node in nodes:
-        node.offset_seconds, node.next_run_at = first_slot(node, now)
-    WorkflowNode.objects.bulk_update(nodes, ["offset_seconds", "next_run_at"], batch_size=500)

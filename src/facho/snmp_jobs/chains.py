@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
-from facho.snmp_jobs.store import first_slot
-
-_CARRIED = ("is_chain_node", "master_node", "priority", "offset_seconds", "next_run_at", "run_requested_at")
+from facho.snmp_jobs.store import give_first_slots, take_off_grid
 
 
 def possible_members(master: SnmpJob) -> QuerySet[SnmpJob]:
@@ -18,6 +17,7 @@ def possible_members(master: SnmpJob) -> QuerySet[SnmpJob]:
     return fitting.exclude(pk=master.pk).order_by("name")
 
 
+@transaction.atomic
 def carry_chain(jobs: Iterable[SnmpJob], *, now: datetime) -> int:
     """Let the nodes of these jobs run after the nodes of the jobs' masters, or by themselves; returns how many changed.
 
@@ -29,21 +29,20 @@ def carry_chain(jobs: Iterable[SnmpJob], *, now: datetime) -> int:
 def _carry(job: SnmpJob, now: datetime) -> int:
     masters = WorkflowNode.objects.filter(job_id=job.master_job_id, is_chain_node=False) if job.master_job_id else ()
     by_workflow = {master.workflow_id: master for master in masters}
-    moved = []
+    moved, freed = [], []
     for node in WorkflowNode.objects.filter(job=job).select_related("job"):
         master = by_workflow.get(node.workflow_id)
         before = (node.master_node_id, node.priority)
-        _put_after(node, master, now)
+        node.is_chain_node, node.master_node = master is not None, master
+        if master is not None:
+            # The order within a chain.
+            node.priority = node.job.priority
         if before != (node.master_node_id, node.priority):
             moved.append(node)
-    WorkflowNode.objects.bulk_update(moved, _CARRIED, batch_size=500)
+            freed += [] if master else [node.pk]
+    nodes = WorkflowNode.objects.all()
+    # A time of its own would start a member alone.
+    take_off_grid(nodes.filter(id__in=[node.pk for node in moved if node.is_chain_node], is_chain_node=False), now)
+    nodes.bulk_update(moved, ("is_chain_node", "master_node", "priority"), batch_size=500)
+    give_first_slots(nodes.filter(id__in=freed, enabled=True), now)
     return len(moved)
-
-
-def _put_after(node: WorkflowNode, master: WorkflowNode | None, now: datetime) -> None:
-    was_chained, node.is_chain_node, node.master_node = node.is_chain_node, master is not None, master
-    if master is not None:
-        # The order within a chain; a time of its own would start it alone.
-        node.priority, node.next_run_at, node.run_requested_at = node.job.priority, None, None
-    elif was_chained and node.enabled:
-        node.offset_seconds, node.next_run_at = first_slot(node, now)

@@ -1,6 +1,6 @@
 """Saves a job given as plain values by the same rules as the admin's form: what programs write is checked no less."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,16 +10,15 @@ from django.forms import inlineformset_factory, model_to_dict
 from facho.snmp_jobs.chains import carry_chain
 from facho.snmp_jobs.job_form import JobForm, OidForm, OidFormSet
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid
-from facho.snmp_jobs.store import put_job_on_grid
+from facho.snmp_jobs.store import change_schedule_of_job
 
 Faults = dict[str, list[str]]
-_HOURS = {"hours_from", "hours_to", "cadence"}
-_CHAIN = {"master_job", "priority"}
+_SCHEDULE = {"hours_from", "hours_to", "cadence"}
 _Oids = inlineformset_factory(SnmpJob, SnmpJobOid, form=OidForm, formset=OidFormSet, extra=0, can_delete=True)
 
 
 class JobRefused(Exception):
-    """Nothing was saved; the faults are told by the field they are about, those of a read by its place."""
+    """Nothing was saved; faults are listed by field, those of a read by its position."""
 
     def __init__(self, faults: Faults) -> None:
         super().__init__(faults)
@@ -34,21 +33,37 @@ def save_job(
     form = JobForm({**model_to_dict(job), **values}, instance=job)
     is_valid = form.is_valid()
     rows = _rows(job, reads)
-    reads_form = _Oids(_as_posted(rows), instance=form.instance)
+    prefix = _Oids.get_default_prefix()
+    data: dict[str, Any] = {
+        f"{prefix}-TOTAL_FORMS": len(rows),
+        f"{prefix}-INITIAL_FORMS": sum("id" in row for row in rows),
+    }
+    for number, row in enumerate(rows):
+        data |= {f"{prefix}-{number}-{name}": value for name, value in row.items()}
+    reads_form = _Oids(data, instance=form.instance)
     if not (reads_form.is_valid() and is_valid):
         raise JobRefused(_faults(form, reads_form))
     saved = form.save()
     reads_form.save()
-    changed = set(form.changed_data)
-    if _HOURS & changed:
-        put_job_on_grid(saved, now)
-    if _CHAIN & changed:
-        carry_chain([saved], now=now)
+    carry_to_nodes(form, now=now)
     return saved
 
 
+def carry_to_nodes(form: JobForm, *, now: datetime) -> int:
+    """Let the nodes of a known job that was saved follow its new hours, cadence and master.
+
+    Returns how many follow a new chain.
+    """
+    job, before, changed = form.instance, form.initial, set(form.changed_data)
+    if _SCHEDULE & changed:
+        hours = before["hours_from"], before["hours_to"]
+        change_schedule_of_job(job, cadence=before["cadence"], hours=hours, now=now)
+    is_chain_changed = "master_job" in changed or (job.master_job_id and "priority" in changed)
+    return carry_chain([job], now=now) if is_chain_changed else 0
+
+
 def _rows(job: SnmpJob, reads: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
-    """Lay what shall be read over what is stored; a stored read that nobody names any more is marked to go."""
+    """Merge the given reads with the stored ones; stored reads not named any more are marked for deletion."""
     stored = {(row.column_key, row.oid): row for row in job.oids.all()} if job.pk else {}
     if reads is None:
         return [{**model_to_dict(row), "id": row.pk} for row in stored.values()]
@@ -64,30 +79,15 @@ def _laid_over(position: int, read: Mapping[str, Any], stored: dict[tuple[str, s
     return {"position": position, **read, **({"id": row.pk} if row else {})}
 
 
-def _as_posted(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    prefix = _Oids.get_default_prefix()
-    data: dict[str, Any] = {
-        f"{prefix}-TOTAL_FORMS": len(rows),
-        f"{prefix}-INITIAL_FORMS": sum("id" in row for row in rows),
-    }
-    for number, row in enumerate(rows):
-        data |= {f"{prefix}-{number}-{name}": value for name, value in row.items()}
-    return data
-
-
 def _faults(form: JobForm, reads: Any) -> Faults:
     faults: Faults = {_name(field): [str(each) for each in errors] for field, errors in form.errors.items()}
     for number, errors in enumerate(reads.errors):
         for field, sentences in errors.items():
             faults[f"oids.{number}.{_name(field)}".rstrip(".")] = [str(each) for each in sentences]
-    _add(faults, "oids", reads.non_form_errors())
-    return faults
-
-
-def _add(faults: Faults, field: str, sentences: Iterable[str]) -> None:
-    told = list(sentences)
+    told = list(reads.non_form_errors())
     if told:
-        faults[field] = told
+        faults["oids"] = told
+    return faults
 
 
 def _name(field: str) -> str:

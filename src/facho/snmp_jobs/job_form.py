@@ -9,14 +9,46 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.polling.domain.task_type import QueryType
+from facho.hosts.inventory import stored_olts
+from facho.hosts.models import Brand
+from facho.polling.domain.execution_state import QueryType
+from facho.polling.domain.interval_text import MAX_INTERVAL_SECONDS, format_interval, parse_interval
 from facho.polling.snmp.oid import format_oid, parse_oid
 from facho.polling.vendors.definition import IDENTITY
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.snmp_jobs.interval_field import IntervalField
+from facho.snmp_jobs.application import brands_of
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid
 from facho.snmp_jobs.safety import check_job, find_live_below
+
+
+class IntervalField(forms.Field):
+    """Takes 90s, 5m, 1h, 1d and plain seconds; shows the largest units."""
+
+    default_error_messages = {
+        "invalid": gettext_lazy("Write seconds, or a number with s, m, h or d, as in 90s, 5m or 1h."),
+        "too_long": gettext_lazy("An interval is at most a year."),
+    }
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(help_text=gettext_lazy("Seconds, or a number with s, m, h or d: 90s, 5m, 1h."), **options)
+
+    def to_python(self, value: Any) -> int | None:
+        """Return seconds."""
+        if value in self.empty_values:
+            return None
+        try:
+            seconds = parse_interval(str(value))
+        except ValueError as error:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from error
+        if seconds > MAX_INTERVAL_SECONDS:
+            raise forms.ValidationError(self.error_messages["too_long"], code="too_long")
+        return seconds
+
+    def prepare_value(self, value: Any) -> Any:
+        """Show stored seconds formatted, and typed text unchanged."""
+        return format_interval(value) if isinstance(value, int) else value
+
 
 if TYPE_CHECKING:
     _JobModelForm = forms.ModelForm[SnmpJob]
@@ -25,6 +57,15 @@ if TYPE_CHECKING:
 else:
     # Django's forms and formsets take type parameters in their stubs only.
     _JobModelForm, _OidModelForm, _OidFormSet = forms.ModelForm, forms.ModelForm, forms.BaseInlineFormSet
+
+
+# More names than this help nobody who has to find the nodes.
+MOST_NAMED = 5
+
+
+def _default(name: str) -> Any:
+    """Return the model's default: a field that is declared by hand does not know it."""
+    return SnmpJob._meta.get_field(name).get_default()  # type: ignore[union-attr]  # a column, not a relation
 
 
 def vendor_choices() -> list[tuple[str, str]]:
@@ -38,12 +79,17 @@ class JobForm(_JobModelForm):
     vendor = forms.ChoiceField(
         label=capfirst(gettext_lazy("vendor definition")), choices=vendor_choices, required=False
     )
-    interval_seconds = IntervalField(label=capfirst(gettext_lazy("suggested interval")))
-    retry_delay_seconds = IntervalField(label=capfirst(gettext_lazy("delay between attempts")))
+    interval_seconds = IntervalField(
+        label=capfirst(gettext_lazy("suggested interval")), initial=_default("interval_seconds")
+    )
+    retry_delay_seconds = IntervalField(
+        label=capfirst(gettext_lazy("delay between attempts")), initial=_default("retry_delay_seconds")
+    )
 
     class Meta:
         model = SnmpJob
         fields = "__all__"
+        help_texts = {"brand": gettext_lazy("The job is for OLTs of this brand. Empty: for every brand.")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,6 +112,18 @@ class JobForm(_JobModelForm):
         if master and self.instance.pk and self.instance.chain_jobs.exists():
             raise forms.ValidationError(_("Other jobs run after this one: take them out of its chain first."))
         return master
+
+    def clean_brand(self) -> Brand | None:
+        """Refuse a brand that would leave the job on OLTs of another one."""
+        brand: Brand | None = self.cleaned_data["brand"]
+        if brand and self.instance.pk and brand.pk != self.instance.brand_id:
+            olts = stored_olts().filter(workflow__nodes__job=self.instance).select_related("model__brand")
+            others = [olt.name for olt in olts.order_by("name") if brand.name not in brands_of(olt)]
+            if others:
+                sentence = _("The job is on OLTs of another brand: %(olts)s. Delete its nodes there first.")
+                named = ", ".join([*others[:MOST_NAMED], *(["…"] if others[MOST_NAMED:] else [])])
+                raise forms.ValidationError(sentence % {"olts": named}, code="on_other_brands")
+        return brand
 
     def clean(self) -> dict[str, Any]:
         """Refuse hours that nothing would keep, and a chain over two vendors."""
@@ -116,12 +174,16 @@ class OidFormSet(_OidFormSet):
     def clean(self) -> None:
         """Refuse a job that would read its columns too often, or in a chain where they may not be."""
         super().clean()
-        # A row that goes away may be wrong, and the others are checked all the same.
+        # A row that goes away may be wrong, the others are still checked.
         staying = [form for form in self.forms if not form.cleaned_data.get("DELETE")]
         for form in staying:
             self._check_column(form)
             self._check_discovery(form)
-            self._check_live(form)
+            # Refuse an OID above columns that an OLT asks its ONUs for: a walk of it could not spare those offline.
+            live = find_live_below(self.instance.vendor, form.cleaned_data.get("oid") or "")
+            if live:
+                sentence = _("Below this OID lies %(column)s, which is asked of each ONU: read that column instead.")
+                form.add_error("oid", forms.ValidationError(sentence, code="live_below", params={"column": live}))
             self._check_history(form)
         if any(form.errors for form in staying):
             return
@@ -159,10 +221,3 @@ class OidFormSet(_OidFormSet):
         if form.cleaned_data.get("keeps_history") and is_about_onus:
             sentence = _("Only an OID of your own, or a column about the OLT, keeps its history by choice.")
             form.add_error("keeps_history", forms.ValidationError(sentence, code="no_choice"))
-
-    def _check_live(self, form: _OidModelForm) -> None:
-        """Refuse an OID above columns that an OLT asks its ONUs for: a walk of it could not spare those offline."""
-        live = find_live_below(self.instance.vendor, form.cleaned_data.get("oid") or "")
-        if live:
-            sentence = _("Below this OID lies %(column)s, which is asked of each ONU: read that column instead.")
-            form.add_error("oid", forms.ValidationError(sentence, code="live_below", params={"column": live}))

@@ -6,10 +6,9 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Brand, Olt
+from facho.polling.domain.execution_state import QueryType, task_type
+from facho.polling.domain.planning import MAX_PRIORITY
 from facho.polling.domain.quota import SkipReason
-from facho.polling.domain.task_type import QueryType, task_type
-
-MAX_PRIORITY = 100
 
 
 class QueryTypes(models.TextChoices):
@@ -66,8 +65,8 @@ class SnmpJob(models.Model):
     chain_condition = models.CharField(
         _("chain condition"), max_length=12, choices=ChainCondition.choices, default=ChainCondition.ALWAYS
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
         db_table = "snmp_jobs"
@@ -146,7 +145,7 @@ class Workflow(models.Model):
     """All the nodes of one OLT, as a host holds its items."""
 
     olt = models.OneToOneField(Olt, on_delete=models.CASCADE, related_name="workflow", verbose_name=_("OLT"))
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
         verbose_name = _("workflow")
@@ -179,8 +178,8 @@ class WorkflowNode(models.Model):
     consecutive_failures = models.PositiveIntegerField(_("failures in a row"), default=0)
     suspended_at = models.DateTimeField(_("suspended"), null=True, blank=True)
     suspend_reason = models.CharField(_("reason of suspension"), max_length=30, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
         db_table = "snmp_job_hosts"
@@ -247,16 +246,22 @@ class SkipReasons(models.TextChoices):
     OUT_OF_HOURS = SkipReason.OUT_OF_HOURS.value, _("its hours were over")
     NOT_POLLING = SkipReason.NOT_POLLING.value, _("Facho was not polling")
     CLOCK = SkipReason.CLOCK.value, _("the clock was set")
+    RESCHEDULED = SkipReason.RESCHEDULED.value, _("its schedule was changed")
+    FIRST_DISCOVERY = SkipReason.FIRST_DISCOVERY.value, _("its OLT was not discovered yet")
+    NO_DISCOVERY = SkipReason.NO_DISCOVERY.value, _("no discovery of its OLT could run")
 
 
 class SkippedSlot(models.Model):
-    """A slot of a node that went by without a run, and why; whoever moves a node past its slots writes them down."""
+    """A slot of a node that passed without a run, and why; written when a node is moved past its slots."""
 
     node = models.ForeignKey(
         WorkflowNode, on_delete=models.CASCADE, related_name="skipped_slots", verbose_name=_("node")
     )
     slot_at = models.DateTimeField(_("slot"))
     reason = models.CharField(_("reason"), max_length=20, choices=SkipReasons.choices)
+    # What was passed hours later is one row: so many slots, from the first one to `slot_at`.
+    first_slot_at = models.DateTimeField(_("first slot"), null=True, blank=True)
+    count = models.PositiveIntegerField(_("number of slots"), default=1, db_default=1)
 
     class Meta:
         db_table = "skipped_slots"

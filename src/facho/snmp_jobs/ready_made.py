@@ -11,8 +11,9 @@ from django.utils.translation import gettext, gettext_noop
 from facho.hosts.models import Brand, Olt
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs.application import misfit
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
-from facho.snmp_jobs.store import first_slot
+from facho.snmp_jobs.store import give_first_slots
 
 
 @transaction.atomic
@@ -32,16 +33,13 @@ def apply_ready_made_jobs(olt: Olt, *, now: datetime, intervals: Mapping[str, in
         if intervals is not None and job.slug not in intervals:
             continue
         row = _job_row(definition, job)
+        # Somebody may have given the job to another brand since it was made.
+        if misfit(row, olt):
+            continue
         seconds = row.interval_seconds if intervals is None else intervals[job.slug]
         nodes[job.slug], is_new = _node(workflow, row, nodes.get(job.chain_of or ""), now, seconds)
         added += is_new
     return added
-
-
-def schedule_first_run(node: WorkflowNode, now: datetime) -> None:
-    """Put a master that was just enabled on its grid; many enabled together are spread."""
-    node.offset_seconds, node.next_run_at = first_slot(node, now)
-    node.save(update_fields=["offset_seconds", "next_run_at"])
 
 
 def job_name(job: Job) -> str:
@@ -68,7 +66,7 @@ JOB_NAMES = (
 def _job_row(definition: Definition, job: Job) -> SnmpJob:
     brand, _ = Brand.objects.get_or_create(name=definition.brand)
     master = SnmpJob.objects.filter(vendor=definition.key, slug=job.chain_of).first() if job.chain_of else None
-    row, is_new = SnmpJob.objects.get_or_create(
+    row, is_new = SnmpJob.objects.select_related("brand").get_or_create(
         vendor=definition.key,
         slug=job.slug,
         defaults={
@@ -101,5 +99,5 @@ def _node(
         },
     )
     if is_new and master is None:
-        schedule_first_run(node, now)
+        give_first_slots(WorkflowNode.objects.filter(id=node.id), now)
     return node, is_new

@@ -3,8 +3,10 @@
 Asked before a job or a node is saved, by whatever saves it; what was allowed knowingly then simply runs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import OuterRef, Subquery
@@ -52,7 +54,7 @@ def find_live(vendor: str, reads: Iterable[str]) -> str | None:
 
 
 def find_live_below(vendor: str, oid: str) -> str | None:
-    """Return the first such column that lies below an OID, and is not at or above it."""
+    """Return the first such column that is below an OID, and is not at or above it."""
     length = len(oid_of(oid))
     columns = (column for _family, column in _columns(vendor, [oid] if length else []))
     return next((column.key for column in columns if column.cost is Cost.LIVE and len(column.oid) > length), None)
@@ -66,7 +68,8 @@ def check_job(job: SnmpJob, reads: Sequence[str]) -> None:
     suggested = job.master_job.interval_seconds if job.master_job else job.interval_seconds
     _check_stands_alone(job, job.vendor, reads)
     problems = _problems(job, reads, [Pace(suggested, job.vendor), *_node_paces(job)])
-    for member in _chained_to(job):
+    chained_to = list(job.chain_jobs.prefetch_related("oids")) if job.pk else []
+    for member in chained_to:
         problems += _problems(member, reads_of(member), [Pace(suggested, member.vendor), *_node_paces(member)])
     if problems:
         raise ValidationError(problems)
@@ -83,6 +86,15 @@ def check_node(node: WorkflowNode) -> None:
         problems += _problems(job, reads_of(job), [Pace(interval, vendor or job.vendor)])
     if problems:
         raise ValidationError(problems)
+
+
+def check_change(node: WorkflowNode, values: Mapping[str, Any]) -> None:
+    """Raise ValidationError when the node, enabled and with these values, would hurt its OLT."""
+    changed = copy(node)
+    for name, value in values.items():
+        setattr(changed, name, value)
+    if changed.enabled:
+        check_node(changed)
 
 
 def reads_of(job: SnmpJob) -> list[str]:
@@ -140,12 +152,8 @@ def _columns(vendor: str, reads: Iterable[str]) -> Iterator[tuple[Definition, Co
 
 
 def _columns_at(definition: Definition, read: str) -> Sequence[Column]:
-    """Find a column by its key, or by an OID that lies in it or above it."""
+    """Find a column by its key, or by an OID in it or above it."""
     return [definition.column(read)] if definition.has_column(read) else definition.columns_at(oid_of(read))
-
-
-def _chained_to(job: SnmpJob) -> list[SnmpJob]:
-    return list(job.chain_jobs.prefetch_related("oids")) if job.pk else []
 
 
 def _chained_on(node: WorkflowNode) -> list[SnmpJob]:

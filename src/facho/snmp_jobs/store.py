@@ -1,28 +1,182 @@
-"""Moves nodes along their grid: what a claim and an end do to a schedule, suspension and return, a person's wish."""
+"""Moves nodes along their grid: what an end does to a schedule, suspension and return, a person's wish.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+`change_nodes` is the one door for what people, programs and the coordinator change about nodes. The next run is the
+border: every slot before it is settled, every slot from it on is open. So a row moves only in a transaction that also
+writes what it passes, by `save_skipped` or as the execution of the slot that it serves.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
-from itertools import chain
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import DateTimeField, F, IntegerField, Min, Q, QuerySet
+from django.db.models.functions import Coalesce
+from django.utils.translation import gettext_lazy
 
-from facho.polling.domain.quota import SkipReason
-from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
-from facho.polling.domain.slots import first_offset
-from facho.polling.domain.suspension import UNREACHABLE
-from facho.polling.domain.task_type import QueryType, task_type
-from facho.polling.domain.window import Window, next_slot_in
-from facho.snmp_jobs.due import due_nodes
-from facho.snmp_jobs.models import Cadence, SnmpJob, WorkflowNode
-from facho.snmp_jobs.skipped import Passage, passed_until_now, save_skipped
+from facho.accounts.audit import Action, record
+from facho.hosts.models import Pause
+from facho.hosts.pauses import is_paused
+from facho.infrastructure.shards import in_shard
+from facho.infrastructure.statements import Given, Update
+from facho.polling.domain.execution_state import UNREACHABLE
+from facho.polling.domain.quota import HOUR, NOT_OWED, SkipReason, Span, hour_of
+from facho.polling.domain.schedule import (
+    Grid,
+    Window,
+    first_offset,
+    next_slot_in,
+    offset_of,
+    plan_change,
+    plan_end,
+    plan_rejoin,
+)
+from facho.polling.domain.shard import WHOLE, Shard
+from facho.snmp_jobs.due import load_waits
+from facho.snmp_jobs.models import Cadence, SkippedSlot, SnmpJob, WorkflowNode
 
-ReasonOf = Callable[[WorkflowNode], SkipReason]
+logger = logging.getLogger(__name__)
+
+INSTANT = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A node's slots from `due_at` to `until`, the latter excluded, passed for this reason."""
+
+    node_id: int
+    grid: Grid
+    due_at: datetime
+    until: datetime
+    reason: SkipReason
+
+
+def passed_until_now(
+    node_id: int, grid: Grid, due_at: datetime | None, now: datetime, reason: SkipReason
+) -> list[Passage]:
+    """Describe that a node continues after now, without the slots due up to now."""
+    return [] if due_at is None or due_at > now else [Passage(node_id, grid, due_at, now + INSTANT, reason)]
+
+
+def save_skipped(passages: Iterable[Passage], now: datetime) -> int:
+    """Store passed slots, for masters and their chains; returns the number of rows.
+
+    Each slot of this hour and the one before has a row of its own, for the quotas. Older hours are judged: after a week
+    without polling nobody wants a row for each slot of it, so all that is older is one row.
+    """
+    since = hour_of(now).start - HOUR
+    rows: dict[int, list[SkippedSlot]] = defaultdict(list)
+    for passage in passages:
+        rows[passage.node_id] += _rows(passage, since)
+    rows = {node_id: skipped for node_id, skipped in rows.items() if skipped}
+    if not rows:
+        return 0
+    _name_pauses(rows)
+    _tell_gaps(rows)
+    every = [*(row for skipped in rows.values() for row in skipped), *_rows_of_chains(rows)]
+    SkippedSlot.objects.bulk_create(every, ignore_conflicts=True, batch_size=500)
+    return len(every)
+
+
+def owed_slots(span: Span) -> QuerySet[SkippedSlot]:
+    """Select what was owed in a span and got no run, a row for each slot; what a person took away was not owed."""
+    rows = SkippedSlot.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end, count=1)
+    return rows.exclude(reason__in=NOT_OWED).order_by()
+
+
+def _rows(passage: Passage, since: datetime) -> Iterator[SkippedSlot]:
+    grid, due_at, until, node_id = passage.grid, passage.due_at, passage.until, passage.node_id
+    if due_at < min(since, until):
+        end = min(since, until)
+        last = max(grid.slots(due_at, due_at, end)) if grid.window else grid.latest(due_at, end - INSTANT)
+        count = grid.count(due_at, last)
+        yield SkippedSlot(node_id=node_id, slot_at=last, first_slot_at=due_at, count=count, reason=passage.reason)
+    for slot in grid.slots(due_at, since, until):
+        yield SkippedSlot(node_id=node_id, slot_at=slot, reason=passage.reason)
+
+
+def _name_pauses(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
+    """Correct the reason of slots passed in a pause: a process started later only knows that polling stopped."""
+    slots = [row.slot_at for skipped in rows.values() for row in skipped]
+    pauses = Pause.objects.filter(starts_at__lte=max(slots), ends_at__gt=min(slots))
+    spans: dict[int | None, list[Span]] = defaultdict(list)
+    for olt_id, starts_at, ends_at in pauses.values_list("olt_id", "starts_at", "ends_at"):
+        spans[olt_id].append(Span(starts_at, ends_at))
+    if not spans:
+        return
+    olts = dict(WorkflowNode.objects.filter(id__in=list(rows)).order_by().values_list("id", "workflow__olt_id"))
+    for node_id, skipped in rows.items():
+        paused = [*spans[None], *spans[olts.get(node_id)]]
+        for row in skipped:
+            if any(span.contains(row.slot_at) for span in paused):
+                row.reason = SkipReason.PAUSED
+
+
+def _tell_gaps(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
+    """Log passed slots as one line when they are too many to list."""
+    gaps = [row for skipped in rows.values() for row in skipped if row.first_slot_at]
+    if gaps:
+        logger.warning(
+            "slots.skipped_long_ago nodes=%s slots=%s from=%s to=%s",
+            len(gaps),
+            sum(row.count for row in gaps),
+            min(row.first_slot_at for row in gaps if row.first_slot_at),
+            max(row.slot_at for row in gaps),
+        )
+
+
+def _rows_of_chains(rows: Mapping[int, Collection[SkippedSlot]]) -> Iterator[SkippedSlot]:
+    """Let chain members share what their masters missed: they owe the same slots."""
+    members = WorkflowNode.objects.filter(master_node_id__in=list(rows), enabled=True).order_by()
+    for member_id, master_id in members.values_list("id", "master_node_id"):
+        for row in rows[master_id or 0]:
+            yield SkippedSlot(
+                node_id=member_id,
+                slot_at=row.slot_at,
+                first_slot_at=row.first_slot_at,
+                count=row.count,
+                reason=row.reason,
+            )
+
+
 # From and to, as a job or a rule has them; it may have none.
 Hours = tuple[time | None, time | None]
+
+
+def grid_of(node: WorkflowNode) -> Grid:
+    """Return when the node's slots are."""
+    job = node.job
+    return build_grid(node.interval_seconds, node.offset_seconds, job.cadence, (job.hours_from, job.hours_to))
+
+
+def build_grid(interval_seconds: int, offset_seconds: int, cadence: str, hours: Hours) -> Grid:
+    """Return the slots that these columns of a node and its job mean, for those who load columns and no rows."""
+    is_fixed_delay = cadence == Cadence.FIXED_DELAY
+    return Grid(interval_seconds, offset_seconds, build_window(hours), is_fixed_delay=is_fixed_delay)
+
+
+def window_of(job: SnmpJob) -> Window | None:
+    """Return the hours in which a job may run, in the installation's time zone; None for always."""
+    return build_window((job.hours_from, job.hours_to))
+
+
+def build_window(hours: Hours) -> Window | None:
+    """Return the hours of every day on the installation's clock; None where one end is missing."""
+    opens, closes = hours
+    return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
+
+
+ReasonOf = Callable[[WorkflowNode], SkipReason]
+
+# For how long a busy coordinator may look: what it finds disabled may have been so only after it asked for the time.
+LONGEST_LOOK = timedelta(seconds=60)
+
 
 # What the grid of a node is made of, of its and its job's forty columns.
 _GRID = (
@@ -34,7 +188,7 @@ _GRID = (
     "job__hours_from",
     "job__hours_to",
 )
-_STARTING = (
+STARTING = (
     *_GRID,
     "run_requested_at",
     "job__slug",
@@ -42,6 +196,10 @@ _STARTING = (
     "workflow__olt__address",
     "workflow__olt__port",
 )
+
+
+_MOVED = ("next_run_at", "run_requested_at", "slots_skipped")
+_CHANGED = ("enabled", "interval_seconds", "priority", "offset_seconds", *_MOVED, "updated_at")
 
 
 class UnknownNode(LookupError):
@@ -61,68 +219,78 @@ class IsChainNode(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
-    """A due node's place on its grid: the slot it serves, the slot after it, and how many were missed.
+class NodeChange:
+    """Changes to nodes; None leaves a value unchanged.
 
-    When its hours are over it does not run, and only moves on: `is_run` is False.
+    `offset_seconds` moves the grid and takes effect after the next run (decision D12).
     """
 
-    node: WorkflowNode
-    task_type: str
-    slot_at: datetime | None
-    next_run_at: datetime | None
-    slots_skipped: int
-    is_run: bool = True
+    enabled: bool | None = None
+    interval_seconds: int | None = None
+    priority: int | None = None
+    offset_seconds: int | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What it changes, by the names of the columns."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def load_schedules(node_ids: Sequence[int], now: datetime) -> list[Schedule]:
-    """Work out, in one query, which slot each node would serve if it started now; the OLT's address comes along.
+def change_nodes(nodes: QuerySet[WorkflowNode], change: NodeChange, *, now: datetime) -> int:
+    """Change nodes, and their next runs with them; returns how many were not so already.
 
-    A node that another process has started meanwhile, and that nobody asks for, is left out, and so is one that was
-    disabled, suspended or paused meanwhile.
+    Who is enabled begins a minute from now, spread; who is disabled forgets its time. Another interval moves the next
+    run only where `plan_change` says so. A master of a disabled OLT has no time: it begins when its OLT is enabled.
     """
-    nodes = due_nodes(now).filter(id__in=node_ids).select_related("job", "workflow__olt").only(*_STARTING)
-    return [schedule for node in nodes if (schedule := _schedule(node, now))]
+    wanted = change.values
+    if not wanted:
+        return 0
+    with transaction.atomic(savepoint=False):
+        held = _hold(nodes.exclude(**wanted))
+        # One that was disabled starts over, even if it has a next run.
+        befores = [grid_of(node) if node.enabled else None for node in held]
+        for node in held:
+            node.updated_at = now
+            for name, value in wanted.items():
+                setattr(node, name, value)
+        _save_rescheduled(held, befores, now)
+    return len(held)
 
 
-def save_claimed(schedules: Sequence[Schedule], waited: Mapping[int, SkipReason], *, now: datetime) -> None:
-    """Move the claimed nodes to their next slot and grant their wishes; one statement.
+def change_schedule_of_job(job: SnmpJob, *, cadence: str, hours: Hours, now: datetime) -> None:
+    """Move the masters of a job to its new cadence and hours; the former ones are given."""
+    masters = WorkflowNode.objects.filter(job=job, is_chain_node=False, next_run_at__isnull=False)
+    with transaction.atomic(savepoint=False):
+        held = _hold(masters)
+        befores = [build_grid(node.interval_seconds, node.offset_seconds, cadence, hours) for node in held]
+        _save_rescheduled(held, befores, now)
 
-    Slots before the served one are written down as skipped; `waited` says why, of who waited before our eyes.
-    NodeMoved when one of them is not due any more: its slot is written down as skipped, and must not start.
+
+def give_first_slots(nodes: QuerySet[WorkflowNode], now: datetime) -> int:
+    """Put masters that begin, or start over, on their grid: many at once are spread; returns how many.
+
+    Waiting slots of the former grid count as passed. On a disabled OLT nothing begins.
     """
-    passages = list(chain.from_iterable(_passed_by_start(schedule, waited, now) for schedule in schedules))
-    due = {schedule.node.id for schedule in schedules if schedule.next_run_at != schedule.node.next_run_at}
-    for schedule in schedules:
-        schedule.node.next_run_at = schedule.next_run_at if schedule.node.id in due else F("next_run_at")
-        schedule.node.run_requested_at = None
-        schedule.node.slots_skipped = F("slots_skipped") + schedule.slots_skipped
-    as_read = WorkflowNode.objects.filter(~Q(id__in=due) | Q(next_run_at__lte=now))
-    fields = ["next_run_at", "run_requested_at", "slots_skipped"]
-    if as_read.bulk_update([schedule.node for schedule in schedules], fields) < len(schedules):
-        raise NodeMoved
-    # Rows of nodes first, then those of their slots: whoever took them the other way round would wait for ever.
-    save_skipped(passages, now)
+    beginning = nodes.filter(is_chain_node=False, enabled=True, workflow__olt__enabled=True)
+    with transaction.atomic(savepoint=False):
+        masters = _hold(beginning)
+        _save_rescheduled(masters, [None] * len(masters), now)
+    return len(masters)
 
 
 def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
-    """Record the end of a run, and move past the slots that went by meanwhile: they are never caught up."""
-    _save_moved(node_id, now, last_run_at=now, consecutive_failures=failures_in_a_row)
+    """Record the end of a run, and move past the slots that passed meanwhile: they are never caught up."""
+    _save_moved(node_id, now, last_run_at=now, failures_in_a_row=failures_in_a_row)
 
 
 def save_chain_ended(master_id: int, *, now: datetime) -> None:
-    """Record the end of a master's chain, which is the end of its run: slots that went by meanwhile are passed."""
+    """Record the end of a master's chain, which is the end of its run: slots that passed meanwhile are skipped."""
     _save_moved(master_id, now, last_run_at=now)
 
 
-def grant_wish(node_id: int) -> None:
-    """Take back the wish for a run, which is being granted."""
-    WorkflowNode.objects.filter(id=node_id).update(run_requested_at=None)
-
-
 def save_failures(node_id: int, failures_in_a_row: int, *, now: datetime) -> None:
-    """Count the failed tries of a run that goes on later, and pass the slots that went by during this one."""
-    _save_moved(node_id, now, consecutive_failures=failures_in_a_row)
+    """Count the failed tries of a run that continues later, and skip the slots that passed during this one."""
+    _save_moved(node_id, now, failures_in_a_row=failures_in_a_row)
 
 
 def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> int:
@@ -131,7 +299,7 @@ def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> int
 
 
 def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
-    """End the suspension of nodes: each goes on at its next slot, and what went by is skipped.
+    """End the suspension of nodes: each continues at its next slot, and passed slots are skipped.
 
     A node that answered nonsense gets one try, not three: if it fails again, it is suspended again at once.
     """
@@ -157,18 +325,26 @@ def pass_suspended(now: datetime) -> int:
     return _save_on_grid(overdue, now, _reason_of_suspension)
 
 
-def put_all_on_grid(now: datetime) -> int:
-    """After a jump of the wall clock, let every master go on from its next slot: no burst and no stall."""
-    masters = WorkflowNode.objects.filter(is_chain_node=False, next_run_at__isnull=False)
+def pass_undiscovered(node_ids: Sequence[int], now: datetime) -> int:
+    """Let masters pass the slots that have come whose OLT has no first discovery coming: they stay owed, and missed."""
+    overdue = WorkflowNode.objects.filter(id__in=node_ids, suspended_at__isnull=True, next_run_at__lte=now)
+    return _save_on_grid(overdue, now, lambda _node: SkipReason.NO_DISCOVERY)
+
+
+def put_all_on_grid(now: datetime, shard: Shard = WHOLE) -> int:
+    """After a jump of the wall clock, let every master continue from its next slot: no burst and no stall."""
+    masters = WorkflowNode.objects.filter(
+        in_shard("workflow__olt_id", shard), is_chain_node=False, next_run_at__isnull=False
+    )
     return _save_on_grid(masters, now, _the_clock)
 
 
-def pull_back_to_grid(now: datetime) -> int:
-    """Let masters go on from their next slot that wait for longer than their interval.
+def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> int:
+    """Let masters of the shard that wait for longer than their interval continue from their next slot.
 
     Nobody looked when the clock was set back; a job that waits for its hours stays where it is.
     """
-    masters = WorkflowNode.objects.filter(is_chain_node=False)
+    masters = WorkflowNode.objects.filter(in_shard("workflow__olt_id", shard), is_chain_node=False)
     intervals = set(masters.values_list("interval_seconds", flat=True).distinct().order_by())
     is_ahead = Q(pk__in=[])
     for seconds in intervals:
@@ -176,22 +352,49 @@ def pull_back_to_grid(now: datetime) -> int:
     return _save_on_grid(masters.filter(is_ahead), now, _the_clock)
 
 
-def pull_node_back(node_id: int, now: datetime) -> None:
-    """After a change of its interval, let a master go on from its next slot if it would wait for longer than that."""
-    node = WorkflowNode.objects.filter(id=node_id).first()
-    if node is not None and node.next_run_at and node.next_run_at > now + timedelta(seconds=node.interval_seconds):
-        _save_on_grid(WorkflowNode.objects.filter(id=node_id), now, _the_clock)
+def begin_onu_reads(olt_id: int, now: datetime) -> int:
+    """Give the masters that waited for the first discovery of their OLT their first slot: this very second.
+
+    Their grids begin here, so that the run which comes at once and the next are an interval apart. What came before was
+    not owed. Every master of the OLT is held, in order: the caller moves the discovery's own.
+    """
+    masters = _hold(WorkflowNode.objects.filter(workflow__olt_id=olt_id, is_chain_node=False))
+    waits = load_waits([olt_id])
+    waiting = [node for node in masters if node.id in waits and node.next_run_at is not None]
+    slot = now.replace(microsecond=0)
+    _pass_what_came(waiting, until=slot - INSTANT, now=now, reason=SkipReason.FIRST_DISCOVERY)
+    for node in waiting:
+        node.offset_seconds = offset_of(slot, interval_seconds=node.interval_seconds)
+        window = window_of(node.job)
+        node.next_run_at = slot if window is None or window.contains(slot) else grid_of(node).next_after(now)
+    WorkflowNode.objects.bulk_update(waiting, ["offset_seconds", "next_run_at", "slots_skipped"])
+    return len(waiting)
 
 
-def put_job_on_grid(job: SnmpJob, now: datetime) -> None:
-    """After a change of a job's hours, let its masters go on at the next slot at which they may run."""
-    masters = WorkflowNode.objects.filter(job=job, is_chain_node=False, next_run_at__isnull=False)
-    _save_on_grid(masters, now, _its_hours)
+def take_off_grid(nodes: QuerySet[WorkflowNode], now: datetime) -> None:
+    """Clear the next run of nodes: enabled again they start over, and never with a burst.
+
+    Slots due until then count as passed, also those due since the caller read the clock.
+    """
+    with transaction.atomic(savepoint=False):
+        timed = _hold(nodes.filter(Q(next_run_at__isnull=False) | Q(run_requested_at__isnull=False)))
+        _pass_what_came(timed, until=now + LONGEST_LOOK, now=now)
+        for node in timed:
+            node.next_run_at = node.run_requested_at = None
+        WorkflowNode.objects.bulk_update(timed, _MOVED, batch_size=500)
+
+
+def request_runs(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
+    """Ask for a run of each enabled master among these; a chain member runs with its master."""
+    masters = WorkflowNode.objects.filter(
+        pk__in=nodes.order_by().values("pk"), is_chain_node=False, enabled=True, workflow__olt__enabled=True
+    )
+    return masters.update(run_requested_at=now)
 
 
 def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
     """Ask for a run as soon as the OLT is free; the wish is a column, so a restart does not lose it."""
-    node = WorkflowNode.objects.select_related("job", "workflow__olt").only(*_STARTING).filter(id=node_id).first()
+    node = WorkflowNode.objects.select_related("job", "workflow__olt").only(*STARTING).filter(id=node_id).first()
     if node is None:
         raise UnknownNode(node_id)
     if node.master_node_id is not None:
@@ -206,7 +409,7 @@ def next_slot_after_try(node: WorkflowNode, now: datetime) -> datetime | None:
 
 
 def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: ReasonOf) -> int:
-    # Whoever has nothing to move does not ask for SQLite's one writer.
+    # With nothing to move, do not take SQLite's write lock.
     if not masters.exists():
         return 0
     with transaction.atomic(savepoint=False):
@@ -218,11 +421,43 @@ def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: Rea
 
 def _hold(nodes: QuerySet[WorkflowNode]) -> list[WorkflowNode]:
     """Load nodes as they are, so that nobody moves them before the end of the transaction."""
-    return list(nodes.select_related("job").select_for_update(of=("self",), no_key=True).order_by("id"))
+    of_enabled_olts = nodes.select_related("job").annotate(is_olt_enabled=F("workflow__olt__enabled"))
+    return list(of_enabled_olts.select_for_update(of=("self",), no_key=True).order_by("id"))
+
+
+def _save_rescheduled(nodes: Sequence[WorkflowNode], befores: Sequence[Grid | None], now: datetime) -> None:
+    """Save changed nodes with the offset and the next run that follow from their former grids; None starts over."""
+    passages: list[Passage] = []
+    for node, before in zip(nodes, befores, strict=True):
+        if node.is_chain_node:
+            continue
+        due_at, after = node.next_run_at, grid_of(node)
+        reason = SkipReason.RESCHEDULED
+        if not (node.enabled and node.is_olt_enabled):  # type: ignore[attr-defined]  # annotated by `_hold`
+            node.next_run_at = node.run_requested_at = None
+        elif before is None or due_at is None:
+            # Many that are enabled together are spread.
+            node.offset_seconds = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
+            node.next_run_at = next_slot_in(
+                window_of(node.job),
+                now,
+                interval_seconds=node.interval_seconds,
+                offset_seconds=node.offset_seconds,
+            )
+        else:
+            grid, node.next_run_at = plan_change(before, after, due_at, now=now)
+            node.offset_seconds = grid.offset_seconds
+            reason = reason if after.window == before.window else SkipReason.OUT_OF_HOURS
+        last = min(now, node.next_run_at - INSTANT) if node.next_run_at else now
+        if due_at is not None and due_at <= last:
+            passages += _pass(node, before or after, due_at, last, reason)
+    WorkflowNode.objects.bulk_update(nodes, _CHANGED, batch_size=500)
+    # Rows of nodes first, then those of their slots: the opposite order would deadlock.
+    save_skipped(passages, now)
 
 
 def _put_on_grid(nodes: Iterable[WorkflowNode], now: datetime, reason_of: ReasonOf) -> None:
-    """Set, without saving, each master's next run to its next slot from now, and write down what went by."""
+    """Set, without saving, each master's next run to its next slot from now, and store the passed slots."""
     passages: list[Passage] = []
     for node in nodes:
         if node.next_run_at is not None:
@@ -234,6 +469,27 @@ def _put_on_grid(nodes: Iterable[WorkflowNode], now: datetime, reason_of: Reason
     save_skipped(passages, now)
 
 
+def _pass_what_came(
+    nodes: Iterable[WorkflowNode],
+    *,
+    until: datetime,
+    now: datetime,
+    reason: SkipReason = SkipReason.RESCHEDULED,
+) -> None:
+    """Write down, without moving the nodes, the slots that came and will have no run, since their schedule changes."""
+    passages: list[Passage] = []
+    for node in nodes:
+        if node.next_run_at is not None and node.next_run_at <= until:
+            passages += _pass(node, grid_of(node), node.next_run_at, until, reason)
+    save_skipped(passages, now)
+
+
+def _pass(node: WorkflowNode, grid: Grid, due_at: datetime, until: datetime, reason: SkipReason) -> Iterable[Passage]:
+    """Count, without saving, the slots that passed without a run, and describe them."""
+    node.slots_skipped += grid.count(due_at, until)
+    return passed_until_now(node.id, grid, due_at, until, reason)
+
+
 def _reason_of_suspension(node: WorkflowNode) -> SkipReason:
     return SkipReason.OLT_UNREACHABLE if node.suspend_reason == UNREACHABLE else SkipReason.SUSPENDED
 
@@ -242,25 +498,32 @@ def _the_clock(_node: WorkflowNode) -> SkipReason:
     return SkipReason.CLOCK
 
 
-def _its_hours(_node: WorkflowNode) -> SkipReason:
-    return SkipReason.OUT_OF_HOURS
+# The next slot of most runs has not come when they end; one that follows its runs' ends is moved by each.
+_END_BEFORE_NEXT_SLOT = Update(
+    lambda: WorkflowNode.objects.filter(
+        Q(next_run_at__isnull=True)
+        | Q(
+            next_run_at__gt=Given("now", DateTimeField()), job__in=SnmpJob.objects.exclude(cadence=Cadence.FIXED_DELAY)
+        ),
+        id=Given("node_id"),
+    ),
+    last_run_at=Coalesce(Given("last_run_at", DateTimeField()), F("last_run_at")),
+    consecutive_failures=Coalesce(Given("failures", IntegerField()), F("consecutive_failures")),
+)
 
 
-def _passed_by_start(schedule: Schedule, waited: Mapping[int, SkipReason], now: datetime) -> list[Passage]:
-    """Describe what a start passes over: everything due before the slot that it serves."""
-    node, due_at = schedule.node, schedule.node.next_run_at
-    if due_at is None or due_at > now:
-        return []
-    if schedule.slot_at is None:
-        return passed_until_now(node.id, grid_of(node), due_at, now, SkipReason.OUT_OF_HOURS)
-    reason = waited.get(node.id, SkipReason.NOT_POLLING)
-    return [Passage(node.id, grid_of(node), due_at, schedule.slot_at, reason)]
-
-
-def _save_moved(node_id: int, now: datetime, **values: object) -> None:
-    node = WorkflowNode.objects.select_related("job").only(*_GRID).filter(id=node_id).first()
+def _save_moved(
+    node_id: int, now: datetime, *, last_run_at: datetime | None = None, failures_in_a_row: int | None = None
+) -> None:
+    """Move a node past the end of its run; held, since others put nodes on their grids or take them off meanwhile."""
+    if _END_BEFORE_NEXT_SLOT.run(node_id=node_id, now=now, last_run_at=last_run_at, failures=failures_in_a_row):
+        return
+    held = WorkflowNode.objects.select_related("job").only(*_GRID).select_for_update(of=("self",), no_key=True)
+    node = held.filter(id=node_id).first()
     if node is None:
         return
+    told = {"last_run_at": last_run_at, "consecutive_failures": failures_in_a_row}
+    values: dict[str, object] = {name: value for name, value in told.items() if value is not None}
     passages: list[Passage] = []
     if node.next_run_at is not None:
         grid = grid_of(node)
@@ -272,40 +535,26 @@ def _save_moved(node_id: int, now: datetime, **values: object) -> None:
     save_skipped(passages, now)
 
 
-def _schedule(node: WorkflowNode, now: datetime) -> Schedule | None:
-    is_asked_for = node.run_requested_at is not None
-    start = plan_start(grid_of(node), node.next_run_at, is_asked_for=is_asked_for, now=now)
-    if start is None:
-        return None
-    kind = task_type(QueryType(node.job.query_type), node.job.slug)
-    return Schedule(node, kind, start.slot_at, start.next_run_at, start.slots_skipped, start.is_run)
+@transaction.atomic
+def ask_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> WorkflowNode:
+    """Leave the wish for a run; UnknownNode and IsChainNode as `request_run` raises them."""
+    node = request_run(node_id, now=now)
+    record(user, node, Action.CHANGED, gettext_lazy("run now"))
+    return node
 
 
-def grid_of(node: WorkflowNode) -> Grid:
-    """Return when the node's slots are."""
-    job = node.job
-    return build_grid(node.interval_seconds, node.offset_seconds, job.cadence, (job.hours_from, job.hours_to))
+@transaction.atomic
+def resume(user: AbstractBaseUser | AnonymousUser, node: WorkflowNode, *, now: datetime) -> bool:
+    """Return a suspended node to its schedule: it continues at its next slot. False when it is not suspended."""
+    is_resumed = bool(return_to_schedule(WorkflowNode.objects.filter(id=node.id), now=now))
+    if is_resumed:
+        record(user, node, Action.CHANGED, gettext_lazy("resumed"))
+    return is_resumed
 
 
-def build_grid(interval_seconds: int, offset_seconds: int, cadence: str, hours: Hours) -> Grid:
-    """Return the slots that these columns of a node and its job mean, for those who load columns and no rows."""
-    is_fixed_delay = cadence == Cadence.FIXED_DELAY
-    return Grid(interval_seconds, offset_seconds, build_window(hours), is_fixed_delay=is_fixed_delay)
-
-
-def first_slot(node: WorkflowNode, now: datetime) -> tuple[int, datetime]:
-    """Return the offset and the first run of a master that was just enabled; many enabled together are spread."""
-    offset = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
-    window = window_of(node.job)
-    return offset, next_slot_in(window, now, interval_seconds=node.interval_seconds, offset_seconds=offset)
-
-
-def window_of(job: SnmpJob) -> Window | None:
-    """Return the hours in which a job may run, in the installation's time zone; None for always."""
-    return build_window((job.hours_from, job.hours_to))
-
-
-def build_window(hours: Hours) -> Window | None:
-    """Return the hours of every day on the installation's clock; None where one end is missing."""
-    opens, closes = hours
-    return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
+def load_intervals(now: datetime) -> dict[int, int]:
+    """Return the OLTs that are polled, and how many seconds lie between two questions to each."""
+    masters = WorkflowNode.objects.filter(
+        ~is_paused("workflow__olt_id", now), enabled=True, is_chain_node=False, workflow__olt__enabled=True
+    )
+    return dict(masters.order_by().values_list("workflow__olt_id").annotate(Min("interval_seconds")))

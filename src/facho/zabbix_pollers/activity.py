@@ -5,13 +5,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Max, Q, QuerySet
+from django.conf import settings
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from facho.executions.models import Execution, Origin
 from facho.polling.domain.execution_state import ACTIVE
-from facho.polling.domain.poller_load import WINDOW, Span, busy_percentage
-from facho.zabbix_pollers.models import LeaderLease, PollerStats
+from facho.polling.domain.planning import WINDOW, Span, busy_percentage
+from facho.polling.domain.shard import Shard, all_shards, shard_of
+from facho.zabbix_pollers.models import PollerStats
+from facho.zabbix_pollers.store import Leader, load_leaders
 
 # The leader renews every few seconds; half a minute without is no hiccup.
 LEADER_SILENCE = timedelta(seconds=30)
@@ -50,22 +53,21 @@ def load_holder(olt_id: int) -> Holder | None:
 def load_holders(olt_ids: Collection[int]) -> dict[int, Holder]:
     """Load who holds each of these OLTs now, in one query; since the start of the master's present slice."""
     active = active_executions().filter(olt_id__in=olt_ids).select_related("node__job", "master_execution")
-    return {execution.olt_id: _holder(execution) for execution in active}
-
-
-def _holder(execution: Execution) -> Holder:
-    master = execution.master_execution or execution
-    return Holder(
-        execution_id=execution.id,
-        node_id=execution.node_id,
-        master_node_id=master.node_id,
-        name=execution.node.job.name if execution.node else execution.task_type,
-        origin=Origin(execution.origin),
-        poller_id=execution.poller_id,
-        since=master.started_at or master.created_at,
-        owner=execution.owner,
-        task_type=execution.task_type,
-    )
+    holders = {}
+    for execution in active:
+        master = execution.master_execution or execution
+        holders[execution.olt_id] = Holder(
+            execution_id=execution.id,
+            node_id=execution.node_id,
+            master_node_id=master.node_id,
+            name=execution.node.job.name if execution.node else execution.task_type,
+            origin=Origin(execution.origin),
+            poller_id=execution.poller_id,
+            since=master.started_at or master.created_at,
+            owner=execution.owner,
+            task_type=execution.task_type,
+        )
+    return holders
 
 
 def load_busy_percentages(now: datetime) -> dict[int, float]:
@@ -88,7 +90,25 @@ def load_was_saturated() -> bool:
     return bool(PollerStats.objects.order_by("-timestamp").values_list("is_saturated", flat=True).first())
 
 
-def load_is_polling(now: datetime) -> bool:
-    """Tell whether a scheduler leads: a lease that nobody renews means that nothing will start."""
-    renewed_at = LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"]
-    return renewed_at is not None and now - renewed_at <= LEADER_SILENCE
+def our_shards() -> tuple[Shard, ...]:
+    """Return the engines among which the settings share the OLTs."""
+    return all_shards(settings.FACHO_ENGINES)
+
+
+def load_is_polling(now: datetime, *, olt_id: int | None = None) -> bool:
+    """Tell whether every engine, or the one of an OLT, leads and starts nodes; one query.
+
+    A lease that nobody renews means that nothing will start.
+    """
+    shards = our_shards() if olt_id is None else (shard_of(olt_id, our_shards()),)
+    return all(is_scheduling(leader, now) for leader in load_leaders(shards).values())
+
+
+def is_scheduling(leader: Leader, now: datetime) -> bool:
+    """Tell by the wall clock whether the holder of a lease lives and starts nodes."""
+    return is_led(leader, now) and not leader.is_stalled
+
+
+def is_led(leader: Leader, now: datetime) -> bool:
+    """Tell by the wall clock whether the holder of a lease lives."""
+    return leader.renewed_at is not None and now - leader.renewed_at <= LEADER_SILENCE

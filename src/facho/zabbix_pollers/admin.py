@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from facho.hosts.admin_pages import ReadOnlyAdmin
+from facho.infrastructure.admin_pages import ReadOnlyAdmin
 from facho.zabbix_pollers.models import Poller
 
 

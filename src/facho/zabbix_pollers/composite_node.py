@@ -3,37 +3,44 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from facho.executions.executor import Executor
-from facho.executions.store import Claimed
+from facho.executions.runner import Executor
+from facho.executions.store import Active
+from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import DueNode, WaitReason
 
 
 @dataclass(frozen=True, slots=True)
-class ChainNode:
-    """A member of the chain, in its turn after the master."""
+class Step:
+    """One member of a composite: `status` is None while its turn has not come."""
 
-    id: int
+    node_id: int | None
     name: str
+    execution_id: int | None = None
+    status: ExecutionState | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeNode:
-    """A composite whose time has come, as it stood at `seen_at`; `reason` is None when nothing keeps it waiting."""
+    """A composite whose time has come, as seen at `seen_at`; `reason` is None when nothing keeps it waiting.
+
+    What people read of it is filled in for them alone: a tick starts it by its master, and the runner opens the chain
+    from its rows, member by member.
+    """
 
     due: DueNode
-    name: str
-    olt: str
-    enabled: bool
-    nextcheck: datetime | None
-    lastcheck: datetime | None
-    # Seconds of the last run, from the master to the end of the chain; None before the first.
-    execution_time: float | None
-    chain_nodes: tuple[ChainNode, ...]
     seen_at: datetime
     reason: WaitReason | None = None
+    name: str = ""
+    olt: str = ""
+    enabled: bool = True
+    nextcheck: datetime | None = None
+    lastcheck: datetime | None = None
+    # Seconds of the last run, from the master to the end of the chain; None before the first.
+    execution_time: float | None = None
+    chain_nodes: tuple[Step, ...] = ()
 
-    def execute(self, executor: Executor, claimed: Claimed) -> None:
-        """Hand the claimed run of master and chain to whoever carries it out; returns at once."""
+    def execute(self, executor: Executor, claimed: Active) -> None:
+        """Hand the claimed run of master and chain to the executor; returns at once."""
         executor.start(claimed.execution_id, claimed.token)
 
     @property
@@ -68,7 +75,7 @@ class CompositeNode:
 
     @property
     def execution_id(self) -> int | None:
-        """The execution that goes on after a failed try or after it gave way; None for a new run."""
+        """The execution that continues after a failed try or after it gave way; None for a new run."""
         return self.due.execution_id
 
     @property

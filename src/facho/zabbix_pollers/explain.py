@@ -1,12 +1,13 @@
 """Why a node does not run right now, or when it will: decided from loaded values alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from facho.polling.domain.planning import WaitReason
-from facho.polling.domain.window import Window
+from facho.polling.domain.first_discovery import FirstDiscovery
+from facho.polling.domain.planning import DueNode, WaitReason
+from facho.polling.domain.schedule import Window
 from facho.zabbix_pollers.activity import Holder
 
 
@@ -21,6 +22,7 @@ class Situation(StrEnum):
     PAUSED = "paused"
     RETRY = "waiting_for_retry"
     GAVE_WAY = "gave_way"
+    AWAITS_DISCOVERY = "awaits_discovery"
     QUEUED = "queued"
     OUTSIDE_HOURS = "outside_hours"
     NOT_DUE = "not_due"
@@ -44,6 +46,9 @@ class NodeFacts:
     next_probe_at: datetime | None
     window: Window | None
     master_node_id: int | None
+    is_discovery: bool = False
+    # Where the first discovery of its OLT stands; None when it does not wait for it.
+    first_discovery: FirstDiscovery | None = None
 
     @property
     def due_at(self) -> datetime | None:
@@ -61,16 +66,7 @@ class PauseFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingRun:
-    """A run of the node that let go of its OLT: after a failed try, or because it gave way."""
-
-    execution_id: int
-    is_retry: bool
-    due_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
+class QueuePlace:
     """A place in the queue, counted from 1: among all nodes, and among those of the same OLT."""
 
     number: int
@@ -87,8 +83,9 @@ class Facts:
     is_polling: bool
     holder: Holder | None = None
     pause: PauseFacts | None = None
-    waiting: WaitingRun | None = None
-    place: Place | None = None
+    # Its run that let go of the OLT: after a failed try, or because it gave way.
+    waiting: DueNode | None = None
+    place: QueuePlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +98,22 @@ class Explanation:
     olt: str
     situation: Situation
     is_polling: bool
+    is_discovery: bool = False
     since: datetime | None = None
     until: datetime | None = None
     runs_at: datetime | None = None
     reason: str = ""
     execution_id: int | None = None
-    place: Place | None = None
+    place: QueuePlace | None = None
     # Who holds the OLT; while the node runs, the member of its chain that runs.
     holder: Holder | None = None
     # Of a chain member: where the master stands, with which it runs.
     master: "Explanation | None" = None
+    # Of a node that waits for the first discovery of its OLT: where that stands, if there is one.
+    discovery: "Explanation | None" = None
 
 
+_OFF = frozenset({Situation.DISABLED, Situation.SUSPENDED})
 Rule = Callable[[Facts, datetime], Explanation | None]
 
 
@@ -125,14 +126,33 @@ def explain(facts: Facts, now: datetime) -> Explanation:
 
 
 def explain_member(facts: Facts, master: Explanation, now: datetime) -> Explanation:
-    """Say where a chain member stands: with its master, unless it runs or was stopped itself."""
+    """Say where a chain member stands: with its master, unless it runs, was stopped or waits itself."""
     own = _running(facts, now) or _stopped(facts, now) or _suspended(facts, now)
+    if own is None and master.situation is not Situation.AWAITS_DISCOVERY and not master.is_discovery:
+        own = _awaits_discovery(facts, now)
     return own or replace(_explanation(facts, Situation.CHAINED), runs_at=master.runs_at, master=master)
+
+
+def add_discovery(explained: Mapping[int, Explanation]) -> dict[int, Explanation]:
+    """Say of those that wait for the first discovery of their OLT where that stands: the one that runs first."""
+    found = [one for one in explained.values() if one.is_discovery]
+    discovery = min(found, key=lambda one: (one.situation in _OFF, one.node_id), default=None)
+    awaiting = {node_id: one for node_id, one in explained.items() if one.situation is Situation.AWAITS_DISCOVERY}
+    runs_at = discovery.runs_at if discovery else None
+    told = {node_id: replace(one, discovery=discovery, runs_at=runs_at) for node_id, one in awaiting.items()}
+    members = {
+        node_id: replace(one, master=told[one.master.node_id], runs_at=runs_at)
+        for node_id, one in explained.items()
+        if one.master is not None and one.master.node_id in told
+    }
+    return {**explained, **told, **members}
 
 
 def _explanation(facts: Facts, situation: Situation) -> Explanation:
     node = facts.node
-    return Explanation(node.id, node.name, node.olt_id, node.olt, situation, facts.is_polling)
+    return Explanation(
+        node.id, node.name, node.olt_id, node.olt, situation, facts.is_polling, is_discovery=node.is_discovery
+    )
 
 
 def _running(facts: Facts, now: datetime) -> Explanation | None:
@@ -157,11 +177,23 @@ def _suspended(facts: Facts, now: datetime) -> Explanation | None:
     return replace(suspended, since=node.suspended_at, until=node.next_probe_at, reason=node.suspend_reason)
 
 
-def _going_on(facts: Facts, now: datetime) -> WaitingRun | None:
+def _awaits_discovery(facts: Facts, now: datetime) -> Explanation | None:
+    """Due or not, and asked for or not: before the first discovery there is no ONU that it could read."""
+    first = facts.node.first_discovery
+    if first is None:
+        return None
+    due_at = facts.node.due_at
+    return replace(
+        _explanation(facts, Situation.AWAITS_DISCOVERY),
+        since=due_at if due_at and due_at <= now else None,
+        reason=first.value,
+        place=facts.place,
+    )
+
+
+def _going_on(facts: Facts, now: datetime) -> DueNode | None:
     """Return the run that waits, unless the node's next slot has come: that runs instead of a retry."""
-    waiting, slot_at = facts.waiting, facts.node.next_run_at
-    is_superseded = waiting is not None and waiting.is_retry and slot_at is not None and slot_at <= now
-    return None if is_superseded else waiting
+    return None if facts.waiting is None or facts.waiting.is_superseded(now) else facts.waiting
 
 
 def _due_at(facts: Facts, now: datetime) -> datetime | None:
@@ -206,7 +238,7 @@ def _queued(facts: Facts, now: datetime) -> Explanation | None:
 
 
 def _outside_hours(facts: Facts, now: datetime) -> Explanation | None:
-    """A slot that has come runs however late it gets its turn; what goes on later waits for the hours again."""
+    """A slot that has come runs however late it gets its turn; a run that continues later waits for the hours again."""
     node, waiting = facts.node, _going_on(facts, now)
     if node.window is None or node.window.contains(now) or node.run_requested_at:
         return None
@@ -228,6 +260,7 @@ _RULES: tuple[Rule, ...] = (
     _stopped,
     _suspended,
     _paused,
+    _awaits_discovery,
     _outside_hours,
     _between_tries,
     _queued,

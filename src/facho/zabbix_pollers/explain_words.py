@@ -3,18 +3,30 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from django.utils.functional import Promise
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from facho.executions.models import Origin
+from facho.polling.domain.first_discovery import FirstDiscovery
 from facho.polling.domain.planning import WaitReason
-from facho.zabbix_pollers.activity import Holder
-from facho.zabbix_pollers.explain import Explanation, Place, Situation
+from facho.zabbix_pollers.activity import Holder, our_shards
+from facho.zabbix_pollers.explain import Explanation, QueuePlace, Situation
 
 
 def sentences(explanation: Explanation) -> list[str]:
     """Tell where the node stands, the most important first; times are local."""
-    said = _SAY[explanation.situation](explanation)
+    situation = explanation.situation
+    if situation in _PLAIN:
+        words = {"since": _time(explanation.since), "at": _time(explanation.until)}
+        said = [str(_PLAIN[situation]) % words]
+    else:
+        said = _SAY[situation](explanation)
+    if situation in (Situation.GAVE_WAY, Situation.QUEUED):
+        said += _waits(explanation)
+    if situation in (Situation.PAUSED, Situation.OUTSIDE_HOURS, Situation.NOT_DUE) and explanation.runs_at:
+        said.append(_("Next run: %(at)s.") % {"at": _time(explanation.runs_at)})
     if not explanation.is_polling and explanation.situation in _WOULD_START:
         said.append(_("Polling is stopped: nothing starts until the engine runs."))
     return said
@@ -41,19 +53,11 @@ def _running(explanation: Explanation) -> list[str]:
     return said
 
 
-def _olt_disabled(explanation: Explanation) -> list[str]:
-    return [_("Its OLT is disabled.")]
-
-
-def _disabled(explanation: Explanation) -> list[str]:
-    return [_("It is disabled.")]
-
-
 def _suspended(explanation: Explanation) -> list[str]:
     words = {"since": _time(explanation.since), "reason": explanation.reason, "probe": _time(explanation.until)}
     said = [_("It is suspended since %(since)s, after failing too often (%(reason)s).") % words]
     if explanation.until:
-        return [*said, _("Its OLT is asked next at %(probe)s; if it answers, the node goes on.") % words]
+        return [*said, _("Its OLT is asked next at %(probe)s; if it answers, the node continues.") % words]
     return [*said, _("A person has to resume it.")]
 
 
@@ -67,35 +71,24 @@ def _chained(explanation: Explanation) -> list[str]:
 
 def _paused(explanation: Explanation) -> list[str]:
     words = {"until": _time(explanation.until), "note": explanation.reason}
-    said = [_("It is paused until %(until)s.") % words]
     if explanation.reason:
-        said = [_("It is paused until %(until)s: %(note)s.") % words]
-    return said + _runs_at(explanation)
+        return [_("It is paused until %(until)s: %(note)s.") % words]
+    return [_("It is paused until %(until)s.") % words]
 
 
-def _between_tries(explanation: Explanation) -> list[str]:
-    return [_("Its last try failed; it is tried again at %(at)s.") % {"at": _time(explanation.until)}]
-
-
-def _gave_way(explanation: Explanation) -> list[str]:
-    return [_("It gave way to others and goes on as soon as its OLT is free."), *_waits(explanation)]
-
-
-def _queued(explanation: Explanation) -> list[str]:
-    return [_("It is due since %(since)s and waits.") % {"since": _time(explanation.since)}, *_waits(explanation)]
-
-
-def _outside_hours(explanation: Explanation) -> list[str]:
-    opening = _("It is outside the hours in which it may run; they begin at %(at)s.")
-    return [opening % {"at": _time(explanation.until)}, *_runs_at(explanation)]
-
-
-def _not_due(explanation: Explanation) -> list[str]:
-    return [_("It is not due yet."), *_runs_at(explanation)]
-
-
-def _not_scheduled(explanation: Explanation) -> list[str]:
-    return [_("It has no next run: enable it again to give it one.")]
+def _awaits_discovery(explanation: Explanation) -> list[str]:
+    """Say that the discovery comes first, where that stands, and what to do when it does not come by itself."""
+    said = [_("It reads ONUs and waits for the first complete discovery of its OLT; it runs right after it.")]
+    discovery = explanation.discovery
+    if discovery is None:
+        return [*said, _("This OLT has no discovery: put a discovery job on it.")]
+    words = {"id": discovery.node_id, "name": discovery.name}
+    said += [_("The discovery is node %(id)s (%(name)s):") % words, *sentences(discovery)]
+    if explanation.reason == FirstDiscovery.DISABLED:
+        said.append(_("Enable the discovery, or no ONU of this OLT is read."))
+    if explanation.reason == FirstDiscovery.SUSPENDED:
+        said.append(_("Find out why the discovery fails: until it ends well, no ONU of this OLT is read."))
+    return said
 
 
 def _waits(explanation: Explanation) -> list[str]:
@@ -107,38 +100,39 @@ def _waits(explanation: Explanation) -> list[str]:
     return [*said, _("Place %(number)s of %(size)s in the queue, %(on_olt)s on its OLT.") % place]
 
 
-def _for_what(place: Place, holder: Holder | None) -> str:
+def _for_what(place: QueuePlace, holder: Holder | None) -> str:
     if place.reason is WaitReason.OLT_BUSY and holder:
         return _("Its OLT is busy: %(holder)s.") % {"holder": describe_holder(holder)}
+    is_alone = len(our_shards()) == 1
     return {
         None: _("Nothing keeps it: it starts at once."),
         WaitReason.OLT_BUSY: _("Another node of its OLT goes first."),
-        WaitReason.NO_POLLER: _("No poller is free."),
+        WaitReason.NO_POLLER: _("No poller is free.") if is_alone else _("No poller of its engine is free."),
+        WaitReason.FIRST_DISCOVERY: _("The first discovery of its OLT comes first."),
         WaitReason.OLT_UNREACHABLE: _("Its OLT does not answer; another node is trying whether it is back."),
     }[place.reason]
-
-
-def _runs_at(explanation: Explanation) -> list[str]:
-    return [_("Next run: %(at)s.") % {"at": _time(explanation.runs_at)}] if explanation.runs_at else []
 
 
 def _time(moment: datetime | None) -> str:
     return f"{localtime(moment):%Y-%m-%d %H:%M:%S}" if moment else "-"
 
 
+_PLAIN: dict[Situation, Promise] = {
+    Situation.OLT_DISABLED: gettext_lazy("Its OLT is disabled."),
+    Situation.DISABLED: gettext_lazy("It is disabled."),
+    Situation.RETRY: gettext_lazy("Its last try failed; it is tried again at %(at)s."),
+    Situation.GAVE_WAY: gettext_lazy("It gave way to others and continues as soon as its OLT is free."),
+    Situation.QUEUED: gettext_lazy("It is due since %(since)s and waits."),
+    Situation.OUTSIDE_HOURS: gettext_lazy("It is outside the hours in which it may run; they begin at %(at)s."),
+    Situation.NOT_DUE: gettext_lazy("It is not due yet."),
+    Situation.NOT_SCHEDULED: gettext_lazy("It has no next run: enable it again to give it one."),
+}
 _SAY: dict[Situation, Callable[[Explanation], list[str]]] = {
     Situation.RUNNING: _running,
-    Situation.OLT_DISABLED: _olt_disabled,
-    Situation.DISABLED: _disabled,
     Situation.SUSPENDED: _suspended,
     Situation.CHAINED: _chained,
     Situation.PAUSED: _paused,
-    Situation.RETRY: _between_tries,
-    Situation.GAVE_WAY: _gave_way,
-    Situation.QUEUED: _queued,
-    Situation.OUTSIDE_HOURS: _outside_hours,
-    Situation.NOT_DUE: _not_due,
-    Situation.NOT_SCHEDULED: _not_scheduled,
+    Situation.AWAITS_DISCOVERY: _awaits_discovery,
 }
 _WOULD_START = frozenset(
     {Situation.RETRY, Situation.GAVE_WAY, Situation.QUEUED, Situation.OUTSIDE_HOURS, Situation.NOT_DUE}

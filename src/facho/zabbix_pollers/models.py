@@ -24,8 +24,8 @@ class Poller(models.Model):
     total_time = models.FloatField(_("total time (s)"), default=0.0)
     tasks_completed = models.IntegerField(_("tasks completed"), default=0)
     tasks_delayed = models.IntegerField(_("tasks delayed"), default=0)
-    created_at = models.DateTimeField(auto_now_add=True)
-    updated_at = models.DateTimeField(auto_now=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
     class Meta:
         verbose_name = _("poller")
@@ -66,12 +66,14 @@ class PollerStats(models.Model):
 
 
 class LeaderLease(models.Model):
-    """Who leads, as a counter that the leader raises; who waits watches it stand still."""
+    """The leader, with a counter that it raises; others take over when the counter stops."""
 
     name = models.CharField(max_length=30, primary_key=True)
     owner = models.CharField(max_length=100)
     counter = models.PositiveBigIntegerField(default=0)
     renewed_at = models.DateTimeField()
+    # Why the leader starts nothing, as a code; empty while it does.
+    standstill = models.CharField(max_length=20, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return f"{self.name}: {self.owner}"

@@ -5,33 +5,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from facho.executions import store as executions
-from facho.executions.executor import Executor
+from facho.accounts.scope import EVERYTHING, OltScope
 from facho.executions.models import Execution
 from facho.executions.onu_reads import load_wanted_reads
-from facho.executions.outcome import Ending
-from facho.executions.store import Claimed
-from facho.executions.waiting import Unfinished, end_waiting
-from facho.polling.domain.candidates import Waiting, choose_candidates
+from facho.executions.run import Ending
+from facho.executions.runner import Executor
+from facho.executions.store import Active, Unfinished, end_waiting
 from facho.polling.domain.collection import Failure
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.gateway import DatabaseGateway
-from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.onu_reads import ReadStart, plan_reads
-from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_groups
-from facho.polling.domain.poller_groups import DEFAULT_GROUP, numbers_by_group
+from facho.polling.domain.execution_state import ExecutionState, FailureKind
+from facho.polling.domain.planning import (
+    DEFAULT_GROUP,
+    Assignment,
+    DueNode,
+    NodeQueue,
+    ReadStart,
+    WaitReason,
+    choose_candidates,
+    numbers_by_group,
+    plan_groups,
+    plan_reads,
+    serving_group,
+)
+from facho.polling.domain.ports import DatabaseGateway
+from facho.polling.domain.shard import WHOLE, Shard
 from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
+from facho.zabbix_pollers.activity import active_executions
 from facho.zabbix_pollers.composite_node import CompositeNode
-from facho.zabbix_pollers.poller import load_free_pollers
 from facho.zabbix_pollers.read_model import Overview, load_overview
+from facho.zabbix_pollers.store import load_free_pollers
 
 logger = logging.getLogger(__name__)
 
 
 class PollerManager:
-    """N pollers, and those of each group; at most one composite each, at most one per OLT."""
+    """N pollers, and those of each group; at most one composite each, at most one per OLT.
+
+    Busy and free pollers are in the database: every process may ask, also one that starts nothing.
+    """
 
     def __init__(
         self,
@@ -41,10 +52,12 @@ class PollerManager:
         executor: Executor,
         owner: str,
         groups: Mapping[str, int] | None = None,
+        shard: Shard = WHOLE,
     ) -> None:
         self.start_pollers = start_pollers
         self._groups = groups or {}
-        self._numbers = numbers_by_group(start_pollers, self._groups)
+        self._shard = shard
+        self._numbers = shard.share(numbers_by_group(start_pollers, self._groups))
         self.queue = NodeQueue()
         self._waited: dict[int, WaitReason] = {}
         self._owner = owner
@@ -52,46 +65,33 @@ class PollerManager:
         self._executor = executor
 
     async def prepare(self) -> None:
-        """Have the rows of our pollers in the database."""
-        await self._database.run(store.save_poller_count, self.start_pollers, self._groups)
+        """Have the rows of all pollers in the database; of several engines the first sees to it."""
+        if self._shard.number == 1:
+            await self._database.run(store.save_poller_count, self.start_pollers, self._groups)
 
     async def start_due_nodes(self, unfinished: Unfinished, now: datetime) -> int:
         """Start what is due and has a place; what waits becomes the queue. Returns how many started.
 
         First come the reads that people wait for: what a claim takes from a node, the node takes in the next tick.
         """
-        reads, nodes = await self._database.run(self._plan, unfinished, now)
-        return await self._start_reads(reads, now) + await self.assign(nodes, now)
+        reads, assignments = await self._database.run(self._plan, unfinished, now)
+        started = 0
+        if reads:
+            claimed = await self._database.run(store.claim_read_starts, reads, owner=self._owner, now=now)
+            for claim in claimed:
+                self._executor.start(claim.execution_id, claim.token)
+            started += len(claimed)
+        if assignments:
+            claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
+            due: dict[int | None, DueNode] = {assignment.node.node_id: assignment.node for assignment in assignments}
+            for claim in claimed:
+                self.assign_node(CompositeNode(due[claim.node_id], seen_at=now), claim)
+            started += len(claimed)
+        return started
 
-    async def assign(self, assignments: Sequence[Assignment], now: datetime) -> int:
-        """Claim each start and hand the claims that won to the executor; never waits for a run."""
-        if not assignments:
-            return 0
-        claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
-        return self._hand_over(claimed)
-
-    async def _start_reads(self, starts: Sequence[ReadStart], now: datetime) -> int:
-        if not starts:
-            return 0
-        claimed = await self._database.run(store.claim_read_starts, starts, owner=self._owner, now=now)
-        return self._hand_over(claimed)
-
-    def _hand_over(self, claimed: Sequence[Claimed]) -> int:
-        for claim in claimed:
-            self._executor.start(claim.execution_id, claim.token)
-        return len(claimed)
-
-    async def assign_node(self, composite: CompositeNode, now: datetime) -> bool:
-        """Start one composite now, unless its OLT or every poller is taken; never waits for a run."""
-        group = composite.due.group if self._groups else DEFAULT_GROUP
-        poller_id = await self._database.run(self.get_free_poller, group)
-        if poller_id is None:
-            return False
-        assignments = [Assignment(composite.due, poller_id, group=group)]
-        claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
-        for claim in claimed:
-            composite.execute(self._executor, claim)
-        return bool(claimed)
+    def assign_node(self, composite: CompositeNode, claimed: Active) -> None:
+        """Let the poller that was claimed for it run master and chain; a plain function, so it waits for nothing."""
+        composite.execute(self._executor, claimed)
 
     def send_again(self, execution_id: int, token: int) -> None:
         """Hand out once more what nobody took: a message may get lost, a claim does not."""
@@ -101,30 +101,39 @@ class PollerManager:
         """Let a run end before its next packet."""
         self._executor.cancel(execution_id, "cancelled")
 
-    def has_free_poller(self, group: str = DEFAULT_GROUP) -> bool:
-        """Tell whether a composite of the group could start now; asks the database."""
-        return self.get_free_poller(group) is not None
+    @staticmethod
+    def has_free_poller(group: str = DEFAULT_GROUP, shard: Shard = WHOLE) -> bool:
+        """Tell whether a poller could take a composite of the group and the shard now."""
+        return PollerManager.get_free_poller(group, shard) is not None
 
-    def get_free_poller(self, group: str = DEFAULT_GROUP) -> int | None:
-        """Return the lowest free poller of a group; asks the database."""
-        return next(iter(load_free_pollers(self._numbers.get(group, range(0)))), None)
+    @staticmethod
+    def get_free_poller(group: str = DEFAULT_GROUP, shard: Shard = WHOLE) -> int | None:
+        """Return the lowest free poller of a group and a shard; where no groups are set up all share the pollers."""
+        free = shard.share(load_free_pollers(active_executions().values_list("poller_id", flat=True)))
+        return next(iter(free.get(serving_group(group, free), ())), None)
 
-    def is_olt_busy(self, olt_id: int) -> bool:
-        """Tell whether an active execution holds the OLT; asks the database."""
-        return olt_id in executions.load_busy_olts()
+    @staticmethod
+    def is_olt_busy(olt_id: int) -> bool:
+        """Tell whether an active execution holds the OLT."""
+        return active_executions().filter(olt_id=olt_id).exists()
 
-    def get_stats(self, now: datetime) -> Overview:
-        """Return every poller with all executions of what it runs, and their sums; asks the database."""
-        return load_overview(now)
+    @staticmethod
+    def get_stats(now: datetime, *, queue_count: int = 0, scope: OltScope = EVERYTHING) -> Overview:
+        """Return every poller with all executions of what it runs, the first nodes of the queue, and the sums."""
+        return load_overview(now, queue_count=queue_count, scope=scope)
 
     def _plan(self, unfinished: Unfinished, now: datetime) -> tuple[Sequence[ReadStart], Sequence[Assignment]]:
+        candidates = choose_candidates(load_due_nodes(now, self._shard), unfinished.waiting, now)
+        if ids := [run.execution_id for run in candidates.superseded if run.execution_id]:
+            superseded_by_slot = Ending(ExecutionState.FAILED, Failure(FailureKind.TIMEOUT, "its next slot came first"))
+            end_waiting(Execution.objects.filter(id__in=ids), superseded_by_slot, now=now)
         reads = plan_reads(
-            load_wanted_reads(now),
+            load_wanted_reads(now, self._shard),
             free_pollers=self._free(unfinished.busy_pollers),
             busy_olts=unfinished.busy_olts,
         )
         plan = plan_groups(
-            _load_candidates(unfinished.waiting, now),
+            candidates.ready,
             free_pollers=self._free(unfinished.busy_pollers | {start.poller_id for start in reads}),
             busy_olts=unfinished.busy_olts | {start.read.olt_id for start in reads},
             now=now,
@@ -136,17 +145,3 @@ class PollerManager:
 
     def _free(self, busy: set[int]) -> dict[str, list[int]]:
         return {group: [n for n in numbers if n not in busy] for group, numbers in self._numbers.items()}
-
-
-def _load_candidates(waiting: Sequence[Waiting], now: datetime) -> Sequence[DueNode]:
-    """Load due nodes beside waiting runs, and end the runs whose next slot has come."""
-    candidates = choose_candidates(load_due_nodes(now), waiting, now)
-    _give_up(candidates.superseded, now)
-    return candidates.ready
-
-
-def _give_up(superseded: Sequence[Waiting], now: datetime) -> None:
-    if superseded:
-        ids = [run.node.execution_id for run in superseded if run.node.execution_id]
-        superseded_by_slot = Ending(ExecutionState.FAILED, Failure(FailureKind.TIMEOUT, "its next slot came first"))
-        end_waiting(Execution.objects.filter(id__in=ids), superseded_by_slot, now=now)

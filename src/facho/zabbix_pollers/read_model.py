@@ -1,7 +1,7 @@
 """What pollers and queue look like now, computed from rows alone, so that every process gives the same answer."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,26 +10,16 @@ from django.db.models import Q
 from facho.accounts.scope import EVERYTHING, OltScope
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.poller_load import is_saturated
-from facho.snmp_jobs.models import WorkflowNode
+from facho.polling.domain.planning import is_saturated
 from facho.zabbix_pollers.activity import (
     active_executions,
     load_busy_percentages,
     load_is_polling,
     load_was_saturated,
 )
+from facho.zabbix_pollers.composite_node import Step
 from facho.zabbix_pollers.models import Poller, PollerStatus
-from facho.zabbix_pollers.queue_read_model import QueueView, load_queue
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One member of a composite: `status` is None while its turn has not come."""
-
-    node_id: int | None
-    name: str
-    execution_id: int | None = None
-    status: ExecutionState | None = None
+from facho.zabbix_pollers.queue_read_model import QueueState, load_chains, load_queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +32,15 @@ class Composite:
     current_execution_id: int
     current_node_id: int | None
     current_node_name: str
+    # As its execution has it: the master's is 0.
+    chain_position: int
     # Of the present slice: a run that waited in between held nothing meanwhile.
     held_since: datetime
     steps: tuple[Step, ...]
 
     @property
-    def position(self) -> int:
-        """The running member, the master being number 1."""
+    def step_number(self) -> int:
+        """Which of the steps runs, as people count: the master is the first."""
         ids = [step.execution_id for step in self.steps]
         return ids.index(self.current_execution_id) + 1
 
@@ -62,7 +54,7 @@ class Composite:
 class PollerView:
     """A poller as its active execution proves it, whatever its own row remembers.
 
-    What it runs for an OLT that may not be seen has no composite, and takes its time all the same.
+    A run for an OLT outside the user's scope has no composite, but its time counts.
     """
 
     poller_id: int
@@ -122,7 +114,7 @@ class Overview:
     """Pollers, queue and their sums at one moment."""
 
     pollers: tuple[PollerView, ...]
-    queue: QueueView
+    queue: QueueState
     global_stats: GlobalStats
 
 
@@ -131,7 +123,12 @@ def load_overview(now: datetime, *, queue_count: int = 0, scope: OltScope = EVER
 
     Figures are those of all OLTs; those out of the scope are not named.
     """
-    pollers = _hide_work(load_pollers(now), scope)
+    pollers = load_pollers(now)
+    seen = scope.visible(poller.composite.olt_id for poller in pollers if poller.composite)
+    pollers = [
+        replace(poller, composite=None) if poller.composite and poller.composite.olt_id not in seen else poller
+        for poller in pollers
+    ]
     queue = load_queue(now, count=queue_count, scope=scope)
     stats = _summarise(pollers, queue, was_saturated=load_was_saturated(), is_polling=load_is_polling(now))
     return Overview(tuple(pollers), queue, stats)
@@ -141,15 +138,8 @@ def load_pollers(now: datetime) -> list[PollerView]:
     """Load every poller with the composite it runs; five queries, however many pollers there are."""
     composites = load_composites()
     busy = load_busy_percentages(now)
-    return [_poller_view(row, composites.get(row.poller_id), busy.get(row.poller_id, 0.0), now) for row in _pollers()]
-
-
-def _hide_work(pollers: Sequence[PollerView], scope: OltScope) -> list[PollerView]:
-    seen = scope.visible(poller.composite.olt_id for poller in pollers if poller.composite)
-    return [
-        replace(poller, composite=None) if poller.composite and poller.composite.olt_id not in seen else poller
-        for poller in pollers
-    ]
+    rows = Poller.objects.only("poller_id", "group", "tasks_completed", "tasks_delayed")
+    return [_poller_view(row, composites.get(row.poller_id), busy.get(row.poller_id, 0.0), now) for row in rows]
 
 
 def load_composites() -> dict[int, Composite]:
@@ -157,7 +147,7 @@ def load_composites() -> dict[int, Composite]:
     active = list(active_executions().filter(poller_id__isnull=False).only("poller_id", "master_execution_id"))
     masters = {execution.master_execution_id or execution.id for execution in active}
     members = _members_by_master(masters)
-    coming = _chain_nodes_by_master({rows[0].node_id for rows in members.values() if rows[0].node_id})
+    coming = load_chains({rows[0].node_id for rows in members.values() if rows[0].node_id})
     composites = {}
     for execution in active:
         rows = members.get(execution.master_execution_id or execution.id, [])
@@ -167,7 +157,7 @@ def load_composites() -> dict[int, Composite]:
 
 
 def _summarise(
-    pollers: Sequence[PollerView], queue: QueueView, *, was_saturated: bool, is_polling: bool
+    pollers: Sequence[PollerView], queue: QueueState, *, was_saturated: bool, is_polling: bool
 ) -> GlobalStats:
     busy_percentage = _average_busy(pollers)
     return GlobalStats(
@@ -181,14 +171,12 @@ def _summarise(
         lateness=queue.lateness,
         total_tasks_completed=sum(poller.tasks_completed for poller in pollers),
         total_tasks_delayed=sum(poller.tasks_delayed for poller in pollers),
-        groups=tuple(_summarise_groups(pollers)),
+        groups=tuple(
+            GroupStats(name, len(own), _count_busy(own), _average_busy(own))
+            for name in sorted({poller.group for poller in pollers})
+            if (own := [poller for poller in pollers if poller.group == name])
+        ),
     )
-
-
-def _summarise_groups(pollers: Sequence[PollerView]) -> Iterable[GroupStats]:
-    for name in sorted({poller.group for poller in pollers}):
-        own = [poller for poller in pollers if poller.group == name]
-        yield GroupStats(name, len(own), _count_busy(own), _average_busy(own))
 
 
 def _count_busy(pollers: Sequence[PollerView]) -> int:
@@ -198,10 +186,6 @@ def _count_busy(pollers: Sequence[PollerView]) -> int:
 def _average_busy(pollers: Sequence[PollerView]) -> float:
     shares = [poller.busy_percentage for poller in pollers]
     return round(sum(shares) / len(shares), 1) if shares else 0.0
-
-
-def _pollers() -> Iterable[Poller]:
-    return Poller.objects.only("poller_id", "group", "tasks_completed", "tasks_delayed")
 
 
 def _poller_view(row: Poller, composite: Composite | None, busy_percentage: float, now: datetime) -> PollerView:
@@ -222,7 +206,16 @@ def _members_by_master(master_ids: set[int]) -> dict[int, list[Execution]]:
     rows = (
         Execution.objects.filter(related)
         .select_related("olt", "node__job")
-        .only("status", "master_execution_id", "task_type", "created_at", "started_at", "olt__name", "node__job__name")
+        .only(
+            "status",
+            "master_execution_id",
+            "chain_position",
+            "task_type",
+            "created_at",
+            "started_at",
+            "olt__name",
+            "node__job__name",
+        )
         .order_by("chain_position", "id")
     )
     members: dict[int, list[Execution]] = defaultdict(list)
@@ -231,19 +224,11 @@ def _members_by_master(master_ids: set[int]) -> dict[int, list[Execution]]:
     return members
 
 
-def _chain_nodes_by_master(master_node_ids: set[int]) -> dict[int | None, list[tuple[int, str]]]:
-    chain = WorkflowNode.objects.filter(master_node_id__in=master_node_ids, enabled=True).order_by("priority", "id")
-    nodes: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
-    for master_id, node_id, name in chain.values_list("master_node_id", "id", "job__name"):
-        nodes[master_id].append((node_id, name))
-    return nodes
-
-
-def _composite(current_id: int, members: Sequence[Execution], chain: Sequence[tuple[int, str]]) -> Composite:
+def _composite(current_id: int, members: Sequence[Execution], chain: Sequence[Step]) -> Composite:
     master, current = members[0], next(row for row in members if row.id == current_id)
     ran = [Step(row.node_id, _name(row), row.id, ExecutionState(row.status)) for row in members]
     begun = {row.node_id for row in members}
-    coming = [Step(node_id, name) for node_id, name in chain if node_id not in begun]
+    coming = [step for step in chain if step.node_id not in begun]
     return Composite(
         olt_id=master.olt_id,
         olt=master.olt.name,
@@ -251,6 +236,7 @@ def _composite(current_id: int, members: Sequence[Execution], chain: Sequence[tu
         current_execution_id=current.id,
         current_node_id=current.node_id,
         current_node_name=_name(current),
+        chain_position=current.chain_position,
         held_since=master.started_at or master.created_at,
         steps=(*ran, *coming),
     )

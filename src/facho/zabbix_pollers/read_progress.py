@@ -4,19 +4,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from facho.executions.models import OnuRead
-from facho.executions.onu_reads import count_before
+from facho.executions.onu_reads import NotThere, TooManyReads, count_before
+from facho.executions.run import FAILURES
 from facho.hosts.models import Olt, Pause
 from facho.hosts.pauses import load_pause
 from facho.onus.shown_state import last_known_state
-from facho.onus.words import RunState
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.onu_reads import EXPIRES_AFTER
+from facho.onus.words import RunStateChoice
+from facho.polling.domain.execution_state import ExecutionState, FailureKind
+from facho.polling.domain.planning import EXPIRES_AFTER
 from facho.zabbix_pollers.activity import Holder, load_holder, load_is_polling
+from facho.zabbix_pollers.explain_words import describe_holder
 
 
 class ReadStage(StrEnum):
-    """Where a wish stands; the first two go on, the others are over."""
+    """The state of a request; the first two are open, the others are over."""
 
     WAITING = "waiting"
     READING = "reading"
@@ -52,7 +58,7 @@ class ReadProgress:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether anything is still to come of it."""
+        """Whether the request is still open."""
         return self.stage in (ReadStage.WAITING, ReadStage.READING)
 
 
@@ -65,23 +71,62 @@ def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | 
     if read is None:
         return None
     if read.execution is None:
-        return _waiting(read, olt_id, now)
+        if read.requested_at <= now - EXPIRES_AFTER:
+            return ReadProgress(ReadStage.EXPIRED, read.requested_at)
+        obstacles = Obstacles(
+            is_polling=load_is_polling(now, olt_id=olt_id),
+            is_olt_enabled=Olt.objects.filter(id=olt_id, enabled=True).exists(),
+            pause=load_pause(olt_id, now),
+            holder=load_holder(olt_id),
+            before=count_before(read, olt_id=olt_id, now=now),
+        )
+        return ReadProgress(ReadStage.WAITING, read.requested_at, obstacles=obstacles)
     run = read.execution
     stage = ReadStage.READING
     if run.finished_at is not None:
         stage = ReadStage.DONE if run.status == _ENDED_WELL else ReadStage.FAILED
-    is_offline = last_known_state(read.onu) == RunState.OFFLINE
+    is_offline = last_known_state(read.onu) == RunStateChoice.OFFLINE
     return ReadProgress(stage, read.requested_at, run.id, run.finished_at, run.failure_kind, is_offline)
 
 
-def _waiting(read: OnuRead, olt_id: int, now: datetime) -> ReadProgress:
-    if read.requested_at <= now - EXPIRES_AFTER:
-        return ReadProgress(ReadStage.EXPIRED, read.requested_at)
-    obstacles = Obstacles(
-        is_polling=load_is_polling(now),
-        is_olt_enabled=Olt.objects.filter(id=olt_id, enabled=True).exists(),
-        pause=load_pause(olt_id, now),
-        holder=load_holder(olt_id),
-        before=count_before(read, olt_id=olt_id, now=now),
-    )
-    return ReadProgress(ReadStage.WAITING, read.requested_at, obstacles=obstacles)
+def describe_read(progress: ReadProgress) -> str:
+    """Put the progress into words; times are local."""
+    if progress.obstacles is not None:
+        return _waits_for(progress.obstacles)
+    if progress.stage is ReadStage.READING:
+        return _("Reading now.")
+    if progress.stage is ReadStage.EXPIRED:
+        return _("It did not get its turn in time. Ask again.")
+    at = f"{localtime(progress.finished_at):%H:%M:%S}" if progress.finished_at else ""
+    if progress.stage is ReadStage.DONE and progress.is_offline:
+        return _("Read at %(at)s: the OLT says that it is offline, so there is no new light.") % {"at": at}
+    if progress.stage is ReadStage.DONE:
+        return _("Read at %(at)s: the values on this page are new.") % {"at": at}
+    reason = str(FAILURES.get(progress.failure_kind, progress.failure_kind))
+    if progress.failure_kind == FailureKind.MISSING:
+        # A table that is missing means something else where one ONU was asked for.
+        reason = _("The OLT says nothing of this ONU: it may have been removed or moved.")
+    return _("Failed at %(at)s. %(reason)s") % {"at": at, "reason": reason}
+
+
+def describe_refusal(refused: NotThere | TooManyReads) -> str:
+    """Say why no wish was left."""
+    if isinstance(refused, NotThere):
+        return _("It is not where it was: there is nobody to ask.")
+    return _("Others wait for this OLT already. Ask again in a moment.")
+
+
+def _waits_for(obstacles: Obstacles) -> str:
+    if not obstacles.is_olt_enabled:
+        return _("Waiting: its OLT is disabled.")
+    if obstacles.pause is not None:
+        until = f"{localtime(obstacles.pause.ends_at):%Y-%m-%d %H:%M}"
+        return _("Waiting: its OLT is paused until %(until)s.") % {"until": until}
+    if not obstacles.is_polling:
+        return _("Waiting: polling is stopped; nothing is read until the engine runs.")
+    if obstacles.holder is not None:
+        return _("Waiting for the OLT: %(holder)s.") % {"holder": describe_holder(obstacles.holder)}
+    if obstacles.before:
+        asked = ngettext("%(number)s other asked first", "%(number)s others asked first", obstacles.before)
+        return _("Waiting for the OLT: %(holder)s.") % {"holder": asked % {"number": obstacles.before}}
+    return _("Waiting: it starts at once when a poller is free.")

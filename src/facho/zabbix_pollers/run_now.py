@@ -9,10 +9,13 @@ from django.db.models import OuterRef, Subquery
 from django.utils.translation import gettext as _
 
 from facho.executions.models import Execution
-from facho.snmp_jobs.asked import ask_run
+from facho.polling.domain.shard import shard_of
 from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import ask_run
+from facho.zabbix_pollers.activity import our_shards
 from facho.zabbix_pollers.explain import Explanation, Situation
 from facho.zabbix_pollers.explain_read_model import load_explanation
+from facho.zabbix_pollers.poller_manager import PollerManager
 
 # The scheduler looks every second; a person who pressed a button waits about as long.
 LOOKS = 6
@@ -23,7 +26,7 @@ _MAY_START = frozenset({Situation.QUEUED, Situation.GAVE_WAY})
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What became of the wish so far: the execution that grants it, or why there is none yet."""
+    """The state of the request: the execution that grants it, or why there is none yet."""
 
     node: WorkflowNode
     chain_nodes_count: int
@@ -37,8 +40,18 @@ def ask_for_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: da
     UnknownNode and IsChainNode as `request_run` raises them.
     """
     asked = leave_wish(user, node_id, now=now)
-    may_start = asked.explanation.is_polling and asked.explanation.situation in _MAY_START
-    return replace(asked, execution_id=_wait_for_start(node_id)) if may_start else asked
+    if not _can_start_now(asked):
+        return asked
+    for _look in range(LOOKS):
+        sleep(LOOK_SECONDS)
+        # Return the node's latest execution once its request is gone: the claim clears it.
+        latest = Execution.objects.filter(node=OuterRef("id")).order_by("-created_at", "-id").values("id")[:1]
+        granted = WorkflowNode.objects.filter(id=node_id, run_requested_at__isnull=True)
+        if (
+            execution_id := granted.annotate(latest_id=Subquery(latest)).values_list("latest_id", flat=True).first()
+        ) is not None:
+            return replace(asked, execution_id=execution_id)
+    return asked
 
 
 def leave_wish(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> Asked:
@@ -56,22 +69,18 @@ def describe_asked(asked: Asked) -> str:
         Situation.DISABLED: _("Queued: it runs when the node is enabled again."),
         Situation.SUSPENDED: _("Queued: it runs when the node is no longer suspended."),
         Situation.PAUSED: _("Queued: it runs when the pause is over."),
+        Situation.AWAITS_DISCOVERY: _("Queued: it runs right after the first complete discovery of its OLT."),
     }.get(asked.explanation.situation)
     if explained is None and not asked.explanation.is_polling:
         return _("Queued: polling is stopped; it runs when the engine is started.")
     return explained or _("Queued: it starts as soon as its OLT and a poller are free.")
 
 
-def _wait_for_start(node_id: int) -> int | None:
-    for _look in range(LOOKS):
-        sleep(LOOK_SECONDS)
-        if (execution_id := _load_granted(node_id)) is not None:
-            return execution_id
-    return None
-
-
-def _load_granted(node_id: int) -> int | None:
-    """Return the node's latest execution once its wish is gone: the claim takes it back."""
-    latest = Execution.objects.filter(node=OuterRef("id")).order_by("-created_at", "-id").values("id")[:1]
-    granted = WorkflowNode.objects.filter(id=node_id, run_requested_at__isnull=True)
-    return granted.annotate(latest_id=Subquery(latest)).values_list("latest_id", flat=True).first()
+def _can_start_now(asked: Asked) -> bool:
+    """Tell whether the next look of the scheduler grants the wish; else nobody is kept waiting for the answer."""
+    if not asked.explanation.is_polling or asked.explanation.situation not in _MAY_START:
+        return False
+    olt = asked.node.workflow.olt
+    return not PollerManager.is_olt_busy(olt.id) and PollerManager.has_free_poller(
+        olt.poller_group, shard_of(olt.id, our_shards())
+    )

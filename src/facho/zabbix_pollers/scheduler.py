@@ -1,28 +1,30 @@
-"""The only scheduler: one bounded tick a second under a leader lease, and one at once when a run has ended."""
+"""The scheduler: one bounded tick a second under a leader lease, and one at once when a run has ended."""
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from facho.executions.store import Active, load_active
-from facho.executions.waiting import load_unfinished
-from facho.polling.domain.clock import Clock
+from facho.executions.store import Active, load_active, load_answer_seconds, load_unfinished
+from facho.infrastructure.shards import in_shard
+from facho.infrastructure.standstill import NoTrouble, Standstill, Storing
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.gateway import DatabaseGateway
-from facho.polling.domain.lease import LeaseWatch
+from facho.polling.domain.lease import HeldLease, LeaseWatch
+from facho.polling.domain.ports import Clock, ClockReading, DatabaseGateway
+from facho.polling.domain.shard import WHOLE, Shard
 from facho.snmp_jobs.store import pull_back_to_grid, put_all_on_grid
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.recovery import end_dead_tries, release_as_seen
+from facho.zabbix_pollers.store import end_dead_tries, release_as_seen
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 RENEWALS_PER_LEASE = 3
-# Who looks seldom sees late that a short lease is over.
+# A process that checks seldom sees late that a short lease is over.
 LOOKS_PER_LEASE = 5
 # Pages tell from the last renewal whether anyone polls.
 MAX_RENEWAL_PAUSE_SECONDS = 5.0
@@ -37,15 +39,10 @@ CLOCK_JUMP_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Leases:
-    """How long leases live unrenewed, and how long a datagram of a dead owner may keep its OLT at work."""
+    """How long leases live unrenewed, and how long at most an answer is waited for."""
 
     lease_seconds: float
     packet_timeout_seconds: float
-
-    @property
-    def patience_seconds(self) -> float:
-        """After how long without a renewal a run is dead."""
-        return self.lease_seconds + self.packet_timeout_seconds
 
     @property
     def send_again_seconds(self) -> float:
@@ -59,7 +56,7 @@ class Leases:
 
 
 class Release(Protocol):
-    """Ends executions as far as they are still as they were seen."""
+    """Ends executions that did not change since they were seen."""
 
     def __call__(self, runs: Sequence[Active], *, reason: str, now: datetime) -> int:
         """Return how many were ended."""
@@ -74,12 +71,22 @@ class ZabbixScheduler:
     clock: Clock
     owner: str
     leases: Leases
+    # How the owners begin that are known to be dead: only the work that they left at an OLT has to be waited for.
+    dead_owners: str | None = None
+    storage: Storing = field(default_factory=NoTrouble)
+    # Of several engines each schedules its own OLTs, under a lease of its own.
+    shard: Shard = WHOLE
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _leader_watch: LeaseWatch[str] = field(default_factory=LeaseWatch)
     _claim_watch: LeaseWatch[int] = field(default_factory=LeaseWatch)
-    _led_at: float | None = None
+    _lead: HeldLease | None = None
+    _led_since: float | None = None
+    _told: Standstill | None = None
+    _has_pollers: bool = False
     _ticked_at: float | None = None
     _sent_again: set[int] = field(default_factory=set)
+    # Of runs without an owner: how long an OLT may work on the last question.
+    _answer_seconds: dict[int, float] = field(default_factory=dict)
     _clocks: tuple[datetime, float] | None = None
 
     def on_task_completed(self) -> None:
@@ -88,91 +95,32 @@ class ZabbixScheduler:
 
     async def scheduler_loop(self, stop: asyncio.Event) -> None:
         """Tick until told to stop; an error is logged and the next tick tries again."""
-        await self.pollers.prepare()
         while not stop.is_set():
             try:
+                await self.prepare()
                 await self.tick()
             except Exception:  # a bad row or a lost database must not end the scheduling of all others
                 logger.exception("scheduler.tick_failed")
-            await self._wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(TICK_SECONDS, self.leases.lease_seconds / LOOKS_PER_LEASE)):
+                    await self._wake.wait()
+            self._wake.clear()
 
     async def tick(self) -> int:
         """Do one bounded round of work if this process leads; returns how many nodes started."""
         if not await self.leads():
             # Who only begins to watch when the leader is dead would keep its OLTs closed for a second lease.
-            self._watch(await self.database.run(load_active))
+            self._watch(await self.database.run(load_active, in_shard("olt_id", self.shard)))
             self._clocks = None
             return 0
         await self._look_at_clock()
-        unfinished = await self.database.run(load_unfinished, self.clock.now())
-        await self._look_after(unfinished.active)
-        started = await self.pollers.start_due_nodes(unfinished, self.clock.now())
-        self._ticked_at = self.clock.monotonic()
-        return started
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(min(TICK_SECONDS, self.leases.lease_seconds / LOOKS_PER_LEASE)):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
-        self._wake.clear()
-
-    @property
-    def is_leading(self) -> bool:
-        """Whether this process led at its last tick, and its lease cannot be over yet."""
-        return self._led_at is not None and self.clock.monotonic() - self._led_at < self.leases.lease_seconds
-
-    @property
-    def is_scheduling(self) -> bool:
-        """Whether this process leads and a whole tick of it has just gone well: a lease alone starts no node."""
-        is_fresh = self._ticked_at is not None and self.clock.monotonic() - self._ticked_at < FRESH_TICK_SECONDS
-        return is_fresh and self.is_leading
-
-    async def leads(self) -> bool:
-        """Keep the lead, or take it when nobody has it or its holder stood still for a lease."""
-        began_at = self.clock.monotonic()
-        if self._led_at is not None and began_at - self._led_at < self._renewal_pause:
-            return True
-        if await self.database.run(store.renew_leadership, self.owner, now=self.clock.now()):
-            self._led_at = began_at
-            return True
-        self._led_at = None
-        former, counter = await self.database.run(store.load_leader_counter)
-        now = self.clock.monotonic()
-        self._leader_watch.observe({former: counter}, monotonic=now)
-        if not self._leader_watch.dead([former], after_seconds=self.leases.lease_seconds, monotonic=now):
-            return False
-        logger.warning("scheduler.takes_over from=%s", former)
-        return await self.database.run(
-            store.take_leadership, self.owner, former=former, counter=counter, now=self.clock.now()
-        )
-
-    @property
-    def _renewal_pause(self) -> float:
-        """How long a renewal is good for: the lead is shown to everyone often enough, and not at every tick."""
-        return min(self.leases.lease_seconds / RENEWALS_PER_LEASE, MAX_RENEWAL_PAUSE_SECONDS)
-
-    async def _look_at_clock(self) -> None:
-        """Put everything on the grid again when wall time jumped, so that nothing bursts or stalls."""
-        wall, monotonic = self.clock.now(), self.clock.monotonic()
-        before, self._clocks = self._clocks, (wall, monotonic)
-        if before is None:
-            # The clock may have been set back while nobody led.
-            await self.database.run(pull_back_to_grid, wall)
-            return
-        jump = (wall - before[0]).total_seconds() - (monotonic - before[1])
-        if abs(jump) > CLOCK_JUMP_SECONDS:
-            logger.warning("clock.jumped seconds=%.1f", jump)
-            await self.database.run(put_all_on_grid, wall)
-
-    async def _look_after(self, active: Sequence[Active]) -> None:
-        """Free what died, stop what shall stop, hand out again what nobody took."""
+        unfinished = await self.database.run(load_unfinished, self.clock.now(), self.shard)
+        # Free dead runs, stop cancelled ones, send again what no worker took.
+        active = unfinished.active
         self._watch(active)
         pending = [run for run in active if run.status is ExecutionState.PENDING]
         running = [run for run in active if run.status is ExecutionState.RUNNING]
-        dead = self._still_for(running, self.leases.patience_seconds)
-        await self._release(end_dead_tries, dead, "its owner stopped renewing")
+        await self._release(end_dead_tries, await self._find_dead(running), "its owner is gone")
         given_up = self._still_for(pending, self.leases.give_up_seconds)
         await self._release(release_as_seen, given_up, "no worker took it")
         await self._release(release_as_seen, [run for run in pending if run.wants_to_stop], "cancelled")
@@ -180,13 +128,107 @@ class ZabbixScheduler:
         for run in running:
             if run.wants_to_stop:
                 self.pollers.cancel(run.execution_id)
+        # Nothing is read that cannot be stored; running executions may end, and the lead is kept.
+        started = 0 if self.storage.holds else await self.pollers.start_due_nodes(unfinished, self.clock.now())
+        self._ticked_at = self.clock.monotonic()
+        return started
+
+    async def prepare(self) -> None:
+        """Have the pollers that the settings name; asked again, nothing is left to do."""
+        if not self._has_pollers:
+            await self.pollers.prepare()
+            self._has_pollers = True
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether this process led at its last tick, and its lease cannot be over yet."""
+        return self._lead is not None and self._lead.is_certain(self.clock.reading())
+
+    @property
+    def is_scheduling(self) -> bool:
+        """Whether this process leads and a whole tick of it has just gone well: a lease alone starts no node."""
+        is_fresh = self._ticked_at is not None and self.clock.monotonic() - self._ticked_at < FRESH_TICK_SECONDS
+        return is_fresh and self.is_leading and self.storage.trouble is None
+
+    @property
+    def standstill(self) -> Standstill | None:
+        """Why this process, though it leads, starts nothing."""
+        if trouble := self.storage.trouble:
+            return trouble
+        since = max((at for at in (self._ticked_at, self._led_since) if at is not None), default=None)
+        is_late = since is not None and self.clock.monotonic() - since >= FRESH_TICK_SECONDS
+        return Standstill.TICKS_FAIL if is_late else None
+
+    async def leads(self) -> bool:
+        """Keep the lead, or take it when it is free or its holder did not renew for a lease."""
+        began_at, standstill = self.clock.reading(), self.standstill
+        if standstill is self._told and self._lead is not None and self._is_fresh(self._lead, began_at):
+            return True
+        if await self.database.run(
+            store.renew_leadership, self.owner, now=self.clock.now(), standstill=standstill or "", shard=self.shard
+        ):
+            self._lead, self._told = HeldLease(self.leases.lease_seconds, began_at), standstill
+            self._led_since = began_at.monotonic if self._led_since is None else self._led_since
+            return True
+        self._lead = self._led_since = None
+        leader = await self.database.run(store.load_leader, self.shard)
+        former, counter = leader.owner, leader.counter
+        now = self.clock.monotonic()
+        self._leader_watch.observe({former: counter}, monotonic=now)
+        if not self._leader_watch.dead([former], after_seconds=self.leases.lease_seconds, monotonic=now):
+            return False
+        logger.warning("scheduler.takes_over from=%s", former)
+        return await self.database.run(
+            store.take_leadership,
+            self.owner,
+            former=former,
+            counter=counter,
+            now=self.clock.now(),
+            shard=self.shard,
+        )
+
+    def _is_fresh(self, lead: HeldLease, now: ClockReading) -> bool:
+        """Tell whether the lead need not be renewed yet: it is shown often enough, and not at every tick."""
+        pause = min(self.leases.lease_seconds / RENEWALS_PER_LEASE, MAX_RENEWAL_PAUSE_SECONDS)
+        return now.monotonic - lead.renewed_at.monotonic < pause and lead.is_certain(now)
+
+    async def _look_at_clock(self) -> None:
+        """Put everything on the grid again when wall time jumped, so that nothing bursts or stalls."""
+        wall, monotonic = self.clock.now(), self.clock.monotonic()
+        before, self._clocks = self._clocks, (wall, monotonic)
+        if before is None:
+            # The clock may have been set back while nobody led.
+            await self.database.run(pull_back_to_grid, wall, self.shard)
+            return
+        jump = (wall - before[0]).total_seconds() - (monotonic - before[1])
+        if abs(jump) > CLOCK_JUMP_SECONDS:
+            logger.warning("clock.jumped seconds=%.1f", jump)
+            await self.database.run(put_all_on_grid, wall, self.shard)
+
+    async def _find_dead(self, running: Sequence[Active]) -> list[Active]:
+        """Return what has no owner any more and left nothing at its OLT that may still be worked on."""
+        proven = [
+            run
+            for run in running
+            if self.dead_owners is not None and run.owner != self.owner and run.owner.startswith(self.dead_owners)
+        ]
+        silent = proven + [run for run in self._still_for(running, self.leases.lease_seconds) if run not in proven]
+        unknown = [run.execution_id for run in silent if run.execution_id not in self._answer_seconds]
+        known = {run.execution_id: self._answer_seconds.get(run.execution_id, 0.0) for run in silent}
+        if unknown:
+            known |= await self.database.run(load_answer_seconds, unknown, self.leases.packet_timeout_seconds)
+        self._answer_seconds = known
+        # The OLT is left in peace while it may work on the last question; a lease more where the owner may still send.
+        lease = self.leases.lease_seconds
+        patience = {run.execution_id: known[run.execution_id] + (0.0 if run in proven else lease) for run in silent}
+        return [run for run in silent if self._still_for([run], patience[run.execution_id])]
 
     def _watch(self, active: Sequence[Active]) -> None:
         counters = {run.execution_id: run.lease_counter for run in active}
         self._claim_watch.observe(counters, monotonic=self.clock.monotonic())
 
     def _still_for(self, runs: Sequence[Active], seconds: float) -> list[Active]:
-        """Return those whose counter nobody raised for so long."""
+        """Return those whose counter was not raised for that time."""
         ids = [run.execution_id for run in runs]
         dead = set(self._claim_watch.dead(ids, after_seconds=seconds, monotonic=self.clock.monotonic()))
         return [run for run in runs if run.execution_id in dead]

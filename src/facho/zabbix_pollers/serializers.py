@@ -4,15 +4,14 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from facho.executions.models import ExecutionStates, Origin
-from facho.polling.domain.lateness import BUCKETS_SECONDS
-from facho.polling.domain.planning import WaitReason
+from facho.polling.domain.planning import BUCKETS_SECONDS, WaitReason
 from facho.zabbix_pollers.activity import Holder
-from facho.zabbix_pollers.composite_node import ChainNode, CompositeNode
-from facho.zabbix_pollers.explain import Explanation, Place, Situation
+from facho.zabbix_pollers.composite_node import CompositeNode, Step
+from facho.zabbix_pollers.explain import Explanation, QueuePlace, Situation
 from facho.zabbix_pollers.explain_words import sentences
 from facho.zabbix_pollers.models import PollerStatus
-from facho.zabbix_pollers.queue_read_model import QueueView, Retry
-from facho.zabbix_pollers.read_model import GlobalStats, GroupStats, Overview, PollerView, Step
+from facho.zabbix_pollers.queue_read_model import QueueState
+from facho.zabbix_pollers.read_model import GlobalStats, GroupStats, Overview, PollerView
 
 _LATENESS = {
     "type": "object",
@@ -37,7 +36,7 @@ class StepSerializer(serializers.Serializer[Step]):
 
 
 class PollerSerializer(serializers.Serializer[PollerView]):
-    """One poller; what it runs is null while it is free."""
+    """One poller; what it runs is null while it is free. `chain_position` is that of the execution: 0 is the master."""
 
     poller_id = serializers.IntegerField()
     group = serializers.CharField()
@@ -58,7 +57,7 @@ class PollerSerializer(serializers.Serializer[PollerView]):
     execution_ids = serializers.ListField(
         child=serializers.IntegerField(), source="composite.execution_ids", default=list
     )
-    chain_position = serializers.IntegerField(source="composite.position", default=None, allow_null=True)
+    chain_position = serializers.IntegerField(source="composite.chain_position", default=None, allow_null=True)
     steps = StepSerializer(many=True, source="composite.steps", default=list)
     elapsed_seconds = serializers.FloatField(allow_null=True)
 
@@ -97,10 +96,10 @@ class PollersSerializer(serializers.Serializer[Overview]):
     global_stats = GlobalStatsSerializer()
 
 
-class ChainNodeSerializer(serializers.Serializer[ChainNode]):
+class ChainNodeSerializer(serializers.Serializer[Step]):
     """A member of a chain."""
 
-    id = serializers.IntegerField()
+    id = serializers.IntegerField(source="node_id")
     name = serializers.CharField()
 
 
@@ -126,18 +125,18 @@ class CompositeNodeSerializer(serializers.Serializer[CompositeNode]):
     reason = serializers.ChoiceField(choices=[reason.value for reason in WaitReason], allow_null=True)
 
 
-class RetrySerializer(serializers.Serializer[Retry]):
+class RetrySerializer(serializers.Serializer[CompositeNode]):
     """A run whose last try failed, until its next one."""
 
     execution_id = serializers.IntegerField()
-    node_id = serializers.IntegerField()
+    node_id = serializers.IntegerField(source="id")
     name = serializers.CharField()
     olt_id = serializers.IntegerField()
     olt = serializers.CharField()
-    resume_at = serializers.DateTimeField()
+    resume_at = serializers.DateTimeField(source="due_at")
 
 
-class QueueSerializer(serializers.Serializer[QueueView]):
+class QueueSerializer(serializers.Serializer[QueueState]):
     """The queue, the ten nodes that leave it first, and the ten retries that are due next."""
 
     size = serializers.IntegerField()
@@ -159,7 +158,7 @@ class HolderSerializer(serializers.Serializer[Holder]):
     since = serializers.DateTimeField()
 
 
-class PlaceSerializer(serializers.Serializer[Place]):
+class PlaceSerializer(serializers.Serializer[QueuePlace]):
     """A place in the queue, counted from 1: among all nodes, and among those of the same OLT."""
 
     number = serializers.IntegerField()
@@ -169,7 +168,7 @@ class PlaceSerializer(serializers.Serializer[Place]):
 
 
 class MasterExplanationSerializer(serializers.Serializer[Explanation]):
-    """Where a node stands, since when, until when, and when it runs as far as that is known."""
+    """A node's situation, since when, until when, and when it runs if that is known."""
 
     node_id = serializers.IntegerField()
     name = serializers.CharField()
@@ -192,13 +191,14 @@ class MasterExplanationSerializer(serializers.Serializer[Explanation]):
 
 
 class ExplanationSerializer(MasterExplanationSerializer):
-    """Where a node stands; a chain member with where its master stands."""
+    """A node's situation; a chain member with its master, a node waiting for the first discovery with that."""
 
     master = MasterExplanationSerializer(allow_null=True)
+    discovery = MasterExplanationSerializer(allow_null=True)
 
 
 class RunSerializer(serializers.Serializer[dict[str, object]]):
-    """What became of a run that a person asked for; `execution_id` is null while it is queued."""
+    """The state of a run that a person asked for; `execution_id` is null while it is queued."""
 
     status = serializers.ChoiceField(choices=["started", "queued"])
     node_id = serializers.IntegerField()

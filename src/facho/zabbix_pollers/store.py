@@ -1,32 +1,62 @@
-"""Keeps the number of pollers, claims for them, what follows the end of a run, and the leader's lease."""
+"""Claims OLTs for pollers, writes what follows the end of a run, frees what nobody carries on, keeps the leader's seat.
+
+What is freed was decided on a row seen a moment ago, and holds only for that row.
+"""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, time
+from typing import Any, NamedTuple
 
-from django.db import transaction
-from django.db.models import F
+from django.db import IntegrityError, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import (
+    DateTimeField,
+    DurationField,
+    ExpressionWrapper,
+    F,
+    FloatField,
+    Func,
+    IntegerField,
+    QuerySet,
+    Value,
+)
+from django.db.models.functions import Coalesce, Greatest
+from django.db.models.sql.compiler import SQLCompiler
 
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
 from facho.executions.onu_reads import claim_reads
+from facho.executions.run import Ending, Run, judge_death, run_of
 from facho.executions.runner import Finished
-from facho.executions.store import Claimed, ClaimRequest
-from facho.executions.waiting import resume
-from facho.hosts.store import Device, end_probes, schedule_probe
-from facho.polling.domain.execution_state import ACTIVE
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.onu_reads import ReadStart
-from facho.polling.domain.planning import Assignment
-from facho.polling.domain.poller_groups import numbers_by_group
+from facho.executions.store import Active, ClaimRequest, claim, next_tokens, open_next, skip_chain
+from facho.hosts.models import Olt
+from facho.hosts.pauses import is_paused
+from facho.hosts.store import Device, end_probes, load_devices, mark_discovered, schedule_probe
+from facho.infrastructure.standstill import Standstill
+from facho.infrastructure.statements import Given, GivenMany, Select, Update
+from facho.onus.store import has_onus
+from facho.polling.domain.collection import Failure
+from facho.polling.domain.execution_state import (
+    ACTIVE,
+    UNREACHABLE,
+    ExecutionState,
+    FailureKind,
+    QueryType,
+    task_type,
+)
+from facho.polling.domain.first_discovery import is_over
+from facho.polling.domain.planning import Assignment, ReadStart, numbers_by_group
 from facho.polling.domain.quota import SkipReason
-from facho.polling.domain.suspension import UNREACHABLE
+from facho.polling.domain.schedule import Grid, Start, plan_start
+from facho.polling.domain.shard import WHOLE, Shard
 from facho.snmp_jobs import store as snmp_jobs
+from facho.snmp_jobs.due import due_nodes
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import Schedule
+from facho.snmp_jobs.store import INSTANT, NodeMoved, Passage, build_grid, save_skipped
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
-from facho.zabbix_pollers.poller import free, hand_on, occupy
 
 logger = logging.getLogger(__name__)
 
@@ -44,71 +74,288 @@ def save_poller_count(count: int, groups: Mapping[str, int] | None = None) -> No
         Poller.objects.filter(poller_id__in=own).exclude(group=group).update(group=group)
 
 
-def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
-    """Claim OLTs and pollers for the planned starts, and move the nodes to their next slots; all or nothing.
+def load_free_pollers(held: Iterable[int | None]) -> dict[str, list[int]]:
+    """Return, for each group that has pollers, those that no active execution holds, lowest first."""
+    busy, free = set(held), defaultdict[str, list[int]](list)
+    for poller_id, group in Poller.objects.order_by("poller_id").values_list("poller_id", "group"):
+        free[group] += [] if poller_id in busy else [poller_id]
+    return dict(free)
 
-    Nothing when somebody moves one of the nodes at this very moment: what is still due starts in the next tick.
+
+def claim_assignments(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Active]:
+    """Take the OLTs of planned starts, write their executions, move their nodes to the next slots, mark their pollers.
+
+    All or nothing, in one transaction; the constraints of the database decide who wins an OLT. Nothing when somebody
+    moves one of the nodes at this very moment: what is still due starts in the next tick.
     """
     try:
-        return _claim(assignments, owner=owner, now=now)
-    except snmp_jobs.NodeMoved:
+        with transaction.atomic():
+            # First of all the tokens: what is read under them, no other claim changes, however old the plan is.
+            tokens = next_tokens(assignment.node.olt_id for assignment in assignments)
+            resumed = _resume_waiting([a for a in assignments if a.node.execution_id is not None], tokens, owner, now)
+            started = _start_due([a for a in assignments if a.node.execution_id is None], tokens, owner, now)
+            claimed = started + resumed
+            delayed = {assignment.node.node_id for assignment in assignments if assignment.node.is_delayed(now)}
+            occupy(claimed, delayed=delayed, now=now)
+    except NodeMoved:
         return []
-
-
-@transaction.atomic
-def _claim(assignments: Sequence[Assignment], *, owner: str, now: datetime) -> list[Claimed]:
-    # First of all the tokens: what is read under them, no other claim changes, however old the plan is.
-    tokens = executions.next_tokens(assignment.node.olt_id for assignment in assignments)
-    fresh = [assignment for assignment in assignments if assignment.node.execution_id is None]
-    waited = [assignment for assignment in assignments if assignment.node.execution_id is not None]
-    resumed = [_resume(a, tokens[a.node.olt_id], owner, now) for a in waited]
-    claimed = _claim_fresh(fresh, tokens, owner=owner, now=now) + [claim for claim in resumed if claim]
-    occupy(claimed, delayed=_delayed_nodes(assignments, now), now=now)
     return claimed
 
 
 @transaction.atomic
-def claim_read_starts(starts: Sequence[ReadStart], *, owner: str, now: datetime) -> list[Claimed]:
+def claim_read_starts(starts: Sequence[ReadStart], *, owner: str, now: datetime) -> list[Active]:
     """Claim OLTs and pollers for the planned reads of single ONUs; all or nothing."""
-    tokens = executions.next_tokens(start.read.olt_id for start in starts)
+    tokens = next_tokens(start.read.olt_id for start in starts)
     claimed = claim_reads(starts, tokens, owner=owner, now=now)
     occupy(claimed, delayed=(), now=now)
     return claimed
 
 
-def _claim_fresh(
-    assignments: Sequence[Assignment], tokens: Mapping[int, int], *, owner: str, now: datetime
-) -> list[Claimed]:
-    schedules = {s.node.id: s for s in snmp_jobs.load_schedules([a.node.node_id for a in assignments], now)}
-    starting = [a for a in assignments if a.node.node_id in schedules and schedules[a.node.node_id].is_run]
-    requests = [_request(a, schedules[a.node.node_id]) for a in starting]
-    claimed = executions.claim(requests, owner=owner, now=now, tokens=tokens)
-    refused = {r.node_id for r in requests} - {claim.request.node_id for claim in claimed}
+class _Startable(NamedTuple):
+    """What of a node's row, its job and its OLT decides how it starts."""
+
+    id: int
+    next_run_at: datetime | None
+    run_requested_at: datetime | None
+    interval_seconds: int
+    offset_seconds: int
+    job__cadence: str
+    job__hours_from: time | None
+    job__hours_to: time | None
+    job__query_type: str
+    job__slug: str
+    workflow__olt__address: str
+    workflow__olt__port: int
+
+    @property
+    def grid(self) -> Grid:
+        """When its slots are."""
+        hours = (self.job__hours_from, self.job__hours_to)
+        return build_grid(self.interval_seconds, self.offset_seconds, self.job__cadence, hours)
+
+
+_STARTABLE = Select(
+    lambda: (
+        due_nodes(Given("now", DateTimeField()))
+        .filter(GivenMany("node_ids", "id"))
+        .order_by("id")
+        .values_list(*_Startable._fields)
+    )
+)
+
+
+def _start_due(assignments: Sequence[Assignment], tokens: Mapping[int, int], owner: str, now: datetime) -> list[Active]:
+    """Write an execution for each node that is still due, and move the nodes of those that won.
+
+    A node that was started, disabled, suspended or paused since the plan was made is left out.
+    """
+    if not assignments:
+        return []
+    starts: dict[int, tuple[_Startable, Start]] = {}
+    for node in map(_Startable._make, _STARTABLE.rows(now=now, node_ids=[a.node.node_id for a in assignments])):
+        is_asked_for = node.run_requested_at is not None
+        if start := plan_start(node.grid, node.next_run_at, is_asked_for=is_asked_for, now=now):
+            starts[node.id] = node, start
+    running = [a for a in assignments if a.node.node_id in starts and starts[a.node.node_id][1].is_run]
+    requests = [_request(assignment, *starts[assignment.node.node_id]) for assignment in running]
+    claimed = claim(requests, owner=owner, now=now, tokens=tokens)
+    refused = {r.node_id for r in requests} - {won.node_id for won in claimed}
     if again := _coming_again([r for r in requests if r.node_id in refused], now):
-        claimed += executions.claim(again, owner=owner, now=now, tokens=tokens)
-    started = {claim.request.node_id for claim in claimed}
+        claimed += claim(again, owner=owner, now=now, tokens=tokens)
+    started = {won.node_id for won in claimed}
+    moving = [(node, start) for node, start in starts.values() if node.id in started or not start.is_run]
     waited = {a.node.node_id: SkipReason(a.waited_because) for a in assignments if a.waited_because}
-    snmp_jobs.save_claimed([s for s in schedules.values() if s.node.id in started or not s.is_run], waited, now=now)
+    _move_to_next_slots(moving, waited, now)
     return claimed
 
 
-def _resume(assignment: Assignment, token: int, owner: str, now: datetime) -> Claimed | None:
-    node = assignment.node
-    if node.execution_id is None:
-        return None
-    claimed = resume(node.execution_id, assignment.poller_id, assignment.group, token=token, owner=owner, now=now)
-    if claimed and node.is_run_now:
-        snmp_jobs.grant_wish(node.node_id)
+def _request(assignment: Assignment, node: _Startable, start: Start) -> ClaimRequest:
+    return ClaimRequest(
+        olt_id=assignment.node.olt_id,
+        device=Device(node.workflow__olt__address, node.workflow__olt__port),
+        task_type=task_type(QueryType(node.job__query_type), node.job__slug),
+        origin=Origin.SCHEDULE if start.slot_at else Origin.MANUAL,
+        node_id=node.id,
+        poller_id=assignment.poller_id,
+        poller_group=assignment.group,
+        slot_at=start.slot_at,
+    )
+
+
+def _coming_again(refused: Sequence[ClaimRequest], now: datetime) -> list[ClaimRequest]:
+    """Return the refused whose slot had its run before the clock was set back: they run again, but for no slot.
+
+    A node that is no longer due was started by another process at this very moment.
+    """
+    slots = {request.slot_at for request in refused if request.slot_at}
+    if not slots:
+        return []
+    served = Execution.objects.filter(
+        node_id__in=[request.node_id for request in refused], slot_at__in=slots, node__next_run_at__lte=now
+    )
+    known = set(served.values_list("node_id", "slot_at"))
+    return [replace(request, slot_at=None) for request in refused if (request.node_id, request.slot_at) in known]
+
+
+_SKIPPED = F("slots_skipped") + Given("slots_skipped", IntegerField())
+_MOVE = Update(
+    lambda: WorkflowNode.objects.filter(id=Given("id"), next_run_at__lte=Given("now", DateTimeField())),
+    next_run_at=Given("next_run_at"),
+    run_requested_at=None,
+    slots_skipped=_SKIPPED,
+)
+_STAY = Update(
+    lambda: WorkflowNode.objects.filter(id=Given("id")),
+    run_requested_at=None,
+    slots_skipped=_SKIPPED,
+)
+
+
+def _move_to_next_slots(
+    starts: Sequence[tuple[_Startable, Start]], waited: Mapping[int, SkipReason], now: datetime
+) -> None:
+    """Move started nodes to their next slots and grant their wishes.
+
+    Slots before the served one are written down as skipped; `waited` says why, of who waited before our eyes.
+    NodeMoved when one of them is not due any more: its slot is written down as skipped, and must not start.
+    """
+    passages: list[Passage] = []
+    moves: dict[Update, list[Mapping[str, object]]] = {_MOVE: [], _STAY: []}
+    for node, start in starts:
+        if node.next_run_at is not None and node.next_run_at <= now:
+            reason = waited.get(node.id, SkipReason.NOT_POLLING) if start.slot_at else SkipReason.OUT_OF_HOURS
+            until = start.slot_at or now + INSTANT
+            passages.append(Passage(node.id, node.grid, node.next_run_at, until, reason))
+        new = {"id": node.id, "next_run_at": start.next_run_at, "slots_skipped": start.slots_skipped, "now": now}
+        moves[_MOVE if start.next_run_at != node.next_run_at else _STAY].append(new)
+    if sum(move.run_each(rows) for move, rows in moves.items()) < len(starts):
+        raise NodeMoved
+    # Rows of nodes first, then those of their slots: the opposite order would deadlock.
+    save_skipped(passages, now)
+
+
+def _resume_waiting(
+    assignments: Sequence[Assignment], tokens: Mapping[int, int], owner: str, now: datetime
+) -> list[Active]:
+    """Claim the OLT again for executions that waited, unless one is over, or its OLT or poller is taken.
+
+    A failed try continues as the next attempt; a slice that gave way continues as the same one.
+    """
+    claimed = []
+    for assignment in assignments:
+        node, token = assignment.node, tokens[assignment.node.olt_id]
+        waiting = Execution.objects.filter(id=node.execution_id or 0, status=ExecutionState.WAITING)
+        execution = waiting.filter(
+            ~is_paused("olt_id", now), olt__enabled=True, node__enabled=True, node__suspended_at__isnull=True
+        ).first()
+        device = load_devices([node.olt_id]).get(node.olt_id) if execution else None
+        if execution is None or device is None:
+            continue
+        try:
+            with transaction.atomic():
+                is_claimed = waiting.update(
+                    status=ExecutionState.PENDING,
+                    attempt=execution.attempt + (1 if execution.failure_kind else 0),
+                    address=device.address,
+                    port=device.port,
+                    token=token,
+                    owner=owner,
+                    poller_id=assignment.poller_id,
+                    poller_group=assignment.group,
+                    resume_at=None,
+                    failure_kind="",
+                    error="",
+                )
+        except IntegrityError:
+            continue
+        if is_claimed:
+            claimed.append(Active(execution.id, node.olt_id, node.node_id, assignment.poller_id, token, owner))
+            if node.is_run_now:
+                WorkflowNode.objects.filter(id=node.node_id).update(run_requested_at=None)
     return claimed
+
+
+_OCCUPY = Update(
+    lambda: Poller.objects.filter(poller_id=Given("poller_id")),
+    status=PollerStatus.BUSY,
+    current_node_id=Given("node_id"),
+    current_execution_id=Given("execution_id"),
+    busy_since=Given("now"),
+    tasks_delayed=F("tasks_delayed") + Given("delayed", IntegerField()),
+)
+
+
+def occupy(claimed: Sequence[Active], *, delayed: Collection[int], now: datetime) -> None:
+    """Mark the pollers of the claims as busy."""
+    _OCCUPY.run_each(
+        {
+            "poller_id": claim.poller_id,
+            "node_id": claim.node_id,
+            "execution_id": claim.execution_id,
+            "now": now,
+            "delayed": int(claim.node_id in delayed),
+        }
+        for claim in sorted(claimed, key=lambda claim: claim.poller_id or 0)
+        if claim.poller_id is not None
+    )
+
+
+def _held() -> QuerySet[Poller]:
+    return Poller.objects.filter(current_execution_id=Given("execution_id"))
+
+
+def _freed(now: datetime | Given, tasks: int | Given) -> dict[str, Any]:
+    """Return what is set of a poller that becomes free."""
+    return {
+        "status": PollerStatus.FREE,
+        "current_node_id": None,
+        "current_execution_id": None,
+        "busy_since": None,
+        "busy_time": F("busy_time") + _seconds_between("busy_since", now),
+        "total_time": _seconds_between("created_at", now),
+        "tasks_completed": F("tasks_completed") + tasks,
+    }
 
 
 def release_poller(finished: Finished, now: datetime) -> None:
     """Give the poller to the next chain member, or free it after the last one (a finishing step)."""
-    pollers = Poller.objects.filter(current_execution_id=finished.run.execution_id)
+    execution_id = finished.run.execution_id
     if finished.following is not None:
-        hand_on(pollers, finished.following)
+        hand_on(execution_id, finished.following)
         return
-    free(pollers, now, tasks=int(finished.ending.is_final))
+    free(execution_id, now, tasks=int(finished.ending.is_final))
+
+
+def hand_on(execution_id: int, following: Run) -> None:
+    """Give the poller of an execution to the next member of its chain; it stays busy."""
+    _HAND_ON.run(execution_id=execution_id, following_id=following.execution_id, node_id=following.node_id)
+
+
+def free(execution_id: int, now: datetime, *, tasks: int) -> None:
+    """Free the poller of an execution; `tasks` is 1 when a composite is done, 0 when it only let go."""
+    _FREE.run(execution_id=execution_id, now=now, tasks=tasks)
+
+
+class _Seconds(Func):
+    """A duration as a number of seconds."""
+
+    template = "EXTRACT(EPOCH FROM %(expressions)s)"
+    output_field = FloatField()
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        """SQLite has durations as microseconds."""
+        return self.as_sql(compiler, connection, template="(%(expressions)s) / 1000000.0", **context)
+
+
+def _seconds_between(column: str, now: datetime | Given) -> Greatest:
+    """Build the seconds from the time in a column until now; none when it has no time, or one to come."""
+    moment = now if isinstance(now, Given) else Value(now, DateTimeField())
+    elapsed = ExpressionWrapper(moment - Coalesce(F(column), moment), DurationField())
+    return Greatest(_Seconds(elapsed), Value(0.0))
+
+
+_HAND_ON = Update(_held, current_execution_id=Given("following_id"), current_node_id=Given("node_id"))
+_FREE = Update(_held, **_freed(Given("now", DateTimeField()), Given("tasks", IntegerField())))
 
 
 def save_node_ended(finished: Finished, now: datetime) -> None:
@@ -126,18 +373,35 @@ def save_node_ended(finished: Finished, now: datetime) -> None:
         master = Execution.objects.filter(id=finished.run.master_execution_id).values_list("node_id", flat=True)
         snmp_jobs.save_chain_ended(master[0] or 0, now=now)
     if ending.suspends and ending.failure:
-        _suspend(finished, ending.failure.kind, now)
+        # Suspend the node; when the OLT is silent, all its nodes, which would only find out the same.
+        kind = ending.failure.kind
+        nodes, reason = WorkflowNode.objects.filter(executions=finished.run.execution_id), str(kind)
+        if finished.ending.is_silence:
+            nodes = WorkflowNode.objects.filter(workflow__olt_id=finished.run.olt_id, enabled=True, is_chain_node=False)
+            reason = UNREACHABLE
+        snmp_jobs.suspend(nodes, reason=reason, now=now)
+        schedule_probe(finished.run.olt_id, now)
+        logger.warning("node.suspended olt=%s node=%s reason=%s", finished.run.olt_id, finished.run.node_id, kind)
 
 
-def _suspend(finished: Finished, kind: FailureKind, now: datetime) -> None:
-    """Suspend the node; when the OLT is silent, all its nodes, which would only find out the same."""
-    nodes, reason = WorkflowNode.objects.filter(executions=finished.run.execution_id), str(kind)
-    if finished.ending.is_silence:
-        nodes = WorkflowNode.objects.filter(workflow__olt_id=finished.run.olt_id, enabled=True, is_chain_node=False)
-        reason = UNREACHABLE
-    snmp_jobs.suspend(nodes, reason=reason, now=now)
-    schedule_probe(finished.run.olt_id, now)
-    logger.warning("node.suspended olt=%s node=%s reason=%s", finished.run.olt_id, finished.run.node_id, kind)
+def end_first_discovery(finished: Finished, now: datetime) -> None:
+    """When the first discovery of an OLT is over, let the nodes begin that waited for it (a finishing step).
+
+    It comes before the steps that move nodes: it holds all of the OLT's in their order.
+    """
+    run, ending = finished.run, finished.ending
+    if run.request.query_type is not QueryType.DISCOVERY or run.node_id is None:
+        return
+    olt = Olt.objects.only("discovered_at").filter(id=run.olt_id).first()
+    # The walk that was complete has marked the OLT in this transaction, with this moment.
+    is_complete = olt is not None and olt.discovered_at == now
+    is_given_up = olt is not None and olt.discovered_at is None and ending.suspends
+    if not is_complete and not is_given_up:
+        return
+    if is_over(is_complete=is_complete, is_given_up=is_given_up, found_any=has_onus(run.olt_id)):
+        began = snmp_jobs.begin_onu_reads(run.olt_id, now)
+        mark_discovered(run.olt_id, now)
+        logger.info("olt.discovered olt=%s nodes=%s", run.olt_id, began)
 
 
 @transaction.atomic
@@ -159,66 +423,119 @@ def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime)
     """Interrupt executions that nobody carries on, and free every poller that points at nothing active."""
     ended = executions.interrupt(execution_ids, reason=reason, now=now)
     active = Execution.objects.filter(status__in=ACTIVE).values("id")
-    free(Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active), now, tasks=0)
+    orphaned = Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active)
+    orphaned.update(**_freed(now, tasks=0))
     return ended
 
 
 @transaction.atomic
-def renew_leadership(owner: str, *, now: datetime) -> bool:
-    """Raise the leader's counter if `owner` leads, or take an empty seat."""
-    mine = LeaderLease.objects.filter(name=LEADER, owner=owner)
-    if mine.update(counter=F("counter") + 1, renewed_at=now):
+def end_dead_tries(runs: Sequence[Active], *, reason: str, now: datetime) -> int:
+    """End running tries whose owner died, each as a failed try like any other; returns how many were still so.
+
+    Without the check of what was seen, an owner that renews at the last moment would run together with its successor.
+    """
+    dead = list(executions.still_as_seen(runs))
+    for execution in dead:
+        _end_dead(execution, reason, now)
+    return len(dead)
+
+
+@transaction.atomic
+def hand_back(runs: Sequence[Active], *, now: datetime) -> int:
+    """Let masters that a planned stop broke off wait for their turn, as a long read that gave way does.
+
+    A chain member does not wait alone: it ends, and runs again with its master.
+    """
+    seen = list(executions.still_as_seen(runs))
+    for execution in seen:
+        if execution.master_execution_id is None:
+            run = run_of(execution)
+            ending = Ending(ExecutionState.WAITING, resume_at=now, cursor=run.request.cursor)
+            executions.close(run, ending, summary={}, now=now)
+            release_poller(Finished(run, ending, was_heard=False, following=None), now)
+        else:
+            _end_dead(execution, "the engine was stopped", now)
+    return len(seen)
+
+
+@transaction.atomic
+def release_as_seen(runs: Sequence[Active], *, reason: str, now: datetime) -> int:
+    """Interrupt executions that were not taken or renewed since they were seen; their chains are skipped."""
+    seen = list(executions.still_as_seen(runs))
+    released = release_orphans([execution.id for execution in seen], reason=reason, now=now)
+    interrupted = Ending(ExecutionState.INTERRUPTED, Failure(FailureKind.INTERNAL, reason))
+    for execution in seen:
+        skip_chain(run_of(execution), interrupted, now)
+    return released
+
+
+def _end_dead(execution: Execution, reason: str, now: datetime) -> None:
+    run = run_of(execution)
+    ending = judge_death(run, reason, now)
+    if not executions.close(run, ending, summary={}, now=now):
+        return
+    open_next(run, ending, owner="", now=now)
+    finished = Finished(run, ending, was_heard=False, following=None)
+    save_node_ended(finished, now)
+    release_poller(finished, now)
+
+
+@transaction.atomic
+def renew_leadership(owner: str, *, now: datetime, standstill: str = "", shard: Shard = WHOLE) -> bool:
+    """Raise the leader's counter if `owner` leads, or take an empty seat; say why it starts nothing, if so."""
+    mine = LeaderLease.objects.filter(name=lease_name(shard), owner=owner)
+    if mine.update(counter=F("counter") + 1, renewed_at=now, standstill=standstill):
         return True
     _, created = LeaderLease.objects.get_or_create(
-        name=LEADER, defaults={"owner": owner, "counter": 1, "renewed_at": now}
+        name=lease_name(shard), defaults={"owner": owner, "counter": 1, "renewed_at": now, "standstill": standstill}
     )
     return created
 
 
-def load_leader_counter() -> tuple[str, int]:
-    """Return who leads and the counter of the lease; empty when nobody ever did."""
-    row = LeaderLease.objects.filter(name=LEADER).values_list("owner", "counter").first()
-    return row or ("", 0)
+def lease_name(shard: Shard) -> str:
+    """Name the lease of an engine. The count is in it: of engines that count differently, none waits for another."""
+    return LEADER if shard.is_whole else f"{LEADER} {shard}"
 
 
-def take_leadership(owner: str, *, former: str, counter: int, now: datetime) -> bool:
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads, the counter of the lease, when it was renewed, and why nothing is started, if so."""
+
+    owner: str = ""
+    counter: int = 0
+    renewed_at: datetime | None = None
+    standstill: Standstill | None = None
+    # True also for a reason that only a newer version knows.
+    is_stalled: bool = False
+
+
+def load_leader(shard: Shard = WHOLE) -> Leader:
+    """Load the lease of an engine; an empty one when it is free."""
+    return load_leaders([shard])[shard]
+
+
+def load_leaders(shards: Collection[Shard]) -> dict[Shard, Leader]:
+    """Load the lease of each of these engines, in one query."""
+    names = {lease_name(shard): shard for shard in shards}
+    leaders = {shard: Leader() for shard in shards}
+    for row in LeaderLease.objects.filter(name__in=names):
+        standstill = Standstill(row.standstill) if row.standstill in set(Standstill) else None
+        leaders[names[row.name]] = Leader(row.owner, row.counter, row.renewed_at, standstill, bool(row.standstill))
+    return leaders
+
+
+def take_leadership(owner: str, *, former: str, counter: int, now: datetime, shard: Shard = WHOLE) -> bool:
     """Replace a leader whose counter stood still; conditional, so that one of several takers wins."""
-    dead = LeaderLease.objects.filter(name=LEADER, owner=former, counter=counter)
-    return bool(dead.update(owner=owner, counter=counter + 1, renewed_at=now))
+    dead = LeaderLease.objects.filter(name=lease_name(shard), owner=former, counter=counter)
+    return bool(dead.update(owner=owner, counter=counter + 1, renewed_at=now, standstill=""))
 
 
-def release_leadership(prefix: str) -> None:
-    """Empty the seat of a leader that is known to be gone, so that nobody has to watch its lease run out."""
-    LeaderLease.objects.filter(name=LEADER, owner__startswith=prefix).delete()
+def release_leadership(prefix: str, shard: Shard = WHOLE) -> None:
+    """Release the lead of a process that is known to be gone, so that its lease need not run out."""
+    LeaderLease.objects.filter(name=lease_name(shard), owner__startswith=prefix).delete()
 
 
-def _request(assignment: Assignment, schedule: Schedule) -> ClaimRequest:
-    return ClaimRequest(
-        olt_id=assignment.node.olt_id,
-        device=Device(schedule.node.workflow.olt.address, schedule.node.workflow.olt.port),
-        task_type=schedule.task_type,
-        origin=Origin.SCHEDULE if schedule.slot_at else Origin.MANUAL,
-        node_id=assignment.node.node_id,
-        poller_id=assignment.poller_id,
-        poller_group=assignment.group,
-        slot_at=schedule.slot_at,
-    )
-
-
-def _coming_again(refused: Sequence[ClaimRequest], now: datetime) -> list[ClaimRequest]:
-    """Return the refused whose slot had its run before the clock was set back: they run again, but for no slot.
-
-    A node that is no longer due was started by another process at this very moment.
-    """
-    slots = {request.slot_at for request in refused if request.slot_at}
-    if not slots:
-        return []
-    served = Execution.objects.filter(
-        node_id__in=[request.node_id for request in refused], slot_at__in=slots, node__next_run_at__lte=now
-    )
-    known = set(served.values_list("node_id", "slot_at"))
-    return [replace(request, slot_at=None) for request in refused if (request.node_id, request.slot_at) in known]
-
-
-def _delayed_nodes(assignments: Sequence[Assignment], now: datetime) -> set[int]:
-    return {assignment.node.node_id for assignment in assignments if assignment.node.is_delayed(now)}
+def forget_other_counts(prefix: str, shards: Collection[Shard]) -> None:
+    """Delete the leases of engines that were more or fewer before, and are known to be gone."""
+    others = LeaderLease.objects.filter(owner__startswith=prefix).exclude(name__in=map(lease_name, shards))
+    others.delete()

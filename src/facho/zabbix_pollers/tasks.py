@@ -2,7 +2,7 @@
 
 from celery import Task, shared_task
 
-from facho.polling.domain.worker import worker_of
+from facho.polling.domain.ports import worker_of
 
 
 @shared_task(bind=True, name="zabbix_pollers.tasks.zabbix_scheduler_loop_task")

@@ -14,8 +14,8 @@ from rest_framework.views import APIView
 from facho.accounts.scope import scope_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import IsChainNode, UnknownNode
+from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.queue_read_model import load_queue
-from facho.zabbix_pollers.read_model import load_overview
 from facho.zabbix_pollers.run_now import ask_for_run, describe_asked
 from facho.zabbix_pollers.serializers import (
     GlobalStatsSerializer,
@@ -31,7 +31,7 @@ class PollersView(APIView):
     @extend_schema(responses=PollersSerializer, operation_id="pollers_list", tags=["pollers"])
     def get(self, request: Request) -> Response:
         """Return the state of all pollers, verified against the executions that are active."""
-        return Response(PollersSerializer(load_overview(timezone.now(), scope=scope_of(request.user))).data)
+        return Response(PollersSerializer(PollerManager.get_stats(timezone.now(), scope=scope_of(request.user))).data)
 
 
 class QueueView(APIView):
@@ -49,7 +49,7 @@ class StatsView(APIView):
     @extend_schema(responses=GlobalStatsSerializer, operation_id="pollers_stats", tags=["pollers"])
     def get(self, request: Request) -> Response:
         """Return the global statistics."""
-        return Response(GlobalStatsSerializer(load_overview(timezone.now()).global_stats).data)
+        return Response(GlobalStatsSerializer(PollerManager.get_stats(timezone.now()).global_stats).data)
 
 
 class RunNodeView(APIView):

@@ -32,6 +32,6 @@ def run_process(environ: Mapping[str, str], *arguments: str, stdin: bytes = b"")
         input=stdin,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -5,12 +5,14 @@ import logging
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from cli_runner import Command, Outcome, run_process
 from django.utils import translation
 
 from facho.core.cli.main import main
+from servers.product_folder import give_database
 
 
 @pytest.fixture
@@ -38,6 +40,13 @@ def facho(unchanged_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         return Outcome(status, out, err)
 
     return run
+
+
+@pytest.fixture
+def made_database(product_environ: dict[str, str]) -> None:
+    """Spare the first command of `facho_process` to make the database, where it is a file."""
+    if "DATABASE_URL" not in product_environ:
+        give_database(Path(product_environ["FACHO_DATA_DIR"]))
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from cli_runner import CANARY, run_process
 
+from servers.product_folder import give_database
+
 pytestmark = pytest.mark.slow
 
 
@@ -19,6 +21,7 @@ def embedded(tmp_path: Path) -> dict[str, str]:
 
 def test_a_product_moves_with_its_keys(embedded: dict[str, str], tmp_path: Path) -> None:
     elsewhere = {**embedded, "FACHO_DATA_DIR": str(tmp_path / "elsewhere")}
+    give_database(tmp_path / "product")
     run_process(embedded, "olt", "add", "centro", "127.0.0.1", "--community-stdin", stdin=CANARY.encode())
 
     written = run_process(embedded, "backup", str(tmp_path / "b"))

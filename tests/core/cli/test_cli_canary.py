@@ -9,11 +9,12 @@ from cli_runner import CANARY, Command
 from facho.hosts.inventory import InventoryError, import_olts, stored_olts
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import OltEntry
-from facho.hosts.secrets import Secret
+from facho.infrastructure.secrets import Secret
 
 HEADER = "name,host,port,vendor,version,community\n"
 
 
+@pytest.mark.usefixtures("made_database")
 def test_no_file_of_the_product_shows_it(facho_process: Command, product_environ: dict[str, str]) -> None:
     """S3-24: the raw bytes of the database hold no plain community."""
     added = facho_process("olt", "add", "uno", "127.0.0.1", "--community-stdin", stdin=CANARY.encode())

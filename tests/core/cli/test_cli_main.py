@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from argparse import ArgumentParser, _SubParsersAction
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from cli_runner import Command
 
 from facho.core.cli import main as cli
-from facho.core.cli.failure import CliError
-from facho.core.cli.language import LOCALE_FOLDER, words_of_argparse
+from facho.core.cli.main import LOCALE_FOLDER, words_of_argparse
+from facho.core.cli.parser import build_parser
+from facho.core.product import OperatorError
 
 COMMANDS = [
     ["demo"],
@@ -87,6 +90,24 @@ def test_help_needs_neither_data_folder_nor_django(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+def handlers_of(parser: ArgumentParser) -> set[str]:
+    """Return the functions that carry out a command or those below it, each as `module.function`."""
+    below = [
+        each for action in parser._actions if isinstance(action, _SubParsersAction) for each in action.choices.values()
+    ]
+    own = parser.get_default("handler")
+    return {own} if own else set().union(*map(handlers_of, below))
+
+
+def test_every_command_names_a_function_that_exists() -> None:
+    handlers = [name.split(".") for name in handlers_of(build_parser())]
+
+    missing = [name for name in handlers if not hasattr(import_module(f"facho.core.cli.{name[0]}"), name[1])]
+
+    assert len(handlers) > 30
+    assert missing == []
+
+
 def test_the_installed_script_speaks_spanish_by_default(tmp_path: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if name != "FACHO_LANGUAGE"}
     script = Path(sys.executable).with_name("facho")
@@ -129,7 +150,7 @@ def test_debug_shows_where_it_failed(
 
 
 def test_an_error_may_have_several_lines() -> None:
-    assert CliError("one", "two").lines == ("one", "two")
+    assert OperatorError("one", "two").lines == ("one", "two")
 
 
 def test_a_reader_that_leaves_early_gets_no_traceback(product_environ: dict[str, str]) -> None:

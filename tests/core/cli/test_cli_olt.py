@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 from cli_runner import Command
+from django.contrib.admin.models import LogEntry
 
-from facho.hosts.models import Olt, SnmpVersion
+from facho.hosts.models import Olt, SnmpVersionChoice
 from facho.snmp_jobs.models import WorkflowNode
+from factories import give_secrets
 
 pytestmark = pytest.mark.django_db
 
@@ -136,11 +138,13 @@ def test_a_second_olt_for_the_same_device_is_refused(facho: Command) -> None:
 def test_a_file_adds_new_and_updates_known_olts(facho: Command, tmp_path: Path) -> None:
     add(facho, "centro", "127.0.0.1")
 
-    done = facho("olt", "import", write_csv(tmp_path, "centro,127.0.0.9,,,,", "norte,127.0.0.2,,huawei,2c,other"))
+    done = facho(
+        "olt", "import", write_csv(tmp_path, "centro,127.0.0.1,,zte_c300,,", "norte,127.0.0.2,,huawei,2c,other")
+    )
 
     assert (done.status, done.out) == (0, "1 OLTs added, 1 updated\n")
     centro, norte = Olt.objects.order_by("name")
-    assert (centro.address, centro.community.reveal()) == ("127.0.0.9", "public")
+    assert (centro.vendor, centro.community.reveal()) == ("zte_c300_c320", "public")
     assert (norte.vendor, norte.community.reveal()) == ("huawei_smartax", "other")
 
 
@@ -159,7 +163,7 @@ def test_one_bad_row_is_named_and_nothing_is_imported(facho: Command, tmp_path: 
 
 def test_a_dry_run_prints_what_would_change_and_writes_nothing(facho: Command, tmp_path: Path) -> None:
     add(facho, "centro", "127.0.0.1")
-    file = write_csv(tmp_path, "centro,127.0.0.9,,,,", "norte,127.0.0.2,,,,canary-7f3a")
+    file = write_csv(tmp_path, "centro,127.0.0.1,,,1,", "norte,127.0.0.2,,,,canary-7f3a")
 
     table = facho("olt", "import", "--dry-run", file)
     rows = json.loads(facho("olt", "import", "--dry-run", "--json", file).out)
@@ -169,11 +173,25 @@ def test_a_dry_run_prints_what_would_change_and_writes_nothing(facho: Command, t
         "2",
         "centro",
         "changed",
-        "Host: 127.0.0.1 → 127.0.0.9; Community: stays",
+        "SNMP version: 2c → 1; Community: stays",
     ]
     assert [(row["line"], row["name"], row["what"]) for row in rows] == [(2, "centro", "changed"), (3, "norte", "new")]
     assert "canary" not in table.out
-    assert Olt.objects.get().address == "127.0.0.1"
+    assert Olt.objects.get().snmp_version == "2c"
+
+
+def test_a_file_that_moves_an_olt_gives_its_secrets_anew(facho: Command, tmp_path: Path) -> None:
+    add(facho, "centro", "127.0.0.1")
+    give_secrets(v3_priv_key="canary-of-before")
+
+    refused = facho("olt", "import", write_csv(tmp_path, "centro,127.0.0.9,,,,"))
+    done = facho("olt", "import", write_csv(tmp_path, "centro,127.0.0.9,,,,other"))
+
+    assert "line 2: community: enter it again" in refused.err
+    assert done.status == 0
+    olt = Olt.objects.get()
+    assert (olt.address, olt.community.reveal(), olt.v3_priv_key.reveal()) == ("127.0.0.9", "other", "")
+    assert LogEntry.objects.filter(change_message__endswith="Privacy key: erased, since host or port changed").exists()
 
 
 def test_a_dry_run_of_a_bad_file_fails_and_names_the_rows(facho: Command, tmp_path: Path) -> None:
@@ -220,7 +238,7 @@ def test_an_export_of_snmpv3_has_its_columns_and_no_keys(facho: Command) -> None
         name="norte",
         host="127.0.0.1",
         address="127.0.0.1",
-        snmp_version=SnmpVersion.V3,
+        snmp_version=SnmpVersionChoice.V3,
         v3_user="noc",
         v3_auth_protocol="SHA",
         v3_auth_key="auth-key-1",

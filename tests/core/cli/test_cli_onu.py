@@ -7,8 +7,7 @@ from cli_runner import Command
 
 from facho.onus.models import OnuCustomer
 from facho.onus.store import save_inventory
-from facho.polling.domain.onu_match import Identity
-from facho.polling.domain.onu_presence import Walk
+from facho.polling.domain.onu_presence import OnuIdentity, Walk
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
 
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    found = {Place(0, 1, 0, 1): Identity("HWTC00000001")}
+    found = {Place(0, 1, 0, 1): OnuIdentity("HWTC00000001")}
     save_inventory(make_olt().id, Walk(found, is_complete=True), now=NOW)
     path = tmp_path / "customers.csv"
     path.write_text("serial,label\nHWTC00000001,Ana\nHWTC0000FFFF,Luz\n")

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_a_simulation_prints_a_line_for_each_olt_and_makes_no_folder(
     assert not Path(product_environ["FACHO_DATA_DIR"]).exists()
 
 
+@pytest.mark.usefixtures("made_database")
 def test_a_probe_tells_who_the_olt_is(simulated_olt: list[str], facho_process: Command) -> None:
     _name, host, port, *_ = simulated_olt
     facho_process("olt", "add", "centro", host, "--port", port, "--community-stdin", stdin=COMMUNITY.encode())
@@ -52,6 +54,7 @@ def test_a_probe_tells_who_the_olt_is(simulated_olt: list[str], facho_process: C
     assert (report["olt"], report["answered"], report["vendor"]) == ("centro", True, "huawei_smartax")
 
 
+@pytest.mark.usefixtures("made_database")
 def test_an_olt_without_jobs_stays_without_when_it_is_recognised(
     simulated_olt: list[str], facho_process: Command
 ) -> None:
@@ -63,6 +66,7 @@ def test_an_olt_without_jobs_stays_without_when_it_is_recognised(
     assert json.loads(facho_process("node", "list", "--json").out) == []
 
 
+@pytest.mark.usefixtures("made_database")
 def test_a_wrong_community_is_told_without_showing_it(simulated_olt: list[str], facho_process: Command) -> None:
     _name, host, port, *_ = simulated_olt
     facho_process("olt", "add", "centro", host, "--port", port, "--community-stdin", stdin=CANARY.encode())
@@ -114,3 +118,28 @@ def test_a_simulation_on_a_busy_port_is_refused(facho: Command) -> None:
 
     assert (done.status, done.out, done.err.count("\n")) == (1, "", 1)
     assert port in done.err
+
+
+def test_a_definition_of_the_data_folder_can_be_played(product_environ: dict[str, str]) -> None:
+    folder = Path(product_environ["FACHO_DATA_DIR"]) / "definitions"
+    folder.mkdir(parents=True)
+    built_in = files("facho.polling.vendors") / "definitions/bdcom_gpon.yaml"
+    (folder / "acme.yaml").write_text(built_in.read_text().replace("key: bdcom_gpon", "key: acme"))
+    command = [sys.executable, "-m", "facho.core.cli.main", "simulate", "--vendor", "acme", "--onus", "8"]
+
+    with subprocess.Popen(command, env=product_environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = process.stdout.readline().split()
+        process.send_signal(signal.SIGTERM)
+
+    assert told[3] == "acme"
+
+
+def test_a_definition_that_cannot_be_used_is_named(product_environ: dict[str, str], facho_process: Command) -> None:
+    folder = Path(product_environ["FACHO_DATA_DIR"]) / "definitions"
+    folder.mkdir(parents=True)
+    (folder / "acme.yaml").write_text("key: acme\n")
+
+    done = facho_process("simulate")
+
+    assert (done.status, done.err) == (1, "facho: acme.yaml: confidence: is missing\n")

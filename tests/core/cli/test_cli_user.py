@@ -10,12 +10,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from facho.accounts.models import FailedTries
-from facho.accounts.people import CONSOLE, people
-from facho.accounts.roles import Role, give_role, role_of
+from facho.accounts.roles import CONSOLE, Role, give_role, people, role_of
 from facho.accounts.scope import scope_of
 from facho.api.models import ApiToken
 from facho.api.tokens import verify_token
-from facho.core.cli import secret_input
+from facho.core.cli import user as cli_user
 from facho.hosts.models import OltGroup
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +33,29 @@ def test_a_person_gets_the_role_that_was_asked_for(facho: Command, role: Role) -
     assert user.check_password("correct-horse-9")
 
 
+def test_a_person_may_be_limited_to_olt_groups(facho: Command) -> None:
+    north, south = OltGroup.objects.create(name="North"), OltGroup.objects.create(name="South")
+    OltGroup.objects.create(name="West")
+
+    done = facho("user", "create", "ana", "--role", "viewer", "--group", "North", "--group", "South", stdin=PASSWORD)
+
+    assert done.status == 0
+    assert scope_of(people().get()).group_ids == {north.id, south.id}
+    assert LogEntry.objects.get().change_message == "role: viewer, OLT groups: North, South"
+
+
+def test_an_unknown_olt_group_is_told_with_those_that_there_are(facho: Command) -> None:
+    none = facho("user", "create", "ana", "--role", "viewer", "--group", "Nort", stdin=PASSWORD)
+    OltGroup.objects.create(name="North")
+    OltGroup.objects.create(name="South")
+    some = facho("user", "create", "ana", "--role", "viewer", "--group", "Nort", stdin=PASSWORD)
+
+    assert (none.status, some.status) == (1, 1)
+    assert 'no OLT group "Nort". There is none yet.' in none.err
+    assert 'no OLT group "Nort". There are: North, South.' in some.err
+    assert not people().exists()
+
+
 def test_a_password_may_be_piped_without_a_word(facho: Command) -> None:
     assert facho("user", "create", "ana", "--role", "viewer", stdin=PASSWORD).status == 0
 
@@ -48,11 +70,11 @@ class Terminal(io.StringIO):
 def test_a_person_is_asked_twice_and_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = iter(["correct-horse-9", "correct-horse-8"])
     monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(secret_input, "getpass", lambda prompt: next(answers))
+    monkeypatch.setattr(cli_user, "getpass", lambda prompt: next(answers))
 
-    assert secret_input.is_interactive()
-    with pytest.raises(secret_input.CliError, match="differ"):
-        secret_input.ask_twice("Password")
+    assert cli_user.is_interactive()
+    with pytest.raises(cli_user.OperatorError, match="differ"):
+        cli_user.ask_twice("Password")
 
 
 @pytest.mark.parametrize("password", [b"\n", b"short\n", b"12345678901\n", b"ana-ana-ana\n", b""])

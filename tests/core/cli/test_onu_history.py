@@ -7,7 +7,7 @@ import pytest
 from cli_runner import Command
 from django.utils import timezone
 
-from facho.core.cli.sparkline import sparkline
+from facho.core.cli.onu import sparkline
 from facho.onus.history import Samples, append
 from facho.onus.history_metrics import Metric
 from facho.onus.models import Onu, OnuEvent, PonPort
@@ -33,7 +33,7 @@ def poll(onu: Onu, *powers: float | None) -> None:
     for number, power in enumerate(powers):
         for step in (-1, 1) if power is not None else ():
             at = start + number * HOUR + timedelta(minutes=30 + step)
-            append(at, Samples([onu.id], [onu.pon_port_id], {Metric.RX_POWER: [(power or 0) + step]}))
+            append(at, Samples.of([onu.id], [onu.pon_port_id], {Metric.RX_POWER: [(power or 0) + step]}))
 
 
 def test_hours_are_shown_as_a_table_and_as_a_drawing(facho: Command, onu: Onu) -> None:

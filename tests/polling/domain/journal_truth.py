@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from facho.polling.domain.onu_events import EventKind, OnuEvent
+from facho.polling.domain.onu_events import EventKind, ObservedEvent
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.outage import LIMITS, Outage, OutageCause, OutagePlace, OutageScope
+from facho.polling.domain.outages import LIMITS, OutageCause, OutagePlace, OutageRecord, OutageScope
 from facho.polling.vendors.index import Place
-from facho.simulator.journal import JournalEntry, JournalKind
-from facho.simulator.world import OltWorld
+from facho.simulator.world import JournalEntry, JournalKind, OltWorld
 
 # A serial, what happened to it, and the detail that makes it this fact and no other.
 Fact = tuple[str, EventKind, object]
@@ -56,7 +55,7 @@ class EventTruth:
         return [(serial, kind, place) for kind in kinds]
 
 
-def fact_of(serial: str, event: OnuEvent) -> Fact:
+def fact_of(serial: str, event: ObservedEvent) -> Fact:
     """Say a detected event in the words of the journal."""
     detail: object = None
     if event.kind in (EventKind.NEW, EventKind.GONE, EventKind.RETURNED, EventKind.DUPLICATE_SERIAL):
@@ -82,7 +81,7 @@ class ExpectedOutage:
     starts: tuple[datetime, datetime]
     ends: tuple[datetime, datetime] | None = None
 
-    def is_told_by(self, outage: Outage) -> bool:
+    def is_told_by(self, outage: OutageRecord) -> bool:
         """Tell whether a detected outage is this one."""
         has_ended = outage.ended_at is not None
         return (

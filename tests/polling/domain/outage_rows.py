@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from facho.polling.domain.outage import Outage, OutageChange, OutagePlace
+from facho.polling.domain.outages import OutageChange, OutagePlace, OutageRecord
 
 
 class OutageRows:
     """All outages by id, and which one each ONU was last a part of."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Outage] = {}
+        self.rows: dict[int, OutageRecord] = {}
         self.outage_of: dict[int, int] = {}
 
     def apply(self, changes: Iterable[OutageChange]) -> None:
@@ -28,12 +28,12 @@ class OutageRows:
         assert len(open_places) == len(set(open_places)), "two open outages at one place"
 
     @property
-    def told(self) -> list[Outage]:
+    def told(self) -> list[OutageRecord]:
         """What an operator is shown: whatever is no part of something larger, in order of time."""
         whole = [outage for outage in self.rows.values() if outage.part_of is None]
         return sorted(whole, key=lambda outage: (outage.started_at, outage.place))
 
-    def _write(self, outage: Outage) -> int:
+    def _write(self, outage: OutageRecord) -> int:
         outage_id = outage.outage_id or len(self.rows) + 1
         self.rows[outage_id] = replace(outage, outage_id=outage_id)
         return outage_id

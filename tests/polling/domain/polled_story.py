@@ -11,9 +11,7 @@ from outage_rows import OutageRows
 from troubled_world import Action, Fate
 from watched_olt import CAUSE, CLEAN, INTERVAL, ONUS, POWER, SERIAL, STATE, Look, WatchedOlt, moment_of
 
-from facho.polling.domain.outage import OutageCause, OutagePlace, OutageScope
-from facho.polling.domain.outages import Cycle
-from facho.polling.domain.silent_olts import NETWORK, judge_silence
+from facho.polling.domain.outages import NETWORK, Cycle, OutageCause, OutagePlace, OutageScope, judge_silence
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
 

@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.lateness import lateness_histogram
-from facho.polling.domain.poller_load import busy_percentage, is_saturated
-from facho.polling.domain.retry import AfterFailure, RetryPolicy, decide_after_failure
-from facho.polling.domain.slots import next_slot_after, slot_at_or_before
-from facho.polling.domain.suspension import next_probe_at
-from facho.polling.domain.window import Window, next_slot_in
-from facho.polling.domain.yielding import should_yield
+from facho.polling.domain.execution_state import FailureKind, next_probe_at
+from facho.polling.domain.planning import busy_percentage, is_saturated, lateness_histogram
+from facho.polling.domain.retry import AfterFailure, RetryPolicy, decide_after_failure, should_yield
+from facho.polling.domain.schedule import Window, next_slot_after, next_slot_in, slot_at_or_before
 from factories import NOW
 
 BOGOTA = ZoneInfo("America/Bogota")
@@ -44,7 +40,7 @@ def test_a_slot_that_comes_before_the_retry_takes_its_place_and_the_count_goes_o
     assert decide(next_slot_in=60, failures_before=2).suspends
 
 
-@pytest.mark.parametrize("kind", [FailureKind.AUTH, FailureKind.MISSING])
+@pytest.mark.parametrize("kind", [FailureKind.AUTH, FailureKind.MISSING, FailureKind.HIDDEN_ONUS])
 def test_what_only_a_person_can_mend_is_not_tried_again_in_two_minutes(kind: FailureKind) -> None:
     assert decide(kind) == AfterFailure(1)
 
@@ -63,6 +59,7 @@ def test_no_retry_ever_comes_after_the_next_slot(kind: FailureKind, failures: in
 
 
 def test_probes_come_at_growing_pauses_of_at_most_five_minutes() -> None:
+    """D8."""
     pauses = [(next_probe_at(done, now=NOW) - NOW).total_seconds() / 60 for done in range(6)]
 
     assert pauses == [1, 2, 4, 5, 5, 5]
@@ -84,6 +81,7 @@ def test_saturation_begins_above_75_and_ends_below_65() -> None:
 
 
 def test_a_long_read_gives_way_only_when_it_is_long_and_someone_waits() -> None:
+    """D22."""
     assert should_yield(running_seconds=60, another_is_due=True)
     assert not should_yield(running_seconds=59, another_is_due=True)
     assert not should_yield(running_seconds=600, another_is_due=False)

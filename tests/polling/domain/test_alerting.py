@@ -13,10 +13,10 @@ from facho.polling.domain.alerting import (
     FLAP_OPENINGS,
     FLAP_WINDOW,
     MAX_MESSAGES,
+    AlertMessage,
     Bound,
     Course,
     Look,
-    Message,
     Policy,
     Sight,
     Stage,
@@ -24,7 +24,7 @@ from facho.polling.domain.alerting import (
     follow,
     group_by_place,
 )
-from facho.polling.domain.window import Window
+from facho.polling.domain.schedule import Window
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -42,7 +42,7 @@ class Teller:
         self.firings: list[datetime] = []
         self.told: list[tuple[datetime, Telling]] = []
 
-    def look(self, sight: Sight, now: datetime) -> Message | None:
+    def look(self, sight: Sight, now: datetime) -> AlertMessage | None:
         """Look once, and keep what came of it."""
         recent = sum(now - at < FLAP_WINDOW for at in self.firings)
         look = Look(sight, now, recent_openings=recent, is_acknowledged=self.is_acknowledged)
@@ -55,7 +55,7 @@ class Teller:
         return step.telling.message if step.telling else None
 
     @property
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[AlertMessage]:
         """What was told so far."""
         return [telling.message for _, telling in self.told]
 
@@ -71,14 +71,14 @@ def looked_at(policy: Policy, *sights: Sight, start: datetime = NOON) -> Teller:
 def test_what_is_wrong_is_told_once_and_its_end_once() -> None:
     teller = looked_at(Policy(), WRONG, WRONG, WRONG, FINE, FINE)
 
-    assert teller.messages == [Message.OPENED, Message.RESOLVED]
+    assert teller.messages == [AlertMessage.OPENED, AlertMessage.RESOLVED]
 
 
 def test_nobody_is_told_before_it_lasted_and_what_did_not_last_leaves_nothing() -> None:
     policy = Policy(hold=3 * MINUTE)
 
     assert looked_at(policy, WRONG, WRONG, WRONG).messages == []
-    assert looked_at(policy, WRONG, WRONG, WRONG, WRONG).messages == [Message.OPENED]
+    assert looked_at(policy, WRONG, WRONG, WRONG, WRONG).messages == [AlertMessage.OPENED]
     assert looked_at(policy, WRONG, WRONG, FINE).course is None
 
 
@@ -92,13 +92,13 @@ def test_what_began_before_the_first_look_has_lasted_already() -> None:
 def test_it_is_over_only_when_it_stayed_fine() -> None:
     policy = Policy(clear=3 * MINUTE)
 
-    assert looked_at(policy, WRONG, FINE, FINE, WRONG, FINE, FINE, FINE).messages == [Message.OPENED]
-    assert looked_at(policy, WRONG, FINE, FINE, FINE, FINE).messages == [Message.OPENED, Message.RESOLVED]
+    assert looked_at(policy, WRONG, FINE, FINE, WRONG, FINE, FINE, FINE).messages == [AlertMessage.OPENED]
+    assert looked_at(policy, WRONG, FINE, FINE, FINE, FINE).messages == [AlertMessage.OPENED, AlertMessage.RESOLVED]
 
 
 def test_where_nobody_can_look_nothing_begins_and_nothing_ends() -> None:
     assert looked_at(Policy(), UNKNOWN, UNKNOWN).course is None
-    assert looked_at(Policy(), WRONG, UNKNOWN, UNKNOWN).messages == [Message.OPENED]
+    assert looked_at(Policy(), WRONG, UNKNOWN, UNKNOWN).messages == [AlertMessage.OPENED]
     assert looked_at(Policy(hold=2 * MINUTE), WRONG, UNKNOWN, WRONG).messages == []
 
 
@@ -130,16 +130,16 @@ def test_nobody_is_escalated_to_once_somebody_took_note() -> None:
         unanswered.look(WRONG, NOON + number * MINUTE)
         answered.look(WRONG, NOON + number * MINUTE)
 
-    assert unanswered.messages == [Message.OPENED, Message.ESCALATED]
-    assert answered.messages == [Message.OPENED]
-    assert answered.look(FINE, NOON + 9 * MINUTE) is Message.RESOLVED
+    assert unanswered.messages == [AlertMessage.OPENED, AlertMessage.ESCALATED]
+    assert answered.messages == [AlertMessage.OPENED]
+    assert answered.look(FINE, NOON + 9 * MINUTE) is AlertMessage.RESOLVED
 
 
 def test_where_nobody_can_look_nobody_is_escalated_to_before_it_is_seen_again() -> None:
     teller = looked_at(Policy(escalate_after=2 * MINUTE), WRONG, UNKNOWN, UNKNOWN, UNKNOWN)
-    assert teller.messages == [Message.OPENED]
+    assert teller.messages == [AlertMessage.OPENED]
 
-    assert teller.look(WRONG, NOON + 9 * MINUTE) is Message.ESCALATED
+    assert teller.look(WRONG, NOON + 9 * MINUTE) is AlertMessage.ESCALATED
 
 
 def test_a_clock_that_is_set_back_puts_escalation_off_by_no_more_than_its_minutes() -> None:
@@ -148,7 +148,7 @@ def test_a_clock_that_is_set_back_puts_escalation_off_by_no_more_than_its_minute
 
     told = [teller.look(WRONG, set_back + number * MINUTE) for number in range(7)]
 
-    assert told == [None] * 5 + [Message.ESCALATED, None]
+    assert told == [None] * 5 + [AlertMessage.ESCALATED, None]
 
 
 def test_what_goes_on_is_told_when_there_is_somebody_to_tell() -> None:
@@ -160,16 +160,19 @@ def test_what_goes_on_is_told_when_there_is_somebody_to_tell() -> None:
 
     assert [teller.look(sight, NOON + 9 * MINUTE) for sight in (UNKNOWN, WRONG, WRONG, FINE)] == [
         None,
-        Message.OPENED,
+        AlertMessage.OPENED,
         None,
-        Message.RESOLVED,
+        AlertMessage.RESOLVED,
     ]
 
 
 def test_where_nobody_is_told_first_the_others_are_told_later_and_of_the_end() -> None:
     policy = Policy(tells_begin=False, escalate_after=2 * MINUTE)
 
-    assert looked_at(policy, WRONG, WRONG, WRONG, WRONG, FINE).messages == [Message.ESCALATED, Message.RESOLVED]
+    assert looked_at(policy, WRONG, WRONG, WRONG, WRONG, FINE).messages == [
+        AlertMessage.ESCALATED,
+        AlertMessage.RESOLVED,
+    ]
 
 
 def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> None:
@@ -180,7 +183,7 @@ def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> No
     over.look(FINE, evening + MINUTE)
     assert goes_on.look(WRONG, evening + 9 * 60 * MINUTE - MINUTE) is None
 
-    assert goes_on.look(WRONG, evening + 9 * 60 * MINUTE) is Message.OPENED
+    assert goes_on.look(WRONG, evening + 9 * 60 * MINUTE) is AlertMessage.OPENED
     assert over.messages == []
 
 
@@ -190,7 +193,7 @@ def test_after_quiet_hours_nobody_is_told_of_what_nobody_can_see() -> None:
     teller.look(UNKNOWN, NOON + 60 * MINUTE)
     assert teller.messages == []
 
-    assert teller.look(WRONG, NOON + 61 * MINUTE) is Message.OPENED
+    assert teller.look(WRONG, NOON + 61 * MINUTE) is AlertMessage.OPENED
 
 
 def test_the_end_of_what_was_told_waits_for_the_end_of_quiet_hours() -> None:
@@ -199,18 +202,18 @@ def test_the_end_of_what_was_told_waits_for_the_end_of_quiet_hours() -> None:
     teller.look(WRONG, afternoon)
     teller.look(FINE, afternoon + MINUTE)
 
-    assert teller.told[-1][1] == Telling(Message.RESOLVED, datetime(2026, 3, 2, 12, 0, tzinfo=UTC))
+    assert teller.told[-1][1] == Telling(AlertMessage.RESOLVED, datetime(2026, 3, 2, 12, 0, tzinfo=UTC))
 
 
 def test_what_flaps_is_told_as_one_until_it_is_calm() -> None:
     teller = looked_at(Policy(), *[WRONG, FINE] * 30)
     assert teller.course is not None
     assert teller.course.is_flapping
-    assert teller.messages == [Message.OPENED, Message.RESOLVED] * FLAP_OPENINGS + [Message.OPENED]
+    assert teller.messages == [AlertMessage.OPENED, AlertMessage.RESOLVED] * FLAP_OPENINGS + [AlertMessage.OPENED]
 
     last = NOON + 59 * MINUTE
     assert teller.look(FINE, last + CALM_AFTER - MINUTE) is None
-    assert teller.look(FINE, last + CALM_AFTER) is Message.RESOLVED
+    assert teller.look(FINE, last + CALM_AFTER) is AlertMessage.RESOLVED
 
 
 minutes = st.integers(0, 20).map(lambda number: number * MINUTE)
@@ -240,10 +243,10 @@ def test_openings_and_ends_take_turns_and_an_end_always_comes(policy: Policy, st
     for number in range(3):
         teller.look(FINE, now + number * timedelta(hours=1))
 
-    turns = [message for message in teller.messages if message is not Message.ESCALATED]
-    assert turns == [Message.OPENED, Message.RESOLVED] * (len(turns) // 2)
+    turns = [message for message in teller.messages if message is not AlertMessage.ESCALATED]
+    assert turns == [AlertMessage.OPENED, AlertMessage.RESOLVED] * (len(turns) // 2)
     for first, second in zip(teller.messages, teller.messages[1:], strict=False):
-        assert second is not Message.ESCALATED or first is Message.OPENED
+        assert second is not AlertMessage.ESCALATED or first is AlertMessage.OPENED
 
 
 @given(policies, looks)
@@ -259,7 +262,7 @@ def test_quiet_hours_are_quiet(policy: Policy, steps: list[tuple[int, Sight]]) -
 def test_no_hour_has_more_openings_than_damping_allows(policy: Policy, steps: list[tuple[int, Sight]]) -> None:
     teller = followed(policy, steps)
 
-    opened = [at for at, telling in teller.told if telling.message is Message.OPENED]
+    opened = [at for at, telling in teller.told if telling.message is AlertMessage.OPENED]
     most = FLAP_OPENINGS + FLAP_WINDOW // CALM_AFTER
     assert all(sum(at <= other < at + FLAP_WINDOW for other in opened) <= most for at in opened)
 
@@ -271,7 +274,7 @@ def test_nothing_is_told_of_what_did_not_last(policy: Policy, steps: list[tuple[
     for gap, sight in steps:
         now += gap * MINUTE
         wrong_since = (wrong_since or now) if sight is WRONG else None
-        if teller.look(sight, now) is Message.OPENED:
+        if teller.look(sight, now) is AlertMessage.OPENED:
             assert wrong_since is not None
             assert teller.course is not None
             assert teller.course.fired_at is not None

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from facho.polling.domain.candidates import Waiting, choose_candidates, choose_scouts, ready_at, silent_olts
-from facho.polling.domain.clock import CLOCK_TOLERANCE
-from facho.polling.domain.planning import DueNode
+from facho.polling.domain.planning import DueNode, choose_candidates, choose_scouts, ready_at
+from facho.polling.domain.ports import CLOCK_TOLERANCE
 from factories import NOW, due_node
 
 
@@ -14,9 +13,14 @@ def on_silent_olt(*, failures: int = 0, asks_in: int = 0, is_run_now: bool = Fal
     return replace(node, failures=failures, is_olt_silent=True)
 
 
-def waiting(node: DueNode, *, is_retry: bool = True, slot_in: int = 100, is_held: bool = False) -> Waiting:
-    run = replace(node, execution_id=node.node_id)
-    return Waiting(run, is_retry, NOW + timedelta(seconds=slot_in), is_held)
+def waiting(node: DueNode, *, is_retry: bool = True, slot_in: int = 100, is_out_of_hours: bool = False) -> DueNode:
+    return replace(
+        node,
+        execution_id=node.node_id,
+        is_retry=is_retry,
+        next_run_at=NOW + timedelta(seconds=slot_in),
+        is_out_of_hours=is_out_of_hours,
+    )
 
 
 def held_back(*nodes: DueNode) -> list[bool]:
@@ -54,7 +58,7 @@ def test_a_retry_before_its_time_is_named_and_its_node_does_not_start_afresh() -
 def test_a_run_that_is_held_stands_for_its_node() -> None:
     node = due_node()
 
-    candidates = choose_candidates([node], [waiting(node, is_retry=False, is_held=True)], NOW)
+    candidates = choose_candidates([node], [waiting(node, is_retry=False, is_out_of_hours=True)], NOW)
 
     assert candidates.ready == candidates.later == ()
 
@@ -87,8 +91,6 @@ def test_nobody_scouts_on_an_olt_that_answers() -> None:
     failed = replace(on_silent_olt(failures=2), is_olt_silent=False)
 
     assert choose_scouts([failed], NOW) == {}
-    assert silent_olts([failed], []) == set()
-    assert silent_olts([], [waiting(on_silent_olt())]) == {7}
 
 
 def test_what_waits_longer_than_it_ever_does_is_due_because_the_clock_was_set_back() -> None:

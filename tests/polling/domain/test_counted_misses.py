@@ -8,17 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.domain.onu_events import EventKind
-from facho.polling.domain.onu_match import Identity, KnownOnu
-from facho.polling.domain.onu_presence import EMPTY_BELIEVED_AFTER, MISSES_APART, PresencePlan, Walk, plan_presence
+from facho.polling.domain.onu_presence import (
+    EMPTY_BELIEVED_AFTER,
+    MISSES_APART,
+    KnownOnu,
+    OnuIdentity,
+    PresencePlan,
+    Walk,
+    plan_presence,
+)
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SOON = timedelta(seconds=20)
 HERE, THERE = (0, 1, 0, 1), (0, 1, 0, 2)
 EMPTY = Walk({}, is_complete=True)
-STRANGER = Walk({HERE: Identity("B")}, is_complete=True)
+STRANGER = Walk({HERE: OnuIdentity("B")}, is_complete=True)
 # A walk finds the ONU, or reaches the end of its port without it, or breaks off before.
 WALKS = {
-    "found": Walk({HERE: Identity("A")}, is_complete=True),
+    "found": Walk({HERE: OnuIdentity("A")}, is_complete=True),
     "missed": EMPTY,
     "missed on its port": Walk({}, is_complete=False, complete_ports=frozenset({HERE[:3]})),
     "broken": Walk({}, is_complete=False),
@@ -83,7 +90,7 @@ def test_an_older_miss_counts_as_before(missed_at: datetime | None) -> None:
 def test_tables_without_anybody_make_nobody_absent_until_they_stay_so_for_a_day() -> None:
     """An agent that starts has empty tables, and then half of them: what it did not show is no miss."""
     known = [an_onu(number) for number in range(1, 5)]
-    half = Walk({row.place: Identity(row.serial) for row in known[:2]}, is_complete=True)
+    half = Walk({row.place: OnuIdentity(row.serial) for row in known[:2]}, is_complete=True)
 
     assert plan_presence(known, EMPTY, now=NOW) == PresencePlan(is_held=True)
     assert plan_presence(known, EMPTY, now=NOW + MISSES_APART, held_since=NOW) == PresencePlan(is_held=True)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState
-from facho.polling.domain.task_type import QueryType, task_type
+from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState, QueryType, task_type
 
 
 def test_only_pending_and_running_hold_an_olt() -> None:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from facho.polling.domain.node_queue import NodeQueue
-from facho.polling.domain.planning import DueNode
+from facho.polling.domain.planning import DueNode, NodeQueue
 from factories import NOW, due_node
 
 

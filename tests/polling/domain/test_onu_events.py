@@ -16,10 +16,10 @@ from facho.polling.domain.onu_events import (
     POWER_STEP_CDBM,
     EventKind,
     LateCause,
-    OnuEvent,
+    ObservedEvent,
     OnuStatus,
     PollChanges,
-    Told,
+    PolledOnu,
     compare_poll,
 )
 from facho.polling.domain.onu_state import DownCause, RunState, shown_state
@@ -37,10 +37,10 @@ class Life:
 
     def __init__(self, status: OnuStatus = ONLINE, *, cycle: timedelta = CYCLE) -> None:
         self.status, self.cycle, self.now = status, cycle, START
-        self.events: list[OnuEvent] = []
+        self.events: list[ObservedEvent] = []
         self.late: list[LateCause] = []
 
-    def poll(self, told: Told) -> list[EventKind]:
+    def poll(self, told: PolledOnu) -> list[EventKind]:
         self.now += self.cycle
         changes = compare_poll([(self.status, told)], now=self.now)
         self.status = changes.statuses[0] if changes.statuses else self.status
@@ -51,15 +51,15 @@ class Life:
     def poll_states(self, states: str) -> list[EventKind]:
         """Poll states written as + and -, one character a poll, and a space for one without an answer."""
         words = {"+": UP, "-": DOWN, " ": None}
-        return [kind for state in states for kind in self.poll(Told(words[state]))]
+        return [kind for state in states for kind in self.poll(PolledOnu(words[state]))]
 
 
 def test_an_onu_goes_down_with_its_cause_and_comes_back() -> None:
     onu = Life()
 
-    onu.poll(Told(DOWN, DownCause.DYING_GASP))
-    onu.poll(Told(DOWN, DownCause.DYING_GASP))
-    onu.poll(Told(UP, DownCause.DYING_GASP))
+    onu.poll(PolledOnu(DOWN, DownCause.DYING_GASP))
+    onu.poll(PolledOnu(DOWN, DownCause.DYING_GASP))
+    onu.poll(PolledOnu(UP, DownCause.DYING_GASP))
 
     assert [(event.kind, event.cause) for event in onu.events] == [
         (EventKind.DOWN, DownCause.DYING_GASP),
@@ -69,22 +69,24 @@ def test_an_onu_goes_down_with_its_cause_and_comes_back() -> None:
     assert onu.status.state_since == START + 3 * CYCLE
 
 
-@pytest.mark.parametrize("nothing", [Told(), Told(RunState.UNKNOWN), Told(RunState.UNKNOWN, DownCause.LOS)])
-def test_what_could_not_be_read_is_neither_up_nor_down(nothing: Told) -> None:
+@pytest.mark.parametrize(
+    "nothing", [PolledOnu(), PolledOnu(RunState.UNKNOWN), PolledOnu(RunState.UNKNOWN, DownCause.LOS)]
+)
+def test_what_could_not_be_read_is_neither_up_nor_down(nothing: PolledOnu) -> None:
     assert compare_poll([(ONLINE, nothing)], now=START + CYCLE) == PollChanges((), (), ())
 
 
 def test_a_poll_that_tells_what_is_known_changes_nothing() -> None:
     status = OnuStatus(1, HERE, DOWN, START, DownCause.LOS, "CLI-1", -2_000, START)
 
-    assert compare_poll([(status, Told(DOWN, DownCause.LOS, None, "CLI-1"))], now=START + CYCLE).statuses == ()
+    assert compare_poll([(status, PolledOnu(DOWN, DownCause.LOS, None, "CLI-1"))], now=START + CYCLE).statuses == ()
 
 
 def test_the_first_look_tells_nothing() -> None:
     """An ONU that was down already may have been so for months: it is down since nobody knows when."""
     up, down = Life(NEVER_READ), Life(NEVER_READ)
 
-    assert up.poll(Told(UP)) == down.poll(Told(DOWN, DownCause.LOS)) == []
+    assert up.poll(PolledOnu(UP)) == down.poll(PolledOnu(DOWN, DownCause.LOS)) == []
     assert up.status.state_since == START + CYCLE
     assert (down.status.state_since, down.status.cause) == (None, DownCause.LOS)
 
@@ -92,17 +94,17 @@ def test_the_first_look_tells_nothing() -> None:
 def test_without_a_cause_it_is_unknown_and_never_an_older_one() -> None:
     onu = Life(ONLINE._replace(cause=DownCause.DYING_GASP))
 
-    onu.poll(Told(DOWN))
+    onu.poll(PolledOnu(DOWN))
 
     assert onu.events[0].cause is onu.status.cause is DownCause.UNKNOWN
 
 
 def test_a_cause_that_comes_later_completes_the_event() -> None:
     onu = Life()
-    onu.poll(Told(DOWN))
+    onu.poll(PolledOnu(DOWN))
 
-    onu.poll(Told(DOWN, DownCause.LOS))
-    onu.poll(Told(DOWN, DownCause.LOS))
+    onu.poll(PolledOnu(DOWN, DownCause.LOS))
+    onu.poll(PolledOnu(DOWN, DownCause.LOS))
 
     assert onu.late == [LateCause(1, onu.events[0].at, DownCause.LOS)]
     assert len(onu.events) == 1
@@ -134,7 +136,7 @@ def test_half_an_hour_without_a_change_is_calm() -> None:
 def test_calm_in_the_dark_tells_why_it_is_dark() -> None:
     onu = Life()
     onu.poll_states("-+-+")
-    onu.poll(Told(DOWN, DownCause.LOS))
+    onu.poll(PolledOnu(DOWN, DownCause.LOS))
 
     onu.poll_states("-" * 7)
 
@@ -169,42 +171,42 @@ def test_a_clock_that_was_set_back_starts_a_new_window() -> None:
 def test_a_drop_of_three_decibels_is_a_step_and_told_once() -> None:
     onu = Life()
     for power in (-2_000, -2_100, -2_299):
-        assert onu.poll(Told(power_cdbm=power)) == []
+        assert onu.poll(PolledOnu(power_cdbm=power)) == []
 
-    assert onu.poll(Told(power_cdbm=-2_300)) == [EventKind.POWER_DROP]
+    assert onu.poll(PolledOnu(power_cdbm=-2_300)) == [EventKind.POWER_DROP]
     assert (onu.events[0].before, onu.events[0].after) == (-2_000, -2_300)
-    assert onu.poll(Told(power_cdbm=-2_310)) == []
+    assert onu.poll(PolledOnu(power_cdbm=-2_310)) == []
 
 
 def test_light_that_comes_back_after_a_repair_is_told() -> None:
     onu = Life()
 
-    kinds = [onu.poll(Told(power_cdbm=power)) for power in (-2_000, -2_500, -2_050)]
+    kinds = [onu.poll(PolledOnu(power_cdbm=power)) for power in (-2_000, -2_500, -2_050)]
 
     assert kinds == [[], [EventKind.POWER_DROP], [EventKind.POWER_RISE]]
 
 
 def test_the_light_after_an_outage_is_compared_with_the_light_before_it() -> None:
     onu = Life()
-    onu.poll(Told(UP, power_cdbm=-2_000))
+    onu.poll(PolledOnu(UP, power_cdbm=-2_000))
     onu.poll_states("-" * 100)
 
-    assert onu.poll(Told(UP, power_cdbm=-2_400)) == [EventKind.UP, EventKind.POWER_DROP]
+    assert onu.poll(PolledOnu(UP, power_cdbm=-2_400)) == [EventKind.UP, EventKind.POWER_DROP]
 
 
 def test_what_an_olt_repeats_of_an_onu_that_is_away_is_no_light() -> None:
     onu = Life()
-    onu.poll(Told(UP, power_cdbm=-2_000))
+    onu.poll(PolledOnu(UP, power_cdbm=-2_000))
 
-    assert onu.poll(Told(DOWN, power_cdbm=-4_000)) == [EventKind.DOWN]
+    assert onu.poll(PolledOnu(DOWN, power_cdbm=-4_000)) == [EventKind.DOWN]
 
 
 def test_at_another_place_other_light_is_no_step() -> None:
     onu = Life()
-    onu.poll(Told(power_cdbm=-2_000))
+    onu.poll(PolledOnu(power_cdbm=-2_000))
     onu.status = relocate(onu.status, THERE)
 
-    assert onu.poll(Told(power_cdbm=-2_600)) == []
+    assert onu.poll(PolledOnu(power_cdbm=-2_600)) == []
     assert onu.status.place == THERE
 
 
@@ -212,7 +214,7 @@ def test_at_another_place_other_light_is_no_step() -> None:
 def test_a_slow_drift_is_never_a_step(cdb_an_hour: int, minutes: int) -> None:
     onu = Life(cycle=timedelta(minutes=minutes))
 
-    kinds = [onu.poll(Told(power_cdbm=-2_000 + cdb_an_hour * poll * minutes // 60)) for poll in range(200)]
+    kinds = [onu.poll(PolledOnu(power_cdbm=-2_000 + cdb_an_hour * poll * minutes // 60)) for poll in range(200)]
 
     assert not any(kinds)
 
@@ -221,7 +223,7 @@ def test_a_slow_drift_is_never_a_step(cdb_an_hour: int, minutes: int) -> None:
 def test_every_sudden_step_is_told_with_its_direction(powers: list[int]) -> None:
     onu = Life(cycle=timedelta(hours=6))
 
-    kinds = [onu.poll(Told(power_cdbm=power)) for power in powers]
+    kinds = [onu.poll(PolledOnu(power_cdbm=power)) for power in powers]
 
     steps = [after - before for before, after in pairwise(powers)]
     expected = [
@@ -234,7 +236,7 @@ def test_every_sudden_step_is_told_with_its_direction(powers: list[int]) -> None
 def test_another_description_is_told_and_the_first_one_is_not() -> None:
     onu = Life()
 
-    kinds = [onu.poll(Told(description=text)) for text in ("CLI-1", "CLI-1", "CLI-2", "")]
+    kinds = [onu.poll(PolledOnu(description=text)) for text in ("CLI-1", "CLI-1", "CLI-2", "")]
 
     assert kinds == [[], [], [EventKind.DESCRIPTION_CHANGED], [EventKind.DESCRIPTION_CHANGED]]
     assert (onu.events[0].before, onu.events[0].after) == ("CLI-1", "CLI-2")
@@ -242,8 +244,8 @@ def test_another_description_is_told_and_the_first_one_is_not() -> None:
 
 def test_events_of_a_poll_stand_in_the_order_of_places() -> None:
     pairs = [
-        (OnuStatus(7, THERE, UP, START), Told(DOWN)),
-        (OnuStatus(8, HERE, DOWN, START, description="a"), Told(UP, description="b")),
+        (OnuStatus(7, THERE, UP, START), PolledOnu(DOWN)),
+        (OnuStatus(8, HERE, DOWN, START, description="a"), PolledOnu(UP, description="b")),
     ]
 
     changes = compare_poll(pairs, now=START + CYCLE)
@@ -284,6 +286,6 @@ def test_every_series_of_states_is_told_without_gaps_and_without_echoes(states: 
     onu = Life()
 
     for state in states:
-        onu.poll(Told(state))
+        onu.poll(PolledOnu(state))
 
     assert [((event.at - START) // CYCLE, event.kind) for event in onu.events] == told_by_hand(states)

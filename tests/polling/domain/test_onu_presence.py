@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.domain.onu_events import EventKind
-from facho.polling.domain.onu_match import Identity, KnownOnu
-from facho.polling.domain.onu_presence import MISSES_APART, PresencePlan, Walk, plan_presence
+from facho.polling.domain.onu_presence import (
+    MISSES_APART,
+    KnownOnu,
+    OnuEvidence,
+    OnuIdentity,
+    PresencePlan,
+    Sign,
+    Walk,
+    find_evidence,
+    plan_presence,
+)
 from facho.polling.domain.onu_state import OnuPlace
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -20,7 +29,7 @@ DUPLICATES = (EventKind.DUPLICATE_SERIAL, EventKind.DUPLICATE_MAC)
 
 
 def walk(*found: tuple[OnuPlace, str], is_complete: bool = True, ports: Sequence[OnuPlace] = ()) -> Walk:
-    identities = {place: Identity(serial) for place, serial in found}
+    identities = {place: OnuIdentity(serial) for place, serial in found}
     return Walk(identities, is_complete, frozenset(place[:3] for place in ports))
 
 
@@ -56,14 +65,14 @@ def test_a_walk_that_finds_everyone_where_they_were_changes_nothing() -> None:
 def test_an_unknown_serial_is_a_new_onu() -> None:
     plan = plan_presence([onu(1, HERE, "A")], walk((HERE, "A"), (THERE, "B")), now=NOW)
 
-    assert plan.new == ((THERE, Identity("B")),)
+    assert plan.new == ((THERE, OnuIdentity("B")),)
     assert told(plan) == [(EventKind.NEW, THERE)]
 
 
 def test_nobody_is_new_until_an_olt_was_walked_to_its_end() -> None:
     plan = plan_presence([onu(1, HERE, "A")], walk((HERE, "A"), (THERE, "B")), now=NOW, is_first=True)
 
-    assert plan.new == ((THERE, Identity("B")),)
+    assert plan.new == ((THERE, OnuIdentity("B")),)
     assert plan.events == ()
 
 
@@ -119,7 +128,7 @@ def test_who_was_replaced_at_its_place_is_gone_at_once() -> None:
     plan = plan_presence([onu(1, HERE, "A")], walk((HERE, "B")), now=NOW)
 
     assert plan.updated == (missed(onu(1, HERE, "A"), is_present=False),)
-    assert plan.new == ((HERE, Identity("B")),)
+    assert plan.new == ((HERE, OnuIdentity("B")),)
     assert told(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
 
 
@@ -170,7 +179,7 @@ def test_two_onus_with_one_serial_are_two_onus_and_reported_once() -> None:
     known = [onu(1, HERE, "A"), onu(2, THERE, "A")]
 
     (new, double) = first.events
-    assert first.new == ((THERE, Identity("A")),)
+    assert first.new == ((THERE, OnuIdentity("A")),)
     assert (new.kind, new.place) == (EventKind.NEW, THERE)
     assert (double.kind, double.place, double.other_place) == (EventKind.DUPLICATE_SERIAL, THERE, HERE)
     assert plan_presence(known, walk((HERE, "A"), (THERE, "A")), now=NOW) == PresencePlan()
@@ -178,7 +187,7 @@ def test_two_onus_with_one_serial_are_two_onus_and_reported_once() -> None:
 
 def test_two_onus_without_a_serial_and_with_one_hardware_address_are_reported_once() -> None:
     known = [onu(1, HERE, mac=MAC)]
-    twice = Walk({HERE: Identity(mac=MAC), ELSEWHERE: Identity(mac=MAC)}, is_complete=True)
+    twice = Walk({HERE: OnuIdentity(mac=MAC), ELSEWHERE: OnuIdentity(mac=MAC)}, is_complete=True)
 
     first = plan_presence(known, twice, now=NOW)
     second = plan_presence([*known, onu(2, ELSEWHERE, mac=MAC)], twice, now=LATER)
@@ -191,7 +200,7 @@ def test_two_onus_without_a_serial_and_with_one_hardware_address_are_reported_on
 
 def test_onus_that_have_serials_may_share_a_hardware_address() -> None:
     """Cheap ones often do; a serial tells them apart."""
-    twice = Walk({HERE: Identity("A", MAC), THERE: Identity("B", MAC)}, is_complete=True)
+    twice = Walk({HERE: OnuIdentity("A", MAC), THERE: OnuIdentity("B", MAC)}, is_complete=True)
 
     plan = plan_presence([onu(1, HERE, "A", mac=MAC)], twice, now=NOW)
 
@@ -202,7 +211,7 @@ def test_onus_that_have_serials_may_share_a_hardware_address() -> None:
 def test_onus_without_any_name_are_no_duplicates_of_each_other(nothing: str) -> None:
     known = [onu(1, HERE, mac=nothing), onu(2, THERE, mac=nothing, is_present=False, misses=2)]
 
-    plan = plan_presence(known, Walk({HERE: Identity(), THERE: Identity()}, is_complete=True), now=NOW)
+    plan = plan_presence(known, Walk({HERE: OnuIdentity(), THERE: OnuIdentity()}, is_complete=True), now=NOW)
 
     assert told(plan) == [(EventKind.RETURNED, THERE)]
 
@@ -252,7 +261,7 @@ def test_a_serial_that_is_told_later_is_learned() -> None:
 
 def test_an_onu_without_a_serial_is_followed_by_its_hardware_address() -> None:
     known = [onu(1, HERE, mac="02:00:00:00:00:01"), onu(2, THERE, "B", mac="02:00:00:00:00:02")]
-    found = {THERE: Identity(mac="02:00:00:00:00:01"), ELSEWHERE: Identity(mac="02:00:00:00:00:02")}
+    found = {THERE: OnuIdentity(mac="02:00:00:00:00:01"), ELSEWHERE: OnuIdentity(mac="02:00:00:00:00:02")}
 
     plan = plan_presence(known, Walk(found, is_complete=True), now=NOW)
 
@@ -262,7 +271,7 @@ def test_an_onu_without_a_serial_is_followed_by_its_hardware_address() -> None:
 def test_two_serials_with_one_hardware_address_are_two_onus() -> None:
     known = [onu(1, HERE, "A", mac="02:00:00:00:00:01")]
 
-    plan = plan_presence(known, Walk({HERE: Identity("B", "02:00:00:00:00:01")}, is_complete=True), now=NOW)
+    plan = plan_presence(known, Walk({HERE: OnuIdentity("B", "02:00:00:00:00:01")}, is_complete=True), now=NOW)
 
     assert told(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
 
@@ -311,7 +320,7 @@ def test_most_is_more_than_half_and_no_handful(present: int, lost: int, is_held:
 places = st.tuples(st.just(0), st.integers(1, 2), st.integers(0, 1), st.integers(1, 4))
 serials = st.sampled_from(["", "00000000", "A", "B", "C", "D", "E"])
 macs = st.sampled_from(["", "", "02:00:00:00:00:01", "02:00:00:00:00:02"])
-findings = st.dictionaries(places, st.builds(Identity, serials, macs), max_size=10)
+findings = st.dictionaries(places, st.builds(OnuIdentity, serials, macs), max_size=10)
 
 
 @st.composite
@@ -343,7 +352,7 @@ def after(known: Sequence[KnownOnu], plan: PresencePlan) -> list[KnownOnu]:
 
 @given(inventories(), findings, st.booleans(), st.sets(places.map(lambda place: place[:3])))
 def test_no_plan_puts_two_onus_on_one_place(
-    known: list[KnownOnu], found: Mapping[OnuPlace, Identity], is_complete: bool, ports: set[tuple[int, int, int]]
+    known: list[KnownOnu], found: Mapping[OnuPlace, OnuIdentity], is_complete: bool, ports: set[tuple[int, int, int]]
 ) -> None:
     plan = plan_presence(known, Walk(found, is_complete, frozenset(ports)), now=NOW)
 
@@ -353,7 +362,7 @@ def test_no_plan_puts_two_onus_on_one_place(
 
 @given(inventories(), findings, st.sets(places.map(lambda place: place[:3])))
 def test_nobody_leaves_a_port_that_was_not_read_to_its_end(
-    known: list[KnownOnu], found: Mapping[OnuPlace, Identity], ports: set[tuple[int, int, int]]
+    known: list[KnownOnu], found: Mapping[OnuPlace, OnuIdentity], ports: set[tuple[int, int, int]]
 ) -> None:
     plan = plan_presence(known, Walk(found, is_complete=False, complete_ports=frozenset(ports)), now=NOW)
 
@@ -365,7 +374,7 @@ def test_nobody_leaves_a_port_that_was_not_read_to_its_end(
 
 @given(inventories(), findings)
 def test_a_walk_that_was_believed_tells_nothing_new_the_next_time(
-    known: list[KnownOnu], found: Mapping[OnuPlace, Identity]
+    known: list[KnownOnu], found: Mapping[OnuPlace, OnuIdentity]
 ) -> None:
     walked = Walk(found, is_complete=True)
     plan = plan_presence(known, walked, now=NOW)
@@ -380,7 +389,7 @@ def test_a_walk_that_was_believed_tells_nothing_new_the_next_time(
 
 
 @given(inventories(), findings)
-def test_events_are_exactly_what_changed(known: list[KnownOnu], found: Mapping[OnuPlace, Identity]) -> None:
+def test_events_are_exactly_what_changed(known: list[KnownOnu], found: Mapping[OnuPlace, OnuIdentity]) -> None:
     plan = plan_presence(known, Walk(found, is_complete=True), now=NOW)
 
     before = {row.onu_id: row for row in known}
@@ -397,3 +406,18 @@ def test_events_are_exactly_what_changed(known: list[KnownOnu], found: Mapping[O
     events = [event for event in plan.events if event.kind not in DUPLICATES]
     assert {(event.kind, event.onu_id or event.place) for event in events} == expected
     assert len(events) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("shown", "evidence"),
+    [
+        ((0, 0, 0), None),
+        ((0, 0, 7), OnuEvidence(Sign.KNOWN, 7)),
+        ((0, 125, 7), OnuEvidence(Sign.COUNTED, 125)),
+        ((3, 125, 7), OnuEvidence(Sign.UNPLACED, 3)),
+    ],
+)
+def test_the_strongest_sign_of_onus_is_the_evidence(shown: tuple[int, int, int], evidence: OnuEvidence | None) -> None:
+    unplaced, counted, known = shown
+
+    assert find_evidence(unplaced=unplaced, counted=counted, known=known) == evidence

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.outage_evidence import Departure, weigh_departures
+from facho.polling.domain.outages import Departure, weigh_departures
 from factories import NOW
 
 
@@ -16,7 +16,7 @@ def test_onus_are_counted_by_what_they_said() -> None:
 
     evidence = weigh_departures(departure(number, cause=cause) for number, cause in enumerate(causes))
 
-    assert (evidence.power, evidence.signal, evidence.other, evidence.untold) == (2, 1, 1, 1)
+    assert (evidence.power, evidence.signal, evidence.other, evidence.without_cause) == (2, 1, 1, 1)
     assert (evidence.together, evidence.spread) == (5, timedelta(0))
 
 
@@ -35,4 +35,4 @@ def test_an_onu_counts_once_by_its_first_word() -> None:
 def test_nobody_seen_is_no_evidence() -> None:
     evidence = weigh_departures([])
 
-    assert (evidence.total, evidence.untold, evidence.together) == (0, 0, 0)
+    assert (evidence.total, evidence.without_cause, evidence.together) == (0, 0, 0)

@@ -10,8 +10,16 @@ from hypothesis import strategies as st
 from outage_rows import OutageRows
 
 from facho.polling.domain.onu_state import DownCause, RunState
-from facho.polling.domain.outage import Outage, OutageCause, OutagePlace, OutageScope, probable_cause
-from facho.polling.domain.outages import Cycle, Member, judge_ports
+from facho.polling.domain.outages import (
+    Cycle,
+    OutageCause,
+    OutageMember,
+    OutagePlace,
+    OutageRecord,
+    OutageScope,
+    judge_ports,
+    probable_cause,
+)
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 INTERVAL = timedelta(minutes=5)
@@ -28,7 +36,7 @@ class Network:
         self.poll_number = 0
         self.outages = OutageRows()
         self.members = {
-            port * 100 + number: Member(port * 100 + number, (0, port // 10, port % 10, number), UP, None, None)
+            port * 100 + number: OutageMember(port * 100 + number, (0, port // 10, port % 10, number), UP, None, None)
             for port in ports
             for number in range(onus)
         }
@@ -38,11 +46,11 @@ class Network:
         return START + self.poll_number * INTERVAL
 
     @property
-    def told(self) -> list[Outage]:
+    def told(self) -> list[OutageRecord]:
         return self.outages.told
 
     @property
-    def only(self) -> Outage:
+    def only(self) -> OutageRecord:
         (outage,) = self.told
         return outage
 

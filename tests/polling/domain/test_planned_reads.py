@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from facho.polling.domain.onu_reads import WantedRead, plan_reads
+from facho.polling.domain.planning import WantedRead, plan_reads
 from factories import NOW
 
 

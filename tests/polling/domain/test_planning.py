@@ -1,10 +1,13 @@
 """Which due nodes start, in which order, and why the others wait (decision D11)."""
 
+from datetime import timedelta
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.planning import DueNode, WaitReason, order_between_olts, order_within_olt, plan_tick
-from facho.polling.domain.task_type import QueryType
 from factories import NOW, due_node
 
 
@@ -59,6 +62,20 @@ def test_a_run_that_a_person_asked_for_goes_first() -> None:
 
     assert order_within_olt([starving, asked], NOW)[0] == asked
     assert order_between_olts([starving, asked], NOW)[0] == asked
+
+
+@pytest.mark.parametrize(
+    ("late_seconds", "delay_seconds", "is_delayed"),
+    [(-5, 0, False), (0, 0, False), (1, 1, False), (300, 300, False), (300.001, 300.001, True), (900, 900, True)],
+)
+def test_a_node_is_delayed_when_it_is_late_by_more_than_its_interval(
+    late_seconds: float, delay_seconds: float, is_delayed: bool
+) -> None:
+    """S0-09: a whole interval late is not delayed yet, and who is early is not late at all."""
+    node = due_node(late_seconds=late_seconds, interval_seconds=300)
+
+    assert node.delay(NOW) == timedelta(seconds=delay_seconds)
+    assert node.is_delayed(NOW) is is_delayed
 
 
 def test_between_olts_delayed_then_delay_then_priority() -> None:

@@ -5,9 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from facho.polling.domain.planning import DueNode, WaitReason, plan_groups
-from facho.polling.domain.poller_groups import group_of, is_group_name, numbers_by_group, queue_of
-from facho.polling.domain.worker import stands_still
+from facho.polling.domain.planning import (
+    DueNode,
+    WaitReason,
+    group_of,
+    is_group_name,
+    numbers_by_group,
+    plan_groups,
+    queue_of,
+)
+from facho.polling.domain.ports import stands_still
 from factories import NOW, due_node
 
 

@@ -11,11 +11,11 @@ from virtual_network import VirtualNetwork
 from virtual_strategies import feasible_olts, olts, steady_nodes
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
+from facho.polling.domain.execution_state import RANK, QueryType
 from facho.polling.domain.prediction import MAX_DELAY, Going, Master, Member, PredictedRun, predict_runs
 from facho.polling.domain.quota import Span
 from facho.polling.domain.run_length import PastRun, estimate_seconds
 from facho.polling.domain.schedule import Grid
-from facho.polling.domain.task_type import RANK, QueryType
 
 HOURS = 4
 END = START + timedelta(hours=HOURS)
@@ -231,6 +231,10 @@ def test_a_job_that_follows_the_end_of_its_runs_drifts() -> None:
         ([PastRun(10, 100), PastRun(30, 100), PastRun(12, 100)], 100, 12),
         ([PastRun(10, 100), PastRun(20, 200)], 300, 30),
         ([PastRun(10, 0), PastRun(20, 100)], None, 15),
+        # A run that read none says nothing about a read of some.
+        ([PastRun(0.1, 0), PastRun(0.1, 0), PastRun(20, 100)], 200, 40),
+        ([PastRun(0.1, 0)], 200, None),
+        ([PastRun(10), PastRun(20, 100)], 200, 25),
     ],
 )
 def test_a_length_is_the_median_scaled_to_the_onus(runs: list[PastRun], onus: int | None, expected: float) -> None:

@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 from facho.polling.domain.quota import (
     HOUR,
+    LossSeverity,
     OpenSlots,
     Promise,
     QuotaState,
-    Severity,
+    Record,
     Span,
     Tally,
     count_hopeless,
     forecast_share,
+    foresees_miss,
     hour_of,
     is_at_risk,
     is_lost,
@@ -26,9 +28,7 @@ from facho.polling.domain.quota import (
     severity_of,
     success_rate,
 )
-from facho.polling.domain.schedule import Grid, plan_end, plan_rejoin, plan_start
-from facho.polling.domain.slots import EPOCH
-from facho.polling.domain.window import Window
+from facho.polling.domain.schedule import EPOCH, Grid, Window, plan_end, plan_rejoin, plan_start
 from factories import NOW
 
 FIVE_MINUTES = Grid(300)
@@ -271,7 +271,8 @@ def state(tally: Tally, after: timedelta) -> QuotaState:
     ("tally", "after", "expected"),
     [
         (Tally(completed=2, pending=10), minutes(10), QuotaState.IN_PROGRESS),
-        (Tally(completed=2, pending=10), minutes(23), QuotaState.AT_RISK),
+        (Tally(completed=2, pending=10), minutes(23), QuotaState.IN_PROGRESS),
+        (Tally(completed=2, skipped=1, pending=9), minutes(23), QuotaState.AT_RISK),
         (Tally(completed=12), minutes(56), QuotaState.COMPLETED),
         (Tally(), minutes(10), QuotaState.COMPLETED),
         (Tally(completed=2, failed=2), minutes(50), QuotaState.AT_RISK),
@@ -305,22 +306,31 @@ def test_a_quota_is_lost_when_even_its_pending_runs_cannot_save_it() -> None:
 
 @pytest.mark.parametrize(("minute", "risk"), [(24, False), (25, True)])
 def test_risk_is_twenty_points_behind_the_clock(minute: int, risk: bool) -> None:
-    assert is_at_risk(Tally(completed=1, pending=4), THIS_HOUR, NOW + minutes(minute)) == risk
+    assert is_at_risk(Tally(completed=1, skipped=1, pending=3), THIS_HOUR, NOW + minutes(minute)) == risk
+
+
+tallies = st.builds(Tally, *(st.integers(0, 20) for _ in range(4)))
+
+
+@given(st.integers(0, 20), st.integers(1, 20), st.integers(0, 59))
+def test_nothing_is_at_risk_before_a_slot_was_missed(completed: int, pending: int, minute: int) -> None:
+    """The one slot of an hour may come at its end."""
+    assert not is_at_risk(Tally(completed=completed, pending=pending), THIS_HOUR, NOW + minutes(minute))
 
 
 @pytest.mark.parametrize(
     ("completed", "required", "severity"),
     [
-        (0, 12, Severity.CRITICAL),
-        (2, 12, Severity.CRITICAL),
-        (1, 5, Severity.HIGH),
-        (2, 4, Severity.HIGH),
-        (3, 5, Severity.MEDIUM),
-        (4, 5, Severity.MEDIUM),
-        (9, 10, Severity.LOW),
+        (0, 12, LossSeverity.CRITICAL),
+        (2, 12, LossSeverity.CRITICAL),
+        (1, 5, LossSeverity.HIGH),
+        (2, 4, LossSeverity.HIGH),
+        (3, 5, LossSeverity.MEDIUM),
+        (4, 5, LossSeverity.MEDIUM),
+        (9, 10, LossSeverity.LOW),
     ],
 )
-def test_severity_grows_with_the_share_that_was_lost(completed: int, required: int, severity: Severity) -> None:
+def test_severity_grows_with_the_share_that_was_lost(completed: int, required: int, severity: LossSeverity) -> None:
     assert severity_of(Tally(completed=completed, skipped=required - completed)) == severity
 
 
@@ -341,6 +351,45 @@ def test_a_struggling_quota_is_granted_some_luck() -> None:
 
     assert 8 / 12 < forecast_share(struggling, hopeless=0, success_rate=2 / 3) <= 10 / 12
     assert forecast_share(struggling, hopeless=0, success_rate=0.0) == 4 / 12
+
+
+def foresees(tally: Tally, *, watched_minutes: float = 30, hopeless: int = 0) -> bool:
+    record = Record(tally.completed, tally.failed + tally.skipped, minutes(watched_minutes))
+    return foresees_miss(tally, record, hopeless=hopeless, met_share=0.8)
+
+
+def test_what_a_starting_machine_loses_is_no_forecast() -> None:
+    """Two of three in the second minute of an hour with 69 slots: seen, and all 69 but these were served."""
+    start = Tally(completed=1, skipped=2, pending=66)
+
+    assert not foresees(start, watched_minutes=2)
+    assert not foresees(start, watched_minutes=15)
+    assert foresees(Tally(completed=4, skipped=8, pending=57), watched_minutes=15)
+
+
+@given(tallies, st.integers(0, 120))
+def test_without_a_lost_slot_nothing_is_foreseen(tally: Tally, watched: int) -> None:
+    unharmed = Tally(completed=tally.completed, pending=tally.pending)
+
+    assert not foresees(unharmed, watched_minutes=watched)
+
+
+@given(tallies, st.integers(0, 120), st.integers(0, 20))
+def test_what_can_no_longer_be_met_is_always_foreseen(tally: Tally, watched: int, hopeless: int) -> None:
+    hopeless = min(hopeless, tally.pending)
+    best = Tally(tally.completed, tally.failed, tally.skipped + hopeless, tally.pending - hopeless)
+
+    if is_lost(best, met_share=0.8):
+        assert foresees(tally, watched_minutes=watched, hopeless=hopeless)
+    elif watched < 10:
+        assert not foresees(tally, watched_minutes=watched, hopeless=hopeless)
+
+
+@given(tallies, st.integers(0, 120), st.integers(1, 20))
+def test_a_further_loss_never_takes_a_forecast_back(tally: Tally, watched: int, more: int) -> None:
+    worse = Tally(tally.completed, tally.failed, tally.skipped + min(more, tally.pending), max(tally.pending - more, 0))
+
+    assert foresees(worse, watched_minutes=watched) or not foresees(tally, watched_minutes=watched)
 
 
 def test_a_few_failures_say_nothing_against_the_rest() -> None:

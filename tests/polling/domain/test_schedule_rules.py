@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.domain.schedule import Grid, Move, Start, plan_end, plan_rejoin, plan_start
-from facho.polling.domain.window import Window, is_outside_hours
+from facho.polling.domain.schedule import Grid, Move, Start, Window, is_outside_hours, plan_end, plan_rejoin, plan_start
 from factories import NOW
 
 FIVE_MINUTES = Grid(300)
@@ -55,6 +54,13 @@ def test_the_end_of_a_run_passes_only_what_went_by() -> None:
 @pytest.mark.parametrize(("clock", "skipped"), [(3_605, 12), (-3_595, 0)])
 def test_a_node_rejoins_its_grid_after_a_jump_of_the_clock(clock: int, skipped: int) -> None:
     assert plan_rejoin(FIVE_MINUTES, later(300), now=later(clock)) == Move(later(clock + 295), skipped)
+
+
+def test_a_due_time_off_the_grid_that_has_not_come_is_not_passed_by_a_return() -> None:
+    """Found by a million executions: an interval was changed, and then the node came back from its suspension."""
+    assert plan_rejoin(FIVE_MINUTES, later(20), now=later(10)) == Move(later(20))
+    assert plan_rejoin(Grid(100, is_fixed_delay=True), later(20), now=later(10)) == Move(later(20))
+    assert plan_rejoin(NIGHT, later(20), now=later(10)) == Move(NIGHT.next_after(later(10)))
 
 
 def test_what_was_due_at_night_does_not_start_in_the_morning() -> None:

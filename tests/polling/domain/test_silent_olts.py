@@ -6,9 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from outage_rows import OutageRows
 
-from facho.polling.domain.outage import Outage, OutageCause, OutageScope
-from facho.polling.domain.outages import Cycle
-from facho.polling.domain.silent_olts import OltVoice, judge_silence
+from facho.polling.domain.outages import Cycle, OltVoice, OutageCause, OutageRecord, OutageScope, judge_silence
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 INTERVAL = timedelta(minutes=5)
@@ -32,7 +30,7 @@ class Fleet:
         return [(outage.place.scope, outage.place.olt_id, outage.is_open) for outage in self.outages.told]
 
     @property
-    def network(self) -> Outage:
+    def network(self) -> OutageRecord:
         (outage,) = (o for o in self.outages.told if o.place.scope is OutageScope.NETWORK)
         return outage
 

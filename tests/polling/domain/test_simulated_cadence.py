@@ -15,8 +15,8 @@ from virtual_rows import Slice, VirtualNode
 from virtual_strategies import HOURS, demand, feasible, longest_slice, olts
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
-from facho.polling.domain.slots import slot_at_or_before
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
+from facho.polling.domain.schedule import slot_at_or_before
 
 pytestmark = pytest.mark.slow
 

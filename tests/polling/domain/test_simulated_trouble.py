@@ -24,8 +24,8 @@ from virtual_strategies import (
 )
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
-from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
-from facho.polling.domain.window import Window
+from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS
+from facho.polling.domain.schedule import Window
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from virtual_strategies import anything, forward_jumps, no_jumps
 from virtual_workload import START, Workload
 
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.slots import slot_at_or_before
+from facho.polling.domain.schedule import slot_at_or_before
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.domain.slots import count_slots, first_offset, next_slot_after, slot_at_or_before
+from facho.polling.domain.schedule import count_slots, first_offset, next_slot_after, slot_at_or_before
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -55,8 +55,23 @@ def test_the_first_run_of_an_enabled_node_is_at_most_one_interval_away(
     assert next_slot_after(now, interval_seconds=interval, offset_seconds=offset) <= now + timedelta(seconds=interval)
 
 
+@given(moments, st.integers(360, 2 * 86_400), st.integers(1, 10_000))
+def test_the_first_run_of_an_enabled_node_is_a_minute_and_its_spread_away(
+    now: datetime, interval: int, node_id: int
+) -> None:
+    """S4-08, D12: the spread is its own, whenever it is enabled, and less than five minutes."""
+
+    def wait(moment: datetime) -> timedelta:
+        offset = first_offset(node_id, interval_seconds=interval, now=moment)
+        return next_slot_after(moment, interval_seconds=interval, offset_seconds=offset) - moment
+
+    now = now.replace(microsecond=0)
+    assert timedelta(seconds=60) <= wait(now) < timedelta(seconds=360)
+    assert wait(now + timedelta(seconds=interval // 2)) == wait(now)
+
+
 def test_nodes_enabled_together_do_not_start_together() -> None:
-    """Never a burst."""
+    """D12: never a burst."""
     offsets = [first_offset(node_id, interval_seconds=300, now=NOON) for node_id in range(1, 301)]
 
     assert max(offsets.count(offset) for offset in offsets) <= 6

@@ -8,7 +8,7 @@ from random import Random
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.onu import Onu
+from facho.simulator.onu import SimulatedOnu
 from facho.simulator.world import OltWorld
 
 Action = Callable[[], object]
@@ -25,8 +25,8 @@ class Fate:
         self._troubles: list[tuple[frozenset[Place], Action]] = []
         # Repaired ports whose card still has a trouble that may be the same outage: they have no new one.
         self._mended: set[Place] = set()
-        self._removed: list[Onu] = []
-        self._leaving: list[Onu] = []
+        self._removed: list[SimulatedOnu] = []
+        self._leaving: list[SimulatedOnu] = []
         self._doubled: set[str] = set()
         self._touched: set[str] = set()
         self._moving: set[str] = set()
@@ -56,7 +56,7 @@ class Fate:
         ]
         return [action for action in actions if action is not None]
 
-    def pick_garbled(self) -> list[Onu]:
+    def pick_garbled(self) -> list[SimulatedOnu]:
         """Choose ONUs of which impossible values are told: any that were there before and stay where they are."""
         settled = [onu for onu in self._world.onus if onu.serial in self._old - self._moving]
         return self._rng.sample(settled, k=self._rng.randrange(6))
@@ -110,7 +110,7 @@ class Fate:
         self._doubled.update([onu.serial] if kind == "double" else [])
         return self._action(kind, onu, port)
 
-    def _action(self, kind: str, onu: Onu, port: Place) -> Action:
+    def _action(self, kind: str, onu: SimulatedOnu, port: Place) -> Action:
         world, rng = self._world, self._rng
         cause, target = rng.choice((DownCause.LOS, DownCause.DYING_GASP)), rng.choice(self._free_ports())
         actions: dict[str, Action] = {
@@ -125,7 +125,7 @@ class Fate:
         }
         return actions[kind]
 
-    def _move(self, onu: Onu, target: Place) -> None:
+    def _move(self, onu: SimulatedOnu, target: Place) -> None:
         """Move an ONU to where quite another light arrives."""
         onu.rx_dbm = -16.0 if onu.rx_dbm < -20.0 else -24.0
         self._world.move(onu, target)
@@ -138,7 +138,7 @@ class Fate:
         self._moving.add(onu.serial)
         return lambda: self._world.bring_back(onu, port)
 
-    def _pick(self, port: Place, *, is_online: bool) -> Onu | None:
+    def _pick(self, port: Place, *, is_online: bool) -> SimulatedOnu | None:
         onus = [
             onu
             for onu in self._world.ports[port].onus.values()

@@ -12,8 +12,8 @@ from random import Random
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 from virtual_workload import Span as Seconds
 
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.quota import Span
-from facho.polling.domain.task_type import QueryType
 
 SHORTEST_OUTAGE_SECONDS, LONGEST_OUTAGE_SECONDS = 120, 6 * 3_600
 SECONDS_BETWEEN_OUTAGES = 24 * 3_600

@@ -14,21 +14,30 @@ from random import Random
 from virtual_rows import Run, Slice, VirtualNode, VirtualOlt
 from virtual_workload import START, NodeSpec, Workload
 
-from facho.polling.domain.candidates import Waiting, choose_candidates, ready_at, silent_olts
-from facho.polling.domain.execution_state import TERMINAL, ExecutionState
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.planning import Assignment, DueNode, WaitReason, plan_tick
-from facho.polling.domain.retry import SILENCE, RetryPolicy, decide_after_failure
-from facho.polling.domain.schedule import Move, plan_end, plan_rejoin, plan_start
-from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS, next_probe_at
-from facho.polling.domain.window import is_outside_hours
-from facho.polling.domain.yielding import should_yield
+from facho.polling.domain.execution_state import (
+    PROBE_PAUSES_SECONDS,
+    TERMINAL,
+    ExecutionState,
+    FailureKind,
+    next_probe_at,
+)
+from facho.polling.domain.planning import (
+    Assignment,
+    DueNode,
+    WaitReason,
+    choose_candidates,
+    plan_tick,
+    ready_at,
+)
+from facho.polling.domain.retry import SILENCE, RetryPolicy, decide_after_failure, should_yield
+from facho.polling.domain.schedule import Move, is_outside_hours, plan_end, plan_rejoin, plan_start
 
 # How long a run takes to find out that nobody answers, how long a probe holds its OLT, and how soon it tries again.
 SILENCE_SECONDS = 15.0
 PROBE_SECONDS = 1.0
 PROBE_AGAIN_SECONDS = 5.0
 CLOCK_JUMP_SECONDS = 5.0
+INSTANT = timedelta(microseconds=1)
 POLICY = RetryPolicy()
 
 
@@ -40,6 +49,8 @@ class VirtualNetwork:
         self.real = START
         self.shift = timedelta(0)
         self.is_up = True
+        # Whether anyone plans: between two leaders what runs goes on, and nothing starts.
+        self.is_led = True
         self.busy: dict[int, Run | None] = {}
         self.free_pollers = list(range(workload.pollers))
         self.queue: tuple[tuple[DueNode, WaitReason], ...] = ()
@@ -100,11 +111,18 @@ class VirtualNetwork:
     def _after(self, seconds: float, action: Callable[[], None]) -> None:
         heappush(self._agenda, (self.real + timedelta(seconds=seconds), next(self._numbers), action))
 
-    def _move(self, node: VirtualNode, move: Move) -> None:
+    def _move(self, node: VirtualNode, move: Move, *, passing_until: datetime | None = None) -> None:
+        """Move a node on; what it passes was due up to now, or before the slot that it serves."""
+        if node.is_off:
+            return
+        self._note_passed(node, passing_until or self.now + INSTANT)
         node.slots_skipped += move.slots_skipped
         if node.next_run_at != move.next_run_at:
             node.next_run_at = move.next_run_at
             self._wake_at(node, move.next_run_at)
+
+    def _note_passed(self, node: VirtualNode, until: datetime) -> None:
+        """Take note, before a node moves, that its slots up to a moment get no run; a count is enough here."""
 
     def _wake_at(self, node: VirtualNode, wall: datetime) -> None:
         at = max(wall - self.shift, self.real)
@@ -122,14 +140,19 @@ class VirtualNetwork:
             run.ports_done = run.ports_before
             self._finish(run, failure=FailureKind.INTERNAL, was_heard=False, last=ExecutionState.INTERRUPTED)
         self.busy.clear()
+        self._begin_to_lead()
+        for olt in self.olts:
+            if olt.next_probe_at:
+                self._after(0, partial(self._probe, olt))
+
+    def _begin_to_lead(self) -> None:
+        """Look at every row as a leader does at first: the clock may have been set back while nobody led."""
+        self.is_led = True
         for node in self.nodes:
             if node.next_run_at > self.now + node.grid.interval:
                 self._move(node, plan_rejoin(node.grid, node.next_run_at, now=self.now))
             self._awake[node.node_id] = node
             self._wake_at(node, node.next_run_at)
-        for olt in self.olts:
-            if olt.next_probe_at:
-                self._after(0, partial(self._probe, olt))
 
     def _wish(self, node: VirtualNode) -> None:
         node.run_requested_at = self.now
@@ -137,7 +160,7 @@ class VirtualNetwork:
 
     def _jump(self, seconds: int) -> None:
         self.shift += timedelta(seconds=seconds)
-        if not self.is_up:
+        if not (self.is_up and self.is_led):
             return
         for node in self.nodes:
             if abs(seconds) > CLOCK_JUMP_SECONDS:
@@ -153,11 +176,11 @@ class VirtualNetwork:
 
     def _plan(self) -> None:
         self.queue = ()
-        while self.is_up and self._awake:
+        while self.is_up and self.is_led and self._awake:
             due, waiting = self._load()
             candidates = choose_candidates(due, waiting, self.now)
             for gone in candidates.superseded:
-                self._end_waiting(self._by_id[gone.node.node_id], ExecutionState.FAILED)
+                self._end_waiting(self._by_id[gone.node_id], ExecutionState.FAILED)
             plan = plan_tick(candidates.ready, free_pollers=self.free_pollers, busy_olts=self.busy, now=self.now)
             self.queue = plan.waiting
             # Each is claimed, whatever became of the one before.
@@ -165,14 +188,14 @@ class VirtualNetwork:
             if all(claimed):
                 break
 
-    def _load(self) -> tuple[list[DueNode], list[Waiting]]:
+    def _load(self) -> tuple[list[DueNode], list[DueNode]]:
         now = self.now
         for node in [n for n in self._awake.values() if n.suspended or not (n.is_due(now) or n.run)]:
             del self._awake[node.node_id]
         awake = [node for node in self._awake.values() if node.olt.olt_id not in self.busy or not self._runs(node)]
         due = [self._due_node(node) for node in awake if node.is_due(now)]
         waiting = [self._waiting(node, node.run) for node in awake if node.run]
-        silent = [self.olts[olt_id] for olt_id in silent_olts(due, waiting)]
+        silent = [self.olts[olt_id] for olt_id in {node.olt_id for node in (*due, *waiting) if node.is_olt_silent}]
         due += [self._due_node(node) for olt in silent for node in olt.nodes if self._is_failing(node)]
         return due, waiting
 
@@ -187,7 +210,7 @@ class VirtualNetwork:
             node_id=node.node_id,
             olt_id=node.olt.olt_id,
             due_at=node.run_requested_at or node.next_run_at,
-            interval_seconds=node.spec.interval_seconds,
+            interval_seconds=node.grid.interval_seconds,
             priority=node.spec.priority,
             rank=node.spec.rank,
             is_run_now=node.run_requested_at is not None,
@@ -195,21 +218,23 @@ class VirtualNetwork:
             is_olt_silent=node.olt.is_down,
         )
 
-    def _waiting(self, node: VirtualNode, run: Run) -> Waiting:
-        due = DueNode(
+    def _waiting(self, node: VirtualNode, run: Run) -> DueNode:
+        is_run_now = node.run_requested_at is not None
+        return DueNode(
             node_id=node.node_id,
             olt_id=node.olt.olt_id,
             due_at=node.run_requested_at or self.ready_at(run),
-            interval_seconds=node.spec.interval_seconds,
+            interval_seconds=node.grid.interval_seconds,
             priority=node.spec.priority,
             rank=node.spec.rank if run.failure else 0,
             is_run_now=node.run_requested_at is not None,
             execution_id=node.node_id + 1,
+            is_retry=run.failure is not None,
+            next_run_at=node.next_run_at,
+            is_out_of_hours=not is_run_now and is_outside_hours(node.spec.window, node.next_run_at, self.now),
             failures=node.failures,
             is_olt_silent=node.olt.is_down,
         )
-        is_held = not due.is_run_now and is_outside_hours(node.spec.window, node.next_run_at, self.now)
-        return Waiting(due, run.failure is not None, node.next_run_at, is_held)
 
     def ready_at(self, run: Run) -> datetime:
         """Return when a run that waits may go on."""
@@ -237,7 +262,8 @@ class VirtualNetwork:
         start = plan_start(node.grid, node.next_run_at, is_asked_for=node.run_requested_at is not None, now=self.now)
         assert start is not None
         assert start.next_run_at is not None
-        self._move(node, Move(start.next_run_at, start.slots_skipped))
+        is_due = node.next_run_at <= self.now
+        self._move(node, Move(start.next_run_at, start.slots_skipped), passing_until=start.slot_at if is_due else None)
         if not start.is_run:
             return False
         slot_at = None if start.slot_at in node.served else start.slot_at

@@ -12,24 +12,22 @@ from virtual_network import PROBE_AGAIN_SECONDS, VirtualNetwork
 from virtual_rows import Run, VirtualNode, VirtualOlt
 from virtual_workload import START, Workload
 
-from facho.polling.domain.candidates import Waiting
-from facho.polling.domain.execution_state import TERMINAL, ExecutionState
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState, FailureKind
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.quota import (
     HOUR,
     OpenSlots,
     Promise,
     QuotaState,
+    Record,
     SkipReason,
     Span,
     Tally,
     count_hopeless,
-    forecast_share,
+    foresees_miss,
     hour_of,
     judge,
     open_slots,
-    success_rate,
 )
 from facho.polling.domain.retry import SILENCE
 from facho.polling.domain.schedule import Move
@@ -97,12 +95,12 @@ class QuotaNetwork(VirtualNetwork):
     def is_paused(self, olt: VirtualOlt, moment: datetime) -> bool:
         return any(span.contains(moment) for span in self.pauses.get(olt.olt_id, ()))
 
-    def _load(self) -> tuple[list[DueNode], list[Waiting]]:
+    def _load(self) -> tuple[list[DueNode], list[DueNode]]:
         due, waiting = super()._load()
         held = {olt_id for olt_id in self.pauses if self.is_paused(self.olts[olt_id], self.now)}
         if held:
             due = [node for node in due if node.olt_id not in held]
-            waiting = [run for run in waiting if run.node.olt_id not in held]
+            waiting = [run for run in waiting if run.olt_id not in held]
         return due, waiting
 
     def _is_another_due(self, node: VirtualNode) -> bool:
@@ -132,9 +130,9 @@ class QuotaNetwork(VirtualNetwork):
             self._pass(node, due_at, slot or self.now + _INSTANT, reason)
         return is_run
 
-    def _move(self, node: VirtualNode, move: Move) -> None:
+    def _move(self, node: VirtualNode, move: Move, *, passing_until: datetime | None = None) -> None:
         due_at = node.next_run_at
-        super()._move(node, move)
+        super()._move(node, move, passing_until=passing_until)
         if move.slots_skipped and not self._is_starting:
             is_suspended = node.node_id in self.suspended_at
             reason = SkipReason.SUSPENDED if is_suspended else SkipReason.OWN_RUN
@@ -246,16 +244,15 @@ class QuotaNetwork(VirtualNetwork):
                 next_probe_at=node.olt.next_probe_at or self.now,
                 now=self.now,
             )
-        share = forecast_share(book.tally, hopeless=hopeless, success_rate=self._success_rate(book))
-        if share >= MET_SHARE:
+        if not foresees_miss(book.tally, self._record(book), hopeless=hopeless, met_share=MET_SHARE):
             book.announced_at = None
         elif book.announced_at is None:
             book.announced_at, book.was_announced = self.now, True
 
-    def _success_rate(self, book: Book) -> float:
-        tried = [self._tried(book.node, hour) for hour in (book.hour.start, book.hour.start - HOUR)]
-        completed = sum(done for done, _ in tried)
-        return success_rate(completed, completed + sum(struggles for _, struggles in tried))
+    def _record(self, book: Book) -> Record:
+        now, before = (self._tried(book.node, hour) for hour in (book.hour.start, book.hour.start - HOUR))
+        watched = self.now - book.hour.start + (HOUR if sum(before) else timedelta(0))
+        return Record(now[0] + before[0], now[1] + before[1], watched)
 
     def _tried(self, node: VirtualNode, hour: datetime) -> tuple[int, int]:
         """Count what was completed, and what an answering OLT had no time or no good answer for."""

@@ -5,8 +5,7 @@ from datetime import datetime
 
 from virtual_workload import START, NodeSpec, OltSpec
 
-from facho.polling.domain.execution_state import TERMINAL, ExecutionState
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState, FailureKind
 from facho.polling.domain.schedule import Grid
 
 _FOLLOWERS: dict[ExecutionState, frozenset[ExecutionState]] = {
@@ -69,13 +68,16 @@ class VirtualNode:
     slot_runs: int = 0
     failures: int = 0
     suspended: FailureKind | None = None
+    # Disabled: it has no next run, whatever stands there.
+    is_off: bool = False
     # The execution that is not over, running or waiting.
     run: Run | None = None
     served: set[datetime] = field(default_factory=set)
     slices: list[Slice] = field(default_factory=list)
 
     def is_due(self, now: datetime) -> bool:
-        return self.suspended is None and (self.next_run_at <= now or self.run_requested_at is not None)
+        is_able = self.suspended is None and not self.is_off
+        return is_able and (self.next_run_at <= now or self.run_requested_at is not None)
 
 
 @dataclass(slots=True, eq=False)

@@ -7,9 +7,8 @@ from math import ceil
 from hypothesis import strategies as st
 from virtual_workload import NodeSpec, OltSpec, Span, Workload
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.task_type import QueryType
-from facho.polling.domain.yielding import YIELD_AFTER_SECONDS
+from facho.polling.domain.execution_state import FailureKind, QueryType
+from facho.polling.domain.retry import YIELD_AFTER_SECONDS
 
 HOURS = 4
 _SECONDS = HOURS * 3_600

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.domain.schedule import Grid
-from facho.polling.domain.task_type import RANK, QueryType
-from facho.polling.domain.window import Window
+from facho.polling.domain.execution_state import RANK, FailureKind, QueryType
+from facho.polling.domain.schedule import Grid, Window
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -8,22 +8,19 @@ from typing import TypeVar
 
 from outage_rows import OutageRows
 
-from facho.polling.domain.onu_events import OnuEvent, OnuStatus, Told, compare_poll
-from facho.polling.domain.onu_match import Identity, KnownOnu
-from facho.polling.domain.onu_presence import Walk, plan_presence
+from facho.polling.domain.onu_events import ObservedEvent, OnuStatus, PolledOnu, compare_poll
+from facho.polling.domain.onu_presence import KnownOnu, OnuIdentity, Walk, plan_presence
 from facho.polling.domain.onu_state import DownCause, OnuPlace, RunState
-from facho.polling.domain.outages import Cycle, Member, judge_ports
-from facho.polling.domain.silent_olts import OltVoice
+from facho.polling.domain.outages import Cycle, OltVoice, OutageMember, judge_ports
 from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import GENERIC_KEY
-from facho.simulator.customers import CustomerMaker
-from facho.simulator.identity import identity_of
 from facho.simulator.lies import ShortView
-from facho.simulator.numbering import numbering_of, shape_for
-from facho.simulator.personality import Personality
+from facho.simulator.onu import CustomerMaker
+from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment
+from facho.simulator.server import numbering_of, shape_for
 from facho.simulator.shape import Chassis, spread_onus
 from facho.simulator.world import OltWorld
 
@@ -82,7 +79,7 @@ class WatchedOlt:
         self._description = "onu.description" if has_description else "onu.name"
         self.rows: dict[int, KnownOnu] = {}
         self.statuses: dict[int, OnuStatus] = {}
-        self.events: list[tuple[str, OnuEvent]] = []
+        self.events: list[tuple[str, ObservedEvent]] = []
         self.was_walked = False
         self.silent_since: datetime | None = None
         self.answered_at: datetime | None = None
@@ -129,7 +126,7 @@ class WatchedOlt:
     def _take_inventory(self, look: Look, now: datetime) -> None:
         serials = self.told(SERIAL, look, breaks_at=look.serials_break_at)
         walk = Walk(
-            {place: Identity(str(serial or "")) for place, serial in serials.items()},
+            {place: OnuIdentity(str(serial or "")) for place, serial in serials.items()},
             is_complete=look.serials_break_at >= EVERYTHING,
         )
         plan = plan_presence(list(self.rows.values()), walk, now=now, is_first=not self.was_walked)
@@ -154,7 +151,7 @@ class WatchedOlt:
         pairs = [
             (
                 self.statuses[row.onu_id],
-                Told(
+                PolledOnu(
                     _word(RunState, states.get(row.place)),
                     _word(DownCause, causes.get(row.place)),
                     _hundredths(powers.get(row.place)),
@@ -170,10 +167,10 @@ class WatchedOlt:
             assert event.onu_id is not None
             self.events.append((self.rows[event.onu_id].serial, event))
 
-    def _member(self, row: KnownOnu) -> Member:
+    def _member(self, row: KnownOnu) -> OutageMember:
         status = self.statuses[row.onu_id]
         outage_id = self.outages.outage_of.get(row.onu_id)
-        return Member(row.onu_id, row.place, status.state, status.state_since, status.cause, outage_id)
+        return OutageMember(row.onu_id, row.place, status.state, status.state_since, status.cause, outage_id)
 
 
 def _build_world(definition: Definition, olt_id: int, seed: int) -> OltWorld:

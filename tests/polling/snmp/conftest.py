@@ -2,13 +2,15 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
 from snmp_scripted_agent import AgentStarter, Allowed, ScriptedAgent, SessionOpener, Table
 from snmp_v3_agent import USER, V3Agent
 
+from facho.polling.snmp import _pages, pages, python_pages
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import Community, SnmpVersion, Target, UserCredential
@@ -22,6 +24,14 @@ def pytest_asyncio_loop_factories(
     if "snmpd" in getattr(item, "fixturenames", ()):
         return {"real": asyncio.SelectorEventLoop}
     return {"virtual": VirtualTimeLoop}
+
+
+@pytest.fixture(params=[_pages, python_pages], ids=["compiled", "python"], scope="module", autouse=True)
+def decoder(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """Run every test of this folder with both decoders of answers."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(pages, "decoder", request.param)
+        yield request.param
 
 
 @pytest.fixture

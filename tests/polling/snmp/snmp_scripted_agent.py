@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from facho.polling.snmp.ber import (
-    Message,
     Oid,
     Pdu,
     PduKind,
+    SnmpMessage,
     Tag,
     Value,
     VarBind,
@@ -31,7 +31,7 @@ class Received:
     number: int
     at: float
     data: bytes
-    message: Message
+    message: SnmpMessage
 
     @property
     def request_id(self) -> int:
@@ -47,10 +47,10 @@ class Received:
 
 
 # What an agent does with a request: the datagrams it sends back, made from the honest answer.
-Behaviour = Callable[[Received, Message], Iterable[bytes]]
+Behaviour = Callable[[Received, SnmpMessage], Iterable[bytes]]
 
 
-def honest(_received: Received, answer: Message) -> Iterable[bytes]:
+def honest(_received: Received, answer: SnmpMessage) -> Iterable[bytes]:
     return [encode_message(answer)]
 
 
@@ -101,7 +101,7 @@ class ScriptedAgent(asyncio.DatagramProtocol):
     def requests(self) -> int:
         return len({received.request_id for received in self.received})
 
-    def answer(self, request: Message) -> Message:
+    def answer(self, request: SnmpMessage) -> SnmpMessage:
         pdu = request.pdu
         if pdu.kind is PduKind.GET:
             answer = self._get(request)
@@ -112,14 +112,14 @@ class ScriptedAgent(asyncio.DatagramProtocol):
             answer = _answer(request, self._bulk(asked, pdu.error_index))
         return answer
 
-    def _get(self, request: Message) -> Message:
+    def _get(self, request: SnmpMessage) -> SnmpMessage:
         missing = (Tag.NO_SUCH_INSTANCE, None)
         rows = [(oid, *self.table.get(oid, missing)) for oid, _, _ in request.pdu.varbinds]
         if request.version == 0:
             return _with_v1_errors(request, rows, Tag.NO_SUCH_INSTANCE)
         return _answer(request, rows)
 
-    def _get_next(self, request: Message) -> Message:
+    def _get_next(self, request: SnmpMessage) -> SnmpMessage:
         rows = [self.successor(oid) for oid, _, _ in request.pdu.varbinds]
         if request.version == 0:
             return _with_v1_errors(request, rows, Tag.END_OF_MIB_VIEW)
@@ -143,28 +143,28 @@ class ScriptedAgent(asyncio.DatagramProtocol):
         return (found, *self.table[found])
 
 
-def _answer(request: Message, rows: list[VarBind]) -> Message:
+def _answer(request: SnmpMessage, rows: list[VarBind]) -> SnmpMessage:
     return replace(request, pdu=Pdu(PduKind.RESPONSE, request.pdu.request_id, 0, 0, rows))
 
 
-def _with_v1_errors(request: Message, rows: list[VarBind], missing: int) -> Message:
+def _with_v1_errors(request: SnmpMessage, rows: list[VarBind], missing: int) -> SnmpMessage:
     for index, (_, tag, _) in enumerate(rows, start=1):
         if tag == missing:
             return with_status(request, 2, index)
     return _answer(request, rows)
 
 
-def with_status(request: Message, status: int, index: int = 0) -> Message:
+def with_status(request: SnmpMessage, status: int, index: int = 0) -> SnmpMessage:
     return replace(
         request, pdu=Pdu(PduKind.RESPONSE, request.pdu.request_id, status, index, list(request.pdu.varbinds))
     )
 
 
-def with_request_id(answer: Message, request_id: int) -> Message:
+def with_request_id(answer: SnmpMessage, request_id: int) -> SnmpMessage:
     return replace(answer, pdu=replace(answer.pdu, request_id=request_id))
 
 
-def silent(_received: Received, _answer: Message) -> Iterable[bytes]:
+def silent(_received: Received, _answer: SnmpMessage) -> Iterable[bytes]:
     return []
 
 
@@ -174,7 +174,7 @@ def drop(*numbers: int) -> Behaviour:
 
 
 def too_big_above(varbinds: int) -> Behaviour:
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if len(answer.pdu.varbinds) > varbinds:
             return [encode_message(with_status(received.message, 1))]
         return honest(received, answer)
@@ -191,9 +191,13 @@ class Allowed:
 
     def __init__(self) -> None:
         self.checks = 0
+        self.kept_until = 0.0
 
     def check(self) -> None:
         self.checks += 1
+
+    def keep_until(self, loop_time: float) -> None:
+        self.kept_until = loop_time
 
 
 AgentStarter = Callable[..., Awaitable[ScriptedAgent]]

@@ -7,13 +7,12 @@ from typing import Any
 
 from snmp_scripted_agent import Received, ScriptedAgent
 
-from facho.polling.snmp.ber import Message, Pdu, PduKind, Tag, decode_message, encode_varbinds
+from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, Tag, decode_message, encode_varbinds
 from facho.polling.snmp.ber_values import encode_integer, wrap
-from facho.polling.snmp.envelope import Envelope, decode_envelope
 from facho.polling.snmp.errors import MalformedMessage
 from facho.polling.snmp.oid import USM_STATS
 from facho.polling.snmp.target import UserCredential
-from facho.polling.snmp.user_security import Engine, read_content
+from facho.polling.snmp.user_security import Envelope, SnmpEngine, decode_envelope, read_content
 
 SEQUENCE = 0x30
 USER = "noc"
@@ -53,13 +52,13 @@ class V3Agent(ScriptedAgent):
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
         question = decode_envelope(data)
-        message = Message(1, b"", read_content(question, UserCredential(USER), Engine(self.engine_id)))
+        message = SnmpMessage(1, b"", read_content(question, UserCredential(USER), SnmpEngine(self.engine_id)))
         received = Received(len(self.received) + 1, asyncio.get_running_loop().time(), data, message)
         self.received.append(received)
         if question.engine_id != self.engine_id:
-            answer = Message(1, b"", report(UNKNOWN_ENGINE))
+            answer = SnmpMessage(1, b"", report(UNKNOWN_ENGINE))
         elif question.user != USER.encode():
-            answer = Message(1, b"", report(UNKNOWN_USER))
+            answer = SnmpMessage(1, b"", report(UNKNOWN_USER))
         else:
             answer = self.answer(message)
         self._in_flight[received.request_id] += 1
@@ -67,10 +66,10 @@ class V3Agent(ScriptedAgent):
         replies = list(self._sealed(question, received, answer))
         asyncio.get_running_loop().call_later(self.delay_s, self._reply, received, replies, addr)
 
-    def _sealed(self, question: Envelope, received: Received, answer: Message) -> Iterable[bytes]:
+    def _sealed(self, question: Envelope, received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if answer.pdu.kind is PduKind.REPORT:
             # What behaviours say of the first two packets holds for them too, when it is silence.
-            honest = self.behave(received, Message(1, b"", Pdu(PduKind.RESPONSE, 0, 0, 0, [])))
+            honest = self.behave(received, SnmpMessage(1, b"", Pdu(PduKind.RESPONSE, 0, 0, 0, [])))
             return [encode_sealed(question, self.engine_id, answer.pdu) for _ in honest]
         return [self._seal(question, reply) for reply in self.behave(received, answer)]
 

@@ -8,7 +8,8 @@ from snmp_scripted_agent import (
 )
 
 from facho.polling.snmp.ber import Oid, Tag
-from facho.polling.snmp.walk import Row, WalkResult
+from facho.polling.snmp.columns import Row
+from facho.polling.snmp.walk import WalkResult
 
 TABLE = (1, 3, 6, 1, 4, 1, 99_999, 1, 1)
 COLUMNS = [(*TABLE, n) for n in (2, 3, 5)]
@@ -32,14 +33,14 @@ def expected_rows(table: Table, column: Oid) -> list[Row]:
 def assert_exact(result: WalkResult, table: Table, columns: list[Oid]) -> None:
     assert result.failure is None
     assert result.complete
-    assert list(result.rows) == [expected_rows(table, column) for column in columns]
+    assert list(map(list, result.rows)) == [expected_rows(table, column) for column in columns]
 
 
 def assert_honest(result: WalkResult, table: Table, columns: list[Oid]) -> None:
     """Incomplete, with every row true and none left out before the cursor."""
     assert not result.complete
     for rows, cursor, column in zip(result.rows, result.cursors, columns, strict=True):
-        assert rows == [row for row in expected_rows(table, column) if row[0] <= cursor.after]
+        assert list(rows) == [row for row in expected_rows(table, column) if row[0] <= cursor.after]
 
 
 def pages_needed(rows: int, per_page: int) -> int:

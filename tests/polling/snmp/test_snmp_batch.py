@@ -10,6 +10,7 @@ from snmp_scripted_agent import (
     Behaviour,
     Lapsing,
     Received,
+    ScriptedAgent,
     SessionOpener,
     Table,
     drop,
@@ -20,11 +21,12 @@ from snmp_scripted_agent import (
     with_status,
 )
 
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
-from facho.polling.snmp.ber import Message, Oid, Tag, encode_message
+from facho.polling.snmp.ber import Oid, SnmpMessage, Tag, encode_message
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.oid import SYS_UP_TIME
+from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import CHEAP, LIVE, SnmpVersion
 
 OPTICS = (1, 3, 6, 1, 4, 1, 99_999, 51, 1)
@@ -46,7 +48,7 @@ def unreadable(*onus: int, status: int | None = 5) -> Behaviour:
     """Fail every packet that asks for one of these ONUs: with an error status, or by silence."""
     bad = {onu_oids(onu)[0] for onu in onus}
 
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if bad.isdisjoint(received.asked):
             return honest(received, answer)
         return [] if status is None else [encode_message(with_status(received.message, status))]
@@ -271,8 +273,9 @@ async def test_the_budget_ends_the_batch(start_agent: AgentStarter, open_session
 
     assert result.failure is not None
     assert result.failure.kind is FailureKind.TIMEOUT
-    assert sum(answer is not None for answer in result.answers) == 4 * 8
-    assert asyncio.get_running_loop().time() == pytest.approx(deadline, abs=0.1)
+    # The fifth packet was sent in time, so its answer is waited for.
+    assert sum(answer is not None for answer in result.answers) == 5 * 8
+    assert asyncio.get_running_loop().time() == pytest.approx(deadline + 0.5, abs=0.1)
 
 
 async def test_packets_are_paced(start_agent: AgentStarter, open_session: SessionOpener) -> None:
@@ -283,3 +286,76 @@ async def test_packets_are_paced(start_agent: AgentStarter, open_session: Sessio
     await get_batched(open_session(agent, packets_per_second=2.0), [onu_oids(onu) for onu in range(80)])
 
     assert loop.time() - started_at == pytest.approx(9 * 0.5, abs=0.05)
+
+
+async def read_light(
+    agent: ScriptedAgent, session: Session, before: BatchResult | None = None, *, onus: int = 200
+) -> tuple[BatchResult, float]:
+    """Read live columns as a poll does, with what the poll before has learned; return how long it took, too."""
+    loop = asyncio.get_running_loop()
+    started_at = loop.time()
+    options = BatchOptions(
+        max_varbinds=25 * len(COLUMNS),
+        learned_onus_per_packet=before and before.learned_onus_per_packet,
+        failing_onus_per_packet=before and before.failing_onus_per_packet,
+        first_onus_per_packet=2,
+        patience=LIVE,
+    )
+    result = await get_batched(session, [onu_oids(onu) for onu in range(onus)], options)
+    return result, loop.time() - started_at
+
+
+@pytest.mark.parametrize("delay_s", [0.02, 0.3])
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 8, 10, 16, 24, 1_000])
+async def test_first_contact_is_about_as_fast_as_the_next(
+    start_agent: AgentStarter, open_session: SessionOpener, limit: int, delay_s: float
+) -> None:
+    """An agent that drops large live requests costs a time-out or two, and not one for each size above its limit."""
+    behave = silent_above(limit * len(COLUMNS))
+    agent = await start_agent(optics(200), behave=behave, delay_s=delay_s)
+    session = open_session(agent)
+
+    first, first_s = await read_light(agent, session)
+    second, second_s = await read_light(agent, session, first)
+
+    assert_read(first)
+    assert_read(second)
+    # Its limit is found by one size that stays without an answer, or two of the first one.
+    unanswered = 0 if limit >= 25 else 2 if limit == 1 else 1
+    assert first_s <= 3 * second_s + unanswered * (LIVE.timeout_s + 1)
+
+
+async def test_growth_goes_on_where_the_last_batch_was_too_small_for_it(
+    start_agent: AgentStarter, open_session: SessionOpener
+) -> None:
+    agent = await start_agent(optics(200))
+    session = open_session(agent)
+
+    first, _ = await read_light(agent, session, onus=4)
+    second, _ = await read_light(agent, session, first)
+
+    assert first.learned_onus_per_packet == 2
+    assert second.learned_onus_per_packet == 25
+
+
+async def test_size_that_failed_is_not_tried_again(start_agent: AgentStarter, open_session: SessionOpener) -> None:
+    agent = await start_agent(optics(200), behave=silent_above(10 * len(COLUMNS)))
+    session = open_session(agent)
+    first, _ = await read_light(agent, session)
+
+    second, _ = await read_light(agent, session, first, onus=64)
+
+    assert (first.learned_onus_per_packet, first.failing_onus_per_packet) == (8, 16)
+    assert second.traffic.packets == 8
+    assert second.traffic.retransmissions == 0
+
+
+async def test_silent_onu_is_not_taken_for_a_limit(start_agent: AgentStarter, open_session: SessionOpener) -> None:
+    agent = await start_agent(optics(200), behave=unreadable(9, status=None))
+
+    result, _ = await read_light(agent, open_session(agent))
+
+    assert_read(result, except_for=[9])
+    assert result.failing_onus_per_packet is None
+    assert result.learned_onus_per_packet is not None
+    assert result.learned_onus_per_packet >= 16

@@ -7,20 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.snmp.ber import (
-    Message,
     Pdu,
     PduKind,
+    SnmpMessage,
     Tag,
     VarBind,
+    decode_head,
     decode_message,
     encode_message,
     encode_message_raw,
     encode_questions,
     encode_varbind,
-    peek_request_id,
 )
+from facho.polling.snmp.ber_values import MAX_KEPT_OCTETS
 from facho.polling.snmp.errors import MalformedMessage
 
 SYS_DESCR = (1, 3, 6, 1, 2, 1, 1, 1, 0)
@@ -48,11 +49,11 @@ varbinds = st.tuples(oids, values).map(lambda pair: (pair[0], *pair[1]))
 int32 = st.integers(-(2**31), 2**31 - 1)
 kinds = st.sampled_from([kind for kind in PduKind if kind is not PduKind.REPORT])
 pdus = st.builds(Pdu, kinds, int32, int32, int32, st.lists(varbinds, max_size=12))
-messages = st.builds(Message, st.just(1), st.binary(max_size=40), pdus)
+messages = st.builds(SnmpMessage, st.just(1), st.binary(max_size=40), pdus)
 
 
 def answer(*rows: VarBind) -> bytes:
-    return encode_message(Message(1, b"public", Pdu(PduKind.RESPONSE, 77, 0, 0, rows)))
+    return encode_message(SnmpMessage(1, b"public", Pdu(PduKind.RESPONSE, 77, 0, 0, rows)))
 
 
 def answer_with(encoded_varbinds: bytes) -> bytes:
@@ -60,12 +61,12 @@ def answer_with(encoded_varbinds: bytes) -> bytes:
 
 
 @given(messages)
-def test_a_message_survives_the_wire(message: Message) -> None:
+def test_a_message_survives_the_wire(message: SnmpMessage) -> None:
     assert decode_message(encode_message(message)) == message
 
 
 def test_a_get_has_the_bytes_of_the_standard() -> None:
-    get = Message(1, b"public", Pdu(PduKind.GET, 1, 0, 0, [(SYS_DESCR, Tag.NULL, None)]))
+    get = SnmpMessage(1, b"public", Pdu(PduKind.GET, 1, 0, 0, [(SYS_DESCR, Tag.NULL, None)]))
 
     assert encode_message(get) == KNOWN_GET
     assert decode_message(KNOWN_GET) == get
@@ -197,9 +198,18 @@ def test_mutated_answers_are_decoded_or_refused() -> None:
 def test_the_request_id_of_a_truncated_answer_is_readable() -> None:
     whole = answer((SYS_DESCR, Tag.OCTET_STRING, b"x" * 200))
 
-    assert peek_request_id(whole[:60]) == 77
-    assert peek_request_id(whole[:12]) is None
-    assert peek_request_id(b"\x00garbage") is None
+    assert decode_head(whole[:60]).request_id == 77
+    for damaged in (whole[:12], b"\x00garbage"):
+        with pytest.raises(MalformedMessage):
+            decode_head(damaged)
+
+
+@pytest.mark.parametrize("tag", [Tag.OCTET_STRING, Tag.OPAQUE])
+def test_octets_are_cut_to_what_a_column_can_hold(tag: Tag) -> None:
+    [longest] = decode_message(answer((SYS_DESCR, tag, b"x" * 60_000))).pdu.varbinds
+    [fitting] = decode_message(answer((SYS_DESCR, tag, b"x" * MAX_KEPT_OCTETS))).pdu.varbinds
+
+    assert longest == fitting == (SYS_DESCR, tag, b"x" * MAX_KEPT_OCTETS)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from snmp_v3_agent import encode_sealed, octets, report
 
 from facho.polling.snmp.ber_values import encode_integer, wrap
-from facho.polling.snmp.envelope import Envelope, decode_envelope
 from facho.polling.snmp.errors import MalformedMessage
+from facho.polling.snmp.user_security import Envelope, decode_envelope
 
 SEQUENCE = 0x30
 # An agent's answer to a discovery, as net-snmp sends it.

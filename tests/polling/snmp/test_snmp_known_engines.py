@@ -1,8 +1,8 @@
 """Engines that are remembered: by device and credential, and only so many."""
 
-from facho.polling.snmp.known_engines import KnownEngines
 from facho.polling.snmp.target import AuthProtocol, SnmpVersion, Target, UserCredential
-from facho.polling.snmp.user_security import Engine
+from facho.polling.snmp.user_security import SnmpEngine
+from facho.polling.snmp.user_session import KnownEngines
 
 
 def target(address: str = "192.0.2.1", key: bytes = b"passphrase", port: int = 161) -> Target:
@@ -11,9 +11,9 @@ def target(address: str = "192.0.2.1", key: bytes = b"passphrase", port: int = 1
 
 def test_an_engine_belongs_to_one_device_and_one_credential() -> None:
     engines = KnownEngines()
-    engines.remember(target(), Engine(b"engine"))
+    engines.remember(target(), SnmpEngine(b"engine"))
 
-    assert engines.find(target()) == Engine(b"engine")
+    assert engines.find(target()) == SnmpEngine(b"engine")
     assert engines.find(target("192.0.2.2")) is None
     assert engines.find(target(port=1161)) is None
     assert engines.find(target(key=b"another-key")) is None
@@ -21,7 +21,7 @@ def test_an_engine_belongs_to_one_device_and_one_credential() -> None:
 
 def test_an_engine_can_be_forgotten() -> None:
     engines = KnownEngines()
-    engines.remember(target(), Engine(b"engine"))
+    engines.remember(target(), SnmpEngine(b"engine"))
 
     engines.forget(target())
     engines.forget(target())
@@ -32,10 +32,10 @@ def test_an_engine_can_be_forgotten() -> None:
 def test_the_least_used_makes_room() -> None:
     engines = KnownEngines(limit=2)
     for address in ("192.0.2.1", "192.0.2.2"):
-        engines.remember(target(address), Engine(b"engine"))
+        engines.remember(target(address), SnmpEngine(b"engine"))
     engines.find(target("192.0.2.1"))
 
-    engines.remember(target("192.0.2.3"), Engine(b"engine"))
+    engines.remember(target("192.0.2.3"), SnmpEngine(b"engine"))
 
     assert len(engines) == 2
     assert engines.find(target("192.0.2.1")) is not None

@@ -6,11 +6,10 @@ import pytest
 from snmp_relay import Relay, Tamper, faithful, relay
 from snmp_scripted_agent import Allowed, Lapsing
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.snmp import engine_link
+from facho.polling.domain.execution_state import FailureKind
+from facho.polling.snmp import user_session
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
-from facho.polling.snmp.envelope import decode_envelope
 from facho.polling.snmp.errors import AccessDenied, AgentTimeout, ForgedAnswer, OwnershipLost
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_UP_TIME, SYSTEM
@@ -24,6 +23,7 @@ from facho.polling.snmp.target import (
     Target,
     UserCredential,
 )
+from facho.polling.snmp.user_security import decode_envelope
 from facho.polling.snmp.walk import WalkOptions, walk_columns
 from servers.snmpd import Snmpd, SnmpdUser, private_snmpd, walk
 
@@ -268,7 +268,7 @@ async def test_a_clock_that_may_have_drifted_is_read_again(
     await session.get([SYS_UP_TIME])
     assert len(between.questions) == 4
 
-    monkeypatch.setattr(engine_link, "CLOCK_GOOD_FOR_SECONDS", -1.0)
+    monkeypatch.setattr(user_session, "CLOCK_GOOD_FOR_SECONDS", -1.0)
     await session.get([SYS_UP_TIME])
     assert len(between.questions) == 6
 

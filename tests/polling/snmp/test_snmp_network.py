@@ -1,62 +1,52 @@
-"""Many sessions over few sockets: what they share, and what they leave behind."""
+"""Many sessions at once: what each has for itself, and what they leave behind."""
 
 import asyncio
-from typing import Any
+import resource
+from itertools import pairwise
 
 import pytest
 from snmp_scripted_agent import (
     AgentStarter,
-    Allowed,
     SessionOpener,
     Table,
     silent,
 )
 
-from facho.polling.snmp import network as network_module
-from facho.polling.snmp import transport
+from facho.polling.domain.execution_state import FailureKind
 from facho.polling.snmp.ber import Tag
-from facho.polling.snmp.errors import (
-    SessionClosed,
-)
-from facho.polling.snmp.network import MAX_SOCKETS, Network
+from facho.polling.snmp.errors import NoSocket, SessionClosed
+from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME
-from facho.polling.snmp.target import Community, Target
 
 SYSTEM: Table = {SYS_DESCR: (Tag.OCTET_STRING, b"Integrated Access Software")}
 
 
-async def test_many_agents_share_one_socket(
+async def test_every_session_has_a_port_of_its_own(
     start_agent: AgentStarter, open_session: SessionOpener, network: Network
 ) -> None:
     agents = [await start_agent({SYS_NAME: (Tag.INTEGER, n)}) for n in range(30)]
+    sessions = [open_session(agent) for agent in agents]
 
-    answers = await asyncio.gather(*(open_session(agent).get([SYS_NAME]) for agent in agents))
+    answers = await asyncio.gather(*(session.get([SYS_NAME]) for session in sessions))
 
     assert [varbinds[0][2] for varbinds in answers] == list(range(30))
-    assert len(network.transports) <= MAX_SOCKETS
+    ports = [transport._socket.getsockname()[1] for transport in network.transports]
+    assert len(set(ports)) == 30
+    # Not one after the other: who knows the port of one session cannot tell the next one's.
+    assert len({after - before for before, after in pairwise(ports)}) > 10
 
 
-async def test_small_receive_buffers_are_made_up_for_by_more_sockets(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network, monkeypatch: pytest.MonkeyPatch
+async def test_a_closed_session_leaves_no_socket(
+    start_agent: AgentStarter, open_session: SessionOpener, network: Network
 ) -> None:
-    monkeypatch.setattr(transport, "RECEIVE_BUFFER_BYTES", 200_000)
-    agents = [await start_agent(SYSTEM) for _ in range(40)]
-
-    await asyncio.gather(*(open_session(agent).get([SYS_DESCR]) for agent in agents))
-
-    assert len(network.transports) == MAX_SOCKETS
-    assert all(agent.packets == 1 for agent in agents)
-
-
-async def test_a_large_receive_buffer_is_shared_by_all(
-    start_agent: AgentStarter, open_session: SessionOpener, network: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(network_module, "RECEIVE_BUFFER_BYTES", 1_000)
+    agent = await start_agent(SYSTEM)
 
     for _ in range(5):
-        open_session(await start_agent(SYSTEM))
+        session = open_session(agent)
+        await session.get([SYS_DESCR])
+        await session.close()
 
-    assert len(network.transports) == 1
+    assert network.transports == []
 
 
 async def test_closing_the_network_ends_what_is_under_way(
@@ -83,19 +73,38 @@ async def test_a_cancelled_question_leaves_nothing_behind(
 
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert not network.transports[0]._pending
+    await session.close()
+    assert not network.transports
 
 
-async def test_request_ids_in_flight_are_never_given_twice(network: Network) -> None:
-    network.open(Target("127.0.0.1", Community(b"public")), Allowed())
-    shared: Any = network.transports[0]
-    shared._last_request_id = 0x7FFF_FFFE
+async def test_request_ids_are_random_and_never_given_twice(
+    start_agent: AgentStarter, open_session: SessionOpener
+) -> None:
+    agent = await start_agent(SYSTEM)
+    session = open_session(agent)
 
-    def take() -> int:
-        return shared.open_request(("127.0.0.1", 161), shared.next_request_id(), 1).request_id
+    for _ in range(200):
+        await session.get([SYS_DESCR])
 
-    ids = [take() for _ in range(3)]
-    shared._last_request_id = 0x7FFF_FFFE
-    ids += [take() for _ in range(3)]
+    ids = [received.request_id for received in agent.received]
+    assert len(set(ids)) == 200
+    assert all(0 < number <= 0x7FFF_FFFF for number in ids)
+    # In every eighth of the range, and with no two steps alike.
+    assert {number >> 28 for number in ids} == set(range(8))
+    assert len({after - before for before, after in pairwise(ids)}) == 199
 
-    assert ids == [0x7FFF_FFFF, 1, 2, 3, 4, 5]
+
+async def test_no_socket_left_is_not_blamed_on_the_device(
+    start_agent: AgentStarter, open_session: SessionOpener
+) -> None:
+    agent = await start_agent(SYSTEM)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))
+    try:
+        with pytest.raises(NoSocket, match="limit of open files") as caught:
+            open_session(agent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert caught.value.kind is FailureKind.INTERNAL

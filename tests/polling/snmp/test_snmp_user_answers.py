@@ -16,9 +16,8 @@ from snmp_scripted_agent import (
 )
 from snmp_v3_agent import DISCOVERY, UNKNOWN_ENGINE, USER, V3Agent, encode_sealed, report
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.snmp.ber import Message, Oid, Pdu, PduKind, Tag, encode_message
-from facho.polling.snmp.envelope import decode_envelope
+from facho.polling.domain.execution_state import FailureKind
+from facho.polling.snmp.ber import Oid, Pdu, PduKind, SnmpMessage, Tag, encode_message
 from facho.polling.snmp.errors import (
     AccessDenied,
     AgentError,
@@ -29,6 +28,7 @@ from facho.polling.snmp.errors import (
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_UP_TIME
 from facho.polling.snmp.target import CHEAP, AuthProtocol, SnmpVersion, Target, UserCredential
+from facho.polling.snmp.user_security import decode_envelope
 
 TABLE: Oid = (1, 3, 6, 1, 4, 1, 99_999, 1)
 SYSTEM: Table = {
@@ -100,7 +100,7 @@ async def test_an_answer_without_digest_to_a_user_with_a_key_counts_as_none(
             question = decode_envelope(data)
             pdu = Pdu(PduKind.RESPONSE, 1, 0, 0, [])
             answer = report(UNKNOWN_ENGINE) if not question.engine_id else pdu
-            self.received.append(Received(0, 0.0, data, Message(1, b"", pdu)))
+            self.received.append(Received(0, 0.0, data, SnmpMessage(1, b"", pdu)))
             self.transport.sendto(encode_sealed(question, self.engine_id, answer), addr)
 
     agent = await start_agent(SYSTEM, kind=Careless)
@@ -112,12 +112,12 @@ async def test_an_answer_without_digest_to_a_user_with_a_key_counts_as_none(
 
     assert caught.value.kind is FailureKind.MALFORMED
     assert agent.packets == DISCOVERY + CHEAP.tries
-    assert network.transports[0].strays.malformed == CHEAP.tries
+    assert network.transports[0].strays.forged == CHEAP.tries
     assert "s3cr3t" not in str(caught.value)
 
 
 async def test_answers_to_other_questions_are_ignored(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         return [encode_message(with_request_id(answer, received.request_id ^ 1)), *honest(received, answer)] * 2
 
     agent = await start_agent(SYSTEM, kind=V3Agent, behave=behave)
@@ -141,17 +141,17 @@ async def test_garbage_is_named_after_the_time_out(start_agent: AgentStarter, op
 async def test_other_oids_than_asked_are_unexpected(
     start_agent: AgentStarter, open_v3: SessionOpener, rows: list[tuple[Oid, int, bytes]]
 ) -> None:
-    def behave(received: Received, _: Message) -> Iterable[bytes]:
-        return [encode_message(Message(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
+    def behave(received: Received, _: SnmpMessage) -> Iterable[bytes]:
+        return [encode_message(SnmpMessage(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
 
     with pytest.raises(UnexpectedAnswer):
         await open_v3(await start_agent(SYSTEM, kind=V3Agent, behave=behave)).get([SYS_DESCR])
 
 
 async def test_more_rows_than_asked_are_unexpected(start_agent: AgentStarter, open_v3: SessionOpener) -> None:
-    def behave(received: Received, _: Message) -> Iterable[bytes]:
+    def behave(received: Received, _: SnmpMessage) -> Iterable[bytes]:
         rows = [((*TABLE, 1, row), Tag.INTEGER, row) for row in range(9)]
-        return [encode_message(Message(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
+        return [encode_message(SnmpMessage(1, b"", Pdu(PduKind.RESPONSE, received.request_id, 0, 0, rows)))]
 
     with pytest.raises(UnexpectedAnswer):
         await open_v3(await start_agent(SYSTEM, kind=V3Agent, behave=behave)).next_page([TABLE], 8)

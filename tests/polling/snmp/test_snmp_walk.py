@@ -14,8 +14,8 @@ from snmp_scripted_agent import (
 )
 from snmp_walk_tables import COLUMNS, PORT, TABLE, assert_exact, assert_honest, expected_rows, onu_table, pages_needed
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.snmp.ber import Oid
+from facho.polling.domain.execution_state import FailureKind
+from facho.polling.snmp.ber import Oid, Tag, Value
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.target import CHEAP, LIVE, Patience, SnmpVersion
 from facho.polling.snmp.walk import Cursor, WalkOptions, walk_columns
@@ -39,7 +39,30 @@ async def test_an_empty_column_is_complete_and_empty(start_agent: AgentStarter, 
     result = await walk_columns(open_session(agent), [(*TABLE, 4)])
 
     assert result.complete
-    assert result.rows == ([],)
+    assert list(map(list, result.rows)) == [[]]
+
+
+async def test_values_of_every_type_come_as_they_were_sent(
+    start_agent: AgentStarter, open_session: SessionOpener
+) -> None:
+    values: list[tuple[int, Value]] = [
+        *((Tag.INTEGER, number) for number in (0, -1, 2**31 - 1, -(2**31))),
+        *((Tag.COUNTER64, number) for number in (0, 2**63 - 1, 2**63, 2**64 - 1)),
+        *((tag, 2**32 - 1) for tag in (Tag.COUNTER32, Tag.GAUGE32, Tag.TIMETICKS)),
+        *((tag, octets) for tag in (Tag.OCTET_STRING, Tag.OPAQUE) for octets in (b"", b"\x00\xff")),
+        (Tag.IP_ADDRESS, b"\x7f\x00\x00\x01"),
+        (Tag.OBJECT_IDENTIFIER, (1, 3, 6, 2**32 - 1)),
+        (Tag.NULL, None),
+    ]
+    column = COLUMNS[0]
+    table = {(*column, 2**32 - 1, n): value for n, value in enumerate(values)}
+
+    [rows] = (await walk_columns(open_session(await start_agent(table)), [column])).rows
+
+    assert list(rows) == [((2**32 - 1, n), *value) for n, value in enumerate(values)]
+    assert [rows[n] for n in range(len(rows))] == list(rows)
+    with pytest.raises(IndexError):
+        rows[len(rows)]
 
 
 async def test_a_neighbours_rows_are_not_taken_for_an_exhausted_column(
@@ -172,7 +195,7 @@ async def test_an_agent_that_dies_midway_leaves_its_rows_and_a_cursor(
     assert_honest(broken, table, COLUMNS)
     assert len(broken.rows[0]) == 50
     assert rest.complete
-    assert [a + b for a, b in zip(broken.rows, rest.rows, strict=True)] == [expected_rows(table, c) for c in COLUMNS]
+    assert [[*a, *b] for a, b in zip(broken.rows, rest.rows, strict=True)] == [expected_rows(table, c) for c in COLUMNS]
 
 
 async def test_a_finished_column_is_not_asked_again_on_resume(
@@ -225,8 +248,9 @@ async def test_the_budget_stops_the_walk(start_agent: AgentStarter, open_session
     assert_honest(result, table, COLUMNS)
     assert result.failure is not None
     assert result.failure.kind is FailureKind.TIMEOUT
-    assert len(result.rows[0]) == 30
-    assert asyncio.get_running_loop().time() == pytest.approx(deadline, abs=0.1)
+    # The fourth page was asked for in time, so it is waited for.
+    assert len(result.rows[0]) == 40
+    assert asyncio.get_running_loop().time() == pytest.approx(deadline + 1.0, abs=0.1)
 
 
 async def test_what_was_learned_spares_the_next_walk_the_trouble(

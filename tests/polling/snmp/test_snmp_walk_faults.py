@@ -19,21 +19,21 @@ from snmp_scripted_agent import (
 )
 from snmp_walk_tables import COLUMNS, PORT, assert_exact, assert_honest, onu_table, pages_needed
 
-from facho.polling.domain.failure import FailureKind
-from facho.polling.snmp.ber import Message, Oid, Tag, VarBind, encode_message
+from facho.polling.domain.execution_state import FailureKind
+from facho.polling.snmp.ber import Oid, SnmpMessage, Tag, VarBind, encode_message
 from facho.polling.snmp.target import CHEAP
 from facho.polling.snmp.walk import WalkOptions, walk_columns
 
 
-def wrong_id_first(received: Received, answer: Message) -> Iterable[bytes]:
+def wrong_id_first(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
     return [encode_message(with_request_id(answer, received.request_id + 1)), *honest(received, answer)]
 
 
-def twice(received: Received, answer: Message) -> Iterable[bytes]:
+def twice(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
     return [*honest(received, answer), *honest(received, answer)]
 
 
-def late_and_again(received: Received, answer: Message) -> Iterable[bytes]:
+def late_and_again(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
     """Lose the first answer of some pages, then answer twice."""
     return [] if received.number % 5 == 2 else twice(received, answer)
 
@@ -43,7 +43,7 @@ def cut_off_above(size: int) -> Behaviour:
 
 
 def gen_err_above(varbinds: int) -> Behaviour:
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if len(answer.pdu.varbinds) > varbinds:
             return [encode_message(with_status(received.message, 5))]
         return honest(received, answer)
@@ -51,7 +51,7 @@ def gen_err_above(varbinds: int) -> Behaviour:
     return behave
 
 
-def empty_now_and_then(received: Received, answer: Message) -> Iterable[bytes]:
+def empty_now_and_then(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
     if received.number % 20 == 3:
         answer = replace(answer, pdu=replace(answer.pdu, varbinds=[]))
     return honest(received, answer)
@@ -118,7 +118,7 @@ def assert_repeats_waited(agent: ScriptedAgent, timeout_s: float) -> None:
 def swap_in(place: int, varbind: VarBind) -> Behaviour:
     """Put a false row into the third answer."""
 
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if received.number == 3:
             rows = list(answer.pdu.varbinds)
             rows[place] = varbind
@@ -154,7 +154,7 @@ async def test_an_oid_that_does_not_increase_ends_the_walk(
 async def test_an_agent_that_repeats_the_same_page_forever_is_left(
     start_agent: AgentStarter, open_session: SessionOpener
 ) -> None:
-    def behave(received: Received, _: Message) -> Iterable[bytes]:
+    def behave(received: Received, _: SnmpMessage) -> Iterable[bytes]:
         looping = replace(agent.received[0].message, pdu=replace(received.message.pdu))
         page = agent.answer(replace(looping, pdu=replace(agent.received[0].message.pdu)))
         return [encode_message(with_request_id(page, received.request_id))]
@@ -200,7 +200,7 @@ async def test_an_exception_that_is_no_end_does_not_look_like_one(
 async def test_an_error_at_every_size_is_an_honest_failure(
     start_agent: AgentStarter, open_session: SessionOpener, status: int
 ) -> None:
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if received.number > 2:
             return [encode_message(with_status(received.message, status))]
         return honest(received, answer)
@@ -221,7 +221,7 @@ async def test_rows_before_a_row_that_the_agent_cannot_give_are_kept(
 ) -> None:
     bad = (*COLUMNS[1], PORT, 41)
 
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         if bad in [oid for oid, _, _ in answer.pdu.varbinds]:
             return [encode_message(with_status(received.message, 5, 2))]
         return honest(received, answer)
@@ -237,7 +237,7 @@ async def test_rows_before_a_row_that_the_agent_cannot_give_are_kept(
 
 
 async def test_more_rows_than_asked_are_not_believed(start_agent: AgentStarter, open_session: SessionOpener) -> None:
-    def behave(_: Received, answer: Message) -> Iterable[bytes]:
+    def behave(_: Received, answer: SnmpMessage) -> Iterable[bytes]:
         return [encode_message(replace(answer, pdu=replace(answer.pdu, varbinds=[*answer.pdu.varbinds] * 2)))]
 
     result = await walk_columns(open_session(await start_agent(onu_table(100), behave=behave)), COLUMNS)
@@ -249,7 +249,7 @@ async def test_more_rows_than_asked_are_not_believed(start_agent: AgentStarter, 
 async def test_empty_pages_at_every_size_are_an_honest_failure(
     start_agent: AgentStarter, open_session: SessionOpener
 ) -> None:
-    def behave(received: Received, answer: Message) -> Iterable[bytes]:
+    def behave(received: Received, answer: SnmpMessage) -> Iterable[bytes]:
         rows = answer.pdu.varbinds if received.number <= 2 else []
         return [encode_message(replace(answer, pdu=replace(answer.pdu, varbinds=rows)))]
 

@@ -10,7 +10,7 @@ from facho.polling.vendors.index import Place
 from facho.polling.vendors.learned_index import onu_number, read_form, serial_of, spell_serial
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.schema import DefinitionError
-from facho.polling.vendors.values import Reject
+from facho.polling.vendors.vocabulary import Reject
 
 FOLDER = files("facho.polling.vendors") / "definitions"
 

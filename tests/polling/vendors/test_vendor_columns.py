@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.snmp.ber import Tag, Value
-from facho.polling.vendors.column import Column
+from facho.polling.vendors.column import Column, ColumnReader
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Place
+from facho.polling.vendors.index import BitField, Place, build_index
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.values import Decoded, Reject, Typed
-from facho.polling.vendors.vocabulary import Unit
+from facho.polling.vendors.schema import parse
+from facho.polling.vendors.vocabulary import Confidence, Cost, Decoded, Reject, Scope, Typed, Unit
 
 COLUMNS = [
     pytest.param(column, id=f"{found.key}-{column.key}")
@@ -41,6 +41,12 @@ SAMPLES: dict[str, list[Typed]] = {
 }
 
 
+def read_column(text: str) -> Column:
+    """Read a column as a definition writes it."""
+    index = build_index("scalar", Scope.SCALAR, [[BitField(None)]])
+    return ColumnReader((1, 3, 6), index, Cost.STATE, Confidence.HIGH).read("onu.any", parse(text, "any.yaml"))
+
+
 def column(key: str, family: str = "huawei_smartax") -> Column:
     return load_definitions()[family].column(key)
 
@@ -51,7 +57,7 @@ def samples(of: Column) -> list[Typed]:
     if not of.rule.decoder.is_numeric:
         return SAMPLES[of.rule.decoder.name]
     if of.unit is Unit.DBM:
-        return [-27.5, -8.0, 2.5]
+        return [-27.5, -8.0] if of.rule.decoder.name == "negative_magnitude" else [-27.5, -8.0, 2.5]
     return [12, 17, 40] if of.unit is not Unit.VOLT else [3.3, 3.26]
 
 
@@ -81,14 +87,15 @@ def test_whatever_arrives_is_a_value_or_a_reason(found: Definition, sent: tuple[
 @pytest.mark.parametrize("of", [param for param in COLUMNS if param.values[0].rule.sentinels])
 def test_no_value_survives_the_way_to_the_wire_and_back(of: Column) -> None:
     assert of.decode(*of.encode(None)).reason is Reject.SENTINEL
-    assert all(of.decode(Tag.INTEGER, raw).reason is Reject.SENTINEL for raw in of.rule.sentinels)
+    assert all(of.decode(of.rule.tag, raw).reason is Reject.SENTINEL for raw in of.rule.sentinels)
 
 
 @pytest.mark.parametrize("of", [param for param in COLUMNS if param.values[0].unit is Unit.DBM])
 def test_impossible_power_is_rejected_and_named(of: Column) -> None:
     # Tenths of a microwatt have no number for so little light.
     darkest = -75.0 if of.rule.decoder.name != "milliwatt_10000" else 30.0
-    for impossible in (darkest, 29.0):
+    brightest = 29.0 if of.rule.decoder.name != "negative_magnitude" else -75.0
+    for impossible in (darkest, brightest):
         assert of.decode(*of.encode(impossible)).reason is Reject.OUT_OF_RANGE
 
 
@@ -110,6 +117,37 @@ def test_receive_power_is_typed_scaled_and_checked_on_arrival(tag: Tag, raw: Val
 
 def test_bogus_power_of_zte_is_no_reading() -> None:
     assert column("onu.olt_rx_power", "zte_c300_c320").decode(Tag.INTEGER, -80000).reason is Reject.SENTINEL
+
+
+@pytest.mark.parametrize("key", ["onu.rx_power", "onu.tx_power"])
+def test_power_of_an_absent_onu_of_ufiber_is_no_reading(key: str) -> None:
+    assert column(key, "ubiquiti_ufiber").decode(Tag.INTEGER, 0).reason is Reject.SENTINEL
+
+
+@pytest.mark.parametrize(
+    ("written", "tag", "raw"),
+    [
+        ("{type: OctetString, decoder: text_number, unit: dBm, scale: 0.01, sentinels: ['0.00']}", 4, b"0.00"),
+        ("{type: OctetString, decoder: text_number, unit: dBm, sentinels: ['0.00']}", 4, b" 0.00\r\n\0"),
+        ("{type: OctetString, sentinels: ['--', N/A]}", 4, b"N/A"),
+        ("{type: OctetString, decoder: gpon_sn8, sentinels: [!!binary //////////8=]}", 4, b"\xff" * 8),
+        ("{type: OctetString, vocabulary: link_state, values: {up: up}, sentinels: ['--', None]}", 4, b"NONE "),
+        ("{type: ObjectIdentifier, sentinels: ['0.0']}", 6, (0, 0)),
+        ("{type: Integer32, decoder: signed16, unit: dBm, scale: 0.01, sentinels: [65535]}", 2, 65535),
+    ],
+)
+def test_no_reading_can_be_any_value_of_the_type(written: str, tag: int, raw: Value) -> None:
+    of = read_column(written.replace("{", "{id: 1, ", 1))
+
+    assert of.decode(tag, raw).reason is Reject.SENTINEL
+    assert of.decode(*of.encode(None)).reason is Reject.SENTINEL
+
+
+def test_sentinel_is_compared_with_what_was_sent_not_with_the_scaled_value() -> None:
+    of = read_column("{id: 1, type: OctetString, decoder: text_number, unit: dBm, offset: -40, sentinels: ['0.00']}")
+
+    assert of.decode(Tag.OCTET_STRING, b"40.00") == Decoded(0)
+    assert of.decode(Tag.OCTET_STRING, b"0.01").value == pytest.approx(-39.99)
 
 
 def test_measured_value_is_a_float_even_where_the_device_counts_whole_units() -> None:

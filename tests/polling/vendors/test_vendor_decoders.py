@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.snmp.ber import Tag
-from facho.polling.vendors.column import Column
-from facho.polling.vendors.column_reader import ColumnReader
+from facho.polling.vendors.column import Column, ColumnReader
 from facho.polling.vendors.decoders import (
     DECODERS,
     MAX_TEXT_LENGTH,
@@ -26,8 +25,7 @@ from facho.polling.vendors.decoders import (
 )
 from facho.polling.vendors.index import build_index
 from facho.polling.vendors.schema import Section
-from facho.polling.vendors.values import Reject
-from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
+from facho.polling.vendors.vocabulary import Confidence, Cost, Reject, Scope
 
 RULES = yaml.safe_load((Path(__file__).parent / "data" / "decoder_vectors.yaml").read_text())
 VECTORS = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import facho
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.vendors.decoders import DECODERS
 from facho.polling.vendors.definition import CostClass, Definition, Job, Polling, Recognition, Refusal, Table
 from facho.polling.vendors.loader import load_definitions
@@ -71,13 +71,23 @@ def test_shipped_families_are_these() -> None:
         "bdcom_epon",
         "bdcom_gpon",
         "calix_axos",
+        "calix_exa",
+        "cdata_epon",
         "cdata_gpon",
         "cdata_native",
+        "dasan",
         "datacom_dmos",
+        "eltex_ltp",
         "fiberhome_an5516",
         "generic",
+        "hsgq_epon",
+        "hsgq_gpon",
         "huawei_smartax",
+        "huawei_smartax_epon",
+        "intelbras_8820i",
         "nokia_isam",
+        "parks_fiberlink",
+        "tplink_deltastream",
         "ubiquiti_ufiber",
         "vsol_epon_v1600d",
         "vsol_gpon_v1600g",
@@ -199,6 +209,14 @@ def test_uncertain_column_says_why() -> None:
 
     assert cause.confidence is Confidence.LOW
     assert "disagree" in cause.note
+
+
+def test_ability_to_gasp_is_no_cause() -> None:
+    """A capture of a Calix has "yes" there for each of 206 ONTs that work."""
+    family, dying_gasp = load_definitions()["calix_axos"], (1, 3, 6, 1, 4, 1, 6321, 1, 2, 4, 2, 6, 1, 1, 5)
+
+    assert not family.has_column("onu.last_down_cause")
+    assert dying_gasp not in {column.oid for column in family.columns.values()}
 
 
 def test_generic_definition_knows_standard_objects_only() -> None:

@@ -1,11 +1,12 @@
 """The loader: a definition is exactly right, or an error names file and key path."""
 
 from importlib.resources import files
+from time import monotonic
 
 import pytest
 
 from facho.polling.vendors.loader import definition, load_definitions, read_definition
-from facho.polling.vendors.schema import DefinitionError
+from facho.polling.vendors.schema import DefinitionError, parse
 
 HUAWEI = (files("facho.polling.vendors") / "definitions" / "huawei_smartax.yaml").read_text("utf-8")
 SOURCE = "huawei_smartax.yaml"
@@ -42,7 +43,7 @@ BROKEN = {
         "decoder: gpon_sn8",
         "decoder: guess",
         "tables.onu_config.columns.onu.serial.decoder",
-        "is not one of integer",
+        "'guess' is not one of integer",
     ),
     "decoder of another type": (
         "decoder: gpon_sn8",
@@ -61,6 +62,12 @@ BROKEN = {
         "vocabulary: mood",
         f"{TABLE}.onu.run_state.vocabulary",
         "is not one of run_state",
+    ),
+    "words without a vocabulary": (
+        "vocabulary: run_state\n        values",
+        "values",
+        f"{TABLE}.onu.run_state.values",
+        "need a vocabulary",
     ),
     "word outside its vocabulary": (
         "values: {1: online,",
@@ -110,6 +117,12 @@ BROKEN = {
         f"{TABLE}.onu.distance.sentinels",
         "the same entry twice",
     ),
+    "sentinel of a text that is a number": (
+        "onu.loid: {id: 13,",
+        "onu.loid: {id: 13, sentinels: [0.00],",
+        "tables.onu_config.columns.onu.loid.sentinels[0]",
+        "must be text in quotes",
+    ),
     "no oid": (
         "oid: 1.3.6.1.4.1.2011.6.128.1.1.2.43.1",
         "oid: 1.3.x",
@@ -138,14 +151,26 @@ BROKEN = {
     "unknown field of an index": (
         "{field: frame, shift: 19",
         "{field: rack, shift: 19",
-        "indexes.onu.components[0].field",
+        "indexes.onu.components[0][1].field",
         "is not one of frame",
+    ),
+    "bad bits of a sub-identifier without a list": (
+        "{field: onu, bits: 7}",
+        "{field: onu, bits: many}",
+        "indexes.onu.components[1].bits",
+        "a whole number",
     ),
     "overlapping fields": (
         "{field: frame, shift: 19",
         "{field: frame, shift: 18",
         "indexes.onu.components",
         "used twice",
+    ),
+    "base of two numbers": (
+        "  onu:\n    scope: onu\n",
+        "  onu:\n    scope: onu\n    base: 1\n",
+        "indexes.onu.base",
+        "counted by one number only",
     ),
     "bad name": ("onu.loid:", "ONU loid:", "tables.onu_config.columns.ONU loid", "is not a valid name"),
     "bad expression": (
@@ -169,8 +194,8 @@ BROKEN = {
         "onu.serial, onu.mac, onu.id and nothing else",
     ),
     "hardware addresses in any spelling": (
-        "onu.mac: {id: 10, type: OctetString, decoder: mac}",
-        "onu.mac: {id: 10, type: OctetString}",
+        "onu.mac: {id: 10, type: OctetString, decoder: mac",
+        "onu.mac: {id: 10, type: OctetString",
         "tables.*.columns.onu.mac.decoder",
         "must be mac",
     ),
@@ -240,3 +265,53 @@ def test_definition_is_found_by_its_key() -> None:
     assert definition("generic").key == "generic"
     with pytest.raises(KeyError):
         definition("nobody")
+
+
+def doubled(levels: int) -> str:
+    lines = ["a0: &a0 [x, x]", *(f"a{at}: &a{at} [*a{at - 1}, *a{at - 1}]" for at in range(1, levels))]
+    return "\n".join(lines)
+
+
+HOSTILE = {
+    "deep in brackets": ("brand: " + "[" * 100_000, "deeper than 16 levels"),
+    "deep by lines": ("\n".join(f"{'  ' * at}a:" for at in range(300)), "deeper than 16 levels"),
+    "deep by references": (
+        "\n".join(["a0: &a0 x", *(f"a{at}: &a{at} [*a{at - 1}]" for at in range(1, 40))]),
+        "references written out",
+    ),
+    "a billion laughs": (doubled(40), "references written out"),
+    "wide by references": (
+        f"a: &a [{', '.join('x' * 1000)}]\nb: [{', '.join(['*a'] * 100)}]",
+        "references written out",
+    ),
+    "endless": ("brand: &a [*a]", "refers to itself"),
+    "a date that there is not": ("brand: 2024-99-99", "cannot be read"),
+    "a number of many digits": (f"brand: {'9' * 10_000}", "cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), HOSTILE.values(), ids=HOSTILE)
+def test_a_file_that_was_made_to_hurt_is_refused_in_a_sentence(text: str, problem: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        read_definition(text, SOURCE)
+
+    assert problem in str(caught.value)
+    assert len(str(caught.value)) < 700
+
+
+def test_a_long_list_is_judged_in_a_moment() -> None:
+    entries = "".join(f"- n{at}\n" for at in range(20_000))
+    began = monotonic()
+
+    with pytest.raises(DefinitionError, match="is missing"):
+        read_definition(HUAWEI.split("notes:")[0] + f"notes:\n{entries}", SOURCE)
+
+    # Comparing each with each took minutes.
+    assert monotonic() - began < 60
+
+
+def test_endless_numbers_are_no_scale() -> None:
+    section = parse("scale: .inf", SOURCE)
+
+    with pytest.raises(DefinitionError, match="must be a number"):
+        section.fraction("scale", 1)

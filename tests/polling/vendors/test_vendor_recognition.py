@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.vendors.definition import Definition, Refusal
+from facho.polling.vendors.definition import Definition, Refusal, oid_of
 from facho.polling.vendors.loader import definition
-from facho.polling.vendors.recognition import recognise
+from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
 
 ENTERPRISES = "1.3.6.1.4.1"
 
@@ -36,6 +36,8 @@ ENTERPRISES = "1.3.6.1.4.1"
         ("41112.1.5", "EdgeOS v4.4.2.4598.220304.1412", "ubiquiti_ufiber", None),
         ("4413", "UISP Fiber OLT XGS, 1.4.0", "ubiquiti_ufiber", None),
         ("6321.1.2.4.1.4", "Calix, Inc E5-16F AXOS-R2.2.0", "calix_axos", "E5-16F"),
+        ("6321.1.2.2.5.3", "Calix E7-2", "calix_exa", "E7-2"),
+        ("17409", "FD1208S-B0", "cdata_epon", "FD1208S"),
     ],
 )
 def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: str, model: str | None) -> None:
@@ -57,7 +59,6 @@ def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: st
         ("5875.800.1001.2", "AN5116-06", "AN5116 series"),
         ("37950.1.1.5.10.14.1", "V3600 Switch", "neither a V1600G nor a V1600D"),
         ("17409", "town-olt", "Several brands"),
-        ("17409", "FD1208S-B0", "EPON series is not supported yet"),
         ("17409.1.11", "EDFA", "not an OLT"),
         ("34592.1.3", "FD1104SN", "FD11 series"),
         ("637.61.1", "7750 SR", "does not say that it is an ISAM"),
@@ -65,7 +66,8 @@ def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: st
         ("3709.1.2.137", "DM4770 32CX DmOS version 7.2.0", "not an OLT of the DM46 series"),
         ("41112.1.5", "EdgeOS v2.0.9-hotfix.6.5574651", "does not say that it is a UFiber OLT"),
         ("4413.1.1.26.1", "EdgeSwitch 24-Port 250W", "does not say that it is a UFiber OLT"),
-        ("6321.1.2.2.5.3", "Calix E7-2", "runs EXA"),
+        ("50224.3.1.1", "PK700", "shows no ONUs"),
+        ("6296.1.1.1", "V2724G", "shows no ONUs"),
     ],
 )
 def test_look_alike_is_refused_with_a_sentence(object_id: str, descr: str, reason: str) -> None:
@@ -101,3 +103,34 @@ def test_number_that_only_begins_alike_is_another_device() -> None:
 def test_nothing_that_a_device_says_breaks_recognition(object_id: str, descr: str) -> None:
     recognise(object_id, descr)
     recognise("1.3.6.1.4.1.5875.800.1001.99", descr)
+
+
+@pytest.mark.parametrize(
+    ("object_id", "descr", "table", "key"),
+    [
+        ("17409", "town-olt", "17409.2.8.4.1", "cdata_gpon"),
+        ("17409", "town-olt", "17409.2.3.4.1", "cdata_epon"),
+        ("17409", "FD1616", "17409.2.3.4.1", "cdata_epon"),
+        ("50224.3.1.1", "PK700", "50224.3.12.2", "hsgq_gpon"),
+        ("50224.3.1.1", "PK700", "50224.3.3.2", "hsgq_epon"),
+        ("2011.2.123", "Huawei Integrated Access Software", "2011.6.128.1.1.2.53", "huawei_smartax_epon"),
+        ("2011.2.123", "Huawei Integrated Access Software", "2011.6.128.1.1.2.43", "huawei_smartax"),
+    ],
+)
+def test_device_is_recognised_by_the_tables_that_have_rows(object_id: str, descr: str, table: str, key: str) -> None:
+    full, answering = f"{ENTERPRISES}.{object_id}", [oid_of(f"{ENTERPRISES}.{table}")]
+
+    assert set(answering) <= set(tables_to_ask(full))
+    assert recognise_by_tables(recognise(full, descr), full, answering) is definition(key)
+
+
+def test_device_whose_tables_are_empty_is_what_it_says() -> None:
+    full = f"{ENTERPRISES}.2011.2.123"
+    verdict = recognise(full, "")
+
+    assert recognise_by_tables(verdict, full, []) is verdict is definition("huawei_smartax")
+
+
+def test_look_alike_is_not_asked_for_tables() -> None:
+    assert not tables_to_ask(f"{ENTERPRISES}.17409.1.11")
+    assert not tables_to_ask(f"{ENTERPRISES}.9.1.1")

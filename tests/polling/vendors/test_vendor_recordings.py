@@ -10,13 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facho.polling.domain.onu_table import Reading
 from facho.polling.snmp.ber import Tag, VarBind
+from facho.polling.vendors.anonymise import RecordingError, read_recording, write_recording
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import recognise
-from facho.polling.vendors.recording import RecordingError, read_recording, write_recording
+from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
+from facho.polling.vendors.vocabulary import Scope
+from facho.snmp_get.onu_tables import GatheredOnus
 from learned_rows import learned
+from onu_tables import column_rows
 
 RECORDINGS = Path(__file__).parent / "recordings"
 SYS_DESCR, SYS_OBJECT_ID = (1, 3, 6, 1, 2, 1, 1, 1, 0), (1, 3, 6, 1, 2, 1, 1, 2, 0)
@@ -58,7 +62,24 @@ def rows_of(family: Definition, values: tuple[VarBind, ...]) -> dict[str, Any]:
                 continue
             value = decoded.value.isoformat() if isinstance(decoded.value, datetime) else decoded.value
             rows.setdefault(f"{column.index.scope} {'/'.join(map(str, place))}", {})[column.key] = value
+    # What is stored of ONUs goes through their table.
+    rows = {name: row for name, row in rows.items() if not name.startswith("onu ")} | onus_of(family, values)
     return {"rows": rows, "rejected": dict(rejected), "refused_indexes": len(refused)}
+
+
+def onus_of(family: Definition, values: tuple[VarBind, ...]) -> dict[str, dict[str, Any]]:
+    gathered = GatheredOnus(family)
+    for column in family.columns_of(Scope.ONU):
+        size = len(column.oid)
+        rows = [(oid[size:], tag, raw) for oid, tag, raw in values if oid[:size] == column.oid]
+        if not column.shares:
+            gathered.add_walk([column.key], [column_rows(rows)])
+    return {f"onu {'/'.join(map(str, of.place))}": told for of in gathered.table().readings() if (told := shown(of))}
+
+
+def shown(onu: Reading) -> dict[str, Any]:
+    told = {key: value for key, value in onu.values.items() if value is not None}
+    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in told.items()}
 
 
 def test_recording_gives_the_expected_rows(family: Definition) -> None:
@@ -71,7 +92,10 @@ def test_recorded_device_is_recognised_as_its_family(family: Definition) -> None
     values = {oid: raw for oid, _tag, raw in recorded(family)}
     descr = values.get(SYS_DESCR, b"")
 
-    assert recognise(values[SYS_OBJECT_ID], descr.decode()) is family
+    object_id = values[SYS_OBJECT_ID]
+    answering = [table for table in tables_to_ask(object_id) if any(oid[: len(table)] == table for oid in values)]
+
+    assert recognise_by_tables(recognise(object_id, descr.decode()), object_id, answering) is family
 
 
 def test_every_recording_belongs_to_a_definition() -> None:

@@ -1,1 +1,1 @@
-"""The command line: one module for each group of commands, imported without Django."""
+"""The command line: the arguments of all commands, and one module for each group, loaded when it is chosen."""

@@ -1,72 +1,109 @@
-"""`facho backup` and `facho restore`: the whole embedded product in one file, and back."""
+"""`facho backup` and `facho restore`: the whole embedded product with its keys in one file, and back."""
 
+import hashlib
+import io
+import json
+import sqlite3
+import tarfile
+import zlib
 from argparse import Namespace
-from gettext import gettext as _
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
+from typing import IO, Any, NoReturn
+from urllib.parse import quote
 
-from facho.core.cli.arguments import Subparsers, add_command
-from facho.core.cli.failure import CliError
-from facho.core.cli.product import checked_environment, set_up_django
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from facho.core.data_folder import (
+    OWNER_ONLY,
+    SQLITE_FILES,
+    DataFolder,
+    EngineRuns,
+    engine_lock,
+    open_new,
+    publish,
+    stage_in,
+)
+from facho.core.database import compare, named
+from facho.core.product import OperatorError, checked_environment, tell_closed
+
+# Raised when a reader of the older format would restore something wrong.
+FORMAT = 1
+MANIFEST = "manifest.json"
+DATABASE = "facho.sqlite3"
+SECRET_KEY = "secret-key"  # noqa: S105 the name of a file
+ENCRYPTION_KEYS = "encryption-keys"
+# A real one is some kilobytes.
+MAX_MANIFEST_BYTES = 1024 * 1024
+MAX_HEADER_BYTES = 4096
+COPY_BYTES = 1024 * 1024
 
 
-def register(subparsers: Subparsers) -> None:
-    """Add `backup` and `restore`."""
-    command = add_command(
-        subparsers, "backup", _("write database and keys into one file, also while Facho runs"), write_backup
-    )
-    command.add_argument("file", metavar=_("FILE"), type=Path, help=_("a file that does not exist yet"))
-    command = add_command(subparsers, "restore", _("put a backup into an empty data folder"), restore_backup)
-    command.add_argument("file", metavar=_("FILE"), type=Path)
+class BackupError(OperatorError):
+    """The backup was not written or not restored; the message says why and what to do."""
 
 
-def write_backup(arguments: Namespace) -> int:
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """Limits that a member must keep to be accepted."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The first member of a backup: what follows, and what made it."""
+
+    format: int
+    version: str
+    created_at: str
+    migrations: tuple[str, ...]
+    files: Mapping[str, FileFacts]
+
+    def to_json(self) -> bytes:
+        """Write it for people and programs."""
+        return json.dumps(asdict(self), indent=2).encode()
+
+
+Facts = dict[str, FileFacts]
+
+
+def back_up(arguments: Namespace) -> int:
     """Back up what is there; a database that waits for an upgrade too."""
     checked_environment()
-    set_up_django()
     database = _database_file(_("Use `pg_dump --format=custom --file=%(file)s %(database)s` and copy %(keys)s."))
-    from django.conf import settings
-    from django.utils import timezone
-
-    from facho.core import backup
-
-    try:
-        backup.write_backup(arguments.file, database=database, folder=settings.DATA_FOLDER, now=timezone.now())
-    except backup.BackupError as error:
-        raise CliError(str(error)) from error
+    write_backup(arguments.file, database=database, folder=settings.DATA_FOLDER, now=timezone.now())
     print(_("%s holds everything, the keys too: keep it in a safe place") % arguments.file)
     return 0
 
 
-def restore_backup(arguments: Namespace) -> int:
+def restore(arguments: Namespace) -> int:
     """Restore while no engine runs on the folder."""
     checked_environment()
-    set_up_django()
     database = _database_file(_("Use `pg_restore --dbname=%(database)s %(file)s` and copy %(keys)s."))
-    from django.conf import settings
-
-    from facho.core.backup import BackupError
-    from facho.core.processes.engine import EngineRuns, engine_lock
-    from facho.core.restore import restore_backup
-
     folder = settings.DATA_FOLDER
     try:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with engine_lock():
+        with engine_lock(folder):
             restore_backup(arguments.file, database=database, folder=folder)
+        tell_closed()
     except EngineRuns as error:
-        raise CliError(_("Facho runs on %s: stop it first.") % folder.path) from error
-    except BackupError as error:
-        raise CliError(str(error)) from error
+        raise OperatorError(_("Facho runs on %s: stop it first.") % folder.path) from error
     except OSError as error:
-        raise CliError(f"{error.filename or folder.path}: {error.strerror}") from error
+        raise OperatorError(f"{error.filename or folder.path}: {error.strerror}") from error
     print(_("restored into %s; start it with `facho run`") % folder.path)
     return 0
 
 
 def _database_file(otherwise: str) -> Path:
     """Return the SQLite file; a server has its own tools, and needs the keys as well."""
-    from django.conf import settings
-
     entry, folder = settings.DATABASES["default"], settings.DATA_FOLDER
     if "sqlite" in entry["ENGINE"]:
         return Path(entry["NAME"])
@@ -75,4 +112,222 @@ def _database_file(otherwise: str) -> Path:
         "database": entry["NAME"],
         "keys": f"{folder.secret_key}, {folder.encryption_keys}",
     }
-    raise CliError(_("The database is PostgreSQL.") + " " + otherwise % names)
+    raise OperatorError(_("The database is PostgreSQL.") + " " + otherwise % names)
+
+
+def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datetime) -> None:
+    """Write a consistent copy to a file that does not exist yet; on failure there is no file."""
+    try:
+        if target.exists():
+            raise BackupError(_("%s exists already: choose another name.") % target)
+        if not target.parent.is_dir():
+            raise BackupError(_("There is no folder %s.") % target.parent)
+        if not database.exists():
+            raise BackupError(_("There is no database at %s: nothing to back up.") % database)
+    except PermissionError as error:
+        text = _("%s is not accessible for this user: run it as the owner of the folder.")
+        raise BackupError(text % Path(error.filename).parent) from error
+    try:
+        with stage_in(target.parent) as stage:
+            _write_staged(stage, target, database=database, folder=folder, now=now)
+            # Without the note an operator would look for a missing file; a backup is complete without it.
+            with suppress(OSError):
+                folder.last_backup.write_text(f"{target.absolute()}\n")
+    except sqlite3.Error as error:
+        raise BackupError(_("The database could not be copied: %s.") % error) from error
+    except OSError as error:
+        raise failure_of(error) from error
+
+
+def find_last_backup(folder: DataFolder) -> Path | None:
+    """Return the backup that was written last, if it is still where it was."""
+    try:
+        target = Path(folder.last_backup.read_text().strip())
+        return target if target.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def failure_of(error: OSError) -> BackupError:
+    """Say which file made it fail, and why."""
+    return BackupError(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
+
+
+def file_facts(path: Path) -> FileFacts:
+    """Measure a file."""
+    with path.open("rb") as file:
+        return FileFacts(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def applied_migrations(database: Path) -> list[tuple[str, str]]:
+    """Read the migrations of a database file that nobody writes to."""
+    with closing(sqlite3.connect(f"{_uri(database)}?mode=ro&immutable=1", uri=True)) as connection:
+        return connection.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
+
+
+def _write_staged(stage: Path, target: Path, *, database: Path, folder: DataFolder, now: datetime) -> None:
+    snapshot, keys, archive = stage / DATABASE, stage / ENCRYPTION_KEYS, stage / "archive"
+    before = folder.encryption_keys.read_text().split()
+    # In one read transaction: consistent, while others keep writing.
+    with (
+        closing(sqlite3.connect(f"{_uri(database)}?mode=ro", uri=True)) as reader,
+        closing(sqlite3.connect(snapshot)) as writer,
+    ):
+        reader.backup(writer)
+    # Of a rotation meanwhile both keys are needed: the old one for rows that were copied before they had the new one.
+    after = folder.encryption_keys.read_text().split()
+    with open_new(keys) as file:
+        file.write("".join(f"{key}\n" for key in dict.fromkeys([*after, *before])).encode())
+    files = {DATABASE: snapshot, SECRET_KEY: folder.secret_key, ENCRYPTION_KEYS: keys}
+    manifest = Manifest(
+        format=FORMAT,
+        version=version("facho"),
+        created_at=now.isoformat(),
+        migrations=tuple(".".join(migration) for migration in applied_migrations(snapshot)),
+        files={name: file_facts(path) for name, path in files.items()},
+    )
+    with open_new(archive) as raw, tarfile.open(fileobj=raw, mode="w:gz") as members:
+        content = manifest.to_json()
+        members.addfile(_member(MANIFEST, len(content)), io.BytesIO(content))
+        for name, source in files.items():
+            with source.open("rb") as member:
+                members.addfile(_member(name, manifest.files[name].size), member)
+    publish(archive, target)
+
+
+def _member(name: str, size: int) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, OWNER_ONLY
+    return member
+
+
+def _uri(path: Path) -> str:
+    return f"file:{quote(str(path.absolute()))}"
+
+
+def restore_backup(source: Path, *, database: Path, folder: DataFolder) -> None:
+    """Restore into a folder without a database. The caller makes sure that no engine runs."""
+    # The database comes last: while it is missing, the restore has not happened and can be repeated.
+    places = {SECRET_KEY: folder.secret_key, ENCRYPTION_KEYS: folder.encryption_keys, DATABASE: database}
+    if any(database.with_name(database.name + end).exists() for end in SQLITE_FILES):
+        raise BackupError(
+            _("%s exists already: set FACHO_DATA_DIR to an empty folder, or move the old one away.") % database
+        )
+    try:
+        with _staged(places) as staged:
+            # Write the members that a backup has to their temporary names; any other member ends it.
+            promised: Facts = {}
+            waiting = {MANIFEST, *staged}
+            # As a stream: no path comes from a name in the archive.
+            with tarfile.open(source, mode="r|gz", tarinfo=_Member) as archive:
+                for member in archive:
+                    content = archive.extractfile(member) if member.isreg() and member.name in waiting else None
+                    if content is None or not (promised or member.name == MANIFEST):
+                        raise _not_a_backup(source)
+                    waiting.remove(member.name)
+                    if member.name == MANIFEST:
+                        promised = _read_manifest(content.read(MAX_MANIFEST_BYTES), source)
+                    else:
+                        _write(staged[member.name], content, promised[member.name].size)
+            if waiting:
+                raise _not_a_backup(source)
+            _check(staged, promised)
+            _put_in_place(staged, places)
+    except (tarfile.TarError, EOFError, zlib.error, RecursionError) as error:
+        raise _not_a_backup(source) from error
+    except OSError as error:
+        raise failure_of(error) from error
+
+
+class _Member(tarfile.TarInfo):
+    """A file of an archive; headers of other kinds, which tarfile would read whole into memory, are refused."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        # A header with further names is what our own writer puts before a database above 8 GB.
+        is_names = self.type == tarfile.XHDTYPE and self.size <= MAX_HEADER_BYTES
+        if not is_names and self.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            raise tarfile.ReadError
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
+
+    def _proc_gnusparse_10(self, *_arguments: object) -> NoReturn:
+        raise tarfile.ReadError  # a list of holes, as long as its writer likes
+
+
+@contextmanager
+def _staged(places: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
+    """Give each file a temporary name in its target folder, and remove leftovers at the end."""
+    with ExitStack() as stages:
+        staged = {}
+        for name, place in places.items():
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            staged[name] = stages.enter_context(stage_in(place.parent)) / place.name
+        yield staged
+
+
+def _read_manifest(content: bytes, source: Path) -> Facts:
+    try:
+        manifest: Any = json.loads(content)
+        if manifest["format"] > FORMAT:
+            raise _newer(source)
+        files = {name: manifest["files"][name] for name in (SECRET_KEY, ENCRYPTION_KEYS, DATABASE)}
+        return {name: FileFacts(int(facts["size"]), str(facts["sha256"])) for name, facts in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise _not_a_backup(source) from error
+
+
+def _write(path: Path, content: IO[bytes], size: int) -> None:
+    """Write at most one byte more than promised: that is enough to be refused."""
+    left = size + 1
+    with open_new(path) as file:
+        while left > 0 and (block := content.read(min(COPY_BYTES, left))):
+            file.write(block)
+            left -= len(block)
+
+
+def _check(staged: Mapping[str, Path], promised: Facts) -> None:
+    for name, path in staged.items():
+        if file_facts(path) != promised[name]:
+            raise BackupError(_("The backup is damaged: %s is not what its manifest says.") % name)
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(staged[DATABASE]))}?mode=ro&immutable=1", uri=True)) as reader:
+            is_sound = reader.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+        applied = applied_migrations(staged[DATABASE])
+    except sqlite3.Error as error:
+        raise BackupError(_("The backup is damaged: its database cannot be read.")) from error
+    if not is_sound:
+        raise BackupError(_("The backup is damaged: its database cannot be read."))
+    unknown = compare(applied).unknown
+    if unknown:
+        raise _newer(named(unknown))
+
+
+def _put_in_place(staged: Mapping[str, Path], places: Mapping[str, Path]) -> None:
+    """Give every file its name; take back what was given when one cannot have it."""
+    given: list[Path] = []
+    try:
+        for name, place in places.items():
+            if name != DATABASE and place.exists() and file_facts(place) == file_facts(staged[name]):
+                continue
+            publish(staged[name], place)
+            given.append(place)
+    except FileExistsError as error:
+        _take_back(given)
+        raise BackupError(
+            _("%s exists already and differs: move it away first, other data may need it.") % place
+        ) from error
+    except OSError:
+        _take_back(given)
+        raise
+
+
+def _take_back(given: Iterable[Path]) -> None:
+    for path in given:
+        path.unlink()
+
+
+def _not_a_backup(source: Path) -> BackupError:
+    return BackupError(_("%s is not a backup of Facho, or it is damaged.") % source)
+
+
+def _newer(what: object) -> BackupError:
+    return BackupError(_("The backup was made by a newer version of Facho (%s): install that version first.") % what)

@@ -2,13 +2,10 @@
 
 from gettext import gettext as _
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from facho.core.cli.failure import CliError
 from facho.core.cli.output import cell
-
-if TYPE_CHECKING:
-    from facho.hosts.inventory import InventoryError, Problem
+from facho.core.product import OperatorError
+from facho.hosts.inventory import EntryProblem, InventoryError
 
 # A national network has some thousands of OLTs and some hundred thousand customers; ten times that is a mistake.
 MAX_CSV_BYTES = 64 * 1024 * 1024
@@ -22,22 +19,22 @@ def read_csv(path: Path) -> bytes:
     except OSError as error:
         raise file_failure(path, error) from error
     if len(content) > MAX_CSV_BYTES:
-        raise CliError(_("%s is too large to be an inventory.") % path)
+        raise OperatorError(_("%s is too large to be an inventory.") % path)
     return content
 
 
-def file_failure(path: Path | str, error: OSError) -> CliError:
+def file_failure(path: Path | str, error: OSError) -> OperatorError:
     """Say why a file cannot be used."""
-    return CliError(f"{path}: {error.strerror}")
+    return OperatorError(f"{path}: {error.strerror}")
 
 
-def refused(path: Path, error: "InventoryError") -> CliError:
+def refused(path: Path, error: InventoryError) -> OperatorError:
     """List every problem of a file of which nothing was imported."""
     lines = [problem_line(path, problem) for problem in error.problems]
-    return CliError(*lines, _("Nothing was imported: correct the file and import it again."))
+    return OperatorError(*lines, _("Nothing was imported: correct the file and import it again."))
 
 
-def problem_line(path: Path, problem: "Problem") -> str:
+def problem_line(path: Path, problem: EntryProblem) -> str:
     """Say what is wrong, and on which line."""
     place = _("%(file)s line %(line)s") % {"file": path, "line": problem.line} if problem.line else str(path)
     return f"{place}: {cell(problem.reason)}"

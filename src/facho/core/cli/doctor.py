@@ -1,29 +1,107 @@
-"""`facho doctor`: looks at the installation and says what to do."""
+"""`facho doctor`: examines an installation, one machine or several together; each finding says what to do."""
 
+import os
+import shutil
+import time
 from argparse import Namespace
-from gettext import gettext as _
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
 
-from facho.core.cli.arguments import Subparsers, add_command, add_json_flag
+from django.conf import settings
+from django.core.checks import run_checks
+from django.db import Error, connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Count, Max
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from redis import Redis, RedisError
+
+from facho.core.checks import TAG
+from facho.core.cli.backup import find_last_backup
+from facho.core.cli.keys import survey
 from facho.core.cli.output import cell, print_json
-from facho.core.cli.product import set_up_django
+from facho.core.data_folder import DataFolder, find_abandoned, is_engine_alive, others_may_enter
+from facho.core.database import named, read_database_version
+from facho.core.env import Mode
+from facho.core.processes.report import VERSION
+from facho.core.product import MIGRATE
+from facho.core.redis import RedisFailure, ping
+from facho.executions.celery_executor import queues_of
+from facho.executions.models import ProductProcess
+from facho.executions.processes import load_live_processes, load_longest_waits, load_still_workers
+from facho.hosts.models import Olt
+from facho.infrastructure.standstill import WORDS
+from facho.infrastructure.storage import CHECK_SECONDS, find_damage, sqlite_file
+from facho.polling.domain.planning import DEFAULT_GROUP
+from facho.polling.domain.ports import CLOCK_TOLERANCE
+from facho.polling.snmp import pages
+from facho.zabbix_pollers.activity import our_shards
+from facho.zabbix_pollers.models import LeaderLease, Poller
+from facho.zabbix_pollers.store import Leader, load_leaders
 
+LITTLE_DISK_BYTES = 1024**3
+NO_DISK_BYTES = 100 * 1024**2
+# This was written later, so a clock that shows less is wrong.
+EARLIEST_NOW = datetime(2025, 1, 1, tzinfo=UTC)
+REDIS_SECONDS = 3.0
 VERDICT_WIDTH = len("warning")
+# By then a claim has been handed out again, and every worker has looked for it.
+LONG_WAIT = timedelta(seconds=30)
+# Beat sends a message a second: none was read for minutes.
+MANY_BEATS = 300
+BEAT_QUEUE = "zabbix_scheduler"
 
 
-def register(subparsers: Subparsers) -> None:
-    """Add `doctor`."""
-    add_json_flag(add_command(subparsers, "doctor", _("check the installation and say what to do"), examine))
+class Verdict(StrEnum):
+    """How bad a finding is; only an error makes the doctor fail."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
 
 
-def examine(arguments: Namespace) -> int:
+@dataclass(frozen=True, slots=True)
+class DoctorFinding:
+    """What was looked at, how it is, and what to do."""
+
+    verdict: Verdict
+    name: str
+    text: str
+
+
+def ok(name: str, text: str) -> DoctorFinding:
+    """Say that a part is as it should be."""
+    return DoctorFinding(Verdict.OK, name, text)
+
+
+def warning(name: str, text: str) -> DoctorFinding:
+    """Say what should be looked after."""
+    return DoctorFinding(Verdict.WARNING, name, text)
+
+
+def error(name: str, text: str) -> DoctorFinding:
+    """Say what has to be put right."""
+    return DoctorFinding(Verdict.ERROR, name, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """Tells the time during the examination: checking a large database takes minutes."""
+
+    started_at: datetime
+    _monotonic: float = field(default_factory=lambda: time.monotonic())
+
+    def now(self) -> datetime:
+        return self.started_at + timedelta(seconds=time.monotonic() - self._monotonic)
+
+
+def show_findings(arguments: Namespace) -> int:
     """Print one line for each finding; fail when one is an error."""
-    set_up_django()
-    from django.utils import timezone
-
-    from facho.core import doctor
-    from facho.core.findings import Verdict
-
-    findings = list(doctor.examine(timezone.now()))
+    findings = list(examine(timezone.now()))
     if arguments.as_json:
         print_json(findings)
     else:
@@ -31,3 +109,283 @@ def examine(arguments: Namespace) -> int:
         for finding in findings:
             print(f"{finding.verdict:<{VERDICT_WIDTH}}  {finding.name:<{width}}  {cell(finding.text)}")
     return int(any(finding.verdict is Verdict.ERROR for finding in findings))
+
+
+def examine(now: datetime) -> Iterator[DoctorFinding]:
+    """Look at everything; creates and changes nothing."""
+    watch = _Watch(now)
+    folder: DataFolder = settings.DATA_FOLDER
+    if _is_closed(folder.path):
+        text = _("%s is not accessible for this user: run it as the owner of the folder.")
+        yield error("data-folder", text % folder.path)
+        return
+    messages = run_checks(tags=[TAG])
+    if not messages:
+        yield ok("settings", _("mode %s") % settings.FACHO_MODE)
+    for message in messages:
+        verdict = Verdict.ERROR if message.is_serious() else Verdict.WARNING
+        yield DoctorFinding(verdict, "settings", f"{message.msg} {message.hint or ''}".strip())
+    yield _decoder()
+    yield _data_folder(folder.path)
+    text = _("A backup, a restore or a first start that was killed left it, perhaps with secrets; run: rm -r %s")
+    for place in sorted({folder.path, folder.secret_key.parent, folder.encryption_keys.parent}):
+        yield from (warning("unfinished", text % left) for left in find_abandoned(place))
+    yield _disk(folder.path)
+    file = sqlite_file()
+    # Looking at a SQLite file that is not there would create it.
+    if file is None or file.exists():
+        yield from _integrity(folder)
+        try:
+            yield from _database(watch)
+        except Error as failure:
+            yield error("database", next(iter(str(failure).splitlines()), type(failure).__name__))
+    else:
+        yield _no_database(folder.path, file.parent)
+    if settings.FACHO_MODE is Mode.DISTRIBUTED:
+        try:
+            ping(settings.REDIS_URL, timeout_seconds=REDIS_SECONDS)
+            yield ok("redis", _("answers"))
+        except RedisFailure as failure:
+            yield error("redis", _("%s: start it, or correct REDIS_URL.") % failure)
+
+
+def _decoder() -> DoctorFinding:
+    if pages.is_compiled():
+        return ok("decoder", _("SNMP answers are decoded by the compiled module"))
+    text = _(
+        "SNMP answers are decoded in Python, at five times the CPU: install gcc and python3-dev, then Facho again."
+    )
+    return warning("decoder", text)
+
+
+def _is_closed(path: Path) -> bool:
+    """Tell whether this user may not even look: nothing could be said about what lies inside."""
+    try:
+        return path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
+    except PermissionError:
+        return True
+
+
+def _data_folder(path: Path) -> DoctorFinding:
+    if not path.exists():
+        return warning("data-folder", _("%s does not exist yet: `facho run` creates it.") % path)
+    if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        return error("data-folder", _("%s is not a folder that this user may write: set FACHO_DATA_DIR.") % path)
+    if others_may_enter(path):
+        return warning("data-folder", _("Other users may enter it; run: chmod 700 %s") % path)
+    return ok("data-folder", str(path))
+
+
+def _disk(path: Path) -> DoctorFinding:
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    text = _("%s MiB free") % (free // 1024**2)
+    if free < NO_DISK_BYTES:
+        return error("disk", _("%s: make room, or writing stops.") % text)
+    return warning("disk", _("%s: make room soon.") % text) if free < LITTLE_DISK_BYTES else ok("disk", text)
+
+
+def _integrity(folder: DataFolder) -> Iterator[DoctorFinding]:
+    """Check a SQLite file for damage, which most reads would never meet; a server looks after its own files."""
+    database = sqlite_file()
+    if database is None:
+        return
+    damage = find_damage(database, seconds=CHECK_SECONDS)
+    if damage is None:
+        yield warning("integrity", _("The check did not come to its end within %s s.") % int(CHECK_SECONDS))
+    elif damage:
+        text = _("%(file)s is damaged (%(found)s): stop Facho, move it away and run `facho restore %(backup)s`.")
+        backup = find_last_backup(folder) or _("FILE")
+        yield error("integrity", text % {"file": database, "found": damage, "backup": backup})
+    else:
+        yield ok("integrity", _("no damage found"))
+
+
+def _no_database(data_folder: Path, parent: Path) -> DoctorFinding:
+    """Tell a first start, which creates the file, from a path where nothing can be created."""
+    if parent != data_folder and not parent.is_dir():
+        return error("database", _("There is no folder %s for it: make one, or correct DATABASE_URL.") % parent)
+    return warning("database", _("There is none yet: `facho run` creates it."))
+
+
+def _database(watch: _Watch) -> Iterator[DoctorFinding]:
+    connection.ensure_connection()
+    yield ok("database", connection.vendor)
+    version = read_database_version()
+    if version.unknown:
+        text = _("The database was made by a newer version of Facho (%s): install that version.")
+        yield error("migrations", text % named(version.unknown))
+        return
+    if version.missing:
+        name = named(version.missing)
+        if settings.FACHO_MODE is Mode.EMBEDDED:
+            yield warning("migrations", _("%s is not applied: `facho run` does it.") % name)
+        else:
+            text = _("%(name)s is not applied: run `%(command)s`.")
+            yield error("migrations", text % {"name": name, "command": MIGRATE})
+        return
+    yield ok("migrations", _("all applied"))
+    yield _credentials()
+    yield from _engine(watch.now())
+    if settings.FACHO_MODE is Mode.DISTRIBUTED:
+        yield from examine_cluster(watch.now())
+    yield _clock(watch)
+
+
+def _credentials() -> DoctorFinding:
+    keys = tuple(settings.FACHO_ENCRYPTION_KEYS)
+    found = survey(keys)
+    if found.unreadable:
+        text = _("%s stored secrets cannot be decrypted: restore the encryption keys file, or enter them again.")
+        return error("credentials", text % found.unreadable)
+    if len(keys) > 1:
+        text = _("The key file holds %(keys)s keys, %(n)s secrets are under an older one; run: facho keys rotate")
+        return warning("credentials", text % {"keys": len(keys), "n": found.older})
+    return ok("credentials", _("of %s OLTs, all readable") % Olt.objects.count())
+
+
+def _engine(now: datetime) -> Iterator[DoctorFinding]:
+    """Look for the engine of this folder, or for the leader on other machines."""
+    is_embedded = settings.FACHO_MODE is Mode.EMBEDDED
+    if is_embedded and not is_engine_alive(settings.DATA_FOLDER):
+        yield warning("engine", _("It is not running, so nothing is polled: start it with `facho run`."))
+        return
+    if is_embedded:
+        yield ok("engine", _("running"))
+    start = _("restart Facho") if is_embedded else _("start `facho scheduler`")
+    for shard, leader in load_leaders(our_shards()).items():
+        finding = _leader(leader, now, start=start)
+        yield finding if shard.is_whole else replace(finding, text=f"{shard}: {finding.text}")
+
+
+def _leader(leader: Leader, now: datetime, *, start: str) -> DoctorFinding:
+    if leader.renewed_at is None:
+        return warning("leader", _("No scheduler has led yet: wait a minute, or %s.") % start)
+    age = now - leader.renewed_at
+    if age > timedelta(seconds=settings.FACHO_LEASE_SECONDS):
+        return error(
+            "leader",
+            _("No scheduler has led for %(age)s s: %(start)s.") % {"age": int(age.total_seconds()), "start": start},
+        )
+    if leader.standstill:
+        words = WORDS[leader.standstill]
+        return error("leader", _("It starts nothing: %(what)s %(remedy)s") % words._asdict())
+    return ok("leader", leader.owner)
+
+
+def _clock(watch: _Watch) -> DoctorFinding:
+    # Moments that are certainly past: stored ones, and the server's own now.
+    seen: list[datetime | None] = [
+        MigrationRecorder.Migration.objects.aggregate(latest=Max("applied"))["latest"],
+        LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"],
+    ]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT clock_timestamp()")
+            seen.append(cursor.fetchone()[0])
+    # Others keep writing, so the clock is read after the rows it is compared with.
+    now = watch.now()
+    if now < EARLIEST_NOW:
+        return error("clock", _("It shows %s: set the clock of this machine.") % f"{now:%Y-%m-%d}")
+    ahead = max(filter(None, seen), default=now) - now
+    if ahead > CLOCK_TOLERANCE:
+        text = _("It is %s s behind what the database has seen: set the clock of every machine by NTP.")
+        return error("clock", text % int(ahead.total_seconds()))
+    return ok("clock", now.isoformat(timespec="seconds"))
+
+
+def examine_cluster(now: datetime) -> Iterator[DoctorFinding]:
+    """Look at processes, groups and queues; creates and changes nothing."""
+    processes = load_live_processes()
+    pollers = dict(Poller.objects.order_by("group").values_list("group").annotate(n=Count("id")))
+    yield from _slots(processes, pollers)
+    # They say that they live and complete nothing, while others of their groups do.
+    for worker in load_still_workers():
+        text = _("%(worker)s completes nothing, though there is work in its group: restart it.")
+        yield error("consumption", text % {"worker": worker.owner})
+    yield from _groups(pollers)
+    yield _versions(processes)
+    yield _clocks(processes)
+    yield from _queues(list(pollers) or [DEFAULT_GROUP], now)
+
+
+def _slots(processes: Sequence[ProductProcess], pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
+    """Compare, group by group, what may run at once with what could be carried out at once."""
+    slots = Counter[str]()
+    for process in processes:
+        for group in process.groups:
+            slots[group] += process.slots
+    for group, count in pollers.items():
+        name, told = _named("workers", group), {"slots": slots[group], "pollers": count}
+        if not slots[group]:
+            command = f"celery -A facho.core worker -Q {','.join(queues_of(group))} -c {count + 1}"
+            yield error(name, _("No worker is heard of, so nothing is polled: start `%s`.") % command)
+        elif slots[group] < count:
+            text = _("%(slots)s slots for %(pollers)s pollers: start more workers, or give them more slots (-c).")
+            yield error(name, text % told)
+        else:
+            yield ok(name, _("%(slots)s slots for %(pollers)s pollers") % told)
+
+
+def _groups(pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
+    """Compare the groups that pollers have with those of the settings and of the OLTs."""
+    known = {group: count for group, count in pollers.items() if group != DEFAULT_GROUP}
+    if pollers and known != settings.FACHO_POLLER_GROUPS:
+        here, there = (",".join(f"{g}:{n}" for g, n in each.items()) for each in (settings.FACHO_POLLER_GROUPS, known))
+        text = _('FACHO_POLLER_GROUPS is "%(here)s" here and "%(there)s" for the leader: set it alike everywhere.')
+        yield warning("groups", text % {"here": here, "there": there})
+    if not known:
+        return
+    lost = Olt.objects.exclude(poller_group__in=pollers).order_by("poller_group")
+    for group, count in lost.values_list("poller_group").annotate(n=Count("id")):
+        text = _("%(count)s OLTs name the poller group %(group)s, which has no pollers: add it to FACHO_POLLER_GROUPS.")
+        yield error("groups", text % {"count": count, "group": group})
+
+
+def _versions(processes: Sequence[ProductProcess]) -> DoctorFinding:
+    others = [process for process in processes if process.version != VERSION]
+    if others:
+        told = ", ".join(f"{process.owner} {process.version}" for process in others)
+        text = _("This is %(version)s, others run at the same time: %(others)s. Finish the upgrade.")
+        return warning("versions", text % {"version": VERSION, "others": told})
+    return ok("versions", _("%(version)s, in %(count)s processes") % {"version": VERSION, "count": len(processes)})
+
+
+def _clocks(processes: Sequence[ProductProcess]) -> DoctorFinding:
+    """Compare every process's clock with the database's, which all of them have in common."""
+    ahead = {process.owner: process.clock_ahead.total_seconds() for process in processes}
+    wrong = {owner: seconds for owner, seconds in ahead.items() if abs(seconds) > CLOCK_TOLERANCE.total_seconds()}
+    if wrong:
+        told = ", ".join(f"{owner} {seconds:+.0f} s" for owner, seconds in wrong.items())
+        text = _("These clocks differ from the database's: %s. Set the clock of every machine by NTP.")
+        return error("clocks", text % told)
+    most = max(map(abs, ahead.values()), default=0.0)
+    return ok("clocks", _("differ by at most %s ms") % round(most * 1000))
+
+
+def _queues(groups: Sequence[str], now: datetime) -> Iterator[DoctorFinding]:
+    """Report the unread messages, and how long the oldest claim has been waiting for a worker."""
+    names = [*(name for group in groups for name in queues_of(group)), BEAT_QUEUE]
+    try:
+        with Redis.from_url(settings.REDIS_URL, socket_timeout=REDIS_SECONDS) as redis:
+            lengths = {name: int(redis.llen(name)) for name in names}
+    except RedisError:
+        # That it does not answer is a finding of its own.
+        lengths = {}
+    waits = load_longest_waits(now)
+    for group in groups:
+        age = waits.get(group, timedelta(0))
+        told = ", ".join(f"{name} {lengths.get(name, '?')}" for name in queues_of(group))
+        words = {"queues": told, "seconds": int(age.total_seconds())}
+        if age > LONG_WAIT:
+            text = _("%(queues)s; the oldest has waited for %(seconds)s s: restart the workers of this group.")
+            yield error(_named("queues", group), text % words)
+        else:
+            yield ok(_named("queues", group), _("%(queues)s; the oldest has waited for %(seconds)s s") % words)
+    if lengths.get(BEAT_QUEUE, 0) > MANY_BEATS:
+        text = _("%s messages of beat lie unread: start a worker on the queue zabbix_scheduler, or stop beat.")
+        yield warning("beat", text % lengths[BEAT_QUEUE])
+
+
+def _named(subject: str, group: str) -> str:
+    return f"{subject}.{group}" if group else subject

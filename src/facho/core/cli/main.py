@@ -1,38 +1,20 @@
-"""The entry point of `facho`: parses the arguments, calls the command, and tells failures in one line."""
+"""The entry point of `facho`: parses the arguments, which needs no Django, and runs the command."""
 
+import gettext
 import os
 import sys
 import traceback
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from gettext import gettext as _
+from pathlib import Path
 from types import TracebackType
 
-from facho.core.cli import (
-    backup,
-    demo,
-    distributed,
-    doctor,
-    execution,
-    node,
-    olt,
-    onu,
-    pause,
-    record,
-    run,
-    simulate,
-    snmp,
-    token,
-    user,
-)
-from facho.core.cli.failure import CliError
-from facho.core.cli.language import use_language
-from facho.core.cli.parser import CommandParser
-from facho.core.cli.product import Handler
+from facho.core.cli.parser import build_parser
 from facho.core.env import read_environment
 
-GROUPS = (demo, run, distributed, simulate, olt, onu, node, execution, pause, snmp, record, user, token, doctor, backup)
-FAILED = 1
+# Django reads the same catalogue, since facho.core is one of its apps.
+DOMAIN = "django"
+LOCALE_FOLDER = Path(__file__).resolve().parents[1] / "locale"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,52 +22,51 @@ def main(argv: Sequence[str] | None = None) -> int:
     use_language(read_environment(os.environ)["FACHO_LANGUAGE"])
     sys.excepthook = tell_unexpected
     arguments = build_parser().parse_args(argv)
-    handler: Handler = arguments.handler
-    try:
-        status = handler(arguments)
-        sys.stdout.flush()
-    except CliError as error:
-        for line in error.lines:
-            print(f"facho: {line}", file=sys.stderr)
-        _show_traceback(error)
-        return FAILED
-    except BrokenPipeError:
-        return _reader_left()
-    except KeyboardInterrupt:
-        return FAILED
-    return status
+    if arguments.check:
+        arguments.check(arguments)
+    # It loads Django, which takes longer than any help.
+    from facho.core.cli.command import run_command
+
+    return run_command(arguments)
 
 
-def build_parser() -> ArgumentParser:
-    """Put the commands together; imports no Django and reads no file."""
-    parser = CommandParser(
-        prog="facho", description=_("Polls GPON OLTs over SNMP, never two operations on one OLT."), allow_abbrev=False
-    )
-    subparsers = parser.add_subparsers(metavar=_("COMMAND"), required=True)
-    for group in GROUPS:
-        group.register(subparsers)
-    return parser
+def use_language(code: str) -> None:
+    """Let gettext answer in this language from now on."""
+    # The one way to tell gettext, and so argparse, which language is meant.
+    os.environ["LANGUAGE"] = code
+    gettext.bindtextdomain(DOMAIN, str(LOCALE_FOLDER))
+    gettext.textdomain(DOMAIN)
+
+
+def words_of_argparse() -> list[str]:
+    """Name what argparse says in our commands."""
+    _ = gettext.gettext
+    return [
+        _("usage: "),
+        _("positional arguments"),
+        _("options"),
+        _("show this help message and exit"),
+        _("%(prog)s: error: %(message)s\n"),
+        _("argument %(argument_name)s: %(message)s"),
+        _("expected one argument"),
+        _("expected at least one argument"),
+        _("invalid %(type)s value: %(value)r"),
+        _("invalid choice: %(value)r (choose from %(choices)s)"),
+        _("not allowed with argument %s"),
+        _("one of the arguments %s is required"),
+        _("the following arguments are required: %s"),
+        _("unrecognized arguments: %s"),
+    ]
 
 
 def tell_unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Name a failure that nobody foresaw; its own text is left out, since nobody knows what it holds."""
+    """Name a failure that was not foreseen; its own text is left out, since it may hold a secret."""
     print(
         "facho: " + _("unexpected error: %s. Run again with FACHO_LOG_LEVEL=DEBUG to see where.") % kind.__name__,
         file=sys.stderr,
     )
-    _show_traceback(error)
-
-
-def _show_traceback(error: BaseException) -> None:
     if read_environment(os.environ)["FACHO_LOG_LEVEL"] == "DEBUG":
         traceback.print_exception(error, file=sys.stderr)
-
-
-def _reader_left() -> int:
-    """End quietly when the other end of a pipe is closed, as with `facho olt list | head`."""
-    # The interpreter flushes once more at its exit, which would fail again.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FAILED
 
 
 if __name__ == "__main__":

@@ -1,23 +1,98 @@
 """`facho node …`: what is polled when, run it now, why it waits."""
 
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from gettext import gettext as _
-from typing import TYPE_CHECKING
 
-from facho.core.cli import node_operations
-from facho.core.cli.arguments import Subparsers, add_command, add_group, add_json_flag, whole_number
-from facho.core.cli.failure import CliError
-from facho.core.cli.output import cell, print_rows
-from facho.core.cli.product import database_command
-from facho.core.cli.written import write_down
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
 
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
+from facho.accounts.audit import changed_words
+from facho.core.cli.output import cell, dump, print_rows, write_down
+from facho.core.product import OperatorError
+from facho.executions.models import Execution
+from facho.hosts.models import Olt
+from facho.hosts.pauses import load_pause
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.safety import check_change
+from facho.snmp_jobs.store import IsChainNode, NodeChange, UnknownNode, change_nodes, request_run, return_to_schedule
+from facho.zabbix_pollers.explain_read_model import load_explanation
+from facho.zabbix_pollers.explain_words import sentences
+from facho.zabbix_pollers.serializers import ExplanationSerializer
 
-    from facho.snmp_jobs.models import WorkflowNode
+
+def explain(arguments: Namespace) -> int:
+    """Explain one node in sentences, or in the API's shape."""
+    try:
+        explanation = load_explanation(arguments.node, timezone.now())
+    except UnknownNode as error:
+        raise _no_node(arguments.node) from error
+    if arguments.as_json:
+        dump(ExplanationSerializer(explanation).data)
+        return 0
+    print(cell(f"{explanation.olt} · {explanation.name}"))
+    for sentence in sentences(explanation):
+        print(cell(sentence))
+    return 0
+
+
+def change(arguments: Namespace) -> int:
+    """Change all that were named, or none when one of them cannot be changed."""
+    wanted = NodeChange(arguments.enabled, arguments.interval, arguments.priority)
+    with transaction.atomic():
+        nodes = WorkflowNode.objects.filter(id__in=arguments.nodes).order_by("id")
+        stored = list(nodes.select_related("job", "workflow__olt", "master_node"))
+        known = {node.id for node in stored}
+        refused = [line for each in arguments.nodes if each not in known for line in _no_node(each).lines]
+        for node in stored:
+            try:
+                check_change(node, wanted.values)
+            except ValidationError as error:
+                why = " ".join(error.messages)
+                refused.append(_("Node %(id)s cannot be changed: %(why)s") % {"id": node.id, "why": why})
+        if refused:
+            raise OperatorError(*refused)
+        change_nodes(nodes, wanted, now=timezone.now())
+        for node in stored:
+            before = {name: getattr(node, name) for name in wanted.values}
+            write_down("CHANGED", [node], changed_words(before, wanted.values))
+    for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
+        words = {"id": node.id, "name": cell(node), "at": cell(node.next_run_at)}
+        sentence = _("node %(id)s (%(name)s) is changed; it runs next at %(at)s")
+        print((sentence if node.next_run_at else _("node %(id)s (%(name)s) is changed")) % words)
+    return 0
+
+
+def resume(arguments: Namespace) -> int:
+    """Resume all that were named, or none when one of them is not suspended."""
+    if arguments.nodes:
+        known = dict(WorkflowNode.objects.filter(id__in=arguments.nodes).values_list("id", "suspended_at"))
+        wanted = list(dict.fromkeys(arguments.nodes))
+        refused = [
+            _("Node %s is not suspended.") % node_id if node_id in known else _no_node(node_id).lines[0]
+            for node_id in wanted
+            if not known.get(node_id)
+        ]
+        if refused:
+            raise OperatorError(*refused)
+        node_ids = wanted
+    else:
+        node_ids = list(_nodes_of(arguments.olt).filter(suspended_at__isnull=False).values_list("id", flat=True))
+        if not node_ids:
+            raise OperatorError(_("No node of OLT %s is suspended.") % arguments.olt)
+    nodes = WorkflowNode.objects.filter(id__in=node_ids)
+    with transaction.atomic():
+        return_to_schedule(nodes, now=timezone.now())
+        write_down("CHANGED", nodes.select_related("job", "workflow__olt"), _("resumed"))
+    for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
+        words = {"id": node.id, "name": cell(node), "at": cell(node.next_run_at)}
+        sentence = _("node %(id)s (%(name)s) continues at %(at)s")
+        print((sentence if node.next_run_at else _("node %(id)s (%(name)s) runs again with its master")) % words)
+    return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +111,8 @@ class NodeRow:
     suspended: str
 
 
-def register(subparsers: Subparsers) -> None:
-    """Add `node` with its commands."""
-    nodes = add_group(subparsers, "node", _("nodes: one job on one OLT, with its schedule"))
-    command = add_command(nodes, "list", _("list the nodes"), list_nodes)
-    command.add_argument("--olt", metavar=_("NAME"), help=_("only those of this OLT"))
-    add_json_flag(command)
-    command = add_command(nodes, "run", _("run nodes as soon as their OLT is free"), run_nodes)
-    command.add_argument("nodes", metavar=_("NODE"), nargs="*", type=whole_number, help=_("number of the node"))
-    command.add_argument("--olt", metavar=_("NAME"), help=_("all nodes of this OLT"))
-    command.add_argument("--all", action="store_true", dest="every", help=_("all nodes of all OLTs"))
-    node_operations.register(nodes)
-
-
-@database_command
 def list_nodes(arguments: Namespace) -> int:
     """List nodes, masters before their chain."""
-    from django.db.models import F, OuterRef, Subquery
-    from django.db.models.functions import Coalesce
-
-    from facho.executions.models import Execution
-
     last_result = Execution.objects.filter(node=OuterRef("id")).order_by("-id").values("status")[:1]
     nodes = (
         _nodes_of(arguments.olt)
@@ -84,91 +140,59 @@ def list_nodes(arguments: Namespace) -> int:
 
 def run_nodes(arguments: Namespace) -> int:
     """Ask for runs: for all that were named, or for none when one of them cannot run."""
-    if [bool(arguments.nodes), bool(arguments.olt), arguments.every].count(True) != 1:
-        arguments.usage_error(_("name the nodes, or give --olt NAME, or --all"))
-    return _run_nodes(arguments)
-
-
-@database_command
-def _run_nodes(arguments: Namespace) -> int:
-    node_ids = arguments.nodes or _runnable(arguments.olt)
-    for line in _request_runs(node_ids):
-        print(line)
-    return 0
-
-
-def _nodes_of(olt: str | None) -> "QuerySet[WorkflowNode]":
-    from facho.hosts.models import Olt
-    from facho.snmp_jobs.models import WorkflowNode
-
-    if olt is None:
-        return WorkflowNode.objects.all()
-    if not Olt.objects.filter(name=olt).exists():
-        raise CliError(_('There is no OLT "%s"; `facho olt list` shows them.') % olt)
-    return WorkflowNode.objects.filter(workflow__olt__name=olt)
-
-
-def _runnable(olt: str | None) -> list[int]:
-    nodes = _nodes_of(olt).filter(
-        is_chain_node=False, enabled=True, suspended_at__isnull=True, workflow__olt__enabled=True
+    runnable = {"is_chain_node": False, "enabled": True, "suspended_at": None, "workflow__olt__enabled": True}
+    node_ids = arguments.nodes or list(
+        _nodes_of(arguments.olt).filter(**runnable).order_by("id").values_list("id", flat=True)
     )
-    node_ids = list(nodes.order_by("id").values_list("id", flat=True))
     if not node_ids:
-        raise CliError(_("There is no node to run: `facho node list` shows which are disabled or suspended."))
-    return node_ids
-
-
-def _request_runs(node_ids: Sequence[int]) -> list[str]:
-    from django.db import transaction
-    from django.utils import timezone
-
+        raise OperatorError(_("There is no node to run: `facho node list` shows which are disabled or suspended."))
     asked: list[str] = []
     refused: list[str] = []
     with transaction.atomic():
         for node_id in dict.fromkeys(node_ids):
             try:
                 asked.append(_request_run(node_id, timezone.now()))
-            except CliError as error:
+            except OperatorError as error:
                 refused += error.lines
         if refused:
-            raise CliError(*refused)
-    return asked
+            raise OperatorError(*refused)
+    print("\n".join(asked))
+    return 0
+
+
+def _no_node(node_id: int) -> OperatorError:
+    return OperatorError(_("There is no node %s; `facho node list` shows them.") % node_id)
+
+
+def _nodes_of(olt: str | None) -> QuerySet[WorkflowNode]:
+    if olt is None:
+        return WorkflowNode.objects.all()
+    if not Olt.objects.filter(name=olt).exists():
+        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % olt)
+    return WorkflowNode.objects.filter(workflow__olt__name=olt)
 
 
 def _request_run(node_id: int, now: datetime) -> str:
-    from facho.snmp_jobs.store import IsChainNode, UnknownNode, request_run
-
     try:
         node = request_run(node_id, now=now)
     except UnknownNode as error:
-        raise CliError(_("There is no node %s; `facho node list` shows them.") % node_id) from error
+        raise _no_node(node_id) from error
     except IsChainNode as error:
-        raise CliError(
+        raise OperatorError(
             _("Node %(node)s is part of a chain: run its master, node %(master)s.")
             % {"node": node_id, "master": error.master_id}
         ) from error
-    _refuse_stopped(node)
-    write_down("CHANGED", [node], _("run now"))
-    paused_until = _paused_until(node, now)
-    words = {"id": node.id, "name": node, "until": cell(paused_until)}
-    if paused_until:
-        return _("node %(id)s (%(name)s) runs when the pause is over, at %(until)s") % words
-    return _("node %(id)s (%(name)s) runs as soon as its OLT is free") % words
-
-
-def _paused_until(node: "WorkflowNode", now: datetime) -> datetime | None:
-    from facho.hosts.pauses import load_pause
-
-    pause = load_pause(node.workflow.olt_id, now)
-    return pause.ends_at if pause else None
-
-
-def _refuse_stopped(node: "WorkflowNode") -> None:
-    """A wish that nobody would grant is worse than a refusal."""
+    # A wish that would never be granted is worse than a refusal.
     if not (node.enabled and node.workflow.olt.enabled):
-        raise CliError(_("Node %s or its OLT is disabled: enable it first.") % node.id)
+        raise OperatorError(_("Node %s or its OLT is disabled: enable it first.") % node.id)
     if node.suspended_at:
-        raise CliError(
+        raise OperatorError(
             _("Node %(id)s is suspended (%(reason)s): it runs again once its OLT answers, or `facho node resume` it.")
             % {"id": node.id, "reason": node.suspend_reason}
         )
+    write_down("CHANGED", [node], _("run now"))
+    pause = load_pause(node.workflow.olt_id, now)
+    words = {"id": node.id, "name": node, "until": cell(pause and pause.ends_at)}
+    if pause:
+        return _("node %(id)s (%(name)s) runs when the pause is over, at %(until)s") % words
+    return _("node %(id)s (%(name)s) runs as soon as its OLT is free") % words

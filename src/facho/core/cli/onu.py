@@ -1,42 +1,304 @@
 """`facho onu …`: the ONUs of all OLTs and their customers."""
 
+import math
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from gettext import gettext as _
-from pathlib import Path
 
-from facho.core.cli import onu_history, onu_list
-from facho.core.cli.arguments import Subparsers, add_command, add_group
+from django.db.models import Q
+from django.utils import timezone
+
 from facho.core.cli.csv_input import problem_line, read_csv, refused
-from facho.core.cli.product import database_command
+from facho.core.cli.output import cell, print_record, print_rows
+from facho.core.product import OperatorError
+from facho.hosts.inventory import InventoryError
+from facho.hosts.models import Olt
+from facho.onus.customers import import_customers
+from facho.onus.events import all_events, describe_event
+from facho.onus.history_read_model import METRICS, Detail, HistoryQuery, WrongQuestion, ask, load_onu_history
+from facho.onus.models import Onu
+from facho.onus.search import SORT_WORDS, FoundOnus, of_state, of_text, shown_onus
+from facho.onus.shown_state import last_known_state, shown_state
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+# For terminals that cannot write blocks.
+PLAIN = "_.-:=+*#"
+GAP = " "
+# Beyond a week a line for each hour is more than a person reads.
+HOURLY_DAYS = 7
+# Nothing is kept for longer.
+MAX_DAYS = 36_500
+WIDTH = 72
+MAX_ID_DIGITS = 18
 
 
-def register(subparsers: Subparsers) -> None:
-    """Add `onu` with its commands."""
-    onus = add_group(subparsers, "onu", _("ONUs and their customers"))
-    onu_list.register(onus)
-    command = add_command(
-        onus,
-        "import",
-        _("write customers from a CSV file: serial, and any of label, address, phone, notes, tags"),
-        import_file,
+def sparkline(values: Sequence[float | None], *, width: int, encoding: str) -> str:
+    """Draw values at equal distances on at most `width` letters; each is an average, what has no value stays blank."""
+    per_letter = math.ceil(len(values) / width)
+    averages: list[float | None] = []
+    for start in range(0, len(values), per_letter or 1):
+        some = [value for value in values[start : start + per_letter] if value is not None]
+        averages.append(sum(some) / len(some) if some else None)
+    known = [value for value in averages if value is not None]
+    if not known:
+        return ""
+    try:
+        BLOCKS.encode(encoding)
+        letters = BLOCKS
+    except (UnicodeEncodeError, LookupError):
+        letters = PLAIN
+    lowest, span = min(known), max(known) - min(known)
+    steps = len(letters) - 1
+    return "".join(
+        GAP if value is None else letters[round((value - lowest) / span * steps) if span else 0] for value in averages
     )
-    command.add_argument("file", metavar=_("FILE"), type=Path)
-    command.add_argument("--dry-run", action="store_true", help=_("tell what would be written, and write nothing"))
-    onu_history.register(onus)
 
 
-@database_command
+@dataclass(frozen=True, slots=True)
+class OnuHistoryRow:
+    """One hour or day, by its beginning; a row with only the time is a gap."""
+
+    at: datetime
+    value: float | None
+    min: float | None
+    max: float | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One fact, at the poll that showed it; `place` is where the ONU was."""
+
+    at: datetime
+    kind: str
+    cause: str
+    olt: str
+    place: str
+    message: str
+
+
+def show_history(arguments: Namespace) -> int:
+    """Print a line for each hour, or for each day when it is more than a week, and all of it as a drawing."""
+    onu = find_onu(arguments.onu)
+    if arguments.metric not in METRICS:
+        arguments.usage_error(_("--metric is one of: %s") % ", ".join(METRICS))
+    now = timezone.now()
+    question = ask(
+        METRICS[arguments.metric],
+        start=now - timedelta(days=min(arguments.days, MAX_DAYS)),
+        end=now,
+        detail=Detail.HOUR if arguments.days <= HOURLY_DAYS else Detail.DAY,
+        now=now,
+    )
+    try:
+        series = load_onu_history(onu.id, question)
+    except WrongQuestion as error:
+        raise OperatorError(str(error)) from None
+    columns = (series.at, series.average, series.lowest, series.highest)
+    rows = [
+        OnuHistoryRow(
+            datetime.fromtimestamp(at, UTC), _known(value), _known(lowest), _known(highest), question.unit.value
+        )
+        for at, value, lowest, highest in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+    print_rows(OnuHistoryRow, rows, as_json=arguments.as_json)
+    if not arguments.as_json:
+        _draw(rows, question)
+    return 0
+
+
+def show_events(arguments: Namespace) -> int:
+    """Print the timeline of one ONU."""
+    since = timezone.now() - timedelta(days=min(arguments.days, MAX_DAYS))
+    events = all_events().filter(onu_id=find_onu(arguments.onu).id, at__gte=since).order_by("-at", "-id")
+    rows = [
+        EventRow(
+            at=event.at,
+            kind=event.kind,
+            cause=event.cause,
+            olt=event.olt.name,
+            place=f"{event.pon_port}/{event.onu_number}",
+            message=describe_event(event),
+        )
+        for event in events
+    ]
+    print_rows(EventRow, rows, as_json=arguments.as_json)
+    return 0
+
+
+def find_onu(text: str) -> Onu:
+    """Find an ONU by its serial, else by its id; of several with one serial the only one that is present."""
+    # PostgreSQL refuses a NUL in any text, and no serial has one.
+    found = [] if "\x00" in text else list(Onu.objects.filter(serial__iexact=text).order_by("id"))
+    if not found and text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS:
+        found = list(Onu.objects.filter(pk=int(text)))
+    present = [onu for onu in found if onu.is_present] or found
+    if not present:
+        raise OperatorError(_('There is no ONU "%s": give its serial, or the id that lists show.') % cell(text))
+    if len(present) > 1:
+        raise OperatorError(
+            _('Several ONUs have the serial "%(serial)s": give one of their ids, %(ids)s.')
+            % {"serial": cell(text), "ids": ", ".join(str(onu.id) for onu in present)}
+        )
+    return present[0]
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else value
+
+
+def _draw(rows: list[OnuHistoryRow], question: HistoryQuery) -> None:
+    known = [row.value for row in rows if row.value is not None]
+    if not known:
+        print(_("Nothing is known of this time."))
+        return
+    by_step = {int(row.at.timestamp()) // question.resolution: row.value for row in rows}
+    steps = range(min(by_step), max(by_step) + 1)
+    drawing = sparkline([by_step.get(step) for step in steps], width=WIDTH, encoding=sys.stdout.encoding or "ascii")
+    print(f"\n{drawing}")
+    print(
+        _("from %(lowest)s to %(highest)s %(unit)s")
+        % {"lowest": min(known), "highest": max(known), "unit": question.unit.value}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OnuRow:
+    """An ONU as lists show it."""
+
+    id: int
+    serial: str
+    olt: str
+    place: str
+    state: str
+    last_known: str
+    since: datetime | None
+    cause: str
+    rx_dbm: float | None
+    description: str
+    customer: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnuRecord(OnuRow):
+    """All that is known of one ONU now."""
+
+    mac: str
+    name: str
+    model: str
+    firmware: str
+    admin_state: str
+    first_seen_at: datetime
+    absent_since: datetime | None
+    flapping: bool
+    distance_m: int | None
+    tx_dbm: float | None
+    olt_rx_dbm: float | None
+    power_at: datetime | None
+    temperature_celsius: float | None
+    voltage_v: float | None
+    bias_ma: float | None
+    address: str
+    phone: str
+    notes: str
+    tags: str
+
+
+def list_onus(arguments: Namespace) -> int:
+    """List the ONUs that meet all that was asked for, and say when they are more than were asked for."""
+    if arguments.sort not in SORT_WORDS:
+        arguments.usage_error(_("--sort is one of: %s") % ", ".join(SORT_WORDS))
+    found = FoundOnus(_conditions(arguments), arguments.sort)[: arguments.limit + 1]
+    print_rows(OnuRow, [_row(onu) for onu in found[: arguments.limit]], as_json=arguments.as_json)
+    if len(found) > arguments.limit:
+        print("facho: " + _("there are more: narrow the list, or raise --limit."), file=sys.stderr)
+    return 0
+
+
+def show(arguments: Namespace) -> int:
+    """Show one ONU."""
+    onu = shown_onus().get(pk=find_onu(arguments.onu).id)
+    print_record(_record(onu), as_json=arguments.as_json)
+    return 0
+
+
+def _conditions(arguments: Namespace) -> list[Q]:
+    conditions = []
+    if arguments.olt:
+        olt_id = Olt.objects.filter(name=arguments.olt).values_list("id", flat=True).first()
+        if olt_id is None:
+            raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.olt)
+        conditions.append(Q(olt_id=olt_id))
+    if arguments.port:
+        names = ("pon_port__frame", "pon_port__slot", "pon_port__port")
+        conditions.append(Q(**dict(zip(names, arguments.port, strict=True))))
+    if arguments.state:
+        conditions.append(of_state(arguments.state))
+    if arguments.cause:
+        conditions.append(Q(reading__last_down_cause=arguments.cause))
+    if arguments.power_below is not None:
+        conditions.append(Q(reading__rx_power_cdbm__lt=round(arguments.power_below * 100)))
+    if arguments.search is not None:
+        try:
+            conditions.append(of_text(arguments.search))
+        except ValueError as error:
+            arguments.usage_error(f"--search: {error}")
+    return conditions
+
+
+def _row(onu: Onu) -> OnuRow:
+    reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
+    return OnuRow(
+        id=onu.id,
+        serial=onu.serial,
+        olt=onu.olt.name,
+        place=f"{onu.pon_port}/{onu.onu_id}",
+        state=shown_state(onu).value,
+        last_known=last_known_state(onu).value,
+        since=getattr(reading, "state_since", None),
+        cause=getattr(reading, "last_down_cause", ""),
+        rx_dbm=getattr(reading, "rx_power_dbm", None),
+        description=onu.description,
+        customer=getattr(customer, "label", ""),
+    )
+
+
+def _record(onu: Onu) -> OnuRecord:
+    reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
+    return OnuRecord(
+        **asdict(_row(onu)),
+        mac=onu.mac,
+        name=onu.name,
+        model=onu.model,
+        firmware=onu.firmware,
+        admin_state=onu.admin_state,
+        first_seen_at=onu.first_seen_at,
+        absent_since=onu.absent_since,
+        flapping=getattr(reading, "is_flapping", False),
+        distance_m=getattr(reading, "distance_m", None),
+        tx_dbm=getattr(reading, "tx_power_dbm", None),
+        olt_rx_dbm=getattr(reading, "olt_rx_power_dbm", None),
+        power_at=getattr(reading, "power_at", None),
+        temperature_celsius=getattr(reading, "temperature_celsius", None),
+        voltage_v=getattr(reading, "voltage_v", None),
+        bias_ma=getattr(reading, "bias_ma", None),
+        address=getattr(customer, "address", ""),
+        phone=getattr(customer, "phone", ""),
+        notes=getattr(customer, "notes", ""),
+        tags=getattr(customer, "tags", ""),
+    )
+
+
 def import_file(arguments: Namespace) -> int:
     """Import customers by serial; who is left out is named on standard error."""
-    from django.utils import timezone
-
-    from facho.hosts.inventory import InventoryError
-    from facho.onus.customers import import_customers
-
     content = read_csv(arguments.file)
     try:
-        imported = import_customers(content, is_dry_run=arguments.dry_run, now=timezone.now())
+        imported = import_customers(
+            content, is_dry_run=arguments.dry_run, now=timezone.now(), source=str(arguments.file)
+        )
     except InventoryError as error:
         raise refused(arguments.file, error) from None
     for problem in imported.left_out:

@@ -1,14 +1,22 @@
 """Prints rows as a table for people or as JSON for scripts. Text of devices cannot reach the terminal's controls."""
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
 from gettext import gettext as _
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.conf import settings
+from django.db.models import Model
+
+from facho.accounts.audit import Action, console, record
+from facho.core.env import Mode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
 
 COLUMN_GAP = "  "
 NOTHING = "-"
@@ -46,7 +54,11 @@ def dump(value: Any) -> None:
     """Print anything that JSON can say."""
     written = json.dumps(value, default=_json_value, ensure_ascii=False, indent=2)
     # JSON itself escapes what is below the space, and lets the other controls of a terminal through.
-    print("".join(letter if letter.isprintable() or letter == "\n" else _escaped(letter) for letter in written))
+    print(
+        "".join(
+            letter if letter.isprintable() or letter == "\n" else json.dumps(letter).strip('"') for letter in written
+        )
+    )
 
 
 def cell(value: Any) -> str:
@@ -62,11 +74,24 @@ def cell(value: Any) -> str:
             return "".join(letter if letter.isprintable() else " " for letter in str(value))
 
 
-def _escaped(letter: str) -> str:
-    return json.dumps(letter).strip('"')
-
-
 def _json_value(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def write_down(done: Literal["ADDED", "CHANGED", "DELETED"], rows: Iterable[Model], message: str = "") -> None:
+    """Add an entry for each row to the audit; call it in the transaction of the change."""
+    who = console()
+    for row in rows:
+        record(who, row, Action[done], message)
+
+
+def tell_site(name: str, group: str) -> None:
+    """Say, where workers of a group poll the OLT, that this machine may not reach it."""
+    if group and settings.FACHO_MODE is Mode.DISTRIBUTED:
+        text = _(
+            "OLT %(name)s belongs to the poller group %(group)s: this machine asks it directly and may not reach it;"
+            " if it does not answer, run the command on a machine of that group."
+        )
+        print(cell(text % {"name": name, "group": group}), file=sys.stderr)

@@ -1,23 +1,22 @@
-"""`facho run`: the embedded product, a parent that supervises web and engine."""
+"""`facho run`, a parent that supervises web and engines; `facho scheduler` and `facho web` of the distributed mode."""
 
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from gettext import gettext as _
 from socket import socket as Socket
+from typing import IO
 
-from facho.core.cli.arguments import Subparsers, add_command, bind_address, whole_number
-from facho.core.cli.failure import CliError
-from facho.core.cli.product import bring_up_to_date, open_product, tell_warnings
-from facho.core.processes import listening, supervisor
+from django.conf import settings
+
+from facho.core.data_folder import EngineRuns, engine_lock
+from facho.core.env import Mode
+from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
-
-
-def register(subparsers: Subparsers) -> None:
-    """Add `run`."""
-    run = add_command(subparsers, "run", _("run the product: web, scheduler and pollers"), run_product)
-    run.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
-    run.add_argument("--pollers", type=whole_number, metavar="N", help=_("pollers (default: FACHO_POLLERS)"))
+from facho.core.product import OperatorError, bring_up_to_date, open_distributed, open_product, tell_warnings
+from facho.polling.domain.shard import Shard, all_shards
 
 
 def run_product(arguments: Namespace) -> int:
@@ -25,16 +24,27 @@ def run_product(arguments: Namespace) -> int:
     if arguments.pollers:
         os.environ["FACHO_POLLERS"] = str(arguments.pollers)
     open_product()
-    _refuse_distributed()
-    refuse_second_engine()
+    if settings.FACHO_MODE is Mode.DISTRIBUTED:
+        raise OperatorError(_("`facho run` is the embedded product: unset FACHO_MODE, or set it to embedded."))
+    with alone_on_folder() as lock:
+        return _run(arguments, lock)
+
+
+def _run(arguments: Namespace, lock: IO[str]) -> int:
     tell_warnings()
-    children = product_children(arguments.bind)
+    socket = listen(arguments.bind)
+    children = product_children(socket, lock)
     bring_up_to_date()
     try:
         supervisor.raise_on_signals()
         start(children)
-        print(f"url: {listening.url_of(children[0].inherited[0])}", flush=True)
-        _print_setup_link(children[0])
+        print(f"url: {supervisor.url_of(socket)}", flush=True)
+        # It needs the models, so it is loaded after Django.
+        from facho.dashboard.account.views import make_setup_path
+
+        if path := make_setup_path():
+            print(_("Open this link once to make the first administrator (valid for 24 hours):"))
+            print(f"setup: {supervisor.url_of(socket)}{path}", flush=True)
         supervisor.supervise(children, tell=tell_end)
     except supervisor.Stopped:
         return 0
@@ -42,21 +52,27 @@ def run_product(arguments: Namespace) -> int:
         supervisor.stop(children)
 
 
-def product_children(bind: str | None) -> list[Child]:
-    """Bind the web's socket and describe the two processes of the product, the web first."""
-    socket = listen(bind)
-    web = Child("facho.core.processes.web", [str(socket.fileno())], inherited=[socket])
-    return [web, Child("facho.core.processes.engine")]
+def product_children(socket: Socket, lock: IO[str]) -> list[Child]:
+    """Describe the processes of the product: the web on its socket, and the engines under the lock of the folder."""
+    shards = all_shards(settings.FACHO_ENGINES)
+    # Counted once, here: a child might be allowed other cores.
+    environment = {"FACHO_ENGINES": str(len(shards))}
+    web = Child("facho.core.processes.web", [str(socket.fileno())], environment, inherited=[socket])
+    return [web, *(_engine(shard, lock, environment) for shard in shards)]
+
+
+def _engine(shard: Shard, lock: IO[str], environment: Mapping[str, str]) -> Child:
+    module, arguments = "facho.core.processes.engine", [str(shard.number), str(shard.count), str(lock.fileno())]
+    name = module if shard.is_whole else f"{module} {shard}"
+    return Child(module, arguments, environment, inherited=[lock], name=name)
 
 
 def listen(bind: str | None) -> Socket:
     """Bind the web's address, by default the setting's."""
-    from django.conf import settings
-
     try:
-        return listening.listen(bind or settings.FACHO_BIND)
-    except listening.CannotListen as error:
-        raise CliError(_("Cannot listen on %s. Choose another address with --bind HOST:PORT.") % error) from error
+        return supervisor.listen(bind or settings.FACHO_BIND)
+    except supervisor.CannotListen as error:
+        raise OperatorError(_("Cannot listen on %s. Choose another address with --bind HOST:PORT.") % error) from error
 
 
 def start(children: list[Child]) -> None:
@@ -67,37 +83,38 @@ def start(children: list[Child]) -> None:
 
 def tell_end(child: Child, status: int) -> None:
     """Say that a process died and comes back."""
-    print(
-        "facho: "
-        + _("%(name)s ended with status %(status)s; starting it again") % {"name": child.module, "status": status},
-        file=sys.stderr,
-    )
+    ended = {"name": child.name or child.module, "status": status}
+    print("facho: " + _("%(name)s ended with status %(status)s; starting it again") % ended, file=sys.stderr)
 
 
-def refuse_second_engine() -> None:
-    """Stop here when another `facho run` works on the same data folder."""
-    from facho.core.processes.engine import EngineRuns, engine_lock
-
-    try:
-        with engine_lock():
-            pass
-    except EngineRuns as error:
-        raise CliError(_("Facho already runs on this data folder.")) from error
-
-
-def _refuse_distributed() -> None:
-    from django.conf import settings
-
-    from facho.core.env import Mode
-
-    if settings.FACHO_MODE is Mode.DISTRIBUTED:
-        raise CliError(_("`facho run` is the embedded product: unset FACHO_MODE, or set it to embedded."))
+@contextmanager
+def alone_on_folder() -> Iterator[IO[str]]:
+    """Hold the lock for the engines to come; stop here when another `facho run` works on the same data folder."""
+    with ExitStack() as stack:
+        try:
+            lock = stack.enter_context(engine_lock(settings.DATA_FOLDER))
+        except EngineRuns as error:
+            raise OperatorError(_("Facho already runs on this data folder.")) from error
+        yield lock
 
 
-def _print_setup_link(web: Child) -> None:
-    from facho.core.first_admin import make_setup_path
+def run_scheduler(arguments: Namespace) -> int:
+    """Schedule until SIGINT or SIGTERM."""
+    open_distributed()
+    tell_warnings()
+    from facho.core.processes.scheduler import main
 
-    path = make_setup_path()
-    if path:
-        print(_("Open this link once to make the first administrator (valid for 24 hours):"))
-        print(f"setup: {listening.url_of(web.inherited[0])}{path}", flush=True)
+    main()
+    return 0
+
+
+def run_web(arguments: Namespace) -> int:
+    """Serve until SIGINT or SIGTERM."""
+    open_distributed()
+    tell_warnings()
+    from facho.core.processes.web import serve
+
+    socket = listen(arguments.bind)
+    print(f"url: {supervisor.url_of(socket)}", flush=True)
+    serve(socket)
+    return 0

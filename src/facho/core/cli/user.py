@@ -1,21 +1,59 @@
-"""`facho user`: the people who may log in. What is done here is written down in the name of the console."""
+"""`facho user`: manages users that can log in. The audit log names the console as the author."""
 
+import sys
 from argparse import Namespace
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from getpass import getpass
 from gettext import gettext as _
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from facho.core.cli import secret_input
-from facho.core.cli.arguments import Subparsers, add_command, add_group, add_json_flag
-from facho.core.cli.failure import CliError
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from facho.accounts.audit import Action, changed_words, console, record
+from facho.accounts.models import Profile, ProfileGroup
+from facho.accounts.roles import Role, give_role, highest_of, last_admins_among, people, role_of
+from facho.accounts.throttle import forget_all_tries
+from facho.api import tokens
+from facho.api.models import ApiToken
 from facho.core.cli.output import print_rows
-from facho.core.cli.product import Handler, database_command
+from facho.core.product import OperatorError
+from facho.hosts.models import OltGroup
 
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
+# More than any community, key or password that a device or we accept.
+MAX_LINE_BYTES = 4096
 
-ROLES = ("viewer", "operator", "admin")
+
+def read_line() -> str:
+    """Read one line of standard input."""
+    line = sys.stdin.buffer.readline(MAX_LINE_BYTES)
+    try:
+        return line.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        # The error's own text would hold the secret.
+        raise OperatorError(_("Standard input is not UTF-8 text.")) from None
+
+
+def is_interactive() -> bool:
+    """Tell whether a person can be asked."""
+    return sys.stdin.isatty()
+
+
+def ask(prompt: str) -> str:
+    """Ask without showing what is typed."""
+    return getpass(f"{prompt}: ")
+
+
+def ask_twice(prompt: str) -> str:
+    """Ask for something new, where a typing error would lock its owner out."""
+    first = ask(prompt)
+    if ask(_("%s (again)") % prompt) != first:
+        raise OperatorError(_("The two entries differ; nothing was changed."))
+    return first
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,54 +67,29 @@ class UserRow:
     last_login: datetime | None
 
 
-def register(subparsers: Subparsers) -> None:
-    """Add `user`."""
-    users = add_group(subparsers, "user", _("people who may log in"))
-    create = add_command(users, "create", _("add a person"), create_user)
-    create.add_argument("name", metavar=_("NAME"), help=_("login name"))
-    create.add_argument("--role", choices=ROLES, required=True, help=_("what the person may do"))
-    _add_password_flag(create)
-    add_json_flag(add_command(users, "list", _("show who may log in, and what they may do"), list_users))
-    role = _add_for_one(users, "role", _("give a person another role"), change_role)
-    role.add_argument("role", choices=ROLES, help=_("what the person may do"))
-    _add_password_flag(
-        _add_for_one(users, "password", _("set a new password, and let everyone try again at once"), change_password)
-    )
-    _add_for_one(
-        users, "disable", _("accept no login, session or token of a person until they are enabled"), disable_user
-    )
-    _add_for_one(users, "enable", _("let a person in again"), enable_user)
-
-
-@database_command
 def create_user(arguments: Namespace) -> int:
     """Add a person with a role and a password that Django's validators accept."""
-    from django.contrib.auth.models import User
-    from django.db import transaction
-
-    from facho.accounts.audit import Action, console, record
-    from facho.accounts.roles import Role, give_role
-
     if User.objects.filter(username=arguments.name).exists():
-        raise CliError(_('There already is a user "%s".') % arguments.name)
+        raise OperatorError(_('There already is a user "%s".') % arguments.name)
     user = User(username=arguments.name)
+    groups = find_groups(arguments.group)
     _check(user, password := _read_password(arguments))
+    names = ", ".join(group.name for group in groups)
     with transaction.atomic():
         user.set_password(password)
         user.save()
         give_role(user, Role(arguments.role))
-        record(console(), user, Action.ADDED, f"role: {arguments.role}")
+        if groups:
+            Profile.objects.create(user=user).olt_groups.set(groups)
+        record(console(), user, Action.ADDED, f"role: {arguments.role}" + (f", OLT groups: {names}" if names else ""))
     print(_("user %(name)s created with role %(role)s") % vars(arguments))
+    if groups:
+        print(_("only the OLTs of these groups are shown: %s") % names)
     return 0
 
 
-@database_command
 def list_users(arguments: Namespace) -> int:
     """Print everyone who has an account."""
-    from facho.accounts.models import ProfileGroup
-    from facho.accounts.people import people
-    from facho.accounts.roles import highest_of
-
     groups: dict[int, list[str]] = {}
     for user_id, name in ProfileGroup.objects.order_by("oltgroup__name").values_list(
         "profile__user_id", "oltgroup__name"
@@ -96,11 +109,8 @@ def list_users(arguments: Namespace) -> int:
     return 0
 
 
-@database_command
 def change_role(arguments: Namespace) -> int:
     """Give another role; the last administrator keeps theirs."""
-    from facho.accounts.roles import Role, give_role, role_of
-
     user = find_user(arguments.name)
     role, before = Role(arguments.role), role_of(user)
     if role is not Role.ADMIN:
@@ -110,11 +120,8 @@ def change_role(arguments: Namespace) -> int:
     return 0
 
 
-@database_command
 def change_password(arguments: Namespace) -> int:
-    """Set a password, which ends the person's sessions; whoever is at the console need not wait for wrong tries."""
-    from facho.accounts.throttle import forget_all_tries
-
+    """Set a password, which ends the person's sessions; at the console no login delay applies."""
     user = find_user(arguments.name)
     _check(user, password := _read_password(arguments))
 
@@ -128,7 +135,6 @@ def change_password(arguments: Namespace) -> int:
     return 0
 
 
-@database_command
 def disable_user(arguments: Namespace) -> int:
     """Close an account; the last administrator's stays open."""
     user = find_user(arguments.name)
@@ -138,7 +144,6 @@ def disable_user(arguments: Namespace) -> int:
     return 0
 
 
-@database_command
 def enable_user(arguments: Namespace) -> int:
     """Open an account again, with the password and the tokens that it had."""
     _set_active(find_user(arguments.name), is_active=True)
@@ -146,17 +151,25 @@ def enable_user(arguments: Namespace) -> int:
     return 0
 
 
-def find_user(name: str) -> "User":
+def find_user(name: str) -> User:
     """Load a person by the login name."""
-    from facho.accounts.people import people
-
     user = people().filter(username=name).first()
     if user is None:
-        raise CliError(_('There is no user "%s"; `facho user create` adds one.') % name)
+        raise OperatorError(_('There is no user "%s"; `facho user create` adds one.') % name)
     return user
 
 
-def _set_active(user: "User", *, is_active: bool) -> None:
+def find_groups(names: list[str]) -> list[OltGroup]:
+    """Load OLT groups by their names; one that does not exist would limit nobody."""
+    known = {group.name: group for group in OltGroup.objects.order_by("name")}
+    for name in names:
+        if name not in known:
+            there_are = _("There are: %s.") % ", ".join(known) if known else _("There is none yet.")
+            raise OperatorError(_('There is no OLT group "%s".') % name + " " + there_are)
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _set_active(user: User, *, is_active: bool) -> None:
     before = user.is_active
 
     def store() -> None:
@@ -166,48 +179,95 @@ def _set_active(user: "User", *, is_active: bool) -> None:
     _change(user, store, {"active": before}, {"active": is_active})
 
 
-def _change(user: "User", store: Any, before: dict[str, Any], after: dict[str, Any]) -> None:
+def _change(user: User, store: Any, before: dict[str, Any], after: dict[str, Any]) -> None:
     """Change an account and write it down, both or neither."""
-    from django.db import transaction
-
-    from facho.accounts.audit import Action, changed_words, console, record
-
     with transaction.atomic():
         store()
         record(console(), user, Action.CHANGED, changed_words(before, after, secrets=["password"]))
 
 
-def _refuse_last_admin(user: "User") -> None:
-    from facho.accounts.people import last_admins_among
-
+def _refuse_last_admin(user: User) -> None:
     if last_admins_among([user]):
-        raise CliError(_('"%s" is the last administrator; make another one first.') % user.username)
-
-
-def _add_for_one(users: Subparsers, name: str, summary: str, handler: Handler) -> Any:
-    command = add_command(users, name, summary, handler)
-    command.add_argument("name", metavar=_("NAME"), help=_("login name"))
-    return command
-
-
-def _add_password_flag(command: Any) -> None:
-    command.add_argument(
-        "--password-stdin", action="store_true", help=_("read the password from standard input instead of asking")
-    )
+        raise OperatorError(_('"%s" is the last administrator; make another one first.') % user.username)
 
 
 def _read_password(arguments: Namespace) -> str:
-    if arguments.password_stdin or not secret_input.is_interactive():
-        return secret_input.read_line()
-    return secret_input.ask_twice(_("Password"))
+    if arguments.password_stdin or not is_interactive():
+        return read_line()
+    return ask_twice(_("Password"))
 
 
-def _check(user: "User", password: str) -> None:
-    from django.contrib.auth.password_validation import validate_password
-    from django.core.exceptions import ValidationError
-
+def _check(user: User, password: str) -> None:
     try:
         user.clean_fields(exclude=["password"])
         validate_password(password, user)
     except ValidationError as error:
-        raise CliError(" ".join(error.messages)) from None
+        raise OperatorError(" ".join(error.messages)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A line of `facho token list`."""
+
+    id: int
+    user: str
+    name: str
+    role: str
+    groups: str
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+
+
+def create_token(arguments: Namespace) -> int:
+    """Print the token alone on its line, so that a script can take it."""
+    user = find_user(arguments.user)
+    try:
+        with transaction.atomic():
+            text = tokens.create_token(
+                user,
+                role=Role(arguments.role) if arguments.role else None,
+                expires_at=timezone.now() + timedelta(days=arguments.days),
+                name=arguments.name,
+                olt_groups=find_groups(arguments.group),
+            )
+            record(console(), ApiToken.objects.get(digest=tokens.digest(text)), Action.ADDED)
+    except tokens.RoleTooHigh as error:
+        raise OperatorError(
+            _('User "%(user)s" has the role "%(role)s" and no token may do more.')
+            % {"user": arguments.user, "role": error}
+        ) from error
+    print(text)
+    return 0
+
+
+def list_tokens(arguments: Namespace) -> int:
+    """Print every token without its text, which is not stored."""
+    tokens = ApiToken.objects.select_related("user").prefetch_related("olt_groups").order_by("user__username", "id")
+    rows = [
+        TokenRow(
+            token.id,
+            token.user.username,
+            token.name,
+            token.role,
+            ", ".join(group.name for group in token.olt_groups.all()),
+            token.created_at,
+            token.last_used_at,
+            token.expires_at,
+        )
+        for token in tokens
+    ]
+    print_rows(TokenRow, rows, as_json=arguments.as_json)
+    return 0
+
+
+def revoke_token(arguments: Namespace) -> int:
+    """End a token."""
+    token = ApiToken.objects.select_related("user").filter(id=arguments.id).first()
+    if token is None:
+        raise OperatorError(_("There is no token %s; `facho token list` shows them.") % arguments.id)
+    with transaction.atomic():
+        record(console(), token, Action.DELETED)
+        token.delete()
+    print(_("token %s revoked") % arguments.id)
+    return 0

@@ -8,9 +8,8 @@ from importlib.metadata import version
 
 from django.db import Error
 
-from facho.core.beside import beside
-from facho.core.gateway import ThreadGateway
 from facho.executions.processes import SAYS_SECONDS, ProcessReport, forget_process, save_process
+from facho.infrastructure.gateway import ThreadGateway, background
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +20,7 @@ VERSION = version("facho")
 async def reporting(database: ThreadGateway, describe: Callable[[], ProcessReport]) -> AsyncIterator[None]:
     """Say every few seconds what this process is while the block runs, and be forgotten after it."""
     try:
-        async with beside(_keep_saying(database, describe), "report"):
+        async with background(_keep_saying(database, describe), "report"):
             yield
     finally:
         with suppress(Error):

@@ -2,10 +2,10 @@
 
 import sys
 
-from facho.core.processes.parent import exit_with_parent
+from facho.core.processes.supervisor import exit_with_parent
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.run import run_simulator
+from facho.simulator.server import run_simulator
 
 # Slow enough that a visitor sees pollers at work, as real OLTs show them.
 LATENCY_MS = 20.0

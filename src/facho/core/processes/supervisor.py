@@ -1,21 +1,84 @@
 """Starts child processes, brings back one that died, and stops them all, whatever happens."""
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import IO, NoReturn
 
+from facho.core.env import split_bind
+
+STDIN = 0
+STARTER = "facho.core.processes"
+# Connections that were made and not yet looked at; a burst of strangers must not hide others behind it.
+BACKLOG = 512
+# What the kernel keeps for a connection, either way, which has it from the socket that listens; it would be megabytes.
+BUFFER_BYTES = 128 * 1024
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.5
 # A child that dies again and again is not restarted in a tight loop.
 MIN_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
 STABLE_SECONDS = 60.0
+
+
+def run_until_signal(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run on an event loop of its own; SIGINT and SIGTERM set the event that the work is given."""
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        await work(stop)
+
+    asyncio.run(run())
+
+
+def exit_with_parent() -> None:
+    """Stop this process as SIGTERM would, once the pipe that the parent holds on our stdin closes."""
+
+    def wait_for_end() -> None:
+        # The bare descriptor: a buffered reader would hold a lock that the interpreter wants at its exit.
+        while os.read(STDIN, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait_for_end, name="parent", daemon=True).start()
+
+
+class CannotListen(Exception):
+    """The address cannot be bound; the message says which and why."""
+
+
+def listen(bind: str) -> socket.socket:
+    """Return a listening socket on HOST:PORT; port 0 takes any free one."""
+    host, port = split_bind(bind)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            listening.setsockopt(socket.SOL_SOCKET, buffer, BUFFER_BYTES)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except (OSError, ValueError) as error:
+        raise CannotListen(f"{bind}: {getattr(error, 'strerror', None) or error}") from error
+    return listening
+
+
+def url_of(listening: socket.socket) -> str:
+    """Return the address to open in a browser on this machine."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 compared, not bound
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @dataclass(slots=True)
@@ -25,8 +88,11 @@ class Child:
     module: str
     arguments: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    inherited: Sequence[socket.socket] = ()
+    inherited: Sequence[socket.socket | IO[str]] = ()
+    # Its name in the log, where one module runs several times.
+    name: str = ""
     reads_stdout: bool = False
+    needs_django: bool = True
     process: subprocess.Popen[str] | None = None
     started_at: float = 0.0
     restart_at: float = 0.0
@@ -35,11 +101,11 @@ class Child:
     def start(self) -> None:
         """Start the process in a session of its own: Ctrl-C reaches the parent alone, which stops the others."""
         self.process = subprocess.Popen(  # noqa: S603 our own module, no shell
-            [sys.executable, "-m", self.module, *self.arguments],
+            [sys.executable, "-m", *([STARTER] if self.needs_django else []), self.module, *self.arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if self.reads_stdout else None,
             env={**os.environ, **self.environment},
-            pass_fds=[sock.fileno() for sock in self.inherited],
+            pass_fds=[file.fileno() for file in self.inherited],
             start_new_session=True,
             text=True,
         )

@@ -15,15 +15,15 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
-from facho.core.beside import beside, start_beside
 from facho.core.processes.report import VERSION, reporting
 from facho.core.recognition import follow_probe
 from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.models import Execution
 from facho.executions.processes import ProcessReport
-from facho.executions.runner import NodeRunner
+from facho.executions.runner import NodeRunner, drain
 from facho.executions.store import load_pending
+from facho.infrastructure.gateway import background, start_background
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.identity import IdentityCollector
 from facho.zabbix_pollers.scheduler import ZabbixScheduler
@@ -58,11 +58,10 @@ class _Work:
     scheduler: ZabbixScheduler
     slots: asyncio.Semaphore
     started_at: datetime
-    runs: set[asyncio.Task[None]] = field(default_factory=set)
+    runs: dict[asyncio.Task[None], int] = field(default_factory=dict)
     completed: int = 0
     completed_at: datetime | None = None
     is_ticking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    has_pollers: bool = False
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     # Set when no message can come any more; until then the loop lives, and does nothing new.
@@ -141,7 +140,9 @@ class LoopWorker:
         async with _open(self._app, self._duty) as work:
             self._opened.set_result(work)
             await work.stop.wait()
-            await _drain(work)
+            # Let runs finish for a while, then break them off and give their OLTs back.
+            asking = await drain(work.runs, timeout_seconds=DRAIN_SECONDS)
+            await hand_back_runs(work.parts, asking=asking)
             if work.on_duty is not None:
                 await asyncio.wait([work.on_duty])
             await work.close.wait()
@@ -154,7 +155,7 @@ async def _open(app: Celery, duty: Duty) -> AsyncIterator[_Work]:
         runner, scheduler = parts.runner(OltCollector(parts.devices)), build_scheduler(parts, executor)
         listening = parts.hints.listen(on_ended=scheduler.on_task_completed, on_cancelled=runner.look)
         try:
-            async with beside(listening, "listening for hints"):
+            async with background(listening, "listening for hints"):
                 yield _Work(parts, duty, runner, scheduler, asyncio.Semaphore(duty.slots), parts.clock.now())
         finally:
             await executor.close()
@@ -164,17 +165,15 @@ async def _open(app: Celery, duty: Duty) -> AsyncIterator[_Work]:
 async def _carry_out(work: _Work, execution_id: int, *, is_probe: bool) -> None:
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 a coroutine runs in a task
-    work.runs.add(task)
+    work.runs[task] = execution_id
     try:
         async with work.slots:
-            if not work.stop.is_set() and await (_probe if is_probe else _run)(work, execution_id):
+            if work.stop.is_set():
+                return
+            if await (_probe(work, execution_id) if is_probe else work.runner.run(execution_id, None)):
                 work.completed, work.completed_at = work.completed + 1, work.parts.clock.now()
     finally:
-        work.runs.discard(task)
-
-
-async def _run(work: _Work, execution_id: int) -> bool:
-    return await work.runner.run(execution_id, None)
+        work.runs.pop(task, None)
 
 
 async def _probe(work: _Work, execution_id: int) -> bool:
@@ -182,28 +181,15 @@ async def _probe(work: _Work, execution_id: int) -> bool:
     collector = IdentityCollector(parts.network, parts.database)
     if not await parts.runner(collector).run(execution_id, None):
         return False
-    await parts.database.run(_follow_probe, execution_id, answered=collector.report.answered, now=parts.clock.now())
+    answered, now = collector.report.answered, parts.clock.now()
+    olt_ids = Execution.objects.values_list("olt_id", flat=True)
+    olt_id = await parts.database.run(olt_ids.get, id=execution_id)
+    await parts.database.run(follow_probe, olt_id, answered=answered, now=now)
     return True
 
 
-def _follow_probe(execution_id: int, *, answered: bool, now: datetime) -> None:
-    olt_id = Execution.objects.values_list("olt_id", flat=True).get(id=execution_id)
-    follow_probe(olt_id, answered=answered, now=now)
-
-
-async def _drain(work: _Work) -> None:
-    """Let runs finish for a while, then break them off and give their OLTs back."""
-    if work.runs:
-        await asyncio.wait(work.runs, timeout=DRAIN_SECONDS)
-    left = list(work.runs)
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
-    await hand_back_runs(work.parts)
-
-
 async def _begin_duty(work: _Work) -> None:
-    work.on_duty = start_beside(_be_on_duty(work), "duty")
+    work.on_duty = start_background(_be_on_duty(work), "duty")
 
 
 async def _be_on_duty(work: _Work) -> None:
@@ -226,7 +212,7 @@ async def _take_unsent(work: _Work) -> None:
                 break
             logger.warning("execution.unsent execution=%s", execution_id)
             carrying_out = _carry_out(work, execution_id, is_probe=waiting[execution_id])
-            work.runs.add(start_beside(carrying_out, f"execution-{execution_id}"))
+            work.runs[start_background(carrying_out, f"execution-{execution_id}")] = execution_id
             # Let it take its slot before the next one asks for one.
             await asyncio.sleep(0)
         seen = waiting
@@ -243,7 +229,5 @@ async def _tick(work: _Work) -> int:
     if work.is_ticking.locked() or work.stop.is_set():
         return 0
     async with work.is_ticking:
-        if not work.has_pollers:
-            await work.scheduler.pollers.prepare()
-            work.has_pollers = True
+        await work.scheduler.prepare()
         return await work.scheduler.tick()

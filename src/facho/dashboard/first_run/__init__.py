@@ -1,4 +1,4 @@
 """Setting an OLT up by guided steps: add it, test SNMP, know what it is, choose jobs, see the first data.
 
-Where somebody stands is read from the rows, so the steps go on wherever and whenever a browser is opened again.
+The current step is derived from the rows, so setup continues in any browser at any time.
 """

@@ -6,10 +6,9 @@ from enum import StrEnum
 
 from django.db import transaction
 
-from facho.dashboard.olt_nodes import NodeRow, load_nodes
-from facho.dashboard.onu_counts import OnuCounts, load_onu_counts
-from facho.execution_coordinator.feasibility import OltFeasibility, load_feasibility
-from facho.execution_coordinator.job_costs import is_live
+from facho.dashboard.olt.views import NodeLine, OnuNotice, load_nodes, load_onu_notice
+from facho.dashboard.overview.olt_rows import OnuCounts, load_onu_counts
+from facho.execution_coordinator.feasibility import OltFeasibility, is_live, load_feasibility
 from facho.hosts.models import Olt, OltData
 from facho.polling.vendors.definition import Definition
 from facho.snmp_jobs.models import WorkflowNode
@@ -19,9 +18,7 @@ from facho.zabbix_pollers.activity import load_is_polling
 from facho.zabbix_pollers.explain import Situation
 
 
-class Stage(StrEnum):
-    """How far a job's first run has come."""
-
+class FirstRunStage(StrEnum):
     COMING = "coming"
     NOW = "now"
     DONE = "done"
@@ -30,36 +27,32 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """A job and its first run."""
-
-    node: NodeRow
-    stage: Stage
+    node: NodeLine
+    stage: FirstRunStage
 
 
 @dataclass(frozen=True, slots=True)
 class FirstData:
-    """What was found so far."""
-
     runs: list[FirstRun]
     onus: OnuCounts
     values: int
     measured: OltFeasibility | None
     is_polling: bool
+    notice: OnuNotice | None
 
     @property
     def has_data(self) -> bool:
-        """Tell whether there is something to look at."""
         return bool(self.onus.total or self.values)
 
     @property
     def percent(self) -> float:
-        """How much of the hour the jobs take, as measured so far."""
+        """Share of the hour the jobs take, as measured so far."""
         return self.measured.judged.share * 100 if self.measured else 0.0
 
 
 @transaction.atomic
 def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, now: datetime) -> int:
-    """Give the OLT the chosen jobs, and ask for the first run of all that are cheap: a person waits for them."""
+    """Give the OLT the chosen jobs and start the cheap ones at once: the operator is waiting."""
     added = apply_ready_made_jobs(olt, now=now, intervals=intervals)
     cheap = [job.slug for job in definition.jobs if job.chain_of is None and not is_live(definition, job)]
     masters = WorkflowNode.objects.filter(workflow__olt=olt, is_chain_node=False, job__slug__in=cheap)
@@ -69,7 +62,6 @@ def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, n
 
 
 def load_first_data(olt_id: int, now: datetime) -> FirstData:
-    """Load how far the first runs have come."""
     nodes = load_nodes(olt_id, now)
     return FirstData(
         runs=[FirstRun(node, _stage(node)) for node in nodes],
@@ -77,12 +69,13 @@ def load_first_data(olt_id: int, now: datetime) -> FirstData:
         values=OltData.objects.filter(olt_id=olt_id).count(),
         measured=load_feasibility([olt_id]).get(olt_id),
         is_polling=load_is_polling(now),
+        notice=load_onu_notice(olt_id),
     )
 
 
-def _stage(node: NodeRow) -> Stage:
+def _stage(node: NodeLine) -> FirstRunStage:
     if node.situation is Situation.RUNNING:
-        return Stage.NOW
+        return FirstRunStage.NOW
     if node.failures or node.situation in (Situation.SUSPENDED, Situation.RETRY):
-        return Stage.FAILED
-    return Stage.DONE if node.last_run_at else Stage.COMING
+        return FirstRunStage.FAILED
+    return FirstRunStage.DONE if node.last_run_at else FirstRunStage.COMING

@@ -9,8 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.dashboard.templatetags.facho_words import length_of_time
-from facho.execution_coordinator.feasibility import words_of
-from facho.execution_coordinator.job_costs import (
+from facho.execution_coordinator.feasibility import (
     JobCost,
     OltSize,
     is_live,
@@ -18,6 +17,7 @@ from facho.execution_coordinator.job_costs import (
     load_job_costs,
     members_of,
     safe_minimum_seconds,
+    words_of,
 )
 from facho.polling.domain.feasibility import NICE_INTERVALS_SECONDS
 from facho.polling.vendors.definition import Definition, Job
@@ -31,7 +31,7 @@ HOURS_PER_DAY = 24
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A line of the table: a job with its inputs and what it costs; a member has its master's pace."""
+    """A job with its inputs and cost; a chain member runs at its master's interval."""
 
     name: str
     job: Job
@@ -46,19 +46,16 @@ class JobRow:
 
     @property
     def is_member(self) -> bool:
-        """Tell whether it runs right after another one."""
         return self.job.chain_of is not None
 
     @property
     def runs_per_day(self) -> float:
-        """How often it runs, where that is less than once an hour."""
+        """Set only for jobs that run less than once an hour."""
         return self.runs_per_hour * HOURS_PER_DAY
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What the chosen jobs come to."""
-
     rows: list[JobRow]
     minutes_per_hour: float
     percent: float
@@ -68,15 +65,13 @@ class Bill:
 
     @property
     def width(self) -> float:
-        """How far the bar goes, in hundredths."""
+        """Width of the bar in percent."""
         return round(min(self.percent, 100.0), 1)
 
 
 class JobsForm(forms.Form):
-    """A tick for each job, and an interval for each that does not follow another one."""
-
     onus = forms.IntegerField(
-        label=gettext_lazy("ONUs on this OLT, about"), min_value=1, max_value=MAX_ONUS, initial=DEFAULT_ONUS
+        label=gettext_lazy("Approximate number of ONUs"), min_value=1, max_value=MAX_ONUS, initial=DEFAULT_ONUS
     )
 
     def __init__(self, *args: Any, definition: Definition, **kwargs: Any) -> None:
@@ -93,7 +88,6 @@ class JobsForm(forms.Form):
                 )
 
     def clean(self) -> dict[str, Any]:
-        """Refuse a job without the one that it follows, and a choice of nothing."""
         values = super().clean() or {}
         for job in self.definition.jobs:
             if job.chain_of and values.get(_ticked(job)) and not values.get(f"job_{job.chain_of}"):
@@ -106,13 +100,13 @@ class JobsForm(forms.Form):
         return values
 
     def intervals(self) -> dict[str, int]:
-        """Return the chosen jobs, each with the seconds between its runs; a member has those of its master."""
+        """Return the chosen jobs with their interval in seconds; a member has its master's."""
         values = self._values()
         chosen = [job for job in self.definition.jobs if values[_ticked(job)]]
         return {job.slug: values[f"every_{job.chain_of or job.slug}"] for job in chosen}
 
     def bill(self, name: str, *, round_trip_seconds: float) -> Bill:
-        """Tell what the choice costs, of what was filled in as far as it makes sense."""
+        """Sum up the cost of the choice; invalid inputs are ignored."""
         values = self._values()
         costs = load_job_costs(self.definition, OltSize(values["onus"], round_trip_seconds))
         found = judge_choice(name, self.definition, self.intervals(), costs)
@@ -127,7 +121,7 @@ class JobsForm(forms.Form):
         )
 
     def _values(self) -> dict[str, Any]:
-        """Return what was filled in; where it makes no sense, or nothing was, what was suggested."""
+        """Return the submitted values, or the suggested ones where they are missing or invalid."""
         suggested = {name: field.initial for name, field in self.fields.items()}
         return {**suggested, **getattr(self, "cleaned_data", {})} if self.is_bound else suggested
 
@@ -135,27 +129,25 @@ class JobsForm(forms.Form):
         masters = [job for job in self.definition.jobs if job.chain_of is None]
         for master in masters:
             for job in (master, *members_of(self.definition, master.slug)):
-                yield self._row(job, master, costs[job.slug])
-
-    def _row(self, job: Job, master: Job, cost: JobCost) -> JobRow:
-        values = self._values()
-        is_chosen, seconds = bool(values[_ticked(job)] and values[_ticked(master)]), values[_every(master)]
-        return JobRow(
-            name=name_of(job),
-            job=job,
-            chosen=self[_ticked(job)],
-            every=self[_every(job)] if job is master else None,
-            is_chosen=is_chosen,
-            runs_per_hour=SECONDS_PER_HOUR / seconds,
-            cost=cost,
-            seconds_per_hour=cost.seconds_per_hour(seconds) if is_chosen else 0.0,
-            minimum_seconds=safe_minimum_seconds(self.definition, [job]),
-            is_live=is_live(self.definition, job),
-        )
+                cost = costs[job.slug]
+                values = self._values()
+                is_chosen, seconds = bool(values[_ticked(job)] and values[_ticked(master)]), values[_every(master)]
+                yield JobRow(
+                    name=name_of(job),
+                    job=job,
+                    chosen=self[_ticked(job)],
+                    every=self[_every(job)] if job is master else None,
+                    is_chosen=is_chosen,
+                    runs_per_hour=SECONDS_PER_HOUR / seconds,
+                    cost=cost,
+                    seconds_per_hour=cost.seconds_per_hour(seconds) if is_chosen else 0.0,
+                    minimum_seconds=safe_minimum_seconds(self.definition, [job]),
+                    is_live=is_live(self.definition, job),
+                )
 
 
 def name_of(job: Job) -> str:
-    """Name a ready-made job in the reader's language; one of the operator's own definition has its own words."""
+    """Translate the name of a ready-made job; jobs of the operator's own definitions keep theirs."""
     return _(job.name) if job.name in JOB_NAMES else job.name
 
 
@@ -168,7 +160,7 @@ def _every(job: Job) -> str:
 
 
 def _intervals(definition: Definition, master: Job) -> list[tuple[int, str]]:
-    """Offer what people would choose, never more often than is safe for the job and those that follow it."""
+    """Offer the usual intervals, none shorter than the job and its chain allow."""
     minimum = safe_minimum_seconds(definition, [master, *members_of(definition, master.slug)])
     offered = {seconds for seconds in NICE_INTERVALS_SECONDS if seconds >= minimum} | {master.interval_seconds}
     return [(seconds, length_of_time(seconds)) for seconds in sorted(offered)]

@@ -10,12 +10,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.scope import OltScope
-from facho.dashboard.paused import load_paused
+from facho.dashboard.overview.olt_rows import load_paused
 from facho.executions.models import Execution, Origin
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.polling.domain.probe_finding import Finding
+from facho.polling.domain.probe_finding import ProbeFinding
 from facho.polling.vendors.definition import Definition, Refusal
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.recognition import GENERIC_KEY, recognise
@@ -24,10 +24,10 @@ from facho.snmp_get.diagnosis_words import Diagnosis, diagnose, place_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import load_is_polling
 
+_NODES = WorkflowNode.objects.filter(workflow__olt_id=OuterRef("pk"))
 
-class Step(StrEnum):
-    """The steps in their order."""
 
+class SetupStep(StrEnum):
     ADD = "add"
     TEST = "test"
     KNOW = "know"
@@ -36,21 +36,16 @@ class Step(StrEnum):
 
 
 # The steps with their words for people.
-STEPS: list[tuple[Step, Promise]] = [
-    (Step.ADD, _("Add the OLT")),
-    (Step.TEST, _("Test SNMP")),
-    (Step.KNOW, _("Know the model")),
-    (Step.JOBS, _("Choose jobs")),
-    (Step.DATA, _("First data")),
+STEPS: list[tuple[SetupStep, Promise]] = [
+    (SetupStep.ADD, _("Add the OLT")),
+    (SetupStep.TEST, _("Test SNMP")),
+    (SetupStep.KNOW, _("Recognise the model")),
+    (SetupStep.JOBS, _("Choose jobs")),
+    (SetupStep.DATA, _("First data")),
 ]
 
 
-_NODES = WorkflowNode.objects.filter(workflow__olt_id=OuterRef("pk"))
-
-
 class Testing(StrEnum):
-    """Whether somebody asks the OLT right now."""
-
     WAITS = "waits"
     ASKS = "asks"
     OVER = "over"
@@ -58,10 +53,12 @@ class Testing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The test of SNMP: what goes on, and what the last one that failed found out."""
+    """State of the SNMP test, with the result of the last failed one."""
 
     state: Testing
     diagnosis: Diagnosis | None
+    # What the view of an OLT hides that answered.
+    warning: Diagnosis | None
     error: str
     tested_at: datetime | None
     next_at: datetime | None
@@ -72,35 +69,31 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """An OLT on its way to its first data."""
-
     olt: Olt
-    step: Step
+    step: SetupStep
     test: Test
 
     @property
     def definition(self) -> Definition | None:
-        """The family that it is read as."""
         return load_definitions().get(self.olt.vendor)
 
     @property
     def verdict(self) -> Definition | Refusal | None:
-        """What the vendor definitions make of what it says."""
         return recognise(self.olt.sys_object_id, self.olt.sys_descr)
 
     @property
     def refusal(self) -> str:
-        """Why it should not be polled, for a device that only looks like an OLT."""
+        """Why it should not be polled: a device that only looks like an OLT."""
         return gettext(self.verdict.sentence) if isinstance(self.verdict, Refusal) else ""
 
     @property
     def is_stranger(self) -> bool:
-        """Tell whether it answers and no family knows it."""
+        """Whether it answers but matches no vendor definition."""
         return not isinstance(self.verdict, Definition) or self.verdict.key == GENERIC_KEY
 
 
 def load_setup(olt_id: int, scope: OltScope, now: datetime) -> Setup | None:
-    """Load how far an OLT has come; None when it is not there to be seen."""
+    """Load the setup progress of an OLT; None if it is missing or out of scope."""
     olts = stored_olts().annotate(has_nodes=Exists(_NODES)).select_related("model__brand")
     olt = scope.narrow(olts, olt="").filter(id=olt_id).first()
     if olt is None:
@@ -111,18 +104,18 @@ def load_setup(olt_id: int, scope: OltScope, now: datetime) -> Setup | None:
 
 
 def load_unfinished(scope: OltScope, count: int) -> list[Olt]:
-    """Load OLTs that are enabled and have nothing to do: nobody chose jobs for them yet; one query."""
+    """Load enabled OLTs without any node, i.e. whose setup was not finished; one query."""
     idle = scope.narrow(Olt.objects.filter(~Exists(_NODES), enabled=True), olt="")
     return list(idle.only("name").order_by("name")[:count])
 
 
-def _step(olt: Olt, last: Execution | None) -> Step:
+def _step(olt: Olt, last: Execution | None) -> SetupStep:
     if getattr(olt, "has_nodes", False):
-        return Step.DATA
+        return SetupStep.DATA
     has_answered = olt.sys_object_id or (last is not None and last.status == ExecutionState.SUCCESS)
     if not has_answered:
-        return Step.TEST
-    return Step.KNOW if olt.vendor in ("", GENERIC_KEY) else Step.JOBS
+        return SetupStep.TEST
+    return SetupStep.KNOW if olt.vendor in ("", GENERIC_KEY) else SetupStep.JOBS
 
 
 def _test(olt: Olt, last: Execution | None, now: datetime) -> Test:
@@ -131,9 +124,13 @@ def _test(olt: Olt, last: Execution | None, now: datetime) -> Test:
     # What was found out before the last correction is about what is no longer there.
     if failed is not None and failed.created_at < olt.updated_at:
         failed = None
+    has_passed = last is not None and last.status == ExecutionState.SUCCESS
+    is_wanted = olt.next_probe_at is None or olt.next_probe_at <= now
+    state = Testing.WAITS if is_wanted or failed is None else Testing.OVER
     return Test(
-        state=_testing(olt, last, failed, now),
+        state=Testing.ASKS if last is not None and last.status in ACTIVE else state,
         diagnosis=_diagnosis(olt, failed, result) if failed else None,
+        warning=_diagnosis(olt, last, result) if last and has_passed and result.get("finding") else None,
         error=failed.error if failed else "",
         tested_at=failed.finished_at if failed else None,
         next_at=olt.next_probe_at if olt.next_probe_at and olt.next_probe_at > now else None,
@@ -143,14 +140,7 @@ def _test(olt: Olt, last: Execution | None, now: datetime) -> Test:
     )
 
 
-def _testing(olt: Olt, last: Execution | None, failed: Execution | None, now: datetime) -> Testing:
-    if last is not None and last.status in ACTIVE:
-        return Testing.ASKS
-    is_wanted = olt.next_probe_at is None or olt.next_probe_at <= now
-    return Testing.WAITS if is_wanted or failed is None else Testing.OVER
-
-
-def _diagnosis(olt: Olt, failed: Execution, result: dict[str, object]) -> Diagnosis:
+def _diagnosis(olt: Olt, probe: Execution, result: dict[str, object]) -> Diagnosis:
     told = str(result.get("finding", ""))
-    finding = Finding(told) if told in list(Finding) else cause_of_kind(failed.failure_kind)
+    finding = ProbeFinding(told) if told in list(ProbeFinding) else cause_of_kind(probe.failure_kind)
     return diagnose(finding, place_of(olt, asked_from=str(result.get("asked_from", ""))))

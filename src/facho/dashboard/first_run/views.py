@@ -1,7 +1,5 @@
 """The pages of the guided steps. Only an administrator adds OLTs; packets leave from the engine, never from here."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from django.db import transaction
@@ -14,14 +12,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from facho.accounts.audit import Action, record
-from facho.accounts.roles import Role, RoleNeeded, role_of
 from facho.accounts.scope import scope_of
-from facho.alerts.untold import load_is_nobody_told
+from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.first_data import load_first_data, start_jobs
 from facho.dashboard.first_run.jobs_form import JobsForm
 from facho.dashboard.first_run.olt_form import OltDetails
-from facho.dashboard.first_run.progress import STEPS, Setup, Step, load_setup
-from facho.dashboard.parts import for_users
+from facho.dashboard.first_run.progress import STEPS, Setup, SetupStep, load_setup
+from facho.dashboard.shared.page import for_admins
 from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
 from facho.hosts.models import Olt
 from facho.hosts.store import ask_for_probe
@@ -29,72 +26,54 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import Workflow
 
-View = Callable[..., HttpResponse]
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
-# An agent that was corrected is asked anew who it is.
+# After a correction the agent must identify itself again.
 _FORGOTTEN: dict[str, Any] = {"sys_object_id": "", "sys_name": "", "sys_descr": "", "model": None}
-
-
-def for_admins(view: View) -> View:
-    """Let only administrators in."""
-
-    @for_users
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if role_of(request.user) is not Role.ADMIN:
-            raise RoleNeeded(Role.ADMIN)
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 @sensitive_post_parameters(*SECRETS)
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins
 def add(request: HttpRequest) -> HttpResponse:
-    """Take a new OLT, and have it tested at once; it is asked nothing else until its jobs are chosen."""
+    """Add an OLT and test it at once; nothing else is polled until jobs are chosen."""
     form = OltDetails(request.POST or None, scope=scope_of(request.user))
     if form.is_valid() and (olt := _save_new(request, form)) is not None:
         return redirect("olt-setup", olt.pk)
-    return render(request, "dashboard/first_run_add.html", {"form": form, "shown": Step.ADD, "steps": STEPS})
+    return render(request, "first_run/add.html", {"form": form, "shown": SetupStep.ADD, "steps": STEPS})
 
 
 @require_safe
 @for_admins
 def setup(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Show the step at which an OLT stands, or an earlier one that somebody goes back to."""
     found = _find(request, olt_id)
-    return render(request, "dashboard/first_run.html", _context(request, found))
+    return render(request, "first_run/first_run.html", _context(request, found))
 
 
 @require_safe
 @for_admins
 def setup_step(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Show the present step alone, for the page to refresh itself."""
-    return render(request, "dashboard/first_run_step.html", _context(request, _find(request, olt_id)))
+    return render(request, "first_run/step.html", _context(request, _find(request, olt_id)))
 
 
 @sensitive_post_parameters(*SECRETS)
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins
 def correct(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Correct address or credentials of an OLT that has no jobs yet, and have it tested again."""
     found = _find(request, olt_id)
-    if found.step is Step.DATA:
+    if found.step is SetupStep.DATA:
         return redirect("olt-setup", olt_id)
     form = OltDetails(request.POST or None, scope=scope_of(request.user), olt=found.olt)
     if form.is_valid() and _save_correction(request, found.olt, form):
         return redirect("olt-setup", olt_id)
-    context = {"form": form, "shown": Step.ADD, "steps": STEPS, "olt": found.olt}
-    return render(request, "dashboard/first_run_add.html", context)
+    context = {"form": form, "shown": SetupStep.ADD, "steps": STEPS, "olt": found.olt}
+    return render(request, "first_run/add.html", context)
 
 
 @require_POST
 @for_admins
 def test_again(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Ask for another test."""
     found = _find(request, olt_id)
-    if found.step is not Step.DATA:
+    if found.step is not SetupStep.DATA:
         ask_for_probe(found.olt.pk, timezone.now())
     return redirect("olt-setup", olt_id)
 
@@ -103,34 +82,34 @@ def test_again(request: HttpRequest, olt_id: int) -> HttpResponse:
 @for_admins
 @transaction.atomic
 def choose_vendor(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Read the OLT as one of a family that a person names."""
     found, key = _find(request, olt_id), request.POST.get("vendor", "")
-    if found.step is Step.DATA or key not in load_definitions():
+    if found.step is SetupStep.DATA or key not in load_definitions():
         return redirect("olt-setup", olt_id)
     Olt.objects.filter(id=olt_id).update(vendor=key)
     record(request.user, found.olt, Action.CHANGED, _("Vendor definition chosen by hand: %(key)s") % {"key": key})
-    return redirect(f"{reverse('olt-setup', args=[olt_id])}?step={Step.JOBS}")
+    return redirect(f"{reverse('olt-setup', args=[olt_id])}?step={SetupStep.JOBS}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins
 def choose_jobs(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Tell what a choice of jobs costs, or begin to poll with it."""
+    """Show the cost of a choice of jobs, or start polling with it."""
     found = _find(request, olt_id)
-    if found.definition is None or found.step in (Step.TEST, Step.DATA):
+    if found.definition is None or found.step in (SetupStep.TEST, SetupStep.DATA):
         return redirect("olt-setup", olt_id)
     if request.method != "POST":
-        return render(request, "dashboard/_first_run_bill.html", _jobs_context(request, found, found.definition))
+        return render(request, "first_run/_bill.html", _jobs_context(request, found, found.definition))
     form = JobsForm(request.POST, definition=found.definition)
     if not form.is_valid():
-        context = {**_context(request, found), **_bill_context(form, found), "shown": Step.JOBS}
-        return render(request, "dashboard/first_run.html", context)
-    _start(request, found, form)
+        context = {**_context(request, found), **_bill_context(form, found), "shown": SetupStep.JOBS}
+        return render(request, "first_run/first_run.html", context)
+    with transaction.atomic():
+        added = start_jobs(found.olt, form.definition, form.intervals(), now=timezone.now())
+        record(request.user, found.olt, Action.CHANGED, _("Jobs chosen by the guided steps: %(n)s") % {"n": added})
     return redirect("olt-setup", olt_id)
 
 
 def _save_new(request: HttpRequest, form: OltDetails) -> Olt | None:
-    """Store a new OLT whose jobs are a person's choice, and ask for its first test; None when somebody was faster."""
     try:
         return add_olt(form.as_entry(), after_save=lambda saved: _leave_choice(request, saved))
     except InventoryError as error:
@@ -151,7 +130,8 @@ def _save_correction(request: HttpRequest, olt: Olt, form: OltDetails) -> bool:
             raise Http404
         Olt.objects.filter(id=olt.pk).update(**_FORGOTTEN)
         ask_for_probe(olt.pk, timezone.now())
-        record(request.user, olt, Action.CHANGED, _("Corrected by the guided steps."))
+        words = [_("Corrected by the guided steps."), saved.audit_words]
+        record(request.user, olt, Action.CHANGED, " · ".join(filter(None, words)))
 
     try:
         import_olts([form.as_entry()], finish=finish)
@@ -159,12 +139,6 @@ def _save_correction(request: HttpRequest, olt: Olt, form: OltDetails) -> bool:
         form.refuse(error)
         return False
     return True
-
-
-@transaction.atomic
-def _start(request: HttpRequest, found: Setup, form: JobsForm) -> None:
-    added = start_jobs(found.olt, form.definition, form.intervals(), now=timezone.now())
-    record(request.user, found.olt, Action.CHANGED, _("Jobs chosen by the guided steps: %(n)s") % {"n": added})
 
 
 def _find(request: HttpRequest, olt_id: int) -> Setup:
@@ -177,22 +151,22 @@ def _find(request: HttpRequest, olt_id: int) -> Setup:
 def _context(request: HttpRequest, found: Setup) -> dict[str, Any]:
     now, shown = timezone.now(), _shown(request, found)
     context: dict[str, Any] = {"now": now, "setup": found, "olt": found.olt, "shown": shown, "steps": STEPS}
-    if shown is Step.JOBS and found.definition is not None:
+    if shown is SetupStep.JOBS and found.definition is not None:
         context |= _jobs_context(request, found, found.definition)
-    if shown is Step.KNOW:
+    if shown is SetupStep.KNOW:
         context["families"] = [each for each in load_definitions().values() if each.key != found.olt.vendor]
-    if shown is Step.DATA:
-        context |= {"data": load_first_data(found.olt.pk, now), "is_nobody_told": load_is_nobody_told()}
+    if shown is SetupStep.DATA:
+        context |= {"data": load_first_data(found.olt.pk, now), "is_no_one_notified": load_is_no_one_notified()}
     return context
 
 
-def _shown(request: HttpRequest, found: Setup) -> Step:
-    """Go back, or past the step that only wants to be read, where the rows allow it."""
+def _shown(request: HttpRequest, found: Setup) -> SetupStep:
+    """Choose the step to show: an earlier one on request, or past a step with nothing to fill in."""
     wished = request.GET.get("step", "")
-    if wished == Step.KNOW and found.step is Step.JOBS:
-        return Step.KNOW
-    if wished == Step.JOBS and found.step is Step.KNOW and found.definition is not None:
-        return Step.JOBS
+    if wished == SetupStep.KNOW and found.step is SetupStep.JOBS:
+        return SetupStep.KNOW
+    if wished == SetupStep.JOBS and found.step is SetupStep.KNOW and found.definition is not None:
+        return SetupStep.JOBS
     return found.step
 
 

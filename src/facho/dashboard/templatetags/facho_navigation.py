@@ -4,20 +4,26 @@ from django import template
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils import timezone
 
+from facho.accounts.roles import role_of
 from facho.accounts.scope import scope_of
-from facho.dashboard.outages_now import count_unseen
-from facho.dashboard.times import zone_in_short
+from facho.dashboard.overview.hour import zone_in_short
+from facho.dashboard.overview.outages import count_unseen
 
 register = template.Library()
 
 
+@register.filter
+def has_role(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Whether the user may see more than their own account."""
+    return role_of(user) is not None
+
+
 @register.simple_tag
 def zone_of_times() -> str:
-    """Name the zone of the times on this page, as it is today."""
     return zone_in_short(timezone.now())
 
 
 @register.simple_tag
 def unseen_outages(user: AbstractBaseUser | AnonymousUser) -> int:
-    """Count what is out where a user may look and nobody has taken note of; one query."""
+    """Count open, unacknowledged outages in the user's scope; one query."""
     return count_unseen(scope_of(user))

@@ -1,5 +1,6 @@
-"""Times and codes as people read them: how long ago, in how long, why it waits."""
+"""Template filters for times, durations and codes."""
 
+import shlex
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -9,16 +10,22 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from facho.dashboard.words import WAITS
+from facho.dashboard.shared.light import WAITS, ready_name
 
 register = template.Library()
+register.filter(ready_name)
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
 
 @register.filter
+def shell_word(text: str) -> str:
+    """Quote a name for a command that a person copies."""
+    return shlex.quote(text)
+
+
+@register.filter
 def length_of_time(seconds: float) -> str:
-    """Say a length in the one unit that matters."""
     whole = int(seconds)
     if whole < 2 * _MINUTE:
         return _("%(n)s s") % {"n": whole}
@@ -31,19 +38,17 @@ def length_of_time(seconds: float) -> str:
 
 @register.filter
 def wait_words(reason: str) -> str:
-    """Say why a node waits."""
     return str(WAITS.get(reason, reason))
 
 
 @register.filter
 def job_name(task_type: str, names: Mapping[str, str]) -> str:
-    """Say what people call a task type; one whose job is gone has its code left."""
-    return names.get(task_type, task_type)
+    """Return the job's name for a task type; the code if the job was deleted."""
+    return ready_name(names.get(task_type, task_type))
 
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime) -> SafeString | str:
-    """Say how long ago something was."""
     if moment is None:
         return "—"
     return _time(moment, _("%(length)s ago") % {"length": _length_since(moment, now)})
@@ -51,7 +56,7 @@ def ago(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def since(moment: datetime | None, now: datetime) -> SafeString | str:
-    """Say at what time something began that goes on, and how long that is; the date too, unless it was today."""
+    """Format when an ongoing thing began and how long ago; with the date unless it was today."""
     if moment is None:
         return "—"
     return _time(moment, f"{_day_and_time(moment, now)} · {_length_since(moment, now)}")
@@ -59,7 +64,7 @@ def since(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.simple_tag
 def when(moment: datetime | None, now: datetime) -> SafeString | str:
-    """Say at what time something happened, and how long ago; the date too, unless it was today."""
+    """Format when something happened and how long ago; with the date unless it was today."""
     if moment is None:
         return "—"
     words = _("%(length)s ago") % {"length": _length_since(moment, now)}
@@ -68,25 +73,23 @@ def when(moment: datetime | None, now: datetime) -> SafeString | str:
 
 @register.filter
 def clock(moment: datetime) -> str:
-    """Write the time of the day to the minute."""
     return f"{localtime(moment):%H:%M}"
 
 
 @register.simple_tag
 def hour(starts_at: datetime, ends_at: datetime) -> str:
-    """Write a span within a day, as one writes an hour: the date, from when to when."""
+    """Format an hour: date, start and end."""
     return f"{localtime(starts_at):%Y-%m-%d %H:%M}-{localtime(ends_at):%H:%M}"
 
 
 @register.filter
 def bucket_words(seconds: int) -> str:
-    """Name a bound of the lateness of the queue."""
     return f"≥ {length_of_time(seconds)}"
 
 
 @register.simple_tag
 def due(moment: datetime | None, now: datetime) -> SafeString | str:
-    """Say in how long something will be, or how late it is."""
+    """Format in how long something is due, or how late it is."""
     if moment is None:
         return "—"
     seconds = (moment - now).total_seconds()
@@ -108,7 +111,7 @@ def _day_and_time(moment: datetime, now: datetime) -> str:
 
 
 def _time(moment: datetime, words: str) -> SafeString:
-    """Mark up a time whose exact value is one hover away."""
+    """Wrap text in a <time> element with the exact value as tooltip."""
     local = localtime(moment)
     exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
     return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(timespec="seconds"), exact, words)

@@ -1,7 +1,7 @@
-"""When something wrong becomes an alert, when that is over, and what is told of it.
+"""When a problem becomes an alert, when it resolves, and which notifications are sent.
 
-A course is one alert from its first sight to its end. It is followed by looks: each gives the course as it is to be
-kept now, and at most one message. Who was told that something is wrong is told once that it is over.
+A course is one alert from start to end. Each observation returns the new course and at most one notification.
+Recipients of the first notification get exactly one when it resolves.
 """
 
 from collections import defaultdict
@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
-from facho.polling.domain.window import Window
+from facho.polling.domain.schedule import Window
 
-# Whoever fires more often than this within the window flaps: it is told as one, until it was calm for a while.
+# Firing more often than this within the window is flapping: one notification until it is stable for a while.
 FLAP_OPENINGS = 3
 FLAP_WINDOW = timedelta(hours=1)
 CALM_AFTER = timedelta(minutes=30)
@@ -25,7 +25,7 @@ Path = tuple[str, ...]
 
 
 class Sight(StrEnum):
-    """What a look shows; unknown where nobody can say, as behind an OLT that is silent."""
+    """What an observation shows; unknown if it cannot be known, as behind an OLT that does not answer."""
 
     WRONG = "wrong"
     FINE = "fine"
@@ -33,16 +33,12 @@ class Sight(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where an alert stands."""
-
     PENDING = "pending"
     FIRING = "firing"
     RESOLVED = "resolved"
 
 
-class Message(StrEnum):
-    """What people are told of an alert."""
-
+class AlertMessage(StrEnum):
     OPENED = "opened"
     RESOLVED = "resolved"
     ESCALATED = "escalated"
@@ -50,22 +46,20 @@ class Message(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where a value becomes wrong, and how far it must come back to be fine again."""
+    """A threshold, and how far a value must come back to be fine again."""
 
     threshold: float
     margin: float = 0
     is_low_wrong: bool = False
 
     def is_wrong(self, value: float, *, was_wrong: bool) -> bool:
-        """Compare a value: beyond the threshold it is wrong, within the margin it stays what it was."""
+        """Whether a value is beyond the threshold; within the margin it stays as it was."""
         slack = self.margin if was_wrong else 0
         return value < self.threshold + slack if self.is_low_wrong else value > self.threshold - slack
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How patient a rule is, when it is quiet, and whom it troubles twice."""
-
     hold: timedelta = timedelta(0)
     clear: timedelta = timedelta(0)
     # How long who flapped must be calm.
@@ -79,10 +73,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """An alert as a row keeps it.
+    """An alert as stored.
 
-    `told_at` is when its message was written, which quiet hours put off, and a rule that has nobody to tell.
-    `calm_since` is set while it does not look wrong any more and that has not lasted long enough.
+    `told_at` is when its notification was written; quiet hours and a rule without channels delay it. `calm_since` is
+    set while it no longer looks wrong but has not been fine for long enough.
     """
 
     stage: Stage
@@ -97,15 +91,13 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """A message, and the moment before which it must not be sent."""
-
-    message: Message
+    message: AlertMessage
     not_before: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What a look leads to; no course: there is no alert, or no longer."""
+class AlertStep:
+    """Result of an observation; without a course there is no alert (any more)."""
 
     course: Course | None = None
     telling: Telling | None = None
@@ -113,44 +105,32 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at one thing: what it shows, since when if that is known, and how often it fired within the window."""
+    """One observation: what it shows, since when if known, and how often it fired within the window."""
 
     sight: Sight
     now: datetime
     since: datetime | None = None
     recent_openings: int = 0
-    # Somebody took note, so nobody else needs to be told.
+    # Acknowledged: no need to escalate.
     is_acknowledged: bool = False
 
 
-def follow(course: Course | None, look: Look, policy: Policy) -> Step:
-    """Return what becomes of an alert by a look, and what is to be told; a resolved course is not followed."""
-    seen = _begin(look, policy) if course is None else _go_on(course, look, policy)
-    return Step() if seen is None else _tell(seen, policy, look)
-
-
-def _begin(look: Look, policy: Policy) -> Course | None:
-    if look.sight is not Sight.WRONG:
-        return None
-    since = min(look.since or look.now, look.now)
-    return _fire_in_time(Course(Stage.PENDING, began_at=since), look, policy)
-
-
-def _go_on(course: Course, look: Look, policy: Policy) -> Course | None:
-    if course.stage is Stage.PENDING:
-        # Nobody was told, so there is nothing to keep.
-        return _fire_in_time(course, look, policy) if look.sight is Sight.WRONG else None
-    if look.sight is Sight.WRONG:
-        return replace(course, calm_since=None) if course.calm_since else course
-    return _calm_down(course, look.now, policy) if look.sight is Sight.FINE else course
-
-
-def _fire_in_time(course: Course, look: Look, policy: Policy) -> Course:
-    # A clock that was set back must not keep anybody waiting for hours.
-    if abs(look.now - course.began_at) < policy.hold:
-        return course
-    is_flapping = look.recent_openings >= FLAP_OPENINGS
-    return replace(course, stage=Stage.FIRING, fired_at=look.now, is_flapping=is_flapping)
+def follow(course: Course | None, look: Look, policy: Policy) -> AlertStep:
+    """Return the alert after an observation, and the notifications to send; not for a resolved course."""
+    if course is None or course.stage is Stage.PENDING:
+        if look.sight is not Sight.WRONG:
+            # No notification was sent, so there is nothing to keep.
+            return AlertStep()
+        course = course or Course(Stage.PENDING, began_at=min(look.since or look.now, look.now))
+        # A clock that was set back must not keep anybody waiting for hours.
+        if abs(look.now - course.began_at) >= policy.hold:
+            is_flapping = look.recent_openings >= FLAP_OPENINGS
+            course = replace(course, stage=Stage.FIRING, fired_at=look.now, is_flapping=is_flapping)
+    elif look.sight is Sight.FINE:
+        course = _calm_down(course, look.now, policy)
+    elif look.sight is Sight.WRONG and course.calm_since:
+        course = replace(course, calm_since=None)
+    return _tell(course, policy, look)
 
 
 def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
@@ -161,48 +141,33 @@ def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
     return replace(course, stage=Stage.RESOLVED, calm_since=since, resolved_at=now)
 
 
-def _tell(course: Course, policy: Policy, look: Look) -> Step:
+def _tell(course: Course, policy: Policy, look: Look) -> AlertStep:
     now = look.now
+    quiet = policy.quiet if policy.quiet and policy.quiet.contains(now) else None
     if course.stage is Stage.RESOLVED:
-        is_told = policy.tells_end and not (course.told_at is None and course.escalated_at is None)
-        return Step(course, Telling(Message.RESOLVED, _quiet_end(policy.quiet, now)) if is_told else None)
-    # What quiet hours put off may be over by now, and so may what nobody acknowledged: where nobody can say, nobody is
-    # woken for it.
-    is_silent = look.sight is not Sight.WRONG or look.is_acknowledged or _is_quiet(policy.quiet, now)
-    if course.stage is Stage.PENDING or is_silent:
-        return Step(course)
+        if not policy.tells_end or (course.told_at is None and course.escalated_at is None):
+            return AlertStep(course)
+        # In quiet hours it is sent at their end.
+        day = Window(quiet.closes, quiet.opens, quiet.zone) if quiet else None
+        return AlertStep(course, Telling(AlertMessage.RESOLVED, day.next_opening(now) if day else now))
+    # A delayed or escalated notification is sent only if the problem is still seen: unknown wakes no one.
+    if course.stage is Stage.PENDING or look.sight is not Sight.WRONG or look.is_acknowledged or quiet:
+        return AlertStep(course)
     if course.told_at is None and policy.tells_begin:
-        return Step(replace(course, told_at=now), Telling(Message.OPENED, now))
+        return AlertStep(replace(course, told_at=now), Telling(AlertMessage.OPENED, now))
     # A clock that was set back must not keep anybody waiting for hours.
     kept = replace(course, told_at=course.told_at and min(course.told_at, now))
-    if _is_unanswered(kept, policy, now):
-        return Step(replace(kept, escalated_at=now), Telling(Message.ESCALATED, now))
-    return Step(kept)
-
-
-def _is_unanswered(course: Course, policy: Policy, now: datetime) -> bool:
-    # Where nobody is told first, the others wait from when it fired.
-    since = course.told_at or course.fired_at
-    if since is None or policy.escalate_after is None or course.escalated_at is not None:
-        return False
-    return now - since >= policy.escalate_after
-
-
-def _is_quiet(quiet: Window | None, now: datetime) -> bool:
-    return quiet is not None and quiet.contains(now)
-
-
-def _quiet_end(quiet: Window | None, now: datetime) -> datetime:
-    """Return when a message may be sent: now, or when the quiet hours end."""
-    if quiet is None or not quiet.contains(now):
-        return now
-    return Window(quiet.closes, quiet.opens, quiet.zone).next_opening(now)
+    # Without a first notification, escalation counts from when it fired.
+    since = kept.told_at or kept.fired_at
+    if since is None or policy.escalate_after is None or kept.escalated_at or now - since < policy.escalate_after:
+        return AlertStep(kept)
+    return AlertStep(replace(kept, escalated_at=now), Telling(AlertMessage.ESCALATED, now))
 
 
 def group_by_place(things: Iterable[tuple[Path, Thing]], *, limit: int = MAX_MESSAGES) -> list[list[Thing]]:
-    """Put together what is told together: by the smallest places that make no more groups than the limit.
+    """Group notifications by the smallest places that make no more groups than the limit.
 
-    A path leads from the large to the small: OLT, then port. Paths may be of different lengths.
+    A path goes from large to small: OLT, then port. Paths may differ in length.
     """
     known = list(things)
     depth = max((len(path) for path, _ in known), default=0)

@@ -1,7 +1,7 @@
-"""What an OLT and its tasks are to the coordinator, and what changed between two looks at them."""
+"""An OLT with its tasks as the coordinator sees it, and the changes between two passes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -9,8 +9,6 @@ from typing import Any
 
 
 class ChangeType(StrEnum):
-    """What can change about an OLT."""
-
     TASK_ADDED = "task_added"
     TASK_REMOVED = "task_removed"
     TASK_INTERVAL_CHANGED = "task_interval_changed"
@@ -22,8 +20,6 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A job that runs on an OLT; one that is suspended still does."""
-
     node_id: int
     task_type: str
     interval_seconds: int
@@ -31,16 +27,18 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class OltView:
-    """What matters about an OLT: what an operator set, and whether it answers. Nothing that moves by itself."""
+    """Settings of an OLT and whether it answers; nothing that changes by itself."""
 
     enabled: bool
     is_silent: bool
     tasks: tuple[Task, ...]
+    # No change by itself, but plans are rebuilt when its first discovery is over.
+    is_discovered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference; `task` as it is now, or as it was when it is gone."""
+    """One difference; `task` is the current one, or the former one if removed."""
 
     type: ChangeType
     task: Task | None = None
@@ -48,41 +46,34 @@ class Change:
 
 
 def state_hash(view: OltView) -> str:
-    """Return the SHA-256 of what matters; the order of the tasks does not."""
+    """Return the SHA-256 of the view, independent of the order of tasks."""
     tasks = sorted((task.node_id, task.task_type, task.interval_seconds) for task in view.tasks)
-    return sha256(json.dumps([view.enabled, view.is_silent, tasks]).encode()).hexdigest()
+    # Only what differs from the rule is added, so that the hash of an OLT is what earlier versions remember.
+    undiscovered = [] if view.is_discovered else ["undiscovered"]
+    return sha256(json.dumps([view.enabled, view.is_silent, tasks, *undiscovered]).encode()).hexdigest()
 
 
 def detect_changes(before: OltView | None, now: OltView) -> list[Change]:
-    """List what changed since the OLT was looked at last; all its tasks are new when it never was."""
+    """List changes since the last check; on the first check all tasks are new."""
     if before is None:
         return [Change(ChangeType.TASK_ADDED, task) for task in now.tasks]
-    return [*_changes_of_olt(before, now), *_changes_of_tasks(before, now)]
+    changes = []
+    if before.enabled != now.enabled:
+        changes.append(Change(ChangeType.OLT_ENABLED if now.enabled else ChangeType.OLT_DISABLED))
+    if before.is_silent != now.is_silent:
+        changes.append(Change(ChangeType.OLT_UNREACHABLE if now.is_silent else ChangeType.OLT_BACK))
+    old, new = ({task.node_id: task for task in view.tasks} for view in (before, now))
+    changes += [Change(ChangeType.TASK_REMOVED, old[node_id]) for node_id in old.keys() - new.keys()]
+    changes += [Change(ChangeType.TASK_ADDED, new[node_id]) for node_id in new.keys() - old.keys()]
+    for node_id in new.keys() & old.keys():
+        if old[node_id].interval_seconds != new[node_id].interval_seconds:
+            changes.append(Change(ChangeType.TASK_INTERVAL_CHANGED, new[node_id], old[node_id].interval_seconds))
+    return changes
 
 
 def to_json(view: OltView) -> dict[str, Any]:
-    """Put a view into values that JSON keeps."""
     return {"enabled": view.enabled, "is_silent": view.is_silent, "tasks": [asdict(task) for task in view.tasks]}
 
 
 def from_json(values: Mapping[str, Any]) -> OltView:
-    """Read back what `to_json` wrote."""
     return OltView(values["enabled"], values["is_silent"], tuple(Task(**task) for task in values["tasks"]))
-
-
-def _changes_of_olt(before: OltView, now: OltView) -> Iterator[Change]:
-    if before.enabled != now.enabled:
-        yield Change(ChangeType.OLT_ENABLED if now.enabled else ChangeType.OLT_DISABLED)
-    if before.is_silent != now.is_silent:
-        yield Change(ChangeType.OLT_UNREACHABLE if now.is_silent else ChangeType.OLT_BACK)
-
-
-def _changes_of_tasks(before: OltView, now: OltView) -> Iterator[Change]:
-    old, new = ({task.node_id: task for task in view.tasks} for view in (before, now))
-    for node_id in old.keys() - new.keys():
-        yield Change(ChangeType.TASK_REMOVED, old[node_id])
-    for node_id in new.keys() - old.keys():
-        yield Change(ChangeType.TASK_ADDED, new[node_id])
-    for node_id in new.keys() & old.keys():
-        if old[node_id].interval_seconds != new[node_id].interval_seconds:
-            yield Change(ChangeType.TASK_INTERVAL_CHANGED, new[node_id], old[node_id].interval_seconds)

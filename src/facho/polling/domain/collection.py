@@ -1,37 +1,72 @@
 """What a run asks of a collector and what it gets back: the protocol between the two."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind, QueryType
+from facho.polling.domain.onu_presence import Walk
 from facho.polling.domain.onu_state import OnuPlace
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.onu_table import OnuTable
 
 # What was sent was sent, whatever became of it. Round trips are those of questions that were sent once.
-TRAFFIC = ("packets", "retransmissions", "round_trips", "round_trips_ms", "longest_round_trip_ms")
+TRAFFIC = (
+    "packets",
+    "retransmissions",
+    "round_trips",
+    "round_trips_ms",
+    "longest_round_trip_ms",
+    "late_answers",
+    "forged_answers",
+    "malformed_answers",
+)
 _LONGEST = "longest_round_trip_ms"
 Summary = Mapping[str, int | str]
 
 
 class SendPermit(Protocol):
-    """The right to speak to one OLT."""
+    """Permission to send to one OLT."""
 
     def check(self) -> None:
-        """Raise unless this process may send right now; asked in the same breath as every send, must not block."""
+        """Raise unless this process may send now; called right before every send, must not block.
+
+        OwnershipUnproven means that the database has to be asked first, which `confirm` does.
+        """
+
+    async def confirm(self) -> None:
+        """Wait until the database confirms the permission; OwnershipLost if it does not."""
+
+    def keep_until(self, loop_time: float) -> None:
+        """Keep the OLT reserved until this time on the loop's clock: the device is still working."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """How far a read has come: rows, and PON ports read to their end; 0 in all is not known."""
+
+    rows: int
+    rows_in_all: int = 0
+    ports: int = 0
+    ports_in_all: int = 0
 
 
 class RunControl(SendPermit, Protocol):
-    """What a collector may ask about its own run."""
-
     async def should_yield(self) -> bool:
-        """Tell whether a long read gives way now; asked where it can stop and go on later."""
+        """Whether a long read should pause now; called where it can stop and resume."""
+
+    def show(self, progress: RunProgress) -> None:
+        """Remember how far the read has come; written when the claim is renewed, so it costs nothing."""
+
+    def wants_rows(self) -> bool:
+        """Whether the read takes so long that what is finished should be handed over now."""
+
+    async def hand_over(self, *rows: "Rows") -> None:
+        """Store rows before the end of the run, all or nothing; OwnershipLost if the claim is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeOid:
-    """An OID of an operator's own, as written, with the name and unit under which its values are shown."""
+    """A custom OID as written, with the name and unit its values are shown with."""
 
     oid: str
     name: str = ""
@@ -40,8 +75,6 @@ class FreeOid:
 
 @dataclass(frozen=True, slots=True)
 class CollectRequest:
-    """One node's question to its OLT, at the address that the claim holds."""
-
     olt_id: int
     address: str
     port: int
@@ -58,35 +91,95 @@ class CollectRequest:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a try ended without all its data, in words that hold no secret."""
+    """Why an attempt ended without all its data; contains no secrets."""
 
     kind: FailureKind
     message: str
 
 
-def _save_nothing(now: datetime) -> None:
-    """Keep nothing: the run brought nothing worth storing."""
+@dataclass(frozen=True, slots=True)
+class OltIdentity:
+    """What an OLT says of itself, and what the vendor definitions make of it."""
+
+    sys_name: str
+    sys_descr: str
+    sys_object_id: str
+    vendor: str
+    brand: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class OltValue:
+    """One value: `value` in its unit, `raw` as it came; a counter says so, for its growth is what people ask for."""
+
+    oid: str
+    index: str
+    name: str
+    place: str
+    value: str
+    unit: str
+    raw: str
+    is_counter: bool = False
+
+
+class UnauthorisedOnu(NamedTuple):
+    """An ONU that waits to be authorised: where, by which serial, of which model if the OLT reports it."""
+
+    frame: int
+    slot: int
+    port: int
+    serial: str
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What one way of reading brought to be stored; None for what it did not ask for."""
+
+    identity: OltIdentity | None = None
+    walk: Walk | None = None
+    table: OnuTable | None = None
+    # Not so where single ONUs were read: the cycle of polls does not start again with them.
+    is_poll: bool = True
+    unauthorised: Sequence[UnauthorisedOnu] | None = None
+    # Only a complete list says of an ONU that it does not wait any more.
+    is_list_complete: bool = True
+    olt_values: Sequence[OltValue] | None = None
+    # Read to their end: stored rows of these OIDs that did not come are deleted.
+    whole_oids: Collection[str] = ()
+    # The history of these OIDs is kept, of the OLT and of ONUs.
+    kept_oids: Collection[str] = ()
+    # Sizes of requests that worked, by what was asked for.
+    learned_sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def _release_nothing() -> None:
+    """Nothing to release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The outcome of one try. `save` writes the rows and is called inside the finishing transaction only.
+    """The outcome of one try. Its rows are stored in the finishing transaction only, in their order.
 
-    `was_heard` says whether the device answered at all: a run may end well without a question to ask.
+    `was_heard` says whether the device answered at all; `is_empty` that there was nothing to ask: no ONU is known.
     """
 
     summary: Summary = field(default_factory=dict)
     failure: Failure | None = None
     was_heard: bool = False
-    # Set when the run gave way: where it goes on. Such a slice is neither a success nor a failure.
+    is_empty: bool = False
+    # Set when the run paused: where it continues. Such a slice is neither a success nor a failure.
     cursor: Mapping[str, int] | None = None
-    save: Callable[[datetime], None] = _save_nothing
+    rows: tuple[Rows, ...] = ()
+    # Gives back the memory that was set aside for the rows, once they are stored or refused.
+    release: Callable[[], None] = _release_nothing
 
 
 def join_summaries(before: Summary, after: Summary, *, goes_on: bool) -> dict[str, int | str]:
-    """Add what a slice or try brought to what came before it in its run; of what is longest, the longer stays.
+    """Add a slice's or attempt's summary to those before it in its run; of maxima the larger stays.
 
-    A read that goes on where the last one stopped counts on; one that begins anew only keeps what was sent.
+    A read that resumes keeps counting; one that starts over keeps only the traffic.
     """
     joined = {key: value for key, value in before.items() if goes_on or key in TRAFFIC}
     for key, value in after.items():
@@ -99,7 +192,7 @@ def join_summaries(before: Summary, after: Summary, *, goes_on: bool) -> dict[st
 
 
 class Collector(Protocol):
-    """Reads from one OLT; failures of the device are part of the answer, not exceptions."""
+    """Reads from one OLT; device failures are part of the result, not exceptions."""
 
     async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
-        """Read what is asked, sending only while the right to do so holds."""
+        """Read what is requested, sending only while permitted."""

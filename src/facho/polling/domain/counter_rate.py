@@ -4,9 +4,9 @@ from datetime import datetime
 
 
 def per_second(before: int, after: int, *, read_before: datetime, now: datetime) -> float | None:
-    """Return the growth a second; None where nothing can be said of it.
+    """Return the rate per second; None if unknown.
 
-    A counter that is smaller than before was cleared, or came around: its growth is not known.
+    A counter smaller than before was reset or wrapped: its rate is unknown.
     """
     seconds = (now - read_before).total_seconds()
     if seconds <= 0 or after < before:

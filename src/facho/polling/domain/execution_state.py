@@ -1,5 +1,6 @@
 """The states of an execution and their groups."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 
@@ -19,3 +20,59 @@ ACTIVE = frozenset({ExecutionState.PENDING, ExecutionState.RUNNING})
 TERMINAL = frozenset(
     {ExecutionState.SUCCESS, ExecutionState.FAILED, ExecutionState.INTERRUPTED, ExecutionState.SKIPPED}
 )
+
+
+class FailureKind(StrEnum):
+    """What went wrong at the device, on the way to it, or with our permission to send."""
+
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    AUTH = "auth"
+    TOO_BIG = "tooBig"
+    MALFORMED = "malformed"
+    LOOP = "loop"
+    # It sends more than we keep.
+    TOO_MUCH = "tooMuch"
+    MISSING = "missing"
+    # There was nothing to ask: no ONU of the OLT is known.
+    NO_ONUS = "noOnus"
+    # No ONU can be listed, though something shows that the OLT has some.
+    HIDDEN_ONUS = "hiddenOnus"
+    CANCELLED = "cancelled"
+    # Not the device's doing: our own code failed, or the process that ran it died.
+    INTERNAL = "internal"
+
+
+# The reason of a suspension that concerns the OLT and not one node: it did not answer at all.
+UNREACHABLE = "unreachable"
+
+# Minutes after the suspension and between probes; the last one repeats forever (decision D8).
+PROBE_PAUSES_SECONDS = (60, 120, 240, 300)
+
+
+def next_probe_at(probes_done: int, *, now: datetime) -> datetime:
+    pause = PROBE_PAUSES_SECONDS[min(probes_done, len(PROBE_PAUSES_SECONDS) - 1)]
+    return now + timedelta(seconds=pause)
+
+
+class QueryType(StrEnum):
+    DISCOVERY = "discovery"
+    GET = "get"
+    WALK = "walk"
+    TABLE = "table"
+    BULK = "bulk"
+
+
+# Larger goes first among the nodes of one OLT that keeps up (decision D11).
+RANK: dict[QueryType, int] = {
+    QueryType.DISCOVERY: 90,
+    QueryType.GET: 40,
+    QueryType.WALK: 30,
+    QueryType.TABLE: 20,
+    QueryType.BULK: 10,
+}
+
+
+def task_type(query_type: QueryType, slug: str) -> str:
+    """Return the quota unit: all discoveries share one, other jobs have their slug."""
+    return QueryType.DISCOVERY.value if query_type is QueryType.DISCOVERY else f"{query_type.value}_{slug}"

@@ -10,7 +10,7 @@ NICE_INTERVALS_SECONDS = (300, 600, 900, 1_800, 3_600, 7_200, 21_600, 86_400)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a master with its chain needs of its OLT; it keeps the others waiting for `holds_seconds` at most."""
+    """Time a master with its chain needs; it blocks the others for `holds_seconds` at most."""
 
     node_id: int
     interval_seconds: int
@@ -19,13 +19,12 @@ class Need:
 
     @property
     def minutes_per_hour(self) -> float:
-        """The time that its runs of an hour take together."""
         return self.seconds * MINUTES_PER_HOUR / self.interval_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A master that loses slots whenever another one runs, because that takes longer than its interval."""
+    """A master that loses slots because another one runs longer than its interval."""
 
     node_id: int
     by_node_id: int
@@ -34,8 +33,6 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A longer interval for a master, and what it saves."""
-
     node_id: int
     interval_before_seconds: int
     interval_seconds: int
@@ -44,7 +41,7 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class Feasibility:
-    """What an OLT's work comes to. Each relaxation alone would do, unless they are needed together."""
+    """The load of an OLT. Any single relaxation is enough, unless they are needed together."""
 
     minutes_per_hour: float
     blocked: tuple[Blocked, ...] = ()
@@ -53,17 +50,15 @@ class Feasibility:
 
     @property
     def share(self) -> float:
-        """The part of the hour that the work takes."""
         return self.minutes_per_hour / MINUTES_PER_HOUR
 
     @property
     def fits(self) -> bool:
-        """Tell whether every slot can have its run."""
         return self.share <= 1.0 and not self.blocked
 
 
 def judge_feasibility(needs: Sequence[Need]) -> Feasibility:
-    """Add up what an OLT's masters need, and find the cheapest ways out when it is too much."""
+    """Add up the needs of an OLT's masters, and find the cheapest relaxations if it is too much."""
     minutes, blocked = _minutes(needs), tuple(_blocked(needs))
     if _fits(needs):
         return Feasibility(minutes, blocked)
@@ -99,10 +94,13 @@ def _relax_one(needs: Sequence[Need]) -> Iterator[Relaxation]:
 
 
 def _relax_several(needs: Sequence[Need]) -> Iterator[Relaxation]:
-    """Relax, step by step, what saves most, until everything fits or nothing is left to relax."""
+    """Relax what saves most, step by step, until everything fits or nothing is left."""
     now = list(needs)
     while not _fits(now):
-        steps = [_slower(need, seconds) for need in now if (seconds := _next_nice(need.interval_seconds))]
+        steps = []
+        for need in now:
+            if longer := [seconds for seconds in NICE_INTERVALS_SECONDS if seconds > need.interval_seconds]:
+                steps.append(_slower(need, longer[0]))
         best = min(steps, key=lambda slower: _excess(_with(now, slower)), default=None)
         if best is None:
             break
@@ -113,13 +111,9 @@ def _relax_several(needs: Sequence[Need]) -> Iterator[Relaxation]:
 
 
 def _excess(needs: Sequence[Need]) -> tuple[float, float]:
-    """Order states by how far they are from fitting: minutes too many first, then time lost to longer runs."""
+    """Order by how far from fitting: excess minutes first, then time lost to longer runs."""
     lost = sum(blocked.seconds for blocked in _blocked(needs))
     return max(_minutes(needs) - MINUTES_PER_HOUR, 0.0), lost
-
-
-def _next_nice(interval_seconds: int) -> int | None:
-    return next((seconds for seconds in NICE_INTERVALS_SECONDS if seconds > interval_seconds), None)
 
 
 def _slower(need: Need, interval_seconds: int) -> Need:
@@ -136,6 +130,5 @@ def _relaxation(before: Need, after: Need) -> Relaxation:
 
 
 def _price(relaxation: Relaxation) -> tuple[float, float, int]:
-    """Order relaxations: the one that slows its master least, in proportion, is the cheapest."""
     slowed = relaxation.interval_seconds / relaxation.interval_before_seconds
     return slowed, -relaxation.saves_minutes_per_hour, relaxation.node_id

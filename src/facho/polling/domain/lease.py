@@ -1,45 +1,58 @@
-"""Leases as counters on monotonic clocks, so that a jump of the wall clock neither ends nor keeps one.
+"""Leases as counters, so that no stored time decides which process acts.
 
-The owner raises a counter; who waits declares it dead after watching it stand still for long enough.
+The owner raises a counter. A watcher declares it dead after seeing it stand still for long enough on its own monotonic
+clock, which may stand still too: then it waits longer, and does no harm. The owner must never hold it for too long, so
+it asks every clock there is.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from facho.polling.domain.ports import ClockReading
+
 Key = TypeVar("Key", int, str)
+
+# Of a lease: how far another clock may run ahead of the monotonic one before the machine may have been frozen. A clock
+# that is being disciplined gains a thousandth of it.
+MAX_LEAD = 0.05
 
 
 @dataclass(slots=True)
 class HeldLease:
-    """The owner's side: valid for `length_seconds` from the moment its last successful renewal began."""
+    """The owner's side: valid for `length_seconds` from the start of the last successful renewal."""
 
     length_seconds: float
-    renewed_at: float
+    renewed_at: ClockReading
 
-    def is_valid(self, monotonic: float) -> bool:
-        """Tell whether the owner may still act."""
-        return monotonic - self.renewed_at < self.length_seconds
+    def is_certain(self, now: ClockReading) -> bool:
+        """Whether the owner may act without asking the database.
 
-    def renew(self, began_at: float) -> None:
-        """Extend from when the renewal was sent, not from when its answer came."""
-        self.renewed_at = max(self.renewed_at, began_at)
+        Not if any clock says that the lease may be over, nor if one ran ahead of the monotonic clock: the machine may
+        have been suspended, and the monotonic clock stopped.
+        """
+        since = self.renewed_at
+        monotonic = now.monotonic - since.monotonic
+        others = max(now.boot - since.boot, now.wall - since.wall)
+        return max(monotonic, others) < self.length_seconds and others - monotonic <= self.length_seconds * MAX_LEAD
+
+    def renew(self, began_at: ClockReading) -> None:
+        """Extend from when the renewal was sent, not from its answer."""
+        if began_at.monotonic >= self.renewed_at.monotonic:
+            self.renewed_at = began_at
 
 
 class LeaseWatch(Generic[Key]):
-    """The other side: remembers since when each counter stands still on this process's own clock."""
+    """The other side: tracks how long each counter has not changed, on this process's clock."""
 
     def __init__(self) -> None:
         self._seen: dict[Key, tuple[int, float]] = {}
 
     def observe(self, counters: Mapping[Key, int], *, monotonic: float) -> None:
-        """Take note of the counters of all leases that exist now; those that are gone are forgotten."""
-        self._seen = {key: self._first_sight(key, counter, monotonic) for key, counter in counters.items()}
+        """Record the counters of all current leases; others are forgotten."""
+        still = {key: seen for key, seen in self._seen.items() if counters.get(key) == seen[0]}
+        self._seen = {key: still.get(key, (counter, monotonic)) for key, counter in counters.items()}
 
     def dead(self, keys: Iterable[Key], *, after_seconds: float, monotonic: float) -> list[Key]:
-        """Return those whose counter has stood still for at least `after_seconds`."""
+        """Return leases whose counter has not changed for `after_seconds`."""
         return [key for key in keys if key in self._seen and monotonic - self._seen[key][1] >= after_seconds]
-
-    def _first_sight(self, key: Key, counter: int, monotonic: float) -> tuple[int, float]:
-        seen = self._seen.get(key)
-        return seen if seen and seen[0] == counter else (counter, monotonic)

@@ -19,7 +19,7 @@ class LightBand:
 
 
 def count_bands(powers_cdbm: Iterable[int]) -> tuple[LightBand, ...]:
-    """Count powers in hundredths of a dBm, from the darkest band to the brightest; those between may be empty."""
+    """Count powers in 0.01 dBm, from the weakest band to the strongest; bands in between may be empty."""
     counts = Counter(power // BAND_CDBM for power in powers_cdbm)
     if not counts:
         return ()

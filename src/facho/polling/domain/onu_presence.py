@@ -1,18 +1,153 @@
-"""Which ONU is where, and who is gone, after a walk of an OLT's serials.
+"""Which ONU is where, and which are gone, after a walk of an OLT's serials.
 
 Nothing is concluded from what a walk did not show unless it reached the end of that port: neither that an ONU is
 gone, nor that it left its place for another.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import NamedTuple
 
-from facho.polling.domain.onu_events import EventKind, OnuEvent, in_order
-from facho.polling.domain.onu_match import Identity, KnownOnu, clean_identity, pair_onus
+from facho.polling.domain.onu_events import EventKind, ObservedEvent, in_order
 from facho.polling.domain.onu_state import OnuPlace, PortPlace
+
+# What devices send for "none" in serials and hardware addresses: a single digit, over and over.
+_ZEROS, _ONES = "0:-. ", "Ff:-. "
+
+
+class OnuIdentity(NamedTuple):
+    """The identity a device reports for a place; empty fields are not reported."""
+
+    serial: str = ""
+    mac: str = ""
+
+
+class KnownOnu(NamedTuple):
+    """An ONU with a row: its (last) place, and how many walks missed it.
+
+    `missed_at` is the latest walk that counted.
+    """
+
+    onu_id: int
+    place: OnuPlace
+    serial: str = ""
+    mac: str = ""
+    is_present: bool = True
+    misses: int = 0
+    missed_at: datetime | None = None
+
+    @property
+    def can_be_read(self) -> bool:
+        """Whether values read at its place are its own; after a miss they may be another ONU's."""
+        return self.is_present and not self.misses
+
+
+def clean_identity(identity: OnuIdentity) -> OnuIdentity:
+    """Clear placeholder serials, which would make different ONUs look the same."""
+    serial, mac = identity
+    if (not serial or _tells(serial)) and (not mac or _tells(mac)):
+        return identity
+    return OnuIdentity(serial if _tells(serial) else "", mac if _tells(mac) else "")
+
+
+def pair_onus(known: Iterable[KnownOnu], found: Mapping[OnuPlace, OnuIdentity]) -> dict[OnuPlace, KnownOnu]:
+    """Match known ONUs to places, given clean identities; an unmatched place has a new ONU.
+
+    ONUs sharing a serial are told apart by place; if that is ambiguous, none is matched.
+    """
+    pairing = _Pairing(known, found)
+    pairing.pair_by_serial()
+    pairing.pair_by_mac()
+    pairing.pair_by_place()
+    return pairing.pairs
+
+
+class _Pairing:
+    def __init__(self, known: Iterable[KnownOnu], found: Mapping[OnuPlace, OnuIdentity]) -> None:
+        self.pairs: dict[OnuPlace, KnownOnu] = {}
+        self._left = dict(found)
+        self._free = {onu.onu_id: onu for onu in known}
+
+    def pair_by_serial(self) -> None:
+        self._pair_equal(
+            ((identity.serial, place) for place, identity in self._left.items()),
+            ((onu.serial, onu) for onu in self._free.values()),
+        )
+
+    def pair_by_mac(self) -> None:
+        self._pair_equal(
+            ((identity.mac, place) for place, identity in self._left.items() if not identity.serial),
+            ((onu.mac, onu) for onu in self._free.values()),
+        )
+        self._pair_equal(
+            ((identity.mac, place) for place, identity in self._left.items() if identity.serial),
+            ((onu.mac, onu) for onu in self._free.values() if not _tells(onu.serial)),
+        )
+
+    def pair_by_place(self) -> None:
+        """Match ONUs still at their place that do not identify as another; those without identity return to theirs."""
+        there = {
+            onu.place: onu
+            for onu in self._free.values()
+            if not onu.is_present and not (_tells(onu.serial) or _tells(onu.mac))
+        }
+        there |= {onu.place: onu for onu in self._free.values() if onu.is_present}
+        for place, identity in list(self._left.items()):
+            onu = there.get(place)
+            if onu is None or not (onu.is_present or identity == OnuIdentity()):
+                continue
+            if identity.serial and _tells(onu.serial):
+                is_other = onu.serial != identity.serial
+            else:
+                is_other = bool(identity.mac) and _tells(onu.mac) and onu.mac != identity.mac
+            if not is_other:
+                self._take(place, onu)
+
+    def _pair_equal(self, places: Iterable[tuple[str, OnuPlace]], onus: Iterable[tuple[str, KnownOnu]]) -> None:
+        places_by_key = defaultdict(list)
+        onus_by_key = defaultdict(list)
+        for key, place in places:
+            if key:
+                places_by_key[key].append(place)
+        for key, onu in onus:
+            if key in places_by_key:
+                onus_by_key[key].append(onu)
+        for key, equal in onus_by_key.items():
+            self._pair_group(places_by_key[key], equal)
+
+    def _pair_group(self, places: list[OnuPlace], onus: list[KnownOnu]) -> None:
+        """Match equals: first those that stayed, then one that moved, then one that was absent."""
+        if len(places) == len(onus) == 1:
+            self._take(places[0], onus[0])
+            return
+        places, present = self._take_stayed(places, [onu for onu in onus if onu.is_present])
+        if len(places) == len(present) == 1:
+            self._take(places[0], present[0])
+        elif places and not present:
+            places, absent = self._take_stayed(places, [onu for onu in onus if not onu.is_present])
+            if len(places) == 1 and absent:
+                # Of several rows the youngest is the one that was there last.
+                self._take(places[0], max(absent))
+
+    def _take_stayed(self, places: list[OnuPlace], onus: list[KnownOnu]) -> tuple[list[OnuPlace], list[KnownOnu]]:
+        there = {onu.place: onu for onu in onus}
+        stayed = {place for place in places if place in there}
+        for place in stayed:
+            self._take(place, there[place])
+        left = [onu for onu in onus if onu.onu_id in self._free]
+        return [place for place in places if place not in stayed], left
+
+    def _take(self, place: OnuPlace, onu: KnownOnu) -> None:
+        self.pairs[place] = onu
+        del self._left[place], self._free[onu.onu_id]
+
+
+def _tells(text: str) -> bool:
+    return bool(text.strip(_ZEROS) and text.strip(_ONES))
+
 
 # A complete walk may still miss an ONU that is just being registered again.
 MISSES_UNTIL_ABSENT = 2
@@ -27,35 +162,59 @@ EMPTY_BELIEVED_AFTER = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Who was found where, and how far the walk reached: to its end, or to the end of some ports."""
+    """ONUs found by place, and how far the walk reached: completely, or some ports."""
 
-    found: Mapping[OnuPlace, Identity]
+    found: Mapping[OnuPlace, OnuIdentity]
     is_complete: bool
     complete_ports: frozenset[PortPlace] = frozenset()
 
     def covers(self, place: OnuPlace) -> bool:
-        """Tell whether an ONU at this place would have been found."""
+        """Whether an ONU at this place would have been found."""
         return self.is_complete or place[:3] in self.complete_ports
+
+
+class Sign(StrEnum):
+    """What shows that an OLT has ONUs though a walk listed none; the value is the name of its count in a summary."""
+
+    # Tables of ONUs have rows, but none that can be placed.
+    UNPLACED = "unplaced_rows"
+    # Its PON ports count ONUs.
+    COUNTED = "counted_onus"
+    # ONUs of earlier walks are still present.
+    KNOWN = "known_onus"
+
+
+@dataclass(frozen=True, slots=True)
+class OnuEvidence:
+    """The strongest sign of ONUs, and how many it shows."""
+
+    sign: Sign
+    onus: int
+
+
+def find_evidence(*, unplaced: int, counted: int, known: int) -> OnuEvidence | None:
+    """Judge a walk that listed no ONU; None if the OLT may really have none."""
+    shown = {Sign.UNPLACED: unplaced, Sign.COUNTED: counted, Sign.KNOWN: known}
+    return next((OnuEvidence(sign, onus) for sign, onus in shown.items() if onus), None)
 
 
 @dataclass(frozen=True, slots=True)
 class PresencePlan:
-    """What to write: rows as they are to be (only those that change), and places where somebody new is.
+    """Rows to update (only changed ones), and places of new ONUs.
 
-    A place whose finding is not settled waits for a walk that reaches further; who was there is marked with a miss,
-    since what is read there is not its own. A held walk is not believed: all it leaves behind is one miss for everyone
-    it lost, by which the next walk is the confirmation, unless it follows too closely. One that found nobody leaves
-    nothing behind.
+    A place that is not settled waits for a walk that reaches further; the ONU there before gets a miss, since values
+    read there may not be its own. A held walk is not applied: it only adds one miss to every ONU it lost, so that the
+    next walk confirms it, unless it follows too closely. A held walk that found nothing changes nothing.
     """
 
     updated: tuple[KnownOnu, ...] = ()
-    new: tuple[tuple[OnuPlace, Identity], ...] = ()
-    events: tuple[OnuEvent, ...] = ()
+    new: tuple[tuple[OnuPlace, OnuIdentity], ...] = ()
+    events: tuple[ObservedEvent, ...] = ()
     is_held: bool = False
 
 
 class _Name(NamedTuple):
-    """What an ONU is known by, and what it is to be told as when two have it."""
+    """The identifier of an ONU, and the event for duplicates of it."""
 
     kind: EventKind
     text: str
@@ -72,26 +231,29 @@ def plan_presence(
     is_first: bool = False,
     held_since: datetime | None = None,
 ) -> PresencePlan:
-    """Bring all ONUs of one OLT, present and absent, in line with a walk.
+    """Update all ONUs of one OLT, present and absent, from a walk.
 
-    `is_first` until the OLT was walked to the end once: whom we did not know before is not new on that account.
-    `held_since` is the first of the walks before this one that were held, without one that was believed in between.
+    `is_first` until the OLT was walked completely once: ONUs unknown before are then not new. `held_since` is the first
+    of the consecutive held walks before this one.
     """
     walk = replace(walk, found={place: clean_identity(identity) for place, identity in walk.found.items()})
     pairs = pair_onus(known, walk.found)
     settled = _settle(known, pairs, walk)
     paired = {onu.onu_id for onu in pairs.values()}
     lost = [onu for onu in known if onu.is_present and onu.onu_id not in paired and walk.covers(onu.place)]
-    if not walk.found and len(lost) > 1 and not _is_long_ago(held_since, now):
+    is_believed = held_since is not None and abs(now - held_since) >= EMPTY_BELIEVED_AFTER
+    if not walk.found and len(lost) > 1 and not is_believed:
         return PresencePlan(is_held=True)
     sudden = [onu for onu in lost if not _was_missed_before(onu, now)]
-    if _is_suspicious(len(sudden), present=sum(onu.is_present for onu in known)):
+    most = sum(onu.is_present for onu in known) * SUSPICIOUS_SHARE
+    if len(sudden) >= SUSPICIOUS_LOSS and len(sudden) > most:
         return PresencePlan(tuple(_miss(onu, now) for onu in sudden if not onu.misses), is_held=True)
     seen = [(onu, _seen(onu, place, walk.found[place])) for place, onu in pairs.items() if place in settled]
     missed = [(onu, _missed(onu, onu.place in settled, now)) for onu in lost]
-    unsettled = walk.found.keys() - settled
-    doubted = _doubted(known, unsettled, {onu.onu_id for onu, _ in seen}, now)
-    rows = [*seen, *missed, *doubted]
+    seen_ids, unsettled = {onu.onu_id for onu, _ in seen}, walk.found.keys() - settled
+    # ONUs at whose place another one was found get a miss.
+    there = [onu for onu in known if onu.is_present and onu.place in unsettled and onu.onu_id not in seen_ids]
+    rows = [*seen, *missed, *((onu, onu if onu.misses else _miss(onu, now)) for onu in there)]
     new = tuple((place, walk.found[place]) for place in sorted(settled - pairs.keys()))
     events = [*_events(rows, new, now, is_first=is_first), *_duplicates(known, rows, new, now)]
     return PresencePlan(
@@ -101,16 +263,8 @@ def plan_presence(
     )
 
 
-def _is_suspicious(lost: int, *, present: int) -> bool:
-    return lost >= SUSPICIOUS_LOSS and lost > present * SUSPICIOUS_SHARE
-
-
-def _is_long_ago(held_since: datetime | None, now: datetime) -> bool:
-    return held_since is not None and abs(now - held_since) >= EMPTY_BELIEVED_AFTER
-
-
 def _settle(known: Iterable[KnownOnu], pairs: Mapping[OnuPlace, KnownOnu], walk: Walk) -> set[OnuPlace]:
-    """Return the places whose finding can be believed: who was there has left, and who came has left where it was."""
+    """Return the settled places: the former ONU left, and the new one left its former place."""
     occupants = {onu.place: onu for onu in known if onu.is_present}
     settled = {place for place in walk.found if place not in pairs or _has_come(pairs[place], place, walk)}
     while True:
@@ -129,19 +283,19 @@ def _settle(known: Iterable[KnownOnu], pairs: Mapping[OnuPlace, KnownOnu], walk:
 
 
 def _has_come(onu: KnownOnu, place: OnuPlace, walk: Walk) -> bool:
-    """Tell whether the ONU found here is known not to be where it was."""
+    """Whether the ONU found here is known to have left its former place."""
     is_still_there = onu.is_present and not onu.misses and not walk.covers(onu.place) and onu.place not in walk.found
     return onu.place == place or not is_still_there
 
 
-def _seen(onu: KnownOnu, place: OnuPlace, identity: Identity) -> KnownOnu:
+def _seen(onu: KnownOnu, place: OnuPlace, identity: OnuIdentity) -> KnownOnu:
     serial, mac = identity[0] or onu.serial, identity[1] or onu.mac
     after = KnownOnu(onu.onu_id, place, serial, mac, is_present=True, misses=0)
     return onu if after == onu else after
 
 
 def _was_missed_before(onu: KnownOnu, now: datetime) -> bool:
-    """Tell whether an earlier walk missed it, long enough ago for another miss to count."""
+    """Whether an earlier walk missed it, long enough ago for another miss to count."""
     # A clock that was set back may put the last miss into the future.
     return onu.misses > 0 and (onu.missed_at is None or abs(now - onu.missed_at) >= MISSES_APART)
 
@@ -159,40 +313,32 @@ def _missed(onu: KnownOnu, is_replaced: bool, now: datetime) -> KnownOnu:
     return after._replace(is_present=after.misses < MISSES_UNTIL_ABSENT)
 
 
-def _doubted(
-    known: Iterable[KnownOnu], unsettled: Set[OnuPlace], seen: Set[int], now: datetime
-) -> list[tuple[KnownOnu, KnownOnu]]:
-    """Mark who is said to be at a place where somebody else was found."""
-    there = [onu for onu in known if onu.is_present and onu.place in unsettled and onu.onu_id not in seen]
-    return [(onu, onu if onu.misses else _miss(onu, now)) for onu in there]
-
-
 def _events(
     rows: Iterable[tuple[KnownOnu, KnownOnu]],
-    new: Iterable[tuple[OnuPlace, Identity]],
+    new: Iterable[tuple[OnuPlace, OnuIdentity]],
     now: datetime,
     *,
     is_first: bool,
-) -> list[OnuEvent]:
-    events = [] if is_first else [OnuEvent(EventKind.NEW, now, place) for place, _ in new]
+) -> list[ObservedEvent]:
+    events = [] if is_first else [ObservedEvent(EventKind.NEW, now, place) for place, _ in new]
     for before, after in rows:
         source = before.place if before.place != after.place else None
         if before.is_present and not after.is_present:
-            events.append(OnuEvent(EventKind.GONE, now, before.place, before.onu_id))
+            events.append(ObservedEvent(EventKind.GONE, now, before.place, before.onu_id))
         elif after.is_present and not before.is_present:
-            events.append(OnuEvent(EventKind.RETURNED, now, after.place, after.onu_id, other_place=source))
+            events.append(ObservedEvent(EventKind.RETURNED, now, after.place, after.onu_id, other_place=source))
         elif source is not None:
-            events.append(OnuEvent(EventKind.MOVED, now, after.place, after.onu_id, other_place=source))
+            events.append(ObservedEvent(EventKind.MOVED, now, after.place, after.onu_id, other_place=source))
     return events
 
 
 def _duplicates(
     known: Iterable[KnownOnu],
     rows: Iterable[tuple[KnownOnu, KnownOnu]],
-    new: Iterable[tuple[OnuPlace, Identity]],
+    new: Iterable[tuple[OnuPlace, OnuIdentity]],
     now: datetime,
-) -> list[OnuEvent]:
-    """Report everyone who came to a name that somebody else has, once, with the place of the other."""
+) -> list[ObservedEvent]:
+    """Report each ONU that newly shares an identifier, once, with the other's place."""
     comers: defaultdict[_Name, list[tuple[OnuPlace, int | None]]] = defaultdict(list)
     for place, identity in new:
         comers[_name(identity)].append((place, None))
@@ -205,18 +351,18 @@ def _duplicates(
     for name, equal in comers.items():
         others = sorted(equal)
         first = there.get(name) or others.pop(0)[0]
-        events += [OnuEvent(name.kind, now, place, onu_id, other_place=first) for place, onu_id in others]
+        events += [ObservedEvent(name.kind, now, place, onu_id, other_place=first) for place, onu_id in others]
     return events
 
 
-def _name(who: Identity | KnownOnu) -> _Name:
-    """Return the serial, or where there is none, as in EPON, the hardware address."""
-    serial, mac = clean_identity(Identity(who.serial, who.mac))
+def _name(who: OnuIdentity | KnownOnu) -> _Name:
+    """Return the serial, or the hardware address if there is none, as in EPON."""
+    serial, mac = clean_identity(OnuIdentity(who.serial, who.mac))
     return _Name(EventKind.DUPLICATE_SERIAL, serial) if serial else _Name(EventKind.DUPLICATE_MAC, mac)
 
 
 def _places_by_name(known: Iterable[KnownOnu], rows: Iterable[tuple[KnownOnu, KnownOnu]]) -> dict[_Name, OnuPlace]:
-    """Return where those are that had their name before; of several the first place."""
+    """Return the places of former owners of an identifier; of several, the first."""
     after = {row.onu_id: row for _, row in rows}
     stayed = [(onu, after.get(onu.onu_id, onu)) for onu in known if onu.is_present]
     kept = [row for onu, row in stayed if row.is_present and _name(row) == _name(onu)]

@@ -1,4 +1,4 @@
-"""Whether an ONU carries service, why it went away and where it hangs: the words that brands and rules share."""
+"""States and down causes of an ONU, shared by vendor definitions and rules."""
 
 from enum import StrEnum
 
@@ -9,15 +9,13 @@ CardPlace = tuple[int, int]
 
 
 class RunState(StrEnum):
-    """Whether an ONU carries service."""
-
     ONLINE = "online"
     OFFLINE = "offline"
     UNKNOWN = "unknown"
 
 
 class DownCause(StrEnum):
-    """Why an ONU went away. OTHER is a cause the brand names and we do not tell apart."""
+    """Why an ONU went down. OTHER is a vendor's cause that we do not distinguish."""
 
     LOS = "los"
     LOF = "lof"
@@ -36,5 +34,5 @@ class DownCause(StrEnum):
 
 
 def shown_state(state: RunState, *, can_be_asked: bool) -> RunState:
-    """Return what may be said of an ONU now; behind an OLT that is silent nothing is known, least of all down."""
+    """Return the state to show; unknown, not down, behind an OLT that does not answer."""
     return state if can_be_asked else RunState.UNKNOWN

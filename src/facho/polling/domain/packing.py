@@ -16,7 +16,7 @@ FURTHEST_SECONDS = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A master with its chain on its grid; one that may not move stands in the way of the others all the same."""
+    """A master with its chain on its grid; a fixed one still blocks the others."""
 
     node_id: int
     interval_seconds: int
@@ -25,19 +25,18 @@ class Load:
     is_movable: bool = True
 
     def moved_back(self, seconds: int) -> "Load":
-        """Return it on the grid that comes so much earlier."""
         return replace(self, offset_seconds=(self.offset_seconds - seconds) % self.interval_seconds)
 
 
 def overlap_seconds_per_hour(loads: Iterable[Load]) -> float:
-    """Return for how long in an hour two of the loads want the OLT at once, on average."""
+    """Average seconds per hour in which two of the loads want the OLT at once."""
     return sum(_overlap(one, other) for one, other in combinations(loads, 2))
 
 
 def repack(loads: Sequence[Load]) -> dict[int, int]:
-    """Return the new offsets of the loads that should move; none when nothing would be won.
+    """Return new offsets for the loads to move; empty if nothing improves.
 
-    First as few as possible move, one by one; if that leaves an overlap, all may be pushed together.
+    First as few as possible move, one by one; if an overlap remains, all may be shifted together.
     """
     tried = [loads, _move_one_by_one(loads), _push_back(loads)]
     best = min(tried, key=lambda packed: (round(overlap_seconds_per_hour(packed), 6), len(_moves(loads, packed))))
@@ -53,10 +52,10 @@ def _moves(before: Sequence[Load], after: Sequence[Load]) -> dict[int, int]:
 
 
 def _overlap(one: Load, other: Load) -> float:
-    """Return the overlap of two loads, in seconds per hour.
+    """Return the overlap of two loads in seconds per hour.
 
-    Whenever both run, the second starts some time after the first, or before it; over the time in which the two grids
-    repeat, these distances are all those that leave the same rest by the greatest common divisor of the intervals.
+    Over the period in which both grids repeat, the distances between their starts are all those with the same remainder
+    modulo the greatest common divisor of the intervals.
     """
     step = gcd(one.interval_seconds, other.interval_seconds)
     repeats_seconds = one.interval_seconds * other.interval_seconds // step
@@ -69,7 +68,7 @@ def _overlap(one: Load, other: Load) -> float:
 
 
 def _move_one_by_one(loads: Sequence[Load]) -> list[Load]:
-    """Move the load that gains most, again and again, each at most once, until nothing is won."""
+    """Move the load that gains most, each at most once, until nothing improves."""
     packed, unmoved = list(loads), {load.node_id for load in loads if load.is_movable and load.seconds > 0}
     while True:
         candidates = [
@@ -91,7 +90,7 @@ def _gain(packed: Sequence[Load], number: int, moved: Load) -> float:
 
 
 def _places(load: Load, others: Iterable[Load]) -> list[Load]:
-    """Return the load at the places worth trying: right before or right after another, not too far back."""
+    """Return the load at positions worth trying: right before or after another, not too far back."""
     back: set[int] = set()
     furthest = min(load.interval_seconds // 2, FURTHEST_SECONDS)
     for other in others:
@@ -105,28 +104,20 @@ def _places(load: Load, others: Iterable[Load]) -> list[Load]:
 
 
 def _push_back(loads: Sequence[Load]) -> list[Load]:
-    """Let each load end before the next begins, on the circle on which all intervals repeat; gives up when it is full.
+    """Let each load end before the next begins, on the circle on which all intervals repeat; stops when it is full.
 
-    From the latest on, each moves back as far as those after it need; who may not move is gone around.
+    From the latest on, each moves back as far as those after it need; fixed ones are skipped.
     """
     circle = gcd(*(load.interval_seconds for load in loads)) if loads else 0
     if not circle or sum(ceil(load.seconds) for load in loads) > circle:
         return list(loads)
     placed: dict[int, Load] = {load.node_id: load for load in loads if not load.is_movable}
-    movable = sorted((load for load in loads if load.is_movable), key=lambda load: _place(load, circle), reverse=True)
-    for load in movable:
-        place = _first_free(load, placed.values())
-        if place is None:
+    movable = [load for load in loads if load.is_movable]
+    for load in sorted(movable, key=lambda load: (load.offset_seconds % circle, load.node_id), reverse=True):
+        taken = list(placed.values())
+        places = [load, *_places(load, taken)]
+        free = next((place for place in places if not any(_overlap(place, other) > 0 for other in taken)), None)
+        if free is None:
             return list(loads)
-        placed[load.node_id] = place
+        placed[load.node_id] = free
     return [placed[load.node_id] for load in loads]
-
-
-def _place(load: Load, circle: int) -> tuple[int, int]:
-    return load.offset_seconds % circle, load.node_id
-
-
-def _first_free(load: Load, others: Iterable[Load]) -> Load | None:
-    taken = list(others)
-    places = [load, *_places(load, taken)]
-    return next((place for place in places if not any(_overlap(place, other) > 0 for other in taken)), None)

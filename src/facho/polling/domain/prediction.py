@@ -9,9 +9,8 @@ from datetime import datetime, timedelta
 
 from facho.polling.domain.planning import DueNode, order_within_olt
 from facho.polling.domain.quota import Span
-from facho.polling.domain.schedule import Grid, plan_end, plan_start
-from facho.polling.domain.window import is_outside_hours
-from facho.polling.domain.yielding import YIELD_AFTER_SECONDS, should_yield
+from facho.polling.domain.retry import YIELD_AFTER_SECONDS, should_yield
+from facho.polling.domain.schedule import Grid, is_outside_hours, plan_end, plan_start
 
 # How long after the span a run of one of its slots may start: on an OLT that cannot keep up some never would.
 MAX_DELAY = timedelta(hours=1)
@@ -19,7 +18,7 @@ MAX_DELAY = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A chain member in its turn; a length that is unknown is predicted as none."""
+    """A chain member in order; an unknown duration is predicted as 0."""
 
     node_id: int
     seconds: float | None = None
@@ -27,7 +26,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """A master with its chain: when it is due, what goes before it, and how long it takes."""
+    """A master with its chain: when it is due, its priority, and how long it takes."""
 
     node_id: int
     grid: Grid
@@ -41,15 +40,14 @@ class Master:
 
     @property
     def composite_seconds(self) -> float:
-        """The time from its start to the end of its chain, if nothing comes between."""
         return (self.seconds or 0.0) + sum(member.seconds or 0.0 for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """A run that is not over: it holds the OLT since `held_since`, or waits until `resume_at`.
+    """An unfinished run: holds the OLT since `held_since`, or waits until `resume_at`.
 
-    `seconds_left` and `ports_done` are those of the moment at which it got the OLT or let go of it.
+    `seconds_left` and `ports_done` are as of when it got or released the OLT.
     """
 
     node_id: int
@@ -64,7 +62,7 @@ class Going:
 
 @dataclass(frozen=True, slots=True)
 class PredictedRun:
-    """A run as it is expected, with each stretch of time in which it holds the OLT."""
+    """An expected run, with each period in which it holds the OLT."""
 
     master: Master
     slot_at: datetime
@@ -73,7 +71,6 @@ class PredictedRun:
 
     @property
     def delay(self) -> timedelta:
-        """How long after its slot it starts."""
         return self.starts_at - self.slot_at
 
 
@@ -86,13 +83,13 @@ def predict_runs(
     paused: Collection[Span] = (),
     yield_after_seconds: float = YIELD_AFTER_SECONDS,
 ) -> list[PredictedRun]:
-    """Predict every run of an OLT from now on whose slot is before `until`, by start; first of all what is going on.
+    """Predict every run of an OLT whose slot is before `until`, by start, beginning with those in progress.
 
-    A slot that is not among them is skipped: a later one of its node has come before the OLT was free. Slices are
+    A slot missing from the result is skipped: a later one of its node came before the OLT was free. Slices are
     predicted up to `until`.
     """
     forward = _Forward(now, until, list(paused), yield_after_seconds)
-    forward.nodes = {master.node_id: _Node(master, master.next_run_at) for master in masters}
+    forward.nodes = {master.node_id: _PlannedNode(master, master.next_run_at) for master in masters}
     forward.take_over(going)
     while forward.step():
         pass
@@ -112,14 +109,14 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Node:
+class _PlannedNode:
     master: Master
     next_run_at: datetime
     waiting: _Run | None = None
 
     @property
     def due_at(self) -> datetime:
-        """When it wants the OLT next: with the run that waits, unless a retry's next slot comes first."""
+        """When it next wants the OLT: with its waiting run, unless a retry's next slot comes first."""
         if self.waiting is None or self._is_superseded:
             return self.next_run_at
         return self.waiting.resume_at
@@ -130,7 +127,7 @@ class _Node:
 
     @property
     def as_due(self) -> DueNode:
-        """Itself as the scheduler compares it; a long read that gave way lets everyone else go first."""
+        """Itself as the scheduler compares it; a paused long read goes after everyone else."""
         has_yielded = self.waiting is not None and not self.waiting.is_retry
         master = self.master
         return DueNode(
@@ -145,21 +142,23 @@ class _Node:
 
 @dataclass(slots=True)
 class _Forward:
-    """One OLT on its way through time; `now` is when it is free again."""
+    """Simulates one OLT over time; `now` is when it is free again."""
 
     now: datetime
     until: datetime
     paused: list[Span]
     yield_after_seconds: float
-    nodes: dict[int, _Node] = field(default_factory=dict)
+    nodes: dict[int, _PlannedNode] = field(default_factory=dict)
     runs: list[_Run] = field(default_factory=list)
 
     def take_over(self, going: Iterable[Going]) -> None:
-        """Begin with the runs that are not over; one of them may hold the OLT."""
+        """Start with the unfinished runs; one of them may hold the OLT."""
         for one in sorted(going, key=lambda one: one.held_since is not None):
             node = self.nodes.get(one.node_id)
             if node is None:
-                self._hold_unknown(one)
+                # Let a run without a master, such as a probe, hold the OLT to its end.
+                if one.held_since is not None:
+                    self.now = max(self.now, one.held_since + timedelta(seconds=one.seconds_left))
                 continue
             run = _Run(
                 node.master, one.slot_at, one.starts_at, one.seconds_left, one.resume_at, one.ports_done, one.is_retry
@@ -171,7 +170,7 @@ class _Forward:
                 self._hold(node, run, since=one.held_since)
 
     def step(self) -> bool:
-        """Let the most urgent run have the OLT as soon as it is free; False when nothing of the span is left."""
+        """Run the most urgent node once the OLT is free; False when nothing is left."""
         nodes = self.nodes.values()
         is_over = self.now >= self.until
         if not any(node.next_run_at < self.until or (node.waiting and not is_over) for node in nodes):
@@ -187,12 +186,11 @@ class _Forward:
         return True
 
     def predicted(self) -> Iterable[PredictedRun]:
-        """Yield the runs that serve a slot of the span."""
         for run in self.runs:
             if run.slot_at is not None and run.slot_at < self.until and run.slices:
                 yield PredictedRun(run.master, run.slot_at, run.starts_at, tuple(run.slices))
 
-    def _start(self, node: _Node) -> None:
+    def _start(self, node: _PlannedNode) -> None:
         run, node.waiting = node.waiting, None
         if run is not None and not (run.is_retry and node.next_run_at <= self.now):
             self._hold(node, run, since=self.now)
@@ -204,8 +202,8 @@ class _Forward:
             self.runs.append(run)
             self._hold(node, run, since=self.now)
 
-    def _hold(self, node: _Node, run: _Run, *, since: datetime) -> None:
-        """Let a run have the OLT until it ends or gives way; since before now when it has it already."""
+    def _hold(self, node: _PlannedNode, run: _Run, *, since: datetime) -> None:
+        """Let a run hold the OLT until it ends or pauses; `since` is in the past if it holds it already."""
         border = self._first_border(node, run, since)
         ends_at = max(since + timedelta(seconds=run.seconds_left), self.now)
         self.now = min(ends_at, border[0]) if border else ends_at
@@ -213,37 +211,25 @@ class _Forward:
         if border and border[0] < ends_at:
             run.seconds_left -= (self.now - since).total_seconds()
             run.ports_done, run.is_retry = border[1], False
-            run.resume_at = self._within_hours(node)
+            window = node.master.grid.window
+            is_outside = is_outside_hours(window, node.next_run_at, self.now)
+            run.resume_at = window.next_opening(self.now) if window and is_outside else self.now
             node.waiting = run
         else:
             node.next_run_at = plan_end(node.master.grid, node.next_run_at, now=self.now).next_run_at
 
-    def _hold_unknown(self, going: Going) -> None:
-        """Let a run of no master, such as a probe, have the OLT to its end."""
-        if going.held_since is not None:
-            self.now = max(self.now, going.held_since + timedelta(seconds=going.seconds_left))
-
-    def _first_border(self, node: _Node, run: _Run, since: datetime) -> tuple[datetime, int] | None:
-        """Return when a long read gives way, and how many ports it has read by then."""
+    def _first_border(self, node: _PlannedNode, run: _Run, since: datetime) -> tuple[datetime, int] | None:
+        """Return when a long read pauses, and how many ports it has read by then."""
         wanted_at = min((other.due_at for other in self.nodes.values() if other is not node), default=None)
         ports, seconds = node.master.ports, node.master.seconds or 0.0
         for number in range(run.ports_done + 1, ports if wanted_at and seconds else 0):
             running_seconds = (number - run.ports_done) * seconds / ports
             border = since + timedelta(seconds=running_seconds)
             is_wanted = wanted_at is not None and wanted_at <= border
-            if border >= self.now and self._yields(running_seconds, is_wanted):
+            if border >= self.now and should_yield(
+                running_seconds=running_seconds,
+                another_is_due=is_wanted,
+                yield_after_seconds=self.yield_after_seconds,
+            ):
                 return border, number
         return None
-
-    def _yields(self, running_seconds: float, is_wanted: bool) -> bool:
-        return should_yield(
-            running_seconds=running_seconds,
-            another_is_due=is_wanted,
-            yield_after_seconds=self.yield_after_seconds,
-        )
-
-    def _within_hours(self, node: _Node) -> datetime:
-        window = node.master.grid.window
-        if window is None or not is_outside_hours(window, node.next_run_at, self.now):
-            return self.now
-        return window.next_opening(self.now)

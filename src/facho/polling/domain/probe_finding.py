@@ -1,10 +1,10 @@
-"""What a probe that failed found out: finer than a failure's kind, since each finding has another remedy."""
+"""What a probe found wrong: finer than a failure's kind, since each finding has another remedy."""
 
 from enum import StrEnum
 
 
-class Finding(StrEnum):
-    """Where the way to an OLT ends; whoever set the OLT up is told what to do about it."""
+class ProbeFinding(StrEnum):
+    """Where reaching an OLT fails; each has advice for the operator."""
 
     # Nothing came back, and nothing else helped to tell why.
     SILENT = "silent"
@@ -23,6 +23,9 @@ class Finding(StrEnum):
     WRONG_PRIV = "wrong_priv"
     # It answered, and will not let us read what it is.
     NOT_ALLOWED = "not_allowed"
+    # It answered, and its view hides what lists ONUs: all of it, or their serials.
+    ONUS_HIDDEN = "onus_hidden"
+    SERIALS_HIDDEN = "serials_hidden"
     # What is stored is no credential, or cannot be decrypted.
     BAD_CREDENTIAL = "bad_credential"
     NOT_SNMP = "not_snmp"

@@ -1,4 +1,4 @@
-"""Quotas: the slots that an OLT owes in an hour, what became of them, and whether it is or will be enough."""
+"""Quotas: the slots an OLT owes in an hour, their results, and whether they are or will be enough."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -6,25 +6,26 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import sqrt
 
+from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS
 from facho.polling.domain.schedule import Grid
-from facho.polling.domain.suspension import PROBE_PAUSES_SECONDS
 
 HOUR = timedelta(hours=1)
 # How far the completed share may lag behind the elapsed share of the hour before a quota is at risk.
 RISK_SHARE = 0.2
-# Fewer runs than this tell nothing about those to come.
+# Fewer runs than this predict nothing, nor do the first minutes after a start.
 MIN_OUTCOMES = 3
+MIN_WATCHED = timedelta(minutes=10)
+# A struggle counts once it has cost this part of the slots that a quota can afford to lose.
+EVIDENT_SHARE = 0.5
 # How many standard deviations of luck a struggling quota is granted before it is given up.
 GRANTED_LUCK = 1.5
-# An outage is believed to go on for this part of the time that it has lasted.
+# An outage is expected to last for this share of its duration so far.
 OUTAGE_GROWTH = 0.2
 _PROBE_PAUSE = timedelta(seconds=max(PROBE_PAUSES_SECONDS))
 _INSTANT = timedelta(microseconds=1)
 
 
 class SkipReason(StrEnum):
-    """Why a slot went by without a run."""
-
     OLT_BUSY = "olt_busy"
     NO_POLLER = "no_poller"
     OWN_RUN = "own_run"
@@ -34,10 +35,19 @@ class SkipReason(StrEnum):
     OUT_OF_HOURS = "out_of_hours"
     NOT_POLLING = "not_polling"
     CLOCK = "clock"
+    # Disabled, put into a chain or given another rhythm before its turn came: nobody wants it any more.
+    RESCHEDULED = "rescheduled"
+    # Before the first discovery of the OLT: not owed while that is coming, owed where none is.
+    FIRST_DISCOVERY = "first_discovery"
+    NO_DISCOVERY = "no_discovery"
+
+
+# These slots were not wanted, or could not be served.
+NOT_OWED = frozenset({SkipReason.RESCHEDULED, SkipReason.FIRST_DISCOVERY})
 
 
 class QuotaState(StrEnum):
-    """Where a quota of an hour stands; who takes work away adjusts it, who disables the OLT interrupts it."""
+    """State of an hourly quota; removing work adjusts it, disabling the OLT interrupts it."""
 
     IN_PROGRESS = "IN_PROGRESS"
     AT_RISK = "AT_RISK"
@@ -49,9 +59,7 @@ class QuotaState(StrEnum):
     ADJUSTED = "ADJUSTED"
 
 
-class Severity(StrEnum):
-    """How much of a quota was lost, from a little to nearly all."""
-
+class LossSeverity(StrEnum):
     LOW = "LOW"
     MEDIUM = "MEDIUM"
     HIGH = "HIGH"
@@ -60,30 +68,29 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time, its end excluded."""
+    """A time span, end excluded."""
 
     start: datetime
     end: datetime
 
     def contains(self, moment: datetime) -> bool:
-        """Tell whether the moment lies in it."""
         return self.start <= moment < self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The slots that a node still owes: from its next run on, unless it is disabled and owes nothing."""
+    """The slots a node still owes, from its next run on; none if disabled."""
 
     grid: Grid
     next_run_at: datetime
     is_suspended: bool = False
-    # A run of it goes on, and is no retry: slots that come meanwhile are passed when it ends.
+    # It is running, not a retry: slots in the meantime are skipped when it ends.
     is_under_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSlots:
-    """Slots of an hour that have no run yet: those that can get none any more, and those that can."""
+    """Slots of an hour without a run: those that can no longer get one, and those that can."""
 
     lost: tuple[datetime, ...] = ()
     pending: tuple[datetime, ...] = ()
@@ -91,7 +98,7 @@ class OpenSlots:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What an OLT owes of one task type in an hour, and what became of it."""
+    """Slots an OLT owes of one task type in an hour, by result."""
 
     completed: int = 0
     failed: int = 0
@@ -101,37 +108,32 @@ class Tally:
 
     @property
     def required(self) -> int:
-        """Every slot that was due or will be."""
         return self.completed + self.failed + self.skipped + self.pending
 
     @property
     def avg_duration_ms(self) -> int:
-        """The mean length of the runs that ended."""
         ended = self.completed + self.failed
         return self.total_duration_ms // ended if ended else 0
 
     @property
     def share_completed(self) -> float:
-        """The completed part of what is required; nothing owed is all done."""
+        """Completed share of the required slots; 1 if nothing is owed."""
         return self.completed / self.required if self.required else 1.0
 
     @property
     def best_share(self) -> float:
-        """The part that will be complete if everything pending succeeds."""
         return (self.completed + self.pending) / self.required if self.required else 1.0
 
 
 def hour_of(moment: datetime) -> Span:
-    """Return the clock hour that the moment lies in."""
     start = moment.replace(minute=0, second=0, microsecond=0)
     return Span(start, start + HOUR)
 
 
 def open_slots(promise: Promise, hour: Span, now: datetime, *, paused: Collection[Span] = ()) -> OpenSlots:
-    """List the slots of the hour from the node's next run on; only the latest that has come can still be served.
+    """List the hour's slots from the node's next run on; only the latest past one can still be served.
 
-    A suspended node serves none of them, nor does one whose run goes on or whose hours are over. What lies in a pause
-    is not owed.
+    A suspended node serves none, nor does one that is running or past its hours. Slots in a pause are not owed.
     """
     grid, since = promise.grid, _servable_since(promise, now)
     slots = [
@@ -149,7 +151,6 @@ def open_slots(promise: Promise, hour: Span, now: datetime, *, paused: Collectio
 
 
 def _servable_since(promise: Promise, now: datetime) -> datetime:
-    """Return the time from which on slots can still get a run."""
     grid, due_at = promise.grid, promise.next_run_at
     if due_at > now or (grid.is_fixed_delay and promise.is_under_way):
         return due_at
@@ -159,18 +160,22 @@ def _servable_since(promise: Promise, now: datetime) -> datetime:
 
 
 def is_at_risk(tally: Tally, owed: Span, now: datetime) -> bool:
-    """Tell whether the hour, or what is left of it when the quota began, goes by more than 20 points faster."""
+    """Whether time passes more than 20 points faster than the quota is met.
+
+    Only after a slot was missed, or the hour is over: future slots are not late.
+    """
     elapsed = min((now - owed.start) / (owed.end - owed.start), 1.0)
-    return tally.completed < tally.required and elapsed > tally.share_completed + RISK_SHARE
+    has_missed = tally.failed + tally.skipped > 0 or now >= owed.end
+    return has_missed and tally.completed < tally.required and elapsed > tally.share_completed + RISK_SHARE
 
 
 def is_lost(tally: Tally, *, met_share: float) -> bool:
-    """Tell whether the quota is missed whatever the pending runs bring."""
+    """Whether the quota is missed even if all pending runs succeed."""
     return tally.required > 0 and tally.best_share < met_share
 
 
 def judge(tally: Tally, hour: Span, now: datetime, *, met_share: float, patience: timedelta) -> QuotaState:
-    """Tell where a quota stands; an hour is over when nothing of it is pending, at the latest `patience` after it."""
+    """Return the quota's state; an hour is closed when nothing is pending, at the latest after `patience`."""
     if tally.completed >= tally.required:
         return QuotaState.COMPLETED
     is_over = now >= hour.end and (not tally.pending or is_lost(tally, met_share=met_share))
@@ -181,20 +186,47 @@ def judge(tally: Tally, hour: Span, now: datetime, *, met_share: float, patience
     return QuotaState.FAILED if tally.failed == tally.required else QuotaState.QUOTA_NOT_MET
 
 
-def severity_of(tally: Tally) -> Severity:
-    """Grade a violation by the share that was lost: 2 of 4 is HIGH."""
+def severity_of(tally: Tally) -> LossSeverity:
+    """Grade a violation by the share lost: 2 of 4 is HIGH."""
     lost = (tally.required - tally.completed) / tally.required if tally.required else 0.0
     if lost > 0.8:
-        return Severity.CRITICAL
+        return LossSeverity.CRITICAL
     if lost >= 0.5:
-        return Severity.HIGH
-    return Severity.MEDIUM if lost >= 0.2 else Severity.LOW
+        return LossSeverity.HIGH
+    return LossSeverity.MEDIUM if lost >= 0.2 else LossSeverity.LOW
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Results of a quota in this hour and the one before, while its OLT answered, and for how long it was observed."""
+
+    completed: int = 0
+    # Slots that an answering OLT had no time or no good answer for.
+    struggles: int = 0
+    watched: timedelta = timedelta(0)
+
+    def is_evidence(self, required: int, *, met_share: float) -> bool:
+        affordable = required * (1 - met_share)
+        return self.watched >= MIN_WATCHED and self.struggles >= max(affordable * EVIDENT_SHARE, 1)
+
+
+def foresees_miss(tally: Tally, record: Record, *, hopeless: int, met_share: float) -> bool:
+    """Whether the hour will miss its quota, for certain or by the losses so far.
+
+    A warning needs evidence; without it future runs are expected to succeed.
+    """
+    if forecast_share(tally, hopeless=hopeless, success_rate=1.0) < met_share:
+        return True
+    if not record.is_evidence(tally.required, met_share=met_share):
+        return False
+    rate = success_rate(record.completed, record.completed + record.struggles)
+    return forecast_share(tally, hopeless=hopeless, success_rate=rate) < met_share
 
 
 def forecast_share(tally: Tally, *, hopeless: int, success_rate: float) -> float:
-    """Predict the share that will be complete at the end of the hour.
+    """Predict the share complete at the end of the hour.
 
-    Of the pending runs those that are not hopeless succeed as often as of late, and with some luck.
+    Pending runs that are not hopeless succeed at the recent rate, slightly optimistically.
     """
     if not tally.required:
         return 1.0
@@ -206,27 +238,19 @@ def forecast_share(tally: Tally, *, hopeless: int, success_rate: float) -> float
 def count_hopeless(
     pending: Iterable[datetime], *, suspended_at: datetime, next_probe_at: datetime | None, now: datetime
 ) -> int:
-    """Count the slots that come before a suspended node is expected back; all, if nobody asks for it any more."""
+    """Count the slots before a suspended node is expected back; all if no probe is scheduled."""
     if next_probe_at is None:
         return len(list(pending))
-    back_at = _expect_back(suspended_at, next_probe_at, now)
-    return sum(slot < back_at for slot in pending)
-
-
-def _expect_back(suspended_at: datetime, next_probe_at: datetime, now: datetime) -> datetime:
-    """Return the first probe after the expected end of an outage, of which no more is known than the last probe said.
-
-    It gets no slot before a probe, so no slot before the next one has any hope. That an old outage goes on beyond it
-    is a safe bet too; of a young one nothing is known.
-    """
+    # Return the first probe after the expected end of an outage. There is no run before a probe, so slots before it
+    # are hopeless. An old outage is likely to continue; of a young one nothing is known.
     last_probe_at = max(next_probe_at - _PROBE_PAUSE, suspended_at)
     ends_at = last_probe_at + OUTAGE_GROWTH * (last_probe_at - suspended_at)
     back_at = max(next_probe_at, now)
     while back_at < ends_at:
         back_at += _PROBE_PAUSE
-    return back_at
+    return sum(slot < back_at for slot in pending)
 
 
 def success_rate(completed: int, tried: int) -> float:
-    """Return the share of what was tried that succeeded; of too few, nothing can be said against the rest."""
+    """Return the share that succeeded; 1 if there are too few attempts."""
     return completed / tried if tried >= MIN_OUTCOMES else 1.0

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind
 
 # Asking again in two minutes changes nothing about these: a person has to.
-_HOPELESS = frozenset({FailureKind.AUTH, FailureKind.MISSING})
+_HOPELESS = frozenset({FailureKind.AUTH, FailureKind.MISSING, FailureKind.HIDDEN_ONUS})
 
 # The device, or the way to it, is silent: its other nodes would fail alike.
 SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
@@ -14,7 +14,7 @@ SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a job is tried in a row, and how long it waits in between."""
+    """How many attempts a job gets in a row, and the delays between them."""
 
     max_attempts: int = 3
     delay_seconds: int = 120
@@ -22,7 +22,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AfterFailure:
-    """The decision. Without `resume_at` the run is over; `suspends` says that the node gets no further slot."""
+    """The decision. Without `resume_at` the run is over; `suspends` stops further slots of the node."""
 
     failures_in_a_row: int
     resume_at: datetime | None = None
@@ -37,9 +37,9 @@ def decide_after_failure(
     next_slot_at: datetime | None,
     now: datetime,
 ) -> AfterFailure:
-    """Decide what follows a failed try of a node; `failures_before` counts its failed tries up to now.
+    """Decide what follows a failed attempt; `failures_before` counts the node's earlier failures.
 
-    A retry that would come after the node's next slot is left to that slot, which carries the count on.
+    A retry after the node's next slot is left to that slot, which continues the count.
     """
     if kind is FailureKind.CANCELLED:
         return AfterFailure(failures_before)
@@ -51,3 +51,32 @@ def decide_after_failure(
     if kind in _HOPELESS or is_left_to_the_slot:
         return AfterFailure(failures)
     return AfterFailure(failures, resume_at=resume_at)
+
+
+FIRST_PAUSE = timedelta(seconds=30)
+# A channel that works again is found within this time.
+LONGEST_PAUSE = timedelta(minutes=15)
+GIVE_UP_AFTER = timedelta(days=1)
+# Channels of one broken server are not all tried at one moment.
+SPREAD = 0.2
+
+
+def next_try_at(tries: int, *, written_at: datetime, now: datetime, chance: float) -> datetime | None:
+    """Return when to try again after that many attempts, None to give up; `chance` is random in [0, 1]."""
+    if now - written_at >= GIVE_UP_AFTER:
+        return None
+    # Beyond some doublings the pause is the longest anyway, and numbers stay small.
+    doublings = min(tries - 1, 10)
+    pause = min(FIRST_PAUSE * (1 << doublings), LONGEST_PAUSE)
+    return now + pause * (1 + SPREAD * (2 * chance - 1))
+
+
+# Long enough that resuming costs little, short enough that a five-minute poll keeps its slot.
+YIELD_AFTER_SECONDS = 60.0
+
+
+def should_yield(
+    *, running_seconds: float, another_is_due: bool, yield_after_seconds: float = YIELD_AFTER_SECONDS
+) -> bool:
+    """Whether a run at a port boundary lets others go first."""
+    return another_is_due and running_seconds >= yield_after_seconds

@@ -10,19 +10,17 @@ RUNS_REMEMBERED = 20
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """A run that ended well: how long it held its OLT, and how many ONUs it read."""
+    """A successful run: how long it held its OLT, and how many ONUs it read."""
 
     seconds: float
-    onus: int = 0
+    # None where it is not known.
+    onus: int | None = None
 
 
 def estimate_seconds(runs: Sequence[PastRun], *, onus: int | None) -> float | None:
-    """Return the median of the runs, each scaled to `onus`; None when there was none.
+    """Return the median duration, each run scaled to `onus`; None without runs.
 
-    Where the count of then or of now is unknown or zero, a run counts as it was.
+    A run is not scaled if either count is unknown or 0 now; one that read no ONU is ignored for a read of some.
     """
-    return median(run.seconds * _growth(run.onus, onus) for run in runs) if runs else None
-
-
-def _growth(before: int, now: int | None) -> float:
-    return now / before if now and before > 0 else 1.0
+    telling = [run for run in runs if not (onus and run.onus == 0)]
+    return median(run.seconds * (onus / run.onus if onus and run.onus else 1.0) for run in telling) if telling else None

@@ -24,29 +24,34 @@ _HOPELESS_AFTER = 8
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """How to ask. A packet holds at most `batch_size` ONUs and `max_varbinds` varbinds, but always a whole ONU."""
+    """How to read. A packet holds at most `batch_size` ONUs and `max_varbinds` varbinds, but always a whole ONU."""
 
     batch_size: int = 200
     max_varbinds: int = 60
     # ONUs per packet that worked in an earlier batch of the same columns.
     learned_onus_per_packet: int | None = None
+    # ONUs per packet that did not.
+    failing_onus_per_packet: int | None = None
+    # ONUs of the first packet where nothing was learned, if a time-out is dear; None: as many as fit.
+    first_onus_per_packet: int | None = None
     patience: Patience = LIVE
     deadline: float = NO_DEADLINE
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What came, by position in the question: `answers` of ONUs, None where `failures` or `failure` says why not."""
+    """Results by position: `answers` of ONUs, None where `failures` or `failure` says why."""
 
     answers: list[list[VarBind] | None]
     failures: dict[int, SnmpError]
     failure: SnmpError | None
     traffic: Traffic
     learned_onus_per_packet: int | None
+    failing_onus_per_packet: int | None = None
 
     @property
     def complete(self) -> bool:
-        """Tell whether every ONU was asked: each has an answer or a failure of its own."""
+        """Whether every ONU was asked: each has an answer or a failure."""
         return self.failure is None
 
 
@@ -55,8 +60,8 @@ async def get_batched(
 ) -> BatchResult:
     """Get the OIDs of each ONU; SNMP failures are returned, not raised.
 
-    As many packets are under way as the session allows. `failures` names ONUs that cannot be read though the
-    agent lives; `failure` is what ended the whole before its end (silence, lost right to send, time spent).
+    As many packets are in flight as the session allows. `failures` has ONUs that cannot be read though the agent
+    answers; `failure` is what ended the batch early (silence, lost permission, time budget).
     """
     batch = _Batch(session, onus, options or BatchOptions())
     before = session.traffic.copy()
@@ -66,13 +71,15 @@ async def get_batched(
             for _ in range(session.limits.max_in_flight):
                 workers.create_task(batch.work())
     except* SnmpError as group:
-        failure = _first(group)
+        # Its traceback would keep the answers alive in a cycle.
+        failure = _first(group).with_traceback(None)
     return BatchResult(
         answers=batch.answers,
         failures=batch.failures,
         failure=failure,
         traffic=session.traffic.since(before),
         learned_onus_per_packet=batch.size.learned,
+        failing_onus_per_packet=batch.size.limit,
     )
 
 
@@ -82,7 +89,7 @@ def _first(group: BaseExceptionGroup[SnmpError]) -> SnmpError:
 
 
 class _Group(NamedTuple):
-    """ONUs, by position, that share a packet; fresh ones are as many as were thought to fit."""
+    """ONUs, by position, sharing a packet; fresh ones are as many as should fit."""
 
     positions: Sequence[int]
     is_fresh: bool
@@ -104,13 +111,25 @@ class _Batch:
         self.answers = [None] * len(self.onus)
         widest = max(map(len, self.onus), default=1)
         fitting = max(1, self.options.max_varbinds // max(1, widest))
-        self.size = PageSize(min(self.options.batch_size, fitting), self.options.learned_onus_per_packet)
+        self.size = PageSize(
+            min(self.options.batch_size, fitting),
+            self.options.learned_onus_per_packet,
+            start=self.options.first_onus_per_packet,
+            limit=self.options.failing_onus_per_packet,
+        )
         self._fresh = deque(range(len(self.onus)))
 
     async def work(self) -> None:
-        while group := self._next_group():
+        while self._narrowed or self._fresh:
+            if self._narrowed:
+                group = self._narrowed.popleft()
+            else:
+                fitting = min(self.size.rows, len(self._fresh))
+                group = _Group([self._fresh.popleft() for _ in range(fitting)], is_fresh=True)
             try:
-                varbinds = await self._ask(group)
+                oids = [oid for position in group.positions for oid in self.onus[position]]
+                patience = self._patience(len(group.positions))
+                varbinds = await self.session.get(oids, patience=patience, deadline=self.options.deadline)
             except BudgetSpent:
                 raise
             except AgentTimeout as error:
@@ -121,24 +140,18 @@ class _Batch:
             else:
                 self._store(group, varbinds)
 
-    def _next_group(self) -> _Group | None:
-        if self._narrowed:
-            return self._narrowed.popleft()
-        if self._fresh:
-            fitting = min(self.size.rows, len(self._fresh))
-            return _Group([self._fresh.popleft() for _ in range(fitting)], is_fresh=True)
-        return None
-
-    async def _ask(self, group: _Group) -> list[VarBind]:
-        oids = [oid for position in group.positions for oid in self.onus[position]]
+    def _patience(self, onus: int) -> Patience:
         patience = self.options.patience
-        if len(group.positions) > 1:
-            # The first silence may be a lost packet; after the second, narrowing tells more than repeating.
-            patience = replace(patience, tries=min(2, patience.tries))
-        return await self.session.get(oids, patience=patience, deadline=self.options.deadline)
+        if onus == 1:
+            return patience
+        is_search = self.options.first_onus_per_packet is not None and self._has_answered
+        # The first silence may be a lost packet; after the second, narrowing tells more than repeating. While the size
+        # is searched for, one is enough. It is waited for in full: the OLT may still work on the request.
+        tries = 1 if is_search and not self.size.has_proof(onus) else 2
+        return replace(patience, tries=min(tries, patience.tries))
 
     async def _check_agent_lives(self, silence: AgentTimeout) -> None:
-        """Raise the silence unless the agent answers the cheapest of questions; any answer will do."""
+        """Raise the timeout unless the agent answers the cheapest request, in whatever way."""
         timeout_s = min(CHEAP.timeout_s, self.options.patience.timeout_s)
         patience = Patience(timeout_s, max(2, self.options.patience.tries))
         try:
@@ -151,18 +164,16 @@ class _Batch:
     def _narrow(self, group: _Group, error: SnmpError) -> None:
         positions = group.positions
         if len(positions) == 1:
-            self._give_up_onu(positions[0], error)
+            self.failures[positions[0]] = error.with_traceback(None)
+            self.size.size_was_not_the_cause()
+            if not self._has_answered and len(self.failures) >= _HOPELESS_AFTER:
+                raise error
             return
         if group.is_fresh and isinstance(error, AgentTimeout | TooBig):
             self.size.page_failed()
         middle = math.ceil(len(positions) / 2)
         halves = (positions[middle:], positions[:middle])
         self._narrowed.extendleft(_Group(half, is_fresh=False) for half in halves)
-
-    def _give_up_onu(self, position: int, error: SnmpError) -> None:
-        self.failures[position] = error
-        if not self._has_answered and len(self.failures) >= _HOPELESS_AFTER:
-            raise error
 
     def _store(self, group: _Group, varbinds: list[VarBind]) -> None:
         self._has_answered = True

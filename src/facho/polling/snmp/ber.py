@@ -1,21 +1,18 @@
-"""The BER codec for SNMP v1 and v2c messages, and for the PDUs of v3, shared by the client and the simulator.
-
-Strict about structure (every length must fit exactly, types and sizes are checked) and tolerant of padding
-that BER allows and real agents send. The loop over varbinds is the hot path of a walk: short forms are read
-inline and OIDs are put together from cached halves.
-"""
+"""The BER codec for SNMP v1 and v2c messages, and for the PDUs of v3, shared by the client and the simulator."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
 
+from facho.polling.snmp import pages
 from facho.polling.snmp.ber_values import (
+    SEQUENCE,
     Oid,
     Tag,
     Value,
-    decode_oid,
-    decode_sub_ids,
-    decode_value,
+    VarBind,
     encode_integer,
     encode_oid,
     encode_value,
@@ -27,13 +24,16 @@ from facho.polling.snmp.ber_values import (
 from facho.polling.snmp.errors import MalformedMessage
 
 __all__ = [
-    "Message",
+    "Head",
     "Oid",
     "Pdu",
     "PduKind",
+    "SnmpMessage",
     "Tag",
     "Value",
     "VarBind",
+    "decode_body",
+    "decode_head",
     "decode_message",
     "decode_pdu",
     "encode_message",
@@ -41,24 +41,15 @@ __all__ = [
     "encode_questions",
     "encode_varbind",
     "encode_varbinds",
-    "peek_request_id",
 ]
 
-VarBind = tuple[Oid, int, Value]
-
 _MAX_COMMUNITY_BYTES = 255
-_SEQUENCE = 0x30
-_NULL = bytes((Tag.NULL, 0))
-# OIDs whose varbind, without a value, has a length of one byte.
-_LONGEST_SHORT_QUESTION = 0x7F - 4
-# The last bytes of an OID, usually its index; heads (column, port) and tails both repeat from row to row.
-_TAIL_BYTES = 6
-_CACHE_ENTRIES = 8_192
-_CACHE_KEY_BYTES = 40
+# Status and index of nearly every answer.
+_NO_ERROR = bytes((Tag.INTEGER, 1, 0)) * 2
 
 
 class PduKind(IntEnum):
-    """The kinds of PDU that a reader exchanges; reports exist in v3 only."""
+    """The PDU types a manager exchanges; reports exist in v3 only."""
 
     GET = 0xA0
     GET_NEXT = 0xA1
@@ -79,7 +70,7 @@ class Pdu:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SnmpMessage:
     """A whole datagram; version 0 is SNMPv1, 1 is SNMPv2c."""
 
     version: int
@@ -87,8 +78,19 @@ class Message:
     pdu: Pdu
 
 
-def encode_message(message: Message) -> bytes:
-    """Encode a message; ValueError when a value does not fit its type."""
+class Head(NamedTuple):
+    """The fields before a message's varbinds, and the bounds of the rest of its PDU."""
+
+    version: int
+    community: bytes
+    kind: PduKind
+    request_id: int
+    rest_at: int
+    pdu_end: int
+
+
+def encode_message(message: SnmpMessage) -> bytes:
+    """Encode a message; ValueError if a value does not fit its type."""
     pdu = message.pdu
     return encode_message_raw(
         message.version,
@@ -104,54 +106,78 @@ def encode_message(message: Message) -> bytes:
 def encode_message_raw(  # noqa: PLR0913 - the fields of the wire format, in its order
     version: int, community: bytes, kind: int, request_id: int, status: int, index: int, encoded_varbinds: bytes
 ) -> bytes:
-    """Wrap varbinds that are already encoded, so that rows can be encoded once and sent often."""
-    head = encode_integer(request_id) + encode_integer(status) + encode_integer(index)
-    pdu = wrap(kind, head + wrap(_SEQUENCE, encoded_varbinds))
-    return wrap(_SEQUENCE, encode_integer(version) + wrap(Tag.OCTET_STRING, community) + pdu)
+    """Wrap encoded varbinds, so that rows can be encoded once and sent often."""
+    head = encode_integer(request_id) + _encode_repeated(status) + _encode_repeated(index)
+    pdu = wrap(kind, head + wrap(SEQUENCE, encoded_varbinds))
+    return wrap(SEQUENCE, _encode_repeated(version) + wrap(Tag.OCTET_STRING, community) + pdu)
+
+
+# Versions, statuses and repetitions are few; request ids are not.
+_encode_repeated = lru_cache(maxsize=256)(encode_integer)
 
 
 def encode_varbinds(varbinds: Iterable[VarBind]) -> bytes:
-    """Encode varbinds one after the other, without their enclosing sequence."""
+    """Encode varbinds, without their enclosing sequence."""
     return b"".join(map(encode_varbind, varbinds))
 
 
 def encode_questions(oids: Iterable[Oid]) -> bytes:
-    """Encode OIDs without values, as requests carry them; ValueError for what is no OID."""
-    return b"".join(map(_encode_question, oids))
-
-
-def _encode_question(oid: Oid) -> bytes:
-    content = encode_oid(oid)
-    size = len(content)
-    if size > _LONGEST_SHORT_QUESTION:
-        return encode_varbind((oid, Tag.NULL, None))
-    return bytes((_SEQUENCE, size + 4, Tag.OBJECT_IDENTIFIER, size)) + content + _NULL
+    """Encode OIDs without values, as in requests; ValueError for an invalid OID."""
+    return pages.decoder.encode_questions(oids)
 
 
 def encode_varbind(varbind: VarBind) -> bytes:
-    """Encode one varbind; ValueError when the value does not fit its type."""
+    """Encode one varbind; ValueError if the value does not fit its type."""
     oid, tag, value = varbind
-    return wrap(_SEQUENCE, wrap(Tag.OBJECT_IDENTIFIER, encode_oid(oid)) + encode_value(tag, value))
+    return wrap(SEQUENCE, wrap(Tag.OBJECT_IDENTIFIER, encode_oid(oid)) + encode_value(tag, value))
 
 
-def decode_message(data: bytes) -> Message:
-    """Decode a datagram; MalformedMessage for anything that is not exactly one message."""
+def decode_message(data: bytes) -> SnmpMessage:
+    """Decode a datagram; MalformedMessage unless it is exactly one message."""
+    return decode_body(data, decode_head(data))
+
+
+def decode_head(data: bytes) -> Head:
+    """Decode the head of a message whose rest may be damaged; MalformedMessage if the head is damaged too."""
+    # Lengths are only checked against the datagram by the caller: a truncated one still has a readable head.
     try:
-        return _decode_message(data)
+        pos, _ = read_length(data, 1)
+        if data[0] != SEQUENCE:
+            raise MalformedMessage("not a sequence")
+        version, pos = read_integer(data, pos, len(data))
+        if version not in (0, 1):
+            raise MalformedMessage("not SNMP v1 or v2c")
+        pos, community_end = enter(data, pos, len(data), Tag.OCTET_STRING)
+        if community_end - pos > _MAX_COMMUNITY_BYTES:
+            raise MalformedMessage("community too long")
+        community = data[pos:community_end]
+        kind = _PDU_KINDS.get(data[community_end])
+        if kind is None or kind is PduKind.REPORT or (version == 0 and kind is PduKind.GET_BULK):
+            raise MalformedMessage("not a PDU we speak")
+        pos, size = read_length(data, community_end + 1)
+        pdu_end = pos + size
+        request_id, pos = read_integer(data, pos, len(data))
     except IndexError as error:
         raise MalformedMessage("message ends in the middle of a field") from error
+    return Head(version, community, kind, request_id, pos, pdu_end)
 
 
-def peek_request_id(data: bytes) -> int | None:
-    """Return the request id of a message whose rest may be damaged, None when even its head is."""
+def decode_body(data: bytes, head: Head) -> SnmpMessage:
+    """Decode the rest; MalformedMessage unless the datagram is exactly one message."""
     try:
-        return _decode_head(data)[3]
-    except (IndexError, MalformedMessage):
-        return None
+        _, end = enter(data, 0, len(data), SEQUENCE)
+        if end != len(data):
+            raise MalformedMessage("bytes after the end of the message")
+        if head.pdu_end != end:
+            raise MalformedMessage("PDU does not end with the message")
+        pdu = _decode_fields(data, head.rest_at, end, head.kind, head.request_id)
+    except IndexError as error:
+        raise MalformedMessage("message ends in the middle of a field") from error
+    return SnmpMessage(head.version, head.community, pdu)
 
 
 def decode_pdu(data: bytes, pos: int, end: int) -> Pdu:
-    """Decode the PDU of any version that fills `data` from `pos` to `end`; IndexError when it ends too early."""
+    """Decode the PDU in `data` from `pos` to `end`; IndexError if it is truncated."""
     kind = _PDU_KINDS.get(data[pos])
     if kind is None:
         raise MalformedMessage("not a PDU we speak")
@@ -162,117 +188,17 @@ def decode_pdu(data: bytes, pos: int, end: int) -> Pdu:
     return _decode_fields(data, pos, end, kind, request_id)
 
 
-def _decode_message(data: bytes) -> Message:
-    _, end = enter(data, 0, len(data), _SEQUENCE)
-    if end != len(data):
-        raise MalformedMessage("bytes after the end of the message")
-    version, community, kind, request_id, pos, pdu_end = _decode_head(data)
-    if pdu_end != end:
-        raise MalformedMessage("PDU does not end with the message")
-    return Message(version, community, _decode_fields(data, pos, end, kind, request_id))
-
-
 def _decode_fields(data: bytes, pos: int, end: int, kind: PduKind, request_id: int) -> Pdu:
-    status, pos = read_integer(data, pos, end)
-    index, pos = read_integer(data, pos, end)
-    start, list_end = enter(data, pos, end, _SEQUENCE)
+    status = index = 0
+    if data.startswith(_NO_ERROR, pos):
+        pos += len(_NO_ERROR)
+    else:
+        status, pos = read_integer(data, pos, end)
+        index, pos = read_integer(data, pos, end)
+    start, list_end = enter(data, pos, end, SEQUENCE)
     if list_end != end:
         raise MalformedMessage("varbinds do not end with the PDU")
-    return Pdu(kind, request_id, status, index, _decode_varbinds(data, start, end))
-
-
-def _decode_head(data: bytes) -> tuple[int, bytes, PduKind, int, int, int]:
-    # Lengths are only checked against the datagram by the caller: a truncated one still has a readable head.
-    pos, _ = read_length(data, 1)
-    if data[0] != _SEQUENCE:
-        raise MalformedMessage("not a sequence")
-    version, pos = read_integer(data, pos, len(data))
-    if version not in (0, 1):
-        raise MalformedMessage("not SNMP v1 or v2c")
-    pos, community_end = enter(data, pos, len(data), Tag.OCTET_STRING)
-    if community_end - pos > _MAX_COMMUNITY_BYTES:
-        raise MalformedMessage("community too long")
-    community = data[pos:community_end]
-    kind = _PDU_KINDS.get(data[community_end])
-    if kind is None or kind is PduKind.REPORT or (version == 0 and kind is PduKind.GET_BULK):
-        raise MalformedMessage("not a PDU we speak")
-    pos, size = read_length(data, community_end + 1)
-    pdu_end = pos + size
-    request_id, pos = read_integer(data, pos, len(data))
-    return version, community, kind, request_id, pos, pdu_end
+    return Pdu(kind, request_id, status, index, pages.decoder.VarBindPage(data, start, end))
 
 
 _PDU_KINDS = {int(kind): kind for kind in PduKind}
-
-
-def _decode_varbinds(data: bytes, pos: int, end: int) -> list[VarBind]:
-    rows: list[VarBind] = []
-    append, heads, tails, from_bytes = rows.append, _HEADS, _TAILS, int.from_bytes
-    while pos < end:
-        # One test admits what nearly every varbind is: short lengths that all fit. The rest takes the long way.
-        oid_at = pos + 4
-        size = data[pos + 1]
-        stop = pos + 2 + size
-        tag_at = oid_at + data[pos + 3]
-        start = tag_at + 2
-        if not (
-            data[pos] == 0x30
-            and data[pos + 2] == 0x06
-            and start <= stop <= end
-            and size < 0x80
-            and start + data[tag_at + 1] == stop
-        ):
-            row, pos = _decode_long_varbind(data, pos, end)
-            append(row)
-            continue
-        cut = tag_at - _TAIL_BYTES
-        while cut > oid_at and data[cut - 1] > 0x7F:
-            cut -= 1
-        head = heads.get(data[oid_at:cut])
-        tail = tails.get(data[cut:tag_at])
-        oid = _decode_oid(data[oid_at:tag_at], cut - oid_at) if head is None or tail is None else head + tail
-        tag = data[tag_at]
-        value: Value
-        if tag == 0x02 and 0 < stop - start < 5:
-            value = from_bytes(data[start:stop], "big", signed=True)
-        elif tag == 0x04:
-            value = data[start:stop]
-        else:
-            value = decode_value(tag, data[start:stop])
-        append((oid, tag, value))
-        pos = stop
-    return rows
-
-
-def _decode_long_varbind(data: bytes, pos: int, end: int) -> tuple[VarBind, int]:
-    pos, stop = enter(data, pos, end, _SEQUENCE)
-    oid_start, oid_end = enter(data, pos, stop, Tag.OBJECT_IDENTIFIER)
-    if oid_end >= stop:
-        raise MalformedMessage("varbind without a value")
-    start, size = read_length(data, oid_end + 1)
-    if start + size != stop:
-        raise MalformedMessage("value does not end with its varbind")
-    oid = decode_oid(data[oid_start:oid_end])
-    tag = data[oid_end]
-    return (oid, tag, decode_value(tag, data[start:stop])), stop
-
-
-# Only well-formed halves get in, and both caches start anew when full: an agent cannot make them grow.
-_HEADS: dict[bytes, Oid] = {}
-_TAILS: dict[bytes, Oid] = {}
-
-
-def _decode_oid(raw: bytes, cut: int) -> Oid:
-    """Decode an OID and remember its two halves."""
-    oid = decode_oid(raw)
-    if 0 < cut <= _CACHE_KEY_BYTES:
-        tail = decode_sub_ids(raw[cut:])
-        _remember(_HEADS, raw[:cut], oid[: len(oid) - len(tail)])
-        _remember(_TAILS, raw[cut:], tail)
-    return oid
-
-
-def _remember(cache: dict[bytes, Oid], key: bytes, value: Oid) -> None:
-    if len(cache) >= _CACHE_ENTRIES:
-        cache.clear()
-    cache[key] = value

@@ -1,4 +1,8 @@
-"""BER of the single fields: lengths, integers, object identifiers and the value types of a varbind."""
+"""Fields, object identifiers and values in BER, as SNMP has them.
+
+Strict about structure (every length must fit exactly, types and sizes are checked) and tolerant of padding
+that BER allows and real agents send.
+"""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -8,16 +12,20 @@ from facho.polling.snmp.errors import MalformedMessage
 
 Oid = tuple[int, ...]
 Value = int | bytes | Oid | None
+VarBind = tuple[Oid, int, Value]
 
 MAX_MESSAGE_BYTES = 65_535
 MAX_SUB_IDS = 128
+# Octets kept of a value: no column is longer than 255 characters of up to 4 octets.
+MAX_KEPT_OCTETS = 1_024
+SEQUENCE = 0x30
 _MAX_SUB_ID = 0xFFFF_FFFF
 _CACHED_HEADS = 8_192
+# Longer ones are not columns of an OLT; an agent that invents them must not fill the cache.
+_LONGEST_CACHED_HEAD = 32
 
 
 class Tag(IntEnum):
-    """Types of a varbind's value."""
-
     INTEGER = 0x02
     OCTET_STRING = 0x04
     NULL = 0x05
@@ -34,7 +42,7 @@ class Tag(IntEnum):
 
 
 def enter(data: bytes, pos: int, end: int, tag: int) -> tuple[int, int]:
-    """Return where the content of the field at `pos` starts and ends; it has to fit before `end`."""
+    """Return start and end of the content of the field at `pos`; it must fit before `end`."""
     if data[pos] != tag:
         raise MalformedMessage(f"expected type 0x{tag:02x}, found 0x{data[pos]:02x}")
     start, size = read_length(data, pos + 1)
@@ -81,12 +89,16 @@ def encode_oid(oid: Oid) -> bytes:
         raise ValueError("not an object identifier")
     if len(oid) <= 4:
         return _encode_oid_head(oid)
+    if len(oid) > _LONGEST_CACHED_HEAD:
+        return _encode_sub_ids(oid)
     return _encode_oid_head(oid[:-2]) + _encode_sub_id(oid[-2]) + _encode_sub_id(oid[-1])
 
 
-@lru_cache(maxsize=_CACHED_HEADS)
-def _encode_oid_head(oid: Oid) -> bytes:
+def _encode_sub_ids(oid: Oid) -> bytes:
     return b"".join(map(_encode_sub_id, (oid[0] * 40 + oid[1], *oid[2:])))
+
+
+_encode_oid_head = lru_cache(maxsize=_CACHED_HEADS)(_encode_sub_ids)
 
 
 def _encode_sub_id(value: int) -> bytes:
@@ -101,7 +113,6 @@ def _encode_sub_id(value: int) -> bytes:
 
 
 def decode_oid(raw: bytes) -> Oid:
-    """Decode the content of an OBJECT IDENTIFIER."""
     first, *rest = decode_sub_ids(raw)
     if len(rest) > MAX_SUB_IDS - 2:
         raise MalformedMessage("object identifier too long")
@@ -130,7 +141,7 @@ def decode_sub_ids(raw: bytes) -> Oid:
 
 
 def encode_value(tag: int, value: Value) -> bytes:
-    """Encode a value with its tag and length; ValueError when it does not fit the type."""
+    """Encode a value with tag and length; ValueError if it does not fit the type."""
     encoder = _ENCODERS.get(tag)
     if encoder is None:
         raise ValueError(f"type 0x{tag:02x} cannot be sent")

@@ -5,7 +5,7 @@ Messages name addresses, OIDs and sizes; never a community or a key.
 
 from typing import ClassVar
 
-from facho.polling.domain.failure import FailureKind
+from facho.polling.domain.execution_state import FailureKind
 
 
 class SnmpError(Exception):
@@ -15,18 +15,14 @@ class SnmpError(Exception):
 
 
 class AgentTimeout(SnmpError):
-    """The agent did not answer within all tries."""
-
     kind = FailureKind.TIMEOUT
 
 
 class BudgetSpent(AgentTimeout):
-    """The operation's total time ran out before the agent had told everything."""
+    """The operation's time budget ran out before the agent had sent everything."""
 
 
 class AgentRefused(SnmpError):
-    """The network says that nobody listens there, or that there is no way to it; `number` is the system's errno."""
-
     kind = FailureKind.REFUSED
 
     def __init__(self, message: str, *, number: int = 0) -> None:
@@ -35,11 +31,15 @@ class AgentRefused(SnmpError):
 
 
 class NoSource(AgentRefused):
-    """The address that questions should leave from is not one of this machine."""
+    """The configured source address is not one of this machine."""
+
+
+class NoSocket(SnmpError):
+    """This process may open no further socket: not the device's fault."""
 
 
 class AgentError(SnmpError):
-    """The agent answered with an error status; `index` counts the guilty varbind from 1, 0 when it names none."""
+    """The agent returned an error status; `index` is the varbind at fault from 1, 0 if none."""
 
     kind = FailureKind.REFUSED
 
@@ -50,13 +50,13 @@ class AgentError(SnmpError):
 
 
 class AccessDenied(AgentError):
-    """The agent knows us and will not tell (authorizationError, noAccess), or a v3 agent does not take our keys."""
+    """The agent refuses access (authorizationError, noAccess), or a v3 agent rejects our keys."""
 
     kind = FailureKind.AUTH
 
 
 class UserRefused(AccessDenied):
-    """A v3 agent does not take our user, level or keys; `statistic` is the number of the usmStats that it raised."""
+    """A v3 agent rejects our user, level or keys; `statistic` is the number of the usmStats counter."""
 
     def __init__(self, message: str, *, statistic: int) -> None:
         super().__init__(message)
@@ -64,29 +64,33 @@ class UserRefused(AccessDenied):
 
 
 class TooBig(AgentError):
-    """The agent cannot fit the answer into a packet."""
-
     kind = FailureKind.TOO_BIG
 
 
 class MalformedMessage(SnmpError):
-    """Bytes that are not a well-formed SNMP message of a kind we speak."""
+    """Bytes that are not a well-formed SNMP message of a supported kind."""
 
     kind = FailureKind.MALFORMED
 
 
 class UnexpectedAnswer(MalformedMessage):
-    """A well-formed answer that does not fit the question: too many rows, other OIDs, another kind of PDU."""
+    """A well-formed answer that does not match the request: too many rows, other OIDs, another PDU type."""
 
 
 class ForgedAnswer(MalformedMessage):
-    """A v3 answer that does not prove to come from the agent; it counts as none."""
+    """An answer that is not proven to come from the agent; it is ignored."""
 
 
 class WalkLoop(SnmpError):
-    """The agent sends OIDs that do not increase, or never stops sending."""
+    """The agent returns OIDs that do not increase, or never stops."""
 
     kind = FailureKind.LOOP
+
+
+class TooMuchData(SnmpError):
+    """The agent sends more than a run may keep, or many do so at once; nothing is stored."""
+
+    kind = FailureKind.TOO_MUCH
 
 
 class MissingObject(AgentError):
@@ -95,13 +99,23 @@ class MissingObject(AgentError):
     kind = FailureKind.MISSING
 
 
+class OnusHidden(SnmpError):
+    """The agent shows no ONU, and something else of it shows that there are some."""
+
+    kind = FailureKind.HIDDEN_ONUS
+
+
 class OwnershipLost(SnmpError):
-    """We no longer hold the right to send to this device."""
+    """We no longer hold the permission to send to this device."""
+
+    kind = FailureKind.CANCELLED
+
+
+class OwnershipUnproven(SnmpError):
+    """Only the database can confirm the permission to send: the lease may be over."""
 
     kind = FailureKind.CANCELLED
 
 
 class SessionClosed(SnmpError):
-    """The socket was closed while the exchange was under way."""
-
     kind = FailureKind.CANCELLED

@@ -28,7 +28,7 @@ _MAX_SUB_ID = 0xFFFF_FFFF
 
 
 def parse_oid(text: str) -> Oid:
-    """Read a dotted OID, with or without a leading dot; ValueError for anything else, names included."""
+    """Parse a dotted OID, with or without a leading dot; ValueError otherwise, names included."""
     parts = text.removeprefix(".").split(".")
     if not all(part.isascii() and part.isdigit() and len(part) <= 10 for part in parts):
         raise ValueError("an OID is numbers joined by dots")
@@ -36,22 +36,22 @@ def parse_oid(text: str) -> Oid:
     if not 2 <= len(oid) <= MAX_SUB_IDS or max(oid) > _MAX_SUB_ID:
         raise ValueError("an OID has 2 to 128 numbers of 32 bits")
     if oid[0] > 2 or (oid[0] < 2 and oid[1] > 39):
-        raise ValueError("an OID starts with 0, 1 or 2, and below 2 goes on with at most 39")
+        raise ValueError("an OID starts with 0, 1 or 2, and below 2 the next number is at most 39")
     return oid
 
 
 def format_oid(oid: Oid) -> str:
-    """Write an OID or an index suffix with dots, without a leading one."""
+    """Format an OID or index suffix with dots, without a leading one."""
     return ".".join(map(str, oid))
 
 
 def is_under(oid: Oid, prefix: Oid) -> bool:
-    """Tell whether `oid` lies in the subtree of `prefix`; the root itself does not."""
+    """Whether `oid` is in the subtree of `prefix`; the root itself is not."""
     return len(oid) > len(prefix) and oid[: len(prefix)] == prefix
 
 
 def suffix_of(oid: Oid, prefix: Oid) -> Oid:
-    """Return what follows `prefix` in `oid`; ValueError when it lies elsewhere."""
+    """Return what follows `prefix` in `oid`; ValueError if it is elsewhere."""
     if not is_under(oid, prefix):
         raise ValueError(f"{format_oid(oid)} is not under {format_oid(prefix)}")
     return oid[len(prefix) :]

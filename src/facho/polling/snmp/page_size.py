@@ -14,17 +14,25 @@ _GOOD_PAGES_OF_A_PROVEN_SIZE = 16
 
 
 class PageSize:
-    """The repetitions of the next page, between 1 and what the definition wants.
+    """The repetitions of the next page, between 1 and the definition's maximum.
 
-    `learned` is what worked in earlier walks. A size that never worked is a limit once it fails: it is approached
-    by halving the distance, so that the limit of an agent is found in few pages and not run into again. A size
-    that has worked may fail by bad luck: it gets another chance as soon as anything comes at all.
+    `learned` is what worked in earlier walks. A size that never worked is a limit once it fails: it is approached by
+    halving the distance, so that an agent's limit is found in few pages and not hit again. A size that worked may fail
+    by bad luck: it gets another chance as soon as anything arrives.
+
+    With `start` it begins there and doubles while that works, also from what was learned: then a failure is dear, and
+    half of what fails is near enough to the limit. `limit` is a size that failed in earlier walks.
     """
 
-    def __init__(self, wanted: int, learned: int | None = None) -> None:
+    def __init__(
+        self, wanted: int, learned: int | None = None, *, start: int | None = None, limit: int | None = None
+    ) -> None:
         self._wanted = max(1, wanted)
-        self.rows = min(self._wanted, max(1, learned or self._wanted))
-        self._failed_at = self.rows + 1
+        self.rows = min(self._wanted, max(1, learned or start or self._wanted))
+        self._is_search = start is not None
+        # A limit below what has worked since is none.
+        self.limit = limit if limit and limit > self.rows else None
+        self._failed_at = (self.limit or self._wanted + 1) if self._is_search else self.rows + 1
         self._best: int | None = None
         self._good_pages = 0
         self._daring_after = _GOOD_PAGES_BEFORE_DARING
@@ -37,35 +45,42 @@ class PageSize:
 
     @property
     def is_smallest(self) -> bool:
-        """Tell whether there is nothing left to halve."""
         return self.rows == 1
 
     @property
     def has_worked(self) -> bool:
-        """Tell whether any page came."""
         return self._best is not None
 
     @property
     def learned(self) -> int | None:
-        """What to start with next time: the size that worked last; None when none did."""
+        """The size to start with next time: the last that worked; None if none did."""
         return self._trusted if self.has_worked else None
 
+    def has_proof(self, rows: int) -> bool:
+        """Whether so many rows came before."""
+        return rows <= self._trusted
+
     def page_came(self) -> None:
-        """Note a good page and perhaps grow."""
         self._best = self.rows
         self._good_pages += 1
         if self._trouble_from is not None and self._end_trouble(self._trouble_from):
             return
-        self._trust()
-        if self.rows + self.rows // _CLOSE_ENOUGH_DIVISOR + 1 < self._failed_at:
+        if self.rows > self._trusted:
+            self._trusted, self._proofs = self.rows, 0
+        if self.rows == self._trusted:
+            self._proofs += 1
             if self._good_pages >= _GOOD_PAGES_BEFORE_STEP:
-                self._ask_for(min(self.rows * 2, (self.rows + self._failed_at) // 2))
+                self._chances_taken = 0
+        if self.rows + self._close_enough + 1 < self._failed_at:
+            has_limit = self._failed_at <= self._wanted
+            if self._good_pages >= _GOOD_PAGES_BEFORE_STEP or not has_limit:
+                self._ask_for(min(self.rows * 2, (self.rows + self._failed_at) // 2 if has_limit else self._wanted))
         elif self.rows < self._wanted and self._good_pages >= self._daring_after:
             self._ask_for(min(self._wanted, self.rows + max(1, self.rows // _DARING_DIVISOR)))
             self._failed_at = self.rows + 1
 
     def page_failed(self, *, is_too_big: bool = False) -> None:
-        """Note that a page of this size did not come: back to the last good size, or to half of this one."""
+        """Record a failed page: back to the last good size, or half of this one."""
         if is_too_big:
             self._take_for_limit(self.rows)
         else:
@@ -73,13 +88,23 @@ class PageSize:
         is_search = self._best is not None and self._best < self.rows
         self._ask_for(self._best if is_search and self._best else max(1, self.rows // 2))
 
+    def size_was_not_the_cause(self) -> None:
+        """Take back what was concluded from failures: something else explains them."""
+        if self._is_search:
+            self.limit = self._trouble_from = None
+            self._failed_at = self._wanted + 1
+
     def nothing_comes(self) -> None:
-        """Go down to a single row at once, to tell a deaf agent from one that chokes on size."""
+        """Go down to one row at once, to tell a silent agent from one that chokes on size."""
         self._trouble_from = self._trouble_from or self.rows
         self._ask_for(1)
 
+    @property
+    def _close_enough(self) -> int:
+        return self.rows // (1 if self._is_search and self._failed_at <= self._wanted else _CLOSE_ENOUGH_DIVISOR)
+
     def _end_trouble(self, began_at: int) -> bool:
-        """Go back to where the trouble began, if size is not to blame; tell whether that was done."""
+        """Return to the size before the trouble if size is not the cause; True if done."""
         self._trouble_from = None
         chances = _CHANCES_OF_A_PROVEN_SIZE if self._proofs >= _GOOD_PAGES_OF_A_PROVEN_SIZE else _CHANCES
         if began_at <= self._trusted and self._chances_taken < chances:
@@ -89,16 +114,8 @@ class PageSize:
         self._take_for_limit(began_at)
         return False
 
-    def _trust(self) -> None:
-        if self.rows > self._trusted:
-            self._trusted, self._proofs = self.rows, 0
-        if self.rows == self._trusted:
-            self._proofs += 1
-            if self._good_pages >= _GOOD_PAGES_BEFORE_STEP:
-                self._chances_taken = 0
-
     def _take_for_limit(self, rows: int) -> None:
-        self._failed_at = max(rows, 2)
+        self._failed_at = self.limit = max(rows, 2)
         self._daring_after *= 2
         self._chances_taken = 0
         if self._trusted >= rows:

@@ -3,10 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
-from facho.polling.snmp.ber import Oid, VarBind
+from facho.polling.snmp.ber import Oid, Pdu, VarBind
+from facho.polling.snmp.errors import AccessDenied, AgentError, MissingObject, TooBig
+from facho.polling.snmp.memory import Share
+from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.target import CHEAP, Patience, Target
+from facho.polling.snmp.transport import Strays
+
+if TYPE_CHECKING:
+    from facho.polling.snmp._pages import VarBindPage
 
 NO_DEADLINE = math.inf
 
@@ -25,7 +32,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Traffic:
-    """What a session sent and got so far. Retransmissions are also in `packets`."""
+    """What a session sent and received. Retransmissions are included in `packets`."""
 
     packets: int = 0
     retransmissions: int = 0
@@ -34,11 +41,9 @@ class Traffic:
     bytes_received: int = 0
 
     def copy(self) -> "Traffic":
-        """Return a snapshot."""
         return Traffic(self.packets, self.retransmissions, self.varbinds, self.bytes_sent, self.bytes_received)
 
     def since(self, earlier: "Traffic") -> "Traffic":
-        """Return what was added after a snapshot."""
         return Traffic(
             self.packets - earlier.packets,
             self.retransmissions - earlier.retransmissions,
@@ -50,19 +55,15 @@ class Traffic:
 
 @dataclass(slots=True)
 class RoundTrips:
-    """How long a device took from a question to its answer: a few numbers, however many answers came."""
-
     count: int = 0
     total_seconds: float = 0.0
     longest_seconds: float = 0.0
 
     @property
     def mean_seconds(self) -> float | None:
-        """The mean; None when none was measured."""
         return self.total_seconds / self.count if self.count else None
 
     def add(self, seconds: float) -> None:
-        """Count an answer."""
         self.count += 1
         self.total_seconds += seconds
         if seconds > self.longest_seconds:
@@ -70,7 +71,7 @@ class RoundTrips:
 
 
 class Session(Protocol):
-    """Questions to one device. Every failure is an SnmpError; deadlines are on the running loop's clock."""
+    """Requests to one device. Every failure is an SnmpError; deadlines are on the running loop's clock."""
 
     @property
     def target(self) -> Target:
@@ -78,7 +79,7 @@ class Session(Protocol):
 
     @property
     def limits(self) -> Limits:
-        """What this session keeps to, whoever uses it."""
+        """Limits of this session, shared by all its users."""
 
     @property
     def traffic(self) -> Traffic:
@@ -86,20 +87,53 @@ class Session(Protocol):
 
     @property
     def round_trips(self) -> RoundTrips:
-        """How fast the device answered what it was asked once; questions that were repeated are not in it."""
+        """Response times of requests that were sent once; retransmitted ones are left out."""
+
+    @property
+    def strays(self) -> Strays:
+        """Datagrams that answered no request, or could not be trusted."""
+
+    @property
+    def memory(self) -> Share:
+        """Memory of its answers; callers that keep more account for it here."""
 
     async def get(
         self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
     ) -> list[VarBind]:
-        """Return one varbind for each OID, in order; what is missing has an exception tag and no value."""
+        """Return one varbind per OID, in order; missing ones have an exception tag and no value."""
 
     async def next_page(
         self, oids: Sequence[Oid], repetitions: int, *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
-    ) -> list[VarBind]:
-        """Return the successors of the OIDs, row by row, at most `repetitions` rows; v1 gives one row.
+    ) -> "VarBindPage":
+        """Return the successors of the OIDs, row by row, at most `repetitions` rows; one row for v1.
 
         MissingObject from a v1 agent means that the OID at its `index` has no successor.
         """
 
     async def close(self) -> None:
-        """End what is under way with SessionClosed; nothing is sent afterwards."""
+        """End exchanges in progress with SessionClosed; nothing is sent afterwards."""
+
+
+_NAMES = {
+    1: "tooBig",
+    2: "noSuchName",
+    3: "badValue",
+    4: "readOnly",
+    5: "genErr",
+    6: "noAccess",
+    13: "resourceUnavailable",
+    16: "authorizationError",
+}
+_ERRORS: dict[int, type[AgentError]] = {1: TooBig, 2: MissingObject, 6: AccessDenied, 16: AccessDenied}
+
+
+def checked_varbinds(pdu: Pdu, oids: Sequence[Oid], address: str) -> "VarBindPage":
+    """Return the varbinds of a response to a request for `oids`; raise the error of its status."""
+    if not pdu.error_status:
+        # What was decoded is a page; a list is only what we send.
+        return cast("VarBindPage", pdu.varbinds)
+    index = pdu.error_index if 0 < pdu.error_index <= len(oids) else 0
+    name = _NAMES.get(pdu.error_status, f"error status {pdu.error_status}")
+    where = f" at {format_oid(oids[index - 1])}" if index else ""
+    error = _ERRORS.get(pdu.error_status, AgentError)
+    raise error(f"{address} answered {name}{where}", status=pdu.error_status, index=index)

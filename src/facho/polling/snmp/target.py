@@ -12,8 +12,6 @@ MIN_PASSPHRASE_BYTES = 8
 
 
 class SnmpVersion(IntEnum):
-    """Protocol versions by their number on the wire."""
-
     V1 = 0
     V2C = 1
     V3 = 3
@@ -21,7 +19,7 @@ class SnmpVersion(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """The community of v1 and v2c; a secret, so it never shows in a repr."""
+    """The community of v1 and v2c; a secret, so not in the repr."""
 
     secret: bytes = field(repr=False)
 
@@ -31,8 +29,6 @@ class Community:
 
 
 class AuthProtocol(StrEnum):
-    """How v3 messages are signed."""
-
     MD5 = "MD5"
     SHA = "SHA"
     SHA_224 = "SHA-224"
@@ -42,7 +38,7 @@ class AuthProtocol(StrEnum):
 
 
 class PrivProtocol(StrEnum):
-    """How v3 messages are encrypted; AES alone means its 128 bits."""
+    """Encryption algorithms of v3; plain AES has 128 bits."""
 
     DES = "DES"
     AES = "AES"
@@ -64,7 +60,7 @@ SUPPORTED: Mapping[AuthProtocol, tuple[PrivProtocol, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class UserCredential:
-    """A user of v3; without protocols nothing is signed or encrypted. Passphrases never show in a repr."""
+    """A v3 user; without protocols nothing is signed or encrypted. Passphrases are not in the repr."""
 
     user: str
     auth_protocol: AuthProtocol | None = None
@@ -90,7 +86,7 @@ Credential = Community | UserCredential
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long one packet is waited for, and how often the same question is sent in all."""
+    """Timeout of one packet, and how often it is sent in total."""
 
     timeout_s: float
     tries: int
@@ -108,7 +104,7 @@ LIVE = Patience(timeout_s=20.0, tries=2)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One agent. Addresses are numeric: names are resolved by whoever decides which device is meant."""
+    """One agent. Addresses are numeric: the caller resolves names."""
 
     address: str
     credential: Credential
@@ -129,5 +125,4 @@ class Target:
 
     @property
     def is_ipv6(self) -> bool:
-        """Tell which of the two address families this is."""
         return isinstance(ip_address(self.address), IPv6Address)

@@ -1,231 +1,301 @@
-"""One UDP socket for many agents: answers find their question by peer and id, the rest is counted.
+"""One UDP socket per session, connected to its agent: answers find their question by id, the rest is counted.
 
-The socket is driven directly, not through asyncio's datagram transport, because that one may buffer: a datagram
-has to leave in the very block that checked the right to send it.
+Each session has a port of its own that the system picks at random, and the kernel drops what comes from any other
+address or port: a forger has to guess port and request id. The socket is driven directly,
+not through asyncio's datagram transport, because that one may buffer: a datagram has to leave in the very block that
+checked the right to send it.
 """
 
 import asyncio
 import contextlib
 import errno
-import secrets
+import math
+import os
 import socket
 import struct
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from facho.polling.domain.collection import SendPermit
-from facho.polling.snmp.ber import Message, PduKind, decode_message, peek_request_id
-from facho.polling.snmp.errors import AgentRefused, MalformedMessage, NoSource, SessionClosed, SnmpError
+from facho.polling.snmp.ber import PduKind, SnmpMessage, decode_body, decode_head
+from facho.polling.snmp.errors import (
+    AgentRefused,
+    ForgedAnswer,
+    MalformedMessage,
+    NoSocket,
+    NoSource,
+    SessionClosed,
+    SnmpError,
+)
+from facho.polling.snmp.target import Target
 
 Peer = tuple[str, int]
 Answer = TypeVar("Answer")
 
 MAX_DATAGRAM_BYTES = 65_535
-# Two hundred agents that answer at once send some 2 MB.
-RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024
-# Datagrams taken per wake-up, so that a flood cannot keep other tasks from running.
-_DATAGRAMS_PER_WAKE_UP = 64
+# A few answers of the largest size: one operation per OLT, and rarely more than one question of it in flight.
+RECEIVE_BUFFER_BYTES = 256 * 1024
+# Datagrams taken per wake-up, so that a flood to one socket cannot keep other tasks and sockets from their turn.
+_DATAGRAMS_PER_WAKE_UP = 16
 _MAX_REQUEST_ID = 0x7FFF_FFFF
+# Requests whose copies may still be answered: far more than an agent can have in progress.
+_RECENT_IDS = 256
 _ERROR_QUEUE_BYTES = 512
 
-# Linux constants that the socket module lacks: hand ICMP errors of an unconnected socket to its error queue.
+# Linux constants that the socket module lacks: report every ICMP error, not only that nobody listens.
 _ON_LINUX = sys.platform == "linux"
 _IP_RECVERR = 11
 _IPV6_RECVERR = 25
 _MSG_ERRQUEUE = 0x2000
 _UNREACHABLE = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM})
+_OUT_OF_SOCKETS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 @dataclass(slots=True)
 class Strays:
-    """Datagrams that answered no open question: late, duplicate, misdirected or damaged."""
+    """Datagrams that settled no request. Late ones are repeated answers, or came after the timeout."""
 
-    unknown_peer: int = 0
-    unknown_request: int = 0
+    late: int = 0
+    forged: int = 0
     malformed: int = 0
 
 
 class Received(NamedTuple, Generic[Answer]):
-    """An answer, the bytes that it came in, and when they were read from the socket."""
+    """An answer with its varbinds and bytes, and when it was read from the socket."""
 
     answer: Answer
+    varbinds: int
     size: int
     at: float
 
 
 @dataclass(slots=True, eq=False)
 class Pending(Generic[Answer]):
-    """A question on its way; the outcome is an answer or the failure that the network or the agent told."""
+    """A request in flight; its outcome is an answer or an error."""
 
-    peer: Peer
     request_id: int
     version: int
     outcome: asyncio.Future[Received[Answer] | SnmpError] = field(repr=False)
+    # Until when, on the loop's clock, the device may work on it; past when it was never sent.
+    due_at: float = -math.inf
     garbage: MalformedMessage | None = None
+    _waiting: asyncio.Future[None] | None = field(init=False, default=None, repr=False)
 
     def settle(self, outcome: Received[Answer] | SnmpError) -> None:
-        """Take the first outcome; later ones change nothing."""
+        """Set the first outcome; later ones are ignored."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
+            self._wake()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Wait for the outcome; return without one when the time is over.
+
+        Like `asyncio.wait`, which needs a turn of the loop and a callback more for every page of a walk.
+        """
+        if self.outcome.done():
+            return
+        loop = self.outcome.get_loop()
+        # Not the outcome itself: it stays open when the one that waits is cancelled.
+        self._waiting = loop.create_future()
+        timer = loop.call_later(timeout_s, self._wake)
+        try:
+            await self._waiting
+        finally:
+            timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 class UdpTransport(ABC, Generic[Answer]):
-    """A socket of one address family and one source address, bound to the running loop."""
+    """A socket to one agent, bound to the running loop; `on_close` is called once."""
 
-    def __init__(self, *, ipv6: bool, source_address: str | None) -> None:
+    def __init__(self, peer: Peer, *, source_address: str | None, on_close: Callable[[], None]) -> None:
         self.strays = Strays()
+        self.peer = peer
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, Pending[Answer]] = {}
-        self._open_per_peer: dict[Peer, int] = {}
-        self._socket = _open_socket(ipv6=ipv6, source_address=source_address)
-        self._loop.add_reader(self._socket, self._on_readable)
-
-    @property
-    def receive_buffer_bytes(self) -> int:
-        """What the system granted for answers that wait to be read."""
-        return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        # Kept in the order in which they were closed.
+        self._recent: dict[int, None] = {}
+        self._on_close = on_close
+        self._socket = _open_socket(ipv6=":" in peer[0], source_address=source_address)
+        self._is_connected = False
+        # Without a route it stays unconnected: the first question says so.
+        with contextlib.suppress(OSError):
+            self._connect()
+        self._loop.add_reader(self._socket, self.read_waiting)
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the socket is gone."""
         return self._socket.fileno() < 0
 
+    def new_id(self) -> int:
+        """Return an unpredictable id that no current or recent request of this socket has."""
+        while True:
+            number = int.from_bytes(os.urandom(4), "big") & _MAX_REQUEST_ID
+            if self.is_free(number):
+                return number
+
+    def is_free(self, request_id: int) -> bool:
+        return request_id > 0 and request_id not in self._pending and request_id not in self._recent
+
     def close_request(self, pending: Pending[Answer]) -> None:
-        """Forget a question; an answer that still comes is a stray."""
+        """Forget a request; an answer that still comes is late."""
         if self._pending.pop(pending.request_id, None) is None:
             return
-        left = self._open_per_peer[pending.peer] - 1
-        if left:
-            self._open_per_peer[pending.peer] = left
-        else:
-            del self._open_per_peer[pending.peer]
+        self._recent[pending.request_id] = None
+        if len(self._recent) > _RECENT_IDS:
+            del self._recent[next(iter(self._recent))]
 
-    def send(self, pending: Pending[Answer], payload: bytes, permit: SendPermit) -> None:
-        """Check the permit and let the datagram leave, in one synchronous block.
+    def send(self, payload: bytes, permit: SendPermit) -> None:
+        """Check the permit and send the datagram, in one synchronous block.
 
-        A full send buffer loses the datagram as the network might; AgentRefused when the system will not send it.
+        A full send buffer loses the datagram like the network might; AgentRefused if the system will not send it.
         """
         if self.is_closed:
             raise SessionClosed("the socket is closed")
-        # A refusal of an earlier datagram, perhaps to another agent, would be reported as this one's failure.
-        self._drain_errors()
-        permit.check()
         try:
-            self._socket.sendto(payload, pending.peer)
+            self._connect()
+            permit.check()
+            self._socket.send(payload)
         except BlockingIOError:
             return
         except OSError as error:
-            raise _refusal(pending.peer, error.errno) from error
+            raise _refusal(self.peer, error.errno) from error
 
     def close(self) -> None:
-        """Close the socket; open questions end with SessionClosed."""
+        """Close the socket; open requests end with SessionClosed."""
         if self.is_closed:
             return
         self._loop.remove_reader(self._socket)
         self._socket.close()
         for pending in list(self._pending.values()):
             pending.settle(SessionClosed("the socket was closed"))
+        self._on_close()
 
     @abstractmethod
-    def _read(self, data: bytes, peer: Peer, received_at: float) -> None:
-        """Find the question that a datagram answers and settle it; MalformedMessage when it cannot be read."""
+    def _read(self, data: bytes, received_at: float) -> None:
+        """Settle the request a datagram answers; MalformedMessage if its head cannot be read."""
 
-    def _register(self, peer: Peer, request_id: int, version: int) -> Pending[Answer]:
+    def _register(self, request_id: int, version: int) -> Pending[Answer]:
         if self.is_closed:
             raise SessionClosed("the socket is closed")
-        pending: Pending[Answer] = Pending(peer, request_id, version, self._loop.create_future())
+        pending: Pending[Answer] = Pending(request_id, version, self._loop.create_future())
         self._pending[request_id] = pending
-        self._open_per_peer[peer] = self._open_per_peer.get(peer, 0) + 1
         return pending
 
-    def _on_readable(self) -> None:
+    def _question_of(self, request_id: int) -> Pending[Answer] | None:
+        """Return the open request with this id; count the answer as stray if there is none."""
+        pending = self._pending.get(request_id)
+        if pending is not None and not pending.outcome.done():
+            return pending
+        if pending is not None or request_id in self._recent:
+            self.strays.late += 1
+        else:
+            self.strays.forged += 1
+        return None
+
+    def _doubt(self, pending: Pending[Answer], why: str) -> None:
+        """Count an answer anyone may have sent; keep waiting for the agent's own."""
+        self.strays.forged += 1
+        pending.garbage = ForgedAnswer(f"{self.peer[0]} answered {why}")
+
+    def _connect(self) -> None:
+        if self._is_connected:
+            return
+        self._socket.connect(self.peer)
+        self._is_connected = True
+        # What came before the kernel knew whom to listen to.
+        with contextlib.suppress(OSError):
+            while self._socket.recv(1):
+                self.strays.forged += 1
+
+    def read_waiting(self) -> None:
+        """Read what has come, without waiting for more."""
         for _ in range(_DATAGRAMS_PER_WAKE_UP):
             if self.is_closed:
                 return
             try:
-                data, address = self._socket.recvfrom(MAX_DATAGRAM_BYTES)
+                data = self._socket.recv(MAX_DATAGRAM_BYTES)
             except BlockingIOError:
                 self._drain_errors()
                 return
-            except OSError:
+            except OSError as error:
+                self._refuse(error.errno or 0)
                 self._drain_errors()
                 continue
-            self._receive(data, (address[0], address[1]))
-
-    def _receive(self, data: bytes, peer: Peer) -> None:
-        if peer not in self._open_per_peer:
-            self.strays.unknown_peer += 1
-            return
-        try:
-            self._read(data, peer, self._loop.time())
-        except MalformedMessage as error:
-            self._receive_garbage(data, peer, error)
-
-    def _receive_garbage(self, data: bytes, peer: Peer, error: MalformedMessage) -> None:
-        """Blame a damaged answer on its question when it can be told; else remember it for the time-out's reason."""
-        self.strays.malformed += 1
-        pending = self._pending.get(peek_request_id(data) or 0)
-        if pending is not None and pending.peer == peer:
-            pending.settle(error)
-            return
-        for other in self._pending.values():
-            if other.peer == peer:
-                other.garbage = error
+            try:
+                self._read(data, self._loop.time())
+            except MalformedMessage as error:
+                # The request it answers is unknown: reported only if none of them gets another answer.
+                self.strays.malformed += 1
+                for pending in self._pending.values():
+                    pending.garbage = error
+            if all(pending.outcome.done() for pending in self._pending.values()):
+                # No open request: there is nothing more to read.
+                return
 
     def _drain_errors(self) -> None:
         if not _ON_LINUX:
             return
         with contextlib.suppress(BlockingIOError):
             while True:
-                _, ancillary, _, address = self._socket.recvmsg(1, _ERROR_QUEUE_BYTES, _MSG_ERRQUEUE)
-                self._refuse((address[0], address[1]), _errno_in(ancillary))
+                _, ancillary, _, _ = self._socket.recvmsg(1, _ERROR_QUEUE_BYTES, _MSG_ERRQUEUE)
+                for _, kind, data in ancillary:
+                    if kind in (_IP_RECVERR, _IPV6_RECVERR) and len(data) >= 4:
+                        self._refuse(int(struct.unpack_from("=I", data)[0]))
+                        break
 
-    def _refuse(self, peer: Peer, number: int) -> None:
-        if number not in _UNREACHABLE or peer not in self._open_per_peer:
+    def _refuse(self, number: int) -> None:
+        if number not in _UNREACHABLE:
             return
         for pending in list(self._pending.values()):
-            if pending.peer == peer:
-                pending.settle(_refusal(peer, number))
+            pending.settle(_refusal(self.peer, number))
 
 
-class CommunityTransport(UdpTransport[Message]):
-    """Carries messages of v1 and v2c, which are matched by a request id that we count."""
+class CommunityTransport(UdpTransport[SnmpMessage]):
+    """Carries v1 and v2c messages: an answer must have the id, version and community of its request."""
 
-    def __init__(self, *, ipv6: bool, source_address: str | None) -> None:
-        super().__init__(ipv6=ipv6, source_address=source_address)
-        self._last_request_id = secrets.randbelow(_MAX_REQUEST_ID)
+    def __init__(
+        self, peer: Peer, community: bytes, *, source_address: str | None, on_close: Callable[[], None]
+    ) -> None:
+        super().__init__(peer, source_address=source_address, on_close=on_close)
+        self._community = community
 
-    def next_request_id(self) -> int:
-        """Return an id that no open question of this socket has."""
-        while True:
-            self._last_request_id = self._last_request_id % _MAX_REQUEST_ID + 1
-            if self._last_request_id not in self._pending:
-                return self._last_request_id
+    def open_request(self, request_id: int, version: int) -> Pending[SnmpMessage]:
+        return self._register(request_id, version)
 
-    def open_request(self, peer: Peer, request_id: int, version: int) -> Pending[Message]:
-        """Expect an answer to the question of this id, of this peer and version."""
-        return self._register(peer, request_id, version)
-
-    def _read(self, data: bytes, peer: Peer, received_at: float) -> None:
-        message = decode_message(data)
-        pending = self._pending.get(message.pdu.request_id)
-        if (
-            pending is None
-            or pending.outcome.done()
-            or pending.peer != peer
-            or message.pdu.kind is not PduKind.RESPONSE
-            or message.version != pending.version
-        ):
-            self.strays.unknown_request += 1
+    def _read(self, data: bytes, received_at: float) -> None:
+        # The rest is decoded only of what answers a question: a flood of anything else costs little.
+        head = decode_head(data)
+        pending = self._question_of(head.request_id)
+        if pending is None:
             return
-        pending.settle(Received(message, len(data), received_at))
+        if head.community != self._community:
+            self._doubt(pending, "with another community")
+            return
+        if head.kind is not PduKind.RESPONSE or head.version != pending.version:
+            self._doubt(pending, "with another version or kind of message")
+            return
+        try:
+            message = decode_body(data, head)
+        except MalformedMessage as error:
+            self.strays.malformed += 1
+            pending.settle(error)
+            return
+        pending.settle(Received(message, len(message.pdu.varbinds), len(data), received_at))
 
 
 def _open_socket(*, ipv6: bool, source_address: str | None) -> socket.socket:
     family = socket.AF_INET6 if ipv6 else socket.AF_INET
-    udp = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        udp = socket.socket(family, socket.SOCK_DGRAM)
+    except OSError as error:
+        raise _no_socket(error, source_address) from error
     try:
         udp.setblocking(False)
         udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
@@ -237,16 +307,15 @@ def _open_socket(*, ipv6: bool, source_address: str | None) -> socket.socket:
         udp.bind((source_address or ("::" if ipv6 else "0.0.0.0"), 0))  # noqa: S104 - a client on any interface
     except OSError as error:
         udp.close()
-        where = source_address or "any address"
-        raise NoSource(f"no socket on {where}: {_reason(error.errno)}", number=error.errno or 0) from error
+        raise _no_socket(error, source_address) from error
     return udp
 
 
-def _errno_in(ancillary: list[tuple[int, int, bytes | Any]]) -> int:
-    for _, kind, data in ancillary:
-        if kind in (_IP_RECVERR, _IPV6_RECVERR) and len(data) >= 4:
-            return int(struct.unpack_from("=I", data)[0])
-    return 0
+def _no_socket(error: OSError, source_address: str | None) -> SnmpError:
+    where = source_address or "any address"
+    if error.errno in _OUT_OF_SOCKETS:
+        return NoSocket(f"this machine has no socket left ({_reason(error.errno)}): raise the limit of open files")
+    return NoSource(f"no socket on {where}: {_reason(error.errno)}", number=error.errno or 0)
 
 
 def _refusal(peer: Peer, number: int | None) -> AgentRefused:
@@ -255,3 +324,17 @@ def _refusal(peer: Peer, number: int | None) -> AgentRefused:
 
 def _reason(number: int | None) -> str:
     return errno.errorcode.get(number or 0, "unknown error")
+
+
+def own_address(target: Target) -> str:
+    """Return our address as the device sees it; empty without a route."""
+    if target.source_address:
+        return target.source_address
+    family = socket.AF_INET6 if target.is_ipv6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as udp:
+        try:
+            # Connecting a datagram socket only asks the routing table.
+            udp.connect((target.address, target.port))
+        except OSError:
+            return ""
+        return str(udp.getsockname()[0])

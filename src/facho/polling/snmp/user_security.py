@@ -1,11 +1,13 @@
-"""Keys of v3 users, and the checks that every answer to them passes before anything in it is believed.
+"""Keys of v3 users, and the checks every answer to them must pass.
 
 gufo-snmp makes the keys. It is not asked to read answers: it neither verifies their digest nor tells their error
 status and types.
 """
 
 import hmac
-from collections.abc import Mapping
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,15 +16,136 @@ from cryptography.hazmat.decrepit.ciphers.modes import CFB
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
-from gufo.snmp.user import BaseAuthKey, Md5Key, Sha1Key, Sha224Key, Sha256Key, Sha384Key, Sha512Key
+from gufo.snmp import SnmpError as LibraryError
+from gufo.snmp._fast import GetIter, SnmpV3ClientSocket
+from gufo.snmp.user import (
+    Aes128Key,
+    Aes192Key,
+    Aes256Key,
+    BaseAuthKey,
+    BasePrivKey,
+    DesKey,
+    KeyType,
+    Md5Key,
+    Sha1Key,
+    Sha224Key,
+    Sha256Key,
+    Sha384Key,
+    Sha512Key,
+    User,
+)
 
 from facho.polling.snmp.ber import Pdu, PduKind, decode_pdu
-from facho.polling.snmp.ber_values import Tag, enter
-from facho.polling.snmp.envelope import Envelope
-from facho.polling.snmp.errors import ForgedAnswer, MalformedMessage, UnexpectedAnswer
-from facho.polling.snmp.target import AuthProtocol, PrivProtocol, UserCredential
+from facho.polling.snmp.ber_values import SEQUENCE, Tag, enter, read_integer
+from facho.polling.snmp.errors import ForgedAnswer, MalformedMessage, SessionClosed, TooBig, UnexpectedAnswer
+from facho.polling.snmp.oid import Oid, format_oid
+from facho.polling.snmp.target import AuthProtocol, PrivProtocol, SnmpVersion, UserCredential
+from facho.polling.snmp.transport import MAX_DATAGRAM_BYTES, Peer, Pending, Received, UdpTransport
 
-_SEQUENCE = 0x30
+_VERSION = 3
+_USER_BASED_SECURITY = 3
+_AUTHENTICATED = 1
+_ENCRYPTED = 2
+_MAX_ENGINE_ID_BYTES = 32
+_MAX_USER_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One v3 datagram, decoded; `body` is the scoped PDU or its ciphertext."""
+
+    message_id: int
+    is_authenticated: bool
+    is_encrypted: bool
+    engine_id: bytes
+    engine_boots: int
+    engine_time: int
+    user: bytes
+    # Where the digest starts in `data`: it was computed with zeros in its place.
+    digest_at: int
+    digest: bytes
+    salt: bytes
+    body: bytes = field(repr=False)
+    data: bytes = field(repr=False)
+
+    @property
+    def unsigned(self) -> bytes:
+        """The bytes the digest was computed over."""
+        end = self.digest_at + len(self.digest)
+        return self.data[: self.digest_at] + bytes(len(self.digest)) + self.data[end:]
+
+
+def decode_envelope(data: bytes) -> Envelope:
+    """Decode a datagram; MalformedMessage unless it is exactly one v3 message."""
+    try:
+        return _decode(data)
+    except IndexError as error:
+        raise MalformedMessage("message ends in the middle of a field") from error
+
+
+def _decode(data: bytes) -> Envelope:
+    pos, end = enter(data, 0, len(data), SEQUENCE)
+    if end != len(data):
+        raise MalformedMessage("bytes after the end of the message")
+    version, pos = read_integer(data, pos, end)
+    if version != _VERSION:
+        raise MalformedMessage("not SNMP v3")
+    message_id, flags, pos = _decode_header(data, pos, end)
+    is_authenticated, is_encrypted = bool(flags & _AUTHENTICATED), bool(flags & _ENCRYPTED)
+    if is_encrypted and not is_authenticated:
+        raise MalformedMessage("encrypted but not authenticated")
+    pos, body_at = enter(data, pos, end, Tag.OCTET_STRING)
+    pos, sequence_end = enter(data, pos, body_at, SEQUENCE)
+    engine_id, pos = _read_octets(data, pos, sequence_end, _MAX_ENGINE_ID_BYTES)
+    boots, pos = read_integer(data, pos, sequence_end)
+    seconds, pos = read_integer(data, pos, sequence_end)
+    user, pos = _read_octets(data, pos, sequence_end, _MAX_USER_BYTES)
+    digest_at, pos = enter(data, pos, sequence_end, Tag.OCTET_STRING)
+    digest = data[digest_at:pos]
+    salt, pos = _read_octets(data, pos, sequence_end, len(data))
+    if pos != sequence_end or sequence_end != body_at or boots < 0 or seconds < 0:
+        raise MalformedMessage("security parameters do not fit")
+    if is_encrypted:
+        body_at, body_end = enter(data, body_at, end, Tag.OCTET_STRING)
+        if body_end != end:
+            raise MalformedMessage("encrypted content does not end with the message")
+    return Envelope(
+        message_id=message_id,
+        is_authenticated=is_authenticated,
+        is_encrypted=is_encrypted,
+        engine_id=engine_id,
+        engine_boots=boots,
+        engine_time=seconds,
+        user=user,
+        digest_at=digest_at,
+        digest=digest,
+        salt=salt,
+        body=data[body_at:end],
+        data=data,
+    )
+
+
+def _decode_header(data: bytes, pos: int, end: int) -> tuple[int, int, int]:
+    pos, header_end = enter(data, pos, end, SEQUENCE)
+    message_id, pos = read_integer(data, pos, header_end)
+    _max_size, pos = read_integer(data, pos, header_end)
+    start, pos = enter(data, pos, header_end, Tag.OCTET_STRING)
+    if pos - start != 1:
+        raise MalformedMessage("flags are not one byte")
+    flags = data[start]
+    model, pos = read_integer(data, pos, header_end)
+    if model != _USER_BASED_SECURITY or pos != header_end:
+        raise MalformedMessage("not the user-based security model")
+    return message_id, flags, header_end
+
+
+def _read_octets(data: bytes, pos: int, end: int, limit: int) -> tuple[bytes, int]:
+    start, stop = enter(data, pos, end, Tag.OCTET_STRING)
+    if stop - start > limit:
+        raise MalformedMessage("field longer than the standard allows")
+    return data[start:stop], stop
+
+
 _SALT_BYTES = 8
 _DES_BLOCK_BYTES = 8
 # AES needs no whole blocks, yet the library and some agents fill the last one.
@@ -30,7 +153,7 @@ _AES_BLOCK_BYTES = 16
 
 
 class Signature(NamedTuple):
-    """The hash behind an authentication protocol, and how much of its digest travels."""
+    """The hash of an authentication protocol, and the length of its truncated digest."""
 
     hash_name: str
     digest_bytes: int
@@ -49,8 +172,8 @@ _AES_KEY_BYTES = {PrivProtocol.AES: 16, PrivProtocol.AES_192: 24, PrivProtocol.A
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """An agent's SNMP engine and the keys that a user has there and nowhere else."""
+class SnmpEngine:
+    """An agent's SNMP engine with a user's keys localised to it."""
 
     engine_id: bytes
     auth_key: bytes = field(default=b"", repr=False)
@@ -59,47 +182,50 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A message whose digest held, if it has one, and whose content could be read."""
-
     envelope: Envelope
     pdu: Pdu
 
     @property
     def is_report(self) -> bool:
-        """Tell whether the agent speaks about our message instead of answering it."""
         return self.pdu.kind is PduKind.REPORT
 
 
-def make_engine(credential: UserCredential, engine_id: bytes) -> Engine:
+def make_engine(credential: UserCredential, engine_id: bytes) -> SnmpEngine:
     """Derive a user's keys for an engine: milliseconds of hashing, so keep the result."""
     protocol = credential.auth_protocol
     if protocol is None:
-        return Engine(engine_id)
+        return SnmpEngine(engine_id)
     priv_key = _localized(protocol, credential.priv_key, engine_id) if credential.priv_protocol else b""
-    return Engine(engine_id, _localized(protocol, credential.auth_key, engine_id), priv_key)
+    return SnmpEngine(engine_id, _localized(protocol, credential.auth_key, engine_id), priv_key)
 
 
-def open_answer(envelope: Envelope, credential: UserCredential, engine: Engine) -> Opened:
+def open_answer(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> Opened:
     """Verify, decrypt and decode an answer.
 
-    ForgedAnswer unless it is as well protected as the question was; a report that says why the question was not
-    taken may come unprotected, since an agent that does not know us has no key to sign with.
+    ForgedAnswer unless it is protected as the request was; a report on why the request was rejected may be unprotected,
+    since an agent that does not know us has no key to sign with.
     """
     if envelope.is_authenticated:
-        _verify(envelope, credential, engine)
+        if credential.auth_protocol is None:
+            raise ForgedAnswer("with a signature though the user has no key")
+        if envelope.engine_id != engine.engine_id or envelope.user != credential.user.encode():
+            raise ForgedAnswer("as another engine or to another user")
+        signature = SIGNATURES[credential.auth_protocol]
+        digest = hmac.digest(engine.auth_key, envelope.unsigned, signature.hash_name)[: signature.digest_bytes]
+        if not hmac.compare_digest(digest, envelope.digest):
+            raise ForgedAnswer("with a wrong digest")
     opened = Opened(envelope, read_content(envelope, credential, engine))
     if opened.is_report:
         return opened
     asked = (credential.auth_protocol is not None, credential.priv_protocol is not None)
     if (envelope.is_authenticated, envelope.is_encrypted) != asked:
-        raise ForgedAnswer("an answer less protected than the question")
+        raise ForgedAnswer("less protected than it was asked")
     if opened.pdu.kind is not PduKind.RESPONSE:
         raise UnexpectedAnswer("neither a response nor a report")
     return opened
 
 
 def open_report(envelope: Envelope) -> Opened:
-    """Decode the report by which an agent that was asked by nobody tells who it is."""
     if envelope.is_authenticated or not envelope.engine_id:
         raise UnexpectedAnswer("not a report of an engine's id")
     opened = Opened(envelope, _decode_scoped(envelope.body, padding_bytes=0))
@@ -108,12 +234,12 @@ def open_report(envelope: Envelope) -> Opened:
     return opened
 
 
-def read_content(envelope: Envelope, credential: UserCredential, engine: Engine) -> Pdu:
-    """Decrypt and decode, without a look at the digest."""
+def read_content(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> Pdu:
+    """Decrypt and decode, without checking the digest."""
     if not envelope.is_encrypted:
         return _decode_scoped(envelope.body, padding_bytes=0)
     if credential.priv_protocol is None:
-        raise ForgedAnswer("an encrypted answer to a user without privacy")
+        raise ForgedAnswer("encrypted though the user has no privacy")
     block_bytes = _DES_BLOCK_BYTES if credential.priv_protocol is PrivProtocol.DES else _AES_BLOCK_BYTES
     decryptor = _cipher(envelope, credential.priv_protocol, engine.priv_key).decryptor()
     content = decryptor.update(envelope.body) + decryptor.finalize()
@@ -123,17 +249,6 @@ def read_content(envelope: Envelope, credential: UserCredential, engine: Engine)
 def _localized(protocol: AuthProtocol, passphrase: bytes, engine_id: bytes) -> bytes:
     key = SIGNATURES[protocol].key
     return key.get_localized_key(key.get_master_key(passphrase), engine_id)
-
-
-def _verify(envelope: Envelope, credential: UserCredential, engine: Engine) -> None:
-    if credential.auth_protocol is None:
-        raise ForgedAnswer("a signed answer to a user without a key")
-    if envelope.engine_id != engine.engine_id or envelope.user != credential.user.encode():
-        raise ForgedAnswer("an answer of another engine or to another user")
-    signature = SIGNATURES[credential.auth_protocol]
-    digest = hmac.digest(engine.auth_key, envelope.unsigned, signature.hash_name)[: signature.digest_bytes]
-    if not hmac.compare_digest(digest, envelope.digest):
-        raise ForgedAnswer("an answer with a wrong digest")
 
 
 def _cipher(envelope: Envelope, protocol: PrivProtocol, key: bytes) -> Cipher[CBC] | Cipher[CFB]:
@@ -151,7 +266,7 @@ def _cipher(envelope: Envelope, protocol: PrivProtocol, key: bytes) -> Cipher[CB
 
 def _decode_scoped(data: bytes, *, padding_bytes: int) -> Pdu:
     try:
-        pos, end = enter(data, 0, len(data), _SEQUENCE)
+        pos, end = enter(data, 0, len(data), SEQUENCE)
         if len(data) - end > padding_bytes:
             raise MalformedMessage("bytes after the end of the content")
         _, pos = enter(data, pos, end, Tag.OCTET_STRING)
@@ -159,3 +274,130 @@ def _decode_scoped(data: bytes, *, padding_bytes: int) -> Pdu:
         return decode_pdu(data, pos, end)
     except IndexError as error:
         raise MalformedMessage("content ends in the middle of a field") from error
+
+
+# Where the library's own socket would send, before it is replaced; connecting to it sends nothing.
+_NOWHERE = "127.0.0.1:9"
+_PRIV_KEYS: dict[PrivProtocol, type[BasePrivKey]] = {
+    PrivProtocol.DES: DesKey,
+    PrivProtocol.AES: Aes128Key,
+    PrivProtocol.AES_192: Aes192Key,
+    PrivProtocol.AES_256: Aes256Key,
+}
+
+
+class LibraryWire:
+    """A socket pair to the library; since it sends immediately, one serves all its users."""
+
+    def __init__(self) -> None:
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._ours.setblocking(False)
+        self._theirs.setblocking(False)
+
+    def close(self) -> None:
+        self._ours.close()
+        self._theirs.close()
+
+    def attach(self, descriptor: int) -> None:
+        os.dup2(self._theirs.fileno(), descriptor, inheritable=False)
+
+    def take(self) -> bytes:
+        return self._ours.recv(MAX_DATAGRAM_BYTES)
+
+    def give(self, data: bytes) -> None:
+        self._ours.send(data)
+
+
+class Sealer:
+    """Builds requests of one user to one engine, or anonymous ones; each has random ids."""
+
+    def __init__(self, wire: LibraryWire, credential: UserCredential | None, engine: SnmpEngine) -> None:
+        user = _user(credential, engine) if credential else User.default()
+        keys = (user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key())
+        library = SnmpV3ClientSocket(_NOWHERE, engine.engine_id, user.name, *keys, 0, 0, 0, 0)
+        wire.attach(library.get_fd())
+        self._wire = wire
+        self._open_library: SnmpV3ClientSocket | None = library
+
+    def close(self) -> None:
+        """Release the library's socket now: an exception may keep this object alive."""
+        self._open_library = None
+
+    @property
+    def _library(self) -> SnmpV3ClientSocket:
+        if self._open_library is None:
+            raise SessionClosed("the session is closed")
+        return self._open_library
+
+    def seal_get(self, oids: Sequence[Oid]) -> bytes:
+        """Build a GET; TooBig if the library cannot fit it."""
+        try:
+            self._library.send_get_many([format_oid(oid) for oid in oids])
+        except LibraryError as error:
+            raise TooBig("the question does not fit into a message") from error
+        return self._wire.take()
+
+    def seal_get_bulk(self, oid: Oid, repetitions: int) -> bytes:
+        """Build a GETBULK; the library supports one column at a time."""
+        self._library.send_get_bulk(GetIter(format_oid(oid), repetitions))
+        return self._wire.take()
+
+    def seal_refresh(self) -> bytes:
+        """Build an empty GET; its answer has the agent's engine id and clock."""
+        self._library.send_refresh()
+        return self._wire.take()
+
+    def take_clock(self, answer: bytes) -> None:
+        """Take the agent's clock from the verified answer to the last `seal_refresh`."""
+        self._wire.give(answer)
+        try:
+            self._library.recv_refresh()
+        except (LibraryError, BlockingIOError) as error:
+            raise MalformedMessage("an answer without a usable clock") from error
+
+
+def _user(credential: UserCredential, engine: SnmpEngine) -> User:
+    if credential.auth_protocol is None:
+        return User(credential.user)
+    auth_key = SIGNATURES[credential.auth_protocol].key(engine.auth_key, key_type=KeyType.Localized)
+    if credential.priv_protocol is None:
+        return User(credential.user, auth_key=auth_key)
+    priv_key = _PRIV_KEYS[credential.priv_protocol](engine.priv_key, key_type=KeyType.Localized)
+    return User(credential.user, auth_key=auth_key, priv_key=priv_key)
+
+
+# Verifies and decodes an answer; MalformedMessage when it cannot.
+Opener = Callable[[Envelope], Opened]
+
+
+class SealedTransport(UdpTransport[Opened]):
+    def __init__(
+        self, peer: Peer, wire: LibraryWire, *, source_address: str | None, on_close: Callable[[], None]
+    ) -> None:
+        super().__init__(peer, source_address=source_address, on_close=on_close)
+        self.wire = wire
+        self._openers: dict[int, Opener] = {}
+
+    def open_request(self, message_id: int, opener: Opener) -> Pending[Opened]:
+        pending = self._register(message_id, SnmpVersion.V3)
+        self._openers[message_id] = opener
+        return pending
+
+    def close_request(self, pending: Pending[Opened]) -> None:
+        super().close_request(pending)
+        self._openers.pop(pending.request_id, None)
+
+    def _read(self, data: bytes, received_at: float) -> None:
+        envelope = decode_envelope(data)
+        pending = self._question_of(envelope.message_id)
+        if pending is None:
+            return
+        try:
+            opened = self._openers[envelope.message_id](envelope)
+        except ForgedAnswer as error:
+            self._doubt(pending, str(error))
+        except MalformedMessage as error:
+            self.strays.malformed += 1
+            pending.settle(error)
+        else:
+            pending.settle(Received(opened, len(opened.pdu.varbinds), len(data), received_at))

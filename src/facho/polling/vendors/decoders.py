@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from facho.polling.snmp.ber import Oid, Tag, Value
-from facho.polling.vendors.values import Reject, Typed
+from facho.polling.vendors.vocabulary import Reject, Typed
 
 MAX_TEXT_LENGTH = 255
 # Agents swap the integer types freely; the number is what counts.
@@ -30,7 +30,7 @@ _MAX_NUMBER_TEXT = 64
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A decoder with its way back. `absent` is what a device sends for "no value", where the rule names it."""
+    """A decoder with its inverse. `absent` is what a device sends for "no value", if the rule names it."""
 
     name: str
     python_type: type
@@ -38,11 +38,15 @@ class Decoder:
     decode: Callable[[Any], Typed | Reject]
     encode: Callable[[Any], Value]
     is_numeric: bool = False
+    # `decode` rejects nothing and takes an array of integers as well as one.
+    is_arithmetic: bool = False
+    # `decode` rejects nothing.
+    reads_all: bool = False
     absent: Value = None
 
 
 def clean_text(raw: bytes) -> str:
-    """Turn octets into text that is safe to store and show: printable, without line breaks, bounded."""
+    """Turn octets into text that is safe to store and show: printable, single-line, bounded."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -53,7 +57,7 @@ def clean_text(raw: bytes) -> str:
 
 
 def decode_serial(raw: bytes) -> str | Reject:
-    """Read a GPON serial: 8 octets, or the same serial as text, always ending in one spelling."""
+    """Read a GPON serial, as 8 octets or as text, in one normal form."""
     if len(raw) == 8:
         return _serial_of_octets(raw)
     text = clean_text(raw)
@@ -68,7 +72,7 @@ def decode_serial(raw: bytes) -> str | Reject:
 
 
 def encode_serial(serial: str) -> bytes:
-    """Give the 8 octets of a serial, or its text when it has no such form."""
+    """Return the 8 octets of a serial, or its text if it has no such form."""
     if _HEX_SERIAL.fullmatch(serial):
         return bytes.fromhex(serial)
     if _VENDOR_SERIAL.fullmatch(serial):
@@ -80,13 +84,13 @@ def _serial_of_octets(raw: bytes) -> str | Reject:
     if not any(raw):
         return Reject.SENTINEL
     vendor = raw[:4]
-    # A vendor id that is no text stays in hexadecimal: an ONU with an odd serial is still an ONU.
+    # A vendor id that is not printable stays in hexadecimal: an ONU with an odd serial is still an ONU.
     head = vendor.decode().upper() if vendor.isalnum() else vendor.hex().upper()
     return head + raw[4:].hex().upper()
 
 
 def decode_date_and_time(raw: bytes) -> datetime | Reject:
-    """Read an SNMPv2-TC DateAndTime. Without its zone (8 octets) the time is the device's own and stays naive."""
+    """Read an SNMPv2-TC DateAndTime. Without a zone (8 octets) it is device time and stays naive."""
     if len(raw) not in (8, 11):
         return _decode_text_time(raw)
     year, month = raw[0] << 8 | raw[1], raw[2]
@@ -96,13 +100,16 @@ def decode_date_and_time(raw: bytes) -> datetime | Reject:
         moment = datetime(  # noqa: DTZ001 - 8 octets carry no zone, and the device's is not known here
             year, month, raw[3], raw[4], raw[5], min(raw[6], 59), min(raw[7], 9) * 100_000
         )
-        return moment if len(raw) == 8 else moment.replace(tzinfo=_zone(raw[8:]))
+        if len(raw) == 8:
+            return moment
+        offset = timedelta(hours=raw[9], minutes=raw[10])
+        return moment.replace(tzinfo=timezone(-offset if raw[8:9] == b"-" else offset) if offset else UTC)
     except ValueError:
         return Reject.MALFORMED
 
 
 def encode_date_and_time(moment: datetime) -> bytes:
-    """Give 8 octets for a naive time and 11 for an aware one; below a decisecond is lost."""
+    """Return 8 octets for a naive time and 11 for an aware one; precision is 0.1 s."""
     octets = moment.year.to_bytes(2, "big") + bytes(
         (moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond // 100_000)
     )
@@ -111,13 +118,6 @@ def encode_date_and_time(moment: datetime) -> bytes:
         return octets
     minutes = int(offset.total_seconds()) // 60
     return octets + (b"-" if minutes < 0 else b"+") + bytes(divmod(abs(minutes), 60))
-
-
-def _zone(raw: bytes) -> timezone:
-    offset = timedelta(hours=raw[1], minutes=raw[2])
-    if not offset:
-        return UTC
-    return timezone(-offset if raw[:1] == b"-" else offset)
 
 
 def _decode_text_time(raw: bytes) -> datetime | Reject:
@@ -133,7 +133,7 @@ def _decode_text_time(raw: bytes) -> datetime | Reject:
 
 
 def decode_text_number(raw: bytes) -> float | Reject:
-    """Read the number before dBm in parentheses, else the first number; text without a digit is no reading."""
+    """Read the number before dBm in parentheses, else the first number; text without a digit is rejected."""
     text = clean_text(raw[:_MAX_NUMBER_TEXT])
     match = _DBM_IN_PARENTHESES.search(text)
     if match:
@@ -143,20 +143,17 @@ def decode_text_number(raw: bytes) -> float | Reject:
 
 
 def decode_mac(raw: bytes) -> str | Reject:
-    """Read a hardware address from 6 octets or from its text."""
-    octets = raw if len(raw) == 6 else _octets_of_mac_text(raw)
-    if octets is None:
-        return Reject.MALFORMED if raw else Reject.SENTINEL
+    octets = raw
+    if len(raw) != 6:
+        digits = re.sub(r"[-:. ]", "", clean_text(raw))
+        if not re.fullmatch(r"[0-9A-Fa-f]{12}", digits):
+            return Reject.MALFORMED if raw else Reject.SENTINEL
+        octets = bytes.fromhex(digits)
     return octets.hex(":").upper() if any(octets) else Reject.SENTINEL
 
 
-def _octets_of_mac_text(raw: bytes) -> bytes | None:
-    digits = re.sub(r"[-:. ]", "", clean_text(raw))
-    return bytes.fromhex(digits) if re.fullmatch(r"[0-9A-Fa-f]{12}", digits) else None
-
-
 def decode_milliwatts(raw: int) -> float | Reject:
-    """Turn tenths of a microwatt into dBm."""
+    """Convert 0.1 µW to dBm."""
     return round(10 * math.log10(raw / 10_000), 2) if raw > 0 else Reject.SENTINEL
 
 
@@ -169,7 +166,7 @@ def _integer(value: float) -> int:
 
 
 def _signed16(raw: int) -> int:
-    return raw - 0x1_0000 if raw > 0x7FFF else raw
+    return raw - (raw > 0x7FFF) * 0x1_0000
 
 
 def _dotted(oid: Oid) -> str:
@@ -177,14 +174,16 @@ def _dotted(oid: Oid) -> str:
 
 
 def parse_oid(text: str) -> Oid:
-    """Read a dotted OID; ValueError when it is none."""
+    """Parse a dotted OID; ValueError if invalid."""
     if not re.fullmatch(r"\d{1,10}(\.\d{1,10}){1,127}", text, re.ASCII):
         raise ValueError(f"{text!r} is not a dotted OID")
     return tuple(map(int, text.split(".")))
 
 
-def _integers(name: str, decode: Callable[[int], Typed | Reject], encode: Callable[[float], int]) -> Decoder:
-    return Decoder(name, int, INTEGER_TAGS, decode, encode, is_numeric=True)
+def _integers(
+    name: str, decode: Callable[[int], Typed | Reject], encode: Callable[[float], int], *, is_arithmetic: bool = True
+) -> Decoder:
+    return Decoder(name, int, INTEGER_TAGS, decode, encode, is_numeric=True, is_arithmetic=is_arithmetic)
 
 
 def _octets(name: str, decode: Callable[[bytes], Typed | Reject], encode: Callable[[Any], bytes]) -> Decoder:
@@ -197,8 +196,8 @@ _ALL = (
     _integers("signed16", _signed16, lambda value: round(value) & 0xFFFF),
     # Some firmware drops the minus sign of a power that is always negative.
     _integers("negative_magnitude", lambda raw: -abs(raw), _integer),
-    _integers("milliwatt_10000", decode_milliwatts, lambda dbm: round(10 ** (dbm / 10) * 10_000)),
-    _octets("text", clean_text, str.encode),
+    _integers("milliwatt_10000", decode_milliwatts, lambda dbm: round(10 ** (dbm / 10) * 10_000), is_arithmetic=False),
+    Decoder("text", bytes, _OCTET_TAGS, clean_text, str.encode, reads_all=True, absent=b""),
     _octets("gpon_sn8", decode_serial, encode_serial),
     # The same serial from devices that spell it out.
     _octets("gpon_sn_text", decode_serial, str.encode),
@@ -213,7 +212,7 @@ _ALL = (
         absent=b"--",
     ),
     _octets("mac", decode_mac, lambda mac: bytes.fromhex(mac.replace(":", ""))),
-    Decoder("object_id", tuple, frozenset((int(Tag.OBJECT_IDENTIFIER),)), _dotted, parse_oid),
+    Decoder("object_id", tuple, frozenset((int(Tag.OBJECT_IDENTIFIER),)), _dotted, parse_oid, reads_all=True),
 )
 
 DECODERS: Mapping[str, Decoder] = MappingProxyType({decoder.name: decoder for decoder in _ALL})

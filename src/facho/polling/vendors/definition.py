@@ -5,16 +5,18 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
+from facho.polling.domain.onu_table import OnuTable
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
 from facho.polling.vendors.learned_index import LearnedIndex
-from facho.polling.vendors.values import Typed
-from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
+from facho.polling.vendors.row_rules import RowRule, settle
+from facho.polling.vendors.vocabulary import Confidence, Cost, Scope, Typed
 
 SERIAL, MAC, OLT_NAME = "onu.serial", "onu.mac", "onu.id"
+RUN_STATE = "onu.run_state"
 # What tells one ONU from another, the best first; what the OLT calls it tells its place only.
 IDENTITY = (SERIAL, MAC, OLT_NAME)
 _MAX_DESCRIPTION = 1024
@@ -22,40 +24,38 @@ _MAX_DESCRIPTION = 1024
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A device that looks like one of a family and is not to be polled as one, with the sentence for the operator."""
+    """A device that looks like a family but must not be polled as one, with the message for the operator."""
 
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """By what a family is recognised. Under a shared prefix a device has to prove itself or is refused."""
+    """How a family is recognised. Under a shared prefix a device must match a further rule or is refused."""
 
     prefixes: tuple[Oid, ...]
     models: Mapping[Oid, str]
     refused: Mapping[Oid, str]
     description: re.Pattern[str] | None
+    # A device under the prefix that has rows below one of these is of the family, whatever it calls itself.
+    tables: tuple[Oid, ...]
     otherwise: str
 
 
 @dataclass(frozen=True, slots=True)
 class CostClass:
-    """How to ask for columns of one cost."""
-
     timeout_seconds: float
     retries: int
     min_interval_seconds: int
 
     @property
     def tries(self) -> int:
-        """Sends in all, the first one included."""
+        """Sends in total, the first one included."""
         return self.retries + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """How this family wants to be asked."""
-
     max_repetitions: int
     max_varbinds: int
     in_flight: int
@@ -74,7 +74,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A ready-made job; a chained one runs right after its master and at its pace."""
+    """A ready-made job; a chained one runs right after its master, at its interval."""
 
     slug: str
     name: str
@@ -87,7 +87,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One family of devices, as loaded from its file."""
+    """One device family, as loaded from its file."""
 
     key: str
     brand: str
@@ -102,73 +102,127 @@ class Definition:
     jobs: tuple[Job, ...]
     # The ONU indexes by their length, which tells them apart.
     onu_indexes: Mapping[int, Index]
+    row_rules: Mapping[str, RowRule]
 
     def column(self, key: str) -> Column:
-        """Return a column; KeyError when this family does not have it."""
+        """KeyError if this family does not have it."""
         return self.columns[key]
 
     def has_column(self, key: str) -> bool:
         return key in self.columns
 
     def readings(self, key: str) -> tuple[Column, ...]:
-        """Return the column and those that are decoded from the same value."""
         return (self.columns[key], *(column for column in self.columns.values() if column.shares == key))
 
     def identity_columns(self, keys: Collection[str] = ()) -> tuple[str, ...]:
-        """Return what a discovery walks: the columns of identity among the keys, else the best that there is."""
+        """Return the columns a discovery walks: the identity columns among the keys, else the best available."""
         offered = [key for key in IDENTITY if key in self.columns]
         return tuple(key for key in offered if key in keys) or tuple(offered[:1])
 
     @property
     def tells_ports(self) -> bool:
-        """Tell whether the indexes of ONUs say on which PON port each of them is."""
+        """Whether ONU indexes contain the PON port."""
         return all("port" in index.fields for index in self.onu_indexes.values())
 
     @property
     def naming_columns(self) -> tuple[str, ...]:
-        """What has to be walked before rows can be told apart; empty where their numbers speak for themselves."""
+        """Columns to walk before rows can be identified; empty if their indexes are enough."""
         learned = (index for index in self.indexes.values() if isinstance(index, LearnedIndex))
         return tuple(dict.fromkeys(index.learned_from for index in learned))
 
     def learn(self, told: Mapping[str, Mapping[Oid, Typed]], last: Iterable[Place] = ()) -> "Definition":
-        """Return this definition for one device, given its naming columns and where its ONUs were when last seen."""
+        """Return this definition for one device, given its naming columns and the last places of its ONUs."""
         by_number = {place.onu: place for place in last}
         indexes = {
             name: index.learn(told[index.learned_from], by_number) if isinstance(index, LearnedIndex) else index
             for name, index in self.indexes.items()
         }
         columns = {key: replace(column, index=indexes[column.index.name]) for key, column in self.columns.items()}
+        tables = [
+            replace(
+                table, index=indexes[table.index.name], columns=tuple(columns[column.key] for column in table.columns)
+            )
+            for table in self.tables
+        ]
         return replace(
             self,
             indexes=MappingProxyType(indexes),
             columns=MappingProxyType(columns),
-            tables=tuple(_rebuilt(table, indexes, columns) for table in self.tables),
-            onu_indexes=MappingProxyType({size: indexes[index.name] for size, index in self.onu_indexes.items()}),
+            tables=tuple(tables),
+            onu_indexes=MappingProxyType(
+                {
+                    size: indexes[index.name] if isinstance(index, LearnedIndex) else index
+                    for size, index in self.onu_indexes.items()
+                }
+            ),
         )
+
+    def companions(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return keys with those of the columns that stand in for them or decide whether they count."""
+        wanted = dict.fromkeys(keys)
+        is_identity = any(key in IDENTITY for key in wanted)
+        for key, rule in self.row_rules.items():
+            if rule.lists and is_identity:
+                wanted[key] = None
+            if rule.fills in wanted:
+                wanted[key] = None
+            if key in wanted:
+                wanted |= dict.fromkeys(rule.when or ())
+        return tuple(dict.fromkeys(self.columns[key].shares or key for key in wanted))
+
+    def settle(self, table: OnuTable) -> OnuTable:
+        """Return what was read as columns decide about each other."""
+        return settle(self.row_rules, table) if self.row_rules else table
+
+    def is_listed(self, row: Mapping[str, object]) -> bool:
+        """Whether a row read by a discovery is an ONU and not a free place."""
+        return all(row.get(key) in rule.lists for key, rule in self.row_rules.items() if rule.lists)
+
+    def is_free(self, row: Mapping[str, object]) -> bool:
+        """Whether a row says of itself that it is a free place."""
+        told = [(row.get(key), rule.lists) for key, rule in self.row_rules.items() if rule.lists]
+        return any(value is not None and value not in lists for value, lists in told)
+
+    def fills(self, key: str) -> str:
+        """Return the key whose missing values a column has; empty if none."""
+        return self.row_rules[key].fills if key in self.row_rules else ""
+
+    @property
+    def listing_columns(self) -> tuple[str, ...]:
+        """Columns that tell ONUs from free places."""
+        return tuple(key for key, rule in self.row_rules.items() if rule.lists)
 
     def columns_of(self, scope: Scope) -> tuple[Column, ...]:
         return tuple(column for column in self.columns.values() if column.index.scope is scope)
 
+    def reads_onus(self, keys: Iterable[str], oids: Iterable[str] = ()) -> bool:
+        """Whether any of these columns, or OIDs of columns, is about ONUs."""
+        of_onus = self.columns_of(Scope.ONU)
+        known, numbers = {column.key for column in of_onus}, {column.oid for column in of_onus}
+        return any(key in known for key in keys) or any(oid_of(oid) in numbers for oid in oids if oid)
+
     def columns_at(self, oid: Oid) -> tuple[Column, ...]:
-        """Return the columns that an OID lies in or above, without those that another one is read for."""
+        """Return the columns at, above or below an OID, without aliases."""
+        size = len(oid)
         return tuple(
-            column for column in self.columns.values() if not column.shares and _overlap(oid, column.oid) and oid
+            column
+            for column in self.columns.values()
+            if oid and not column.shares and oid[: len(column.oid)] == column.oid[:size]
         )
 
     def decode_index(self, suffix: Oid) -> Place | None:
-        """Return the ONU's place that a row suffix means, None when no ONU index of this family made it."""
+        """Return the ONU's place of a row suffix, None if no ONU index of this family matches."""
         index = self.onu_indexes.get(len(suffix))
         return index.decode(suffix) if index else None
 
     def job(self, slug: str) -> Job:
-        """Return a ready-made job; KeyError when there is none of that slug."""
+        """KeyError if there is no job of that slug."""
         for job in self.jobs:
             if job.slug == slug:
                 return job
         raise KeyError(slug)
 
     def cost_of(self, keys: Iterable[str]) -> Cost:
-        """Return the dearest cost among the columns."""
         return max((self.columns[key].cost for key in keys), key=list(Cost).index)
 
     def safe_interval_seconds(self, keys: Iterable[str]) -> int:
@@ -176,7 +230,7 @@ class Definition:
         return max(self.polling.classes[self.columns[key].cost].min_interval_seconds for key in keys)
 
     def recognise(self, sys_object_id: Oid | str, sys_descr: str) -> "Definition | Refusal | None":
-        """Say whether a device is of this family, only looks like it, or has nothing to do with it."""
+        """Return whether a device is of this family, only looks like it, or neither, by what it says of itself."""
         oid = oid_of(sys_object_id)
         rules = self.recognition
         sentence = _longest(rules.refused, oid)
@@ -186,30 +240,26 @@ class Definition:
             return self
         if not any(oid[: len(prefix)] == prefix for prefix in rules.prefixes):
             return None
-        if rules.description is None or rules.description.search(sys_descr[:_MAX_DESCRIPTION]):
+        if rules.description is not None and rules.description.search(sys_descr[:_MAX_DESCRIPTION]):
             return self
-        return Refusal(rules.otherwise)
+        return self if rules.description is None and not rules.tables else Refusal(rules.otherwise)
+
+    def may_be(self, sys_object_id: Oid | str) -> bool:
+        """Whether the tables of a device with this id can show that it is of this family."""
+        oid, rules = oid_of(sys_object_id), self.recognition
+        is_under = any(oid[: len(prefix)] == prefix for prefix in rules.prefixes)
+        return bool(rules.tables) and is_under and not _longest(rules.refused, oid)
 
     def model_name(self, sys_object_id: Oid | str, sys_descr: str) -> str | None:
-        """Return the model's name, from its description where the family tells it there, else from its id."""
+        """Return the model name, from the description where the family has it there, else from the id."""
         pattern = self.recognition.description
         match = pattern.search(sys_descr[:_MAX_DESCRIPTION]) if pattern else None
         told = match.groupdict().get("model") if match else None
         return told or _longest(self.recognition.models, oid_of(sys_object_id))
 
 
-def _rebuilt(table: Table, indexes: Mapping[str, Index], columns: Mapping[str, Column]) -> Table:
-    own = tuple(columns[column.key] for column in table.columns)
-    return replace(table, index=indexes[table.index.name], columns=own)
-
-
-def _overlap(one: Oid, other: Oid) -> bool:
-    size = min(len(one), len(other))
-    return one[:size] == other[:size]
-
-
 def oid_of(value: Oid | str) -> Oid:
-    """Return an OID as a tuple; what is not one becomes the empty OID, which nothing matches."""
+    """Return an OID as a tuple; the empty OID, which matches nothing, if invalid."""
     if isinstance(value, tuple):
         return value
     try:
@@ -219,7 +269,7 @@ def oid_of(value: Oid | str) -> Oid:
 
 
 def _longest(table: Mapping[Oid, str], oid: Oid) -> str | None:
-    """Return the entry for the longest prefix of the OID; agents append `.0` or a board to their model's id."""
+    """Return the entry of the longest prefix of the OID; agents append `.0` or a board to their model's id."""
     for length in range(len(oid), 0, -1):
         if oid[:length] in table:
             return table[oid[:length]]

@@ -4,11 +4,16 @@ The sub-identifiers of a suffix are read as one number of 32 bits each, so that 
 sub-identifier are the same thing: a bit field. Every bit that is no field has to match, or the index is refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from facho.polling.domain.onu_table import NOWHERE, pack_places
 from facho.polling.snmp.ber import Oid
+from facho.polling.snmp.columns import ColumnRows
 from facho.polling.vendors.vocabulary import Scope
 
 SUB_ID_BITS = 32
@@ -16,7 +21,7 @@ _MAX_SUB_ID = 0xFFFF_FFFF
 
 
 class Place(NamedTuple):
-    """Where a row belongs. Fields that its table's scope does not use are 0."""
+    """The place of a row. Fields outside its table's scope are 0."""
 
     frame: int = 0
     slot: int = 0
@@ -25,7 +30,6 @@ class Place(NamedTuple):
 
     @property
     def pon(self) -> "Place":
-        """The PON port of an ONU's place."""
         return Place(self.frame, self.slot, self.port)
 
 
@@ -40,6 +44,8 @@ class BitField:
     const: int = 0
     low: int | None = None
     high: int | None = None
+    # Not compared when read; `const` is what is sent.
+    is_any: bool = False
 
     @property
     def mask(self) -> int:
@@ -47,25 +53,72 @@ class BitField:
 
     @property
     def values(self) -> range:
-        """The values that this field can take in a valid index."""
         low = self.add if self.low is None else max(self.add, self.low)
         high = self.add + self.mask if self.high is None else min(self.add + self.mask, self.high)
         return range(low, high + 1)
 
 
+class _SubId(NamedTuple):
+    """What one sub-identifier must be: these bits of it, masked, are fixed."""
+
+    mask: int
+    fixed: int
+
+
+class _Part(NamedTuple):
+    """Where a part of the place is, and which of its values are true."""
+
+    position: int
+    shift: int
+    mask: int
+    add: int
+    low: int
+    high: int
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index formula. `decode` gives None for any suffix that this formula cannot have made."""
+    """One index formula, both ways."""
 
     name: str
     scope: Scope
     length: int
     fields: Mapping[str, BitField]
     fixed: int
-    decode: Callable[[Oid], Place | None] = field(repr=False, compare=False)
+    # Whether a place has one suffix, so that its row can be asked for.
+    is_exact: bool = True
+    sub_ids: tuple[_SubId, ...] = field(default=(), repr=False, compare=False)
+    # Of frame, slot, port and ONU; None for what the index does not contain.
+    parts: tuple[_Part | None, ...] = field(default=(), repr=False, compare=False)
+
+    def decode(self, suffix: Oid) -> Place | None:
+        """Return the place of a suffix, None if it does not match the formula."""
+        if len(suffix) != self.length or max(suffix) > _MAX_SUB_ID:
+            return None
+        place, is_valid = self._read(suffix)
+        return Place(*place) if is_valid else None
+
+    def decode_all(self, rows: ColumnRows) -> NDArray[np.int64]:
+        """Return the packed place of every row, NOWHERE for a suffix that does not match the formula."""
+        is_long, sub_ids = suffixes_of_length(rows, self.length)
+        place, is_valid = self._read(sub_ids.T.astype(np.int64))
+        return spread(is_long, pack_places(place, is_valid))
+
+    def _read(self, sub_ids: Any) -> tuple[list[Any], Any]:
+        """Read a suffix, or the columns of many: the parts of the place, and whether they can be true."""
+        place, is_valid = [], True
+        for sub_id, expected in zip(sub_ids, self.sub_ids, strict=True):
+            is_valid = is_valid & (sub_id & expected.mask == expected.fixed)
+        for part in self.parts:
+            value = 0
+            if part is not None:
+                value = (sub_ids[part.position] >> part.shift & part.mask) + part.add
+                is_valid = is_valid & (value >= part.low) & (value <= part.high)
+            place.append(value)
+        return place, is_valid
 
     def encode(self, place: Place) -> Oid:
-        """Return the suffix of a place; ValueError when it does not fit the formula."""
+        """Return the suffix of a place; ValueError if it does not fit the formula."""
         number = self.fixed
         for name, bits in self.fields.items():
             value = getattr(place, name)
@@ -76,21 +129,90 @@ class Index:
         return tuple(number >> shift & _MAX_SUB_ID for shift in shifts)
 
     def encode_end(self, port: Place) -> Oid:
-        """Return the highest suffix that an ONU of this port can have; ValueError when the port does not fit."""
+        """Return the highest suffix of an ONU on this port; ValueError if the port does not fit."""
         onu = self.fields.get("onu")
         return self.encode(port._replace(onu=onu.values[-1]) if onu else port)
 
 
+@dataclass(frozen=True, slots=True)
+class EitherIndex(Index):
+    """Several formulas of one length, no suffix and no place of which fits two; firmware decides which is in use."""
+
+    formulas: tuple[Index, ...] = ()
+
+    def decode(self, suffix: Oid) -> Place | None:
+        """Return the place by the formula that the suffix matches."""
+        found = (formula.decode(suffix) for formula in self.formulas)
+        return next((place for place in found if place is not None), None)
+
+    def decode_all(self, rows: ColumnRows) -> NDArray[np.int64]:
+        """Return the packed places by the formula that each suffix matches; no place is less than NOWHERE."""
+        places = np.full(len(rows), NOWHERE, np.int64)
+        for formula in self.formulas:
+            places = np.maximum(places, formula.decode_all(rows))
+        return places
+
+    def encode(self, place: Place) -> Oid:
+        for formula in self.formulas[:-1]:
+            if all(getattr(place, name) in bits.values for name, bits in formula.fields.items()):
+                return formula.encode(place)
+        return self.formulas[-1].encode(place)
+
+    def encode_end(self, port: Place) -> Oid:
+        ends = []
+        for formula in self.formulas:
+            try:
+                ends.append(formula.encode_end(port))
+            except ValueError:
+                continue
+        if not ends:
+            raise ValueError(f"{'/'.join(map(str, port[:3]))} does not fit index {self.name}")
+        return max(ends)
+
+
+def build_either(name: str, scope: Scope, formulas: Sequence[Index]) -> EitherIndex:
+    """Join formulas, the usual one first; ValueError if their suffixes differ in length."""
+    first = formulas[0]
+    if any(formula.length != first.length for formula in formulas):
+        raise ValueError("the formulas differ in length")
+
+    is_exact = all(formula.is_exact for formula in formulas)
+    return EitherIndex(name, scope, first.length, first.fields, first.fixed, is_exact, formulas=tuple(formulas))
+
+
+@dataclass(frozen=True, slots=True)
+class BasedIndex(Index):
+    """A formula of one sub-identifier whose rows are counted from another number than 0."""
+
+    base: int = 0
+
+    def encode(self, place: Place) -> Oid:
+        return (Index.encode(self, place)[0] + self.base,)
+
+    def _read(self, sub_ids: Any) -> tuple[list[Any], Any]:
+        counted = sub_ids[0] - self.base
+        place, is_valid = Index._read(self, [counted])
+        return place, is_valid & (counted >= 0)
+
+
+def count_from(index: Index, base: int) -> BasedIndex:
+    """Return the index with `base` added to its only sub-identifier; ValueError if it has several."""
+    if index.length != 1:
+        raise ValueError("rows are counted by one number only")
+    formula = (index.name, index.scope, 1, index.fields, index.fixed, index.is_exact, index.sub_ids, index.parts)
+    return BasedIndex(*formula, base=base)
+
+
 def write_place(index: Index, place: Place) -> str:
-    """Write where a row belongs as the pages do: an ONU and a PON port in full, others by what their index has."""
+    """Format a row's place: an ONU or PON port in full, others by the parts of their index."""
     if index.scope in (Scope.ONU, Scope.PON):
         return "/".join(map(str, place if index.scope is Scope.ONU else place[:3]))
     return "/".join(str(value) for name, value in zip(Place._fields, place, strict=True) if name in index.fields)
 
 
 def build_index(name: str, scope: Scope, components: Sequence[Sequence[BitField]]) -> Index:
-    """Compile a formula from the bit fields of each sub-identifier; ValueError when they contradict each other."""
-    free, fixed = (1 << SUB_ID_BITS * len(components)) - 1, 0
+    """Compile a formula from the bit fields of each sub-identifier; ValueError if they contradict."""
+    free, fixed, ignored = (1 << SUB_ID_BITS * len(components)) - 1, 0, 0
     fields: dict[str, BitField] = {}
     for bits in _absolute(components):
         area = bits.mask << bits.shift
@@ -99,59 +221,48 @@ def build_index(name: str, scope: Scope, components: Sequence[Sequence[BitField]
         free &= ~area
         if bits.name is None:
             fixed |= bits.const << bits.shift
+            ignored |= area if bits.is_any else 0
         elif bits.name in fields:
             raise ValueError(f"field {bits.name} appears twice")
         else:
             fields[bits.name] = bits
-    variable = sum(bits.mask << bits.shift for bits in fields.values())
-    must_match = (1 << SUB_ID_BITS * len(components)) - 1 - variable
-    decode = _decoder(len(components), fields, must_match, fixed)
-    return Index(name, scope, len(components), fields, fixed, decode)
+    parts = tuple(_part(fields[name], len(components)) if name in fields else None for name in Place._fields)
+    sub_ids = []
+    for position in range(len(components)):
+        shift = (len(components) - 1 - position) * SUB_ID_BITS
+        variable = sum(part.mask << part.shift for part in parts if part and part.position == position)
+        compared = _MAX_SUB_ID - variable & ~(ignored >> shift)
+        sub_ids.append(_SubId(compared, fixed >> shift & compared))
+    return Index(name, scope, len(components), fields, fixed, not ignored, tuple(sub_ids), parts)
+
+
+def _part(bits: BitField, length: int) -> _Part:
+    position, values = length - 1 - bits.shift // SUB_ID_BITS, bits.values
+    return _Part(position, bits.shift % SUB_ID_BITS, bits.mask, bits.add, values[0], values[-1])
+
+
+def suffixes_of_length(rows: ColumnRows, length: int) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+    """Return which suffixes have so many sub-identifiers, and these, one row for each."""
+    sizes = np.diff(rows.suffix_ends, prepend=0)
+    is_long = sizes == length
+    starts = rows.suffix_ends[is_long] - length
+    return is_long, rows.suffix_ids[starts[:, np.newaxis] + np.arange(length)]
+
+
+def spread(is_long: NDArray[np.bool_], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of rows of the right length among all rows; the others are NOWHERE."""
+    everywhere = np.full(len(is_long), NOWHERE, np.int64)
+    everywhere[is_long] = places
+    return everywhere
 
 
 def _absolute(components: Sequence[Sequence[BitField]]) -> list[BitField]:
-    """Move each field to its place in the number that the whole suffix makes."""
+    """Move each field to its position in the number the whole suffix makes."""
     moved = []
     for position, fields in enumerate(reversed(components)):
         for bits in fields:
             if bits.shift + bits.bits > SUB_ID_BITS or bits.const > bits.mask:
                 raise ValueError(f"field {bits.name or bits.const} does not fit a sub-identifier")
             shift = bits.shift + position * SUB_ID_BITS
-            moved.append(BitField(bits.name, shift, bits.bits, bits.add, bits.const, bits.low, bits.high))
+            moved.append(replace(bits, shift=shift))
     return moved
-
-
-def _decoder(length: int, fields: Mapping[str, BitField], must_match: int, fixed: int) -> Callable[[Oid], Place | None]:
-    unused = BitField(None, bits=0)
-    frame, slot, port, onu = (fields.get(name, unused) for name in Place._fields)
-    # Locals of a closure are the fastest constants there are: this runs once for every row of every walk.
-    frame_shift, frame_mask, frame_add = frame.shift, frame.mask, frame.add
-    slot_shift, slot_mask, slot_add = slot.shift, slot.mask, slot.add
-    port_shift, port_mask, port_add = port.shift, port.mask, port.add
-    onu_shift, onu_mask, onu_add = onu.shift, onu.mask, onu.add
-    limits = tuple(
-        (Place._fields.index(name), bits.values) for name, bits in fields.items() if len(bits.values) <= bits.mask
-    )
-
-    def decode(suffix: Oid) -> Place | None:
-        if len(suffix) != length:
-            return None
-        number = 0
-        for sub_id in suffix:
-            if sub_id > _MAX_SUB_ID:
-                return None
-            number = number << 32 | sub_id
-        if number & must_match != fixed:
-            return None
-        place = Place(
-            (number >> frame_shift & frame_mask) + frame_add,
-            (number >> slot_shift & slot_mask) + slot_add,
-            (number >> port_shift & port_mask) + port_add,
-            (number >> onu_shift & onu_mask) + onu_add,
-        )
-        for position, allowed in limits:
-            if place[position] not in allowed:
-                return None
-        return place
-
-    return decode

@@ -1,6 +1,6 @@
-"""Indexes whose numbers mean nothing by themselves: a column of the device tells what each row is.
+"""Indexes whose numbers mean nothing by themselves: a column of the device identifies each row.
 
-Devices give such numbers out anew as they like, so they are learned when an operation begins and are never stored.
+Devices renumber such rows at any time, so they are learned when an operation begins and are never stored.
 """
 
 import re
@@ -9,39 +9,46 @@ from dataclasses import dataclass, field, replace
 from string import Formatter
 from types import MappingProxyType
 
+import numpy as np
+from numpy.typing import NDArray
+
+from facho.polling.domain.onu_table import NOWHERE, pack_place
 from facho.polling.snmp.ber import Oid
-from facho.polling.vendors.index import BitField, Index, Place
-from facho.polling.vendors.values import Typed
-from facho.polling.vendors.vocabulary import Scope
+from facho.polling.snmp.columns import ColumnRows
+from facho.polling.vendors.decoders import decode_serial, encode_serial
+from facho.polling.vendors.index import BitField, Index, Place, spread, suffixes_of_length
+from facho.polling.vendors.vocabulary import Reject, Scope, Typed
 
 # No chassis counts further than that.
 _NUMBER = r"(\d{1,5})"
 _NUMBER_BITS = 15
 # So many hexadecimal digits at the end of a serial tell the ONUs of one OLT apart.
 _SERIAL_DIGITS = 6
+# A slot, the length, and the octets of a serial.
+_SLOT_AND_OCTETS = 10
+_MAX_OCTET = 0xFF
 _SERIAL = re.compile(rf"\w{{4,}}[0-9A-Fa-f]{{{_SERIAL_DIGITS}}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class NameForm:
-    """A form of names such as `GPON{slot}/{port}:{onu}`, both ways."""
+    """A name form such as `GPON{slot}/{port}:{onu}`, both ways."""
 
     template: str
     fields: tuple[str, ...]
     pattern: re.Pattern[str]
 
     def read(self, name: str) -> Place | None:
-        """Return the place that a name means, None when it has another form."""
+        """Return the place of a name, None if it has another form."""
         match = self.pattern.fullmatch(name)
         return Place(**dict(zip(self.fields, map(int, match.groups()), strict=True))) if match else None
 
     def write(self, place: Place) -> str:
-        """Name a place."""
         return self.template.format(**place._asdict())
 
 
 def read_form(template: str) -> NameForm:
-    """Compile a form; ValueError when it names something that no place has."""
+    """Compile a form; ValueError if it has an unknown field."""
     parts = list(Formatter().parse(template))
     fields = tuple(name for _, name, _, _ in parts if name is not None)
     if not fields or not set(fields) <= set(Place._fields) or len(set(fields)) < len(fields):
@@ -52,43 +59,65 @@ def read_form(template: str) -> NameForm:
 
 @dataclass(frozen=True, slots=True)
 class LearnedIndex(Index):
-    """An index that knows the rows it was told of, and none before that.
+    """An index that knows only the rows it has learned.
 
-    With forms, the column has the names of the rows. Without, it has the number of their PON port, 0 while it is not
-    known, and the index itself spells the serial.
+    With forms, the column has the names of the rows. Without, it has the number of their PON port, a lower one than the
+    first while unknown, and the index itself spells the serial.
     """
 
-    learned_from: str
+    learned_from: str = ""
     forms: tuple[NameForm, ...] = ()
+    first_port: int = 1
     suffixes: Mapping[Place, Oid] | None = None
     ends: Mapping[Place, Oid] = field(default_factory=dict)
+    places: Mapping[Oid, Place] = field(default_factory=dict)
+
+    def decode(self, suffix: Oid) -> Place | None:
+        """Return the place of a row that was learned."""
+        return self.places.get(suffix)
+
+    def decode_all(self, rows: ColumnRows) -> NDArray[np.int64]:
+        """Return the packed place of every row, NOWHERE for one that was not learned."""
+        is_long, wanted = suffixes_of_length(rows, self.length)
+        if not self.places:
+            return np.full(len(rows), NOWHERE, np.int64)
+        # The mapping is in the order of its suffixes.
+        known, asked = _keys(np.array(list(self.places), np.uint32)), _keys(wanted)
+        packed = np.array([pack_place(*place) for place in self.places.values()], np.int64)
+        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        return spread(is_long, np.where(known[at] == asked, packed[at], NOWHERE))
 
     def encode(self, place: Place) -> Oid:
-        """Return the suffix of a place, or one that no row has: who left meanwhile can still be asked for.
+        """Return the suffix of a place, or an unused one: an ONU that left can still be requested.
 
-        ValueError as long as nothing is learned.
+        ValueError before anything is learned.
         """
         if self.suffixes is None:
             raise ValueError(f"the rows of index {self.name} are known by {self.learned_from} only")
         return self.suffixes.get(place, (0,) * self.length)
 
     def encode_end(self, port: Place) -> Oid:
-        """Return the highest suffix on a port; ValueError when nobody was told to be there."""
+        """Return the highest suffix on a port; ValueError if no ONU is known there."""
         if port.pon not in self.ends:
             raise ValueError(f"no row of index {self.name} is known on {'/'.join(map(str, port[:3]))}")
         return self.ends[port.pon]
 
     def learn(self, told: Mapping[Oid, Typed], last: Mapping[int, Place]) -> "LearnedIndex":
-        """Return the index as a device told it; `last` says where an ONU was whose port is not known now."""
+        """Return the index learned from a device; `last` has the former place of ONUs whose port is unknown now."""
         suffixes: dict[Place, Oid] = {}
         ends: dict[Place, Oid] = {}
         for suffix, value in sorted(told.items()):
             place = self._place(suffix, value, last)
             # Of two rows with one name the first one stands.
-            if place is not None and place not in suffixes:
+            if len(suffix) == self.length and place is not None and place not in suffixes:
                 suffixes[place] = ends[place.pon] = suffix
         places = {suffix: place for place, suffix in suffixes.items()}
-        return replace(self, decode=places.get, suffixes=MappingProxyType(suffixes), ends=MappingProxyType(ends))
+        return replace(
+            self,
+            suffixes=MappingProxyType(suffixes),
+            ends=MappingProxyType(ends),
+            places=MappingProxyType(places),
+        )
 
     def _place(self, suffix: Oid, value: Typed, last: Mapping[int, Place]) -> Place | None:
         if self.forms:
@@ -97,30 +126,55 @@ class LearnedIndex(Index):
         number = onu_number(serial_of(suffix) or "")
         if number is None or not isinstance(value, int):
             return None
-        return Place(port=value, onu=number) if value else last.get(number)
+        return Place(port=value, onu=number) if value >= self.first_port else last.get(number)
+
+    def spell(self, serial: str) -> Oid:
+        """Return the suffix of a serial; ValueError if this index cannot spell it."""
+        octets = encode_serial(serial) if self.length == _SLOT_AND_OCTETS else b""
+        return (1, len(octets), *octets) if octets else spell_serial(serial)
 
 
-def build_learned_index(name: str, scope: Scope, length: int, learned_from: str, forms: Iterable[str]) -> LearnedIndex:
-    """Build an index that has learned nothing yet; ValueError when a form cannot be used."""
+def build_learned_index(
+    name: str, scope: Scope, length: int, learned_from: str, forms: Iterable[str], *, first_port: int = 1
+) -> LearnedIndex:
+    """Build an empty index; ValueError if a form is invalid."""
     compiled = tuple(map(read_form, forms))
     names = compiled[0].fields if compiled else ("port", "onu")
     # People count ports and ONUs from 1; a simulated device does as well.
-    fields = {each: BitField(each, bits=_NUMBER_BITS, low=int(each in ("port", "onu"))) for each in names}
-    return LearnedIndex(name, scope, length, fields, 0, lambda _: None, learned_from, compiled)
+    lowest = {"port": first_port, "onu": 1}
+    fields = {each: BitField(each, bits=_NUMBER_BITS, low=lowest.get(each, 0)) for each in names}
+    return LearnedIndex(
+        name,
+        scope,
+        length,
+        fields,
+        0,
+        learned_from=learned_from,
+        forms=compiled,
+        first_port=first_port,
+    )
+
+
+def _keys(suffixes: NDArray[np.uint32]) -> NDArray[np.bytes_]:
+    """Return suffixes of one length as octets that sort like them."""
+    return suffixes.astype(">u4").view(f"S{4 * suffixes.shape[1]}").ravel()
 
 
 def onu_number(serial: str) -> int | None:
-    """Return the number by which an ONU without an id is known on its OLT, None for what is no serial."""
+    """Return the number of an ONU without an id, derived from its serial; None for an invalid serial."""
     return int(serial[-_SERIAL_DIGITS:], 16) if _SERIAL.fullmatch(serial) else None
 
 
 def serial_of(suffix: Oid) -> str | None:
-    """Read the text that an index spells, its length first."""
+    """Read the serial an index spells: length-prefixed text, or after slot 1 its eight octets."""
+    if len(suffix) == _SLOT_AND_OCTETS and suffix[:2] == (1, 8) and max(suffix) <= _MAX_OCTET:
+        serial = decode_serial(bytes(suffix[2:]))
+        return serial if not isinstance(serial, Reject) else None
     if not suffix or suffix[0] != len(suffix) - 1 or not all(0x20 < letter < 0x7F for letter in suffix[1:]):
         return None
     return bytes(suffix[1:]).decode("ascii")
 
 
 def spell_serial(serial: str) -> Oid:
-    """Spell a text as an index, its length first."""
+    """Spell a text as an index, length first."""
     return (len(serial), *serial.encode("ascii"))

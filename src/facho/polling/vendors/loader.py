@@ -1,22 +1,23 @@
 """Loads the definition files into values; anything that is not exactly right stops with file and key path."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from facho.polling.domain.task_type import QueryType
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.ber import Oid
-from facho.polling.vendors.column import Column
-from facho.polling.vendors.column_reader import ColumnReader
+from facho.polling.vendors.column import Column, ColumnReader
 from facho.polling.vendors.definition import IDENTITY, MAC, CostClass, Definition, Job, Polling, Recognition, Table
-from facho.polling.vendors.index import BitField, Index, Place, build_index
+from facho.polling.vendors.index import BitField, Index, Place, build_either, build_index, count_from
 from facho.polling.vendors.learned_index import LearnedIndex, build_learned_index
-from facho.polling.vendors.schema import DefinitionError, Section, parse
+from facho.polling.vendors.row_rules import RowRule
+from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
 AUTOFIND_SERIAL = "autofind.serial"
@@ -25,12 +26,12 @@ _MAX_INTERVAL_SECONDS = 7 * 86_400
 _MOST_ADDED = 16
 
 
-# Folders of the operator's own: a definition there is added, or takes the place of ours of the same key.
+# The operator's folders: a definition there is added, or replaces the built-in one of the same key.
 _own_folders: list[Path] = []
 
 
 def use_own_definitions(folder: Path) -> None:
-    """Read the operator's definitions too, from now on; a folder that does not exist holds none."""
+    """Also read the operator's definitions from now on; a missing folder holds none."""
     if folder not in _own_folders:
         _own_folders.append(folder)
         load_definitions.cache_clear()
@@ -38,7 +39,7 @@ def use_own_definitions(folder: Path) -> None:
 
 @lru_cache(maxsize=1)
 def load_definitions() -> Mapping[str, Definition]:
-    """Return all definitions by key; reads the files once in the life of a process."""
+    """Return all definitions by key; reads the files once per process."""
     found = _read_folder(files("facho.polling.vendors") / "definitions")
     for folder in _own_folders:
         found |= _read_folder(folder) if folder.is_dir() else {}
@@ -50,29 +51,70 @@ def _read_folder(folder: Traversable) -> dict[str, Definition]:
     for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if not file.name.endswith(".yaml"):
             continue
-        loaded = read_definition(file.read_text("utf-8"), file.name)
-        if file.name != f"{loaded.key}.yaml":
-            raise DefinitionError(file.name, "key", f"{loaded.key!r} does not match the name of the file")
+        loaded = read_definition(read_text(file), file.name)
+        check_file_name(loaded.key, file.name)
         found[loaded.key] = loaded
     return found
 
 
+def check_file_name(key: str, name: str) -> None:
+    """Raise DefinitionError unless the file is named after the key."""
+    if name != f"{key}.yaml":
+        raise DefinitionError(name, "key", f"{key!r} does not match the name of the file")
+
+
+def read_text(file: Traversable) -> str:
+    """Read a definition file; DefinitionError if it cannot be read or cannot be one."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise DefinitionError(file.name, "", f"cannot be read: {error.strerror}") from error
+    if len(content) > MAX_BYTES:
+        raise DefinitionError(file.name, "", f"is larger than {MAX_BYTES // 1024} kB, which no definition is")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DefinitionError(file.name, "", "is not UTF-8 text") from None
+
+
 def definition(key: str) -> Definition:
-    """Return the definition of a key; KeyError when there is none."""
+    """KeyError if there is none."""
     return load_definitions()[key]
 
 
 def read_definition(text: str, source: str) -> Definition:
-    """Build a definition from the text of its file; `source` is the name that errors carry."""
-    top = parse(text, source)
+    """Build a definition from its text; `source` is the name in error messages."""
+    return build_definition(parse(text, source))
+
+
+def build_definition(top: Section) -> Definition:
+    """Build a definition from the data of its file, which stays as it is; DefinitionError at the first fault."""
     confidence = top.word("confidence", Confidence)
-    indexes = _read_indexes(top.section("indexes"))
-    tables = _read_tables(top.section("tables"), indexes, confidence)
+    indexes = {name: read_index(name, entry) for name, entry in top.section("indexes").sections()}
+    tables = tuple(_read_table(name, entry, indexes, confidence) for name, entry in top.section("tables").sections())
     columns = _collect_columns(top, tables)
     for index in indexes.values():
         if isinstance(index, LearnedIndex) and index.learned_from not in columns:
             raise top.error(f"indexes.{index.name}.learned_from", "is no column of this file")
-    polling = _read_polling(top.section("polling"))
+    section = top.section("polling")
+    classes = section.section("classes")
+    costs = {}
+    for cost in Cost:
+        each = classes.section(cost)
+        timeout, retries = each.integer("timeout_seconds", low=1, high=120), each.integer("retries", high=10)
+        interval = each.integer("min_interval_seconds", low=1, high=_MAX_INTERVAL_SECONDS)
+        costs[cost] = CostClass(timeout, retries, interval)
+        each.close()
+    polling = Polling(
+        # 0 repetitions hang real agents.
+        max_repetitions=section.integer("max_repetitions", low=1, high=100),
+        max_varbinds=section.integer("max_varbinds", low=1, high=100),
+        in_flight=section.integer("in_flight", 1, low=1, high=8),
+        classes=MappingProxyType(costs),
+    )
+    classes.close()
+    section.close()
     loaded = Definition(
         key=top.text("key"),
         brand=top.text("brand"),
@@ -86,6 +128,7 @@ def read_definition(text: str, source: str) -> Definition:
         polling=polling,
         jobs=(),
         onu_indexes=MappingProxyType(_onu_indexes(top, indexes, tables)),
+        row_rules=MappingProxyType(_row_rules(top, columns)),
     )
     jobs = _read_jobs(top, loaded)
     top.close()
@@ -97,7 +140,10 @@ def _read_recognition(section: Section) -> Recognition:
         section.to_oid(f"prefixes[{at}]", prefix) for at, prefix in enumerate(section.items("prefixes", str))
     )
     pattern = section.text("description", "")
-    otherwise = section.text("otherwise") if pattern else ""
+    tables = tuple(
+        section.to_oid(f"tables[{at}]", table) for at, table in enumerate(section.items("tables", str, required=False))
+    )
+    otherwise = section.text("otherwise") if pattern or tables else ""
     try:
         description = re.compile(pattern) if pattern else None
     except re.error as error:
@@ -105,7 +151,7 @@ def _read_recognition(section: Section) -> Recognition:
     models = _read_oid_map(section.optional_section("models"))
     refused = _read_oid_map(section.optional_section("refused"))
     section.close()
-    return Recognition(prefixes, models, refused, description, otherwise)
+    return Recognition(prefixes, models, refused, description, tables, otherwise)
 
 
 def _read_oid_map(section: Section) -> Mapping[Oid, str]:
@@ -113,50 +159,68 @@ def _read_oid_map(section: Section) -> Mapping[Oid, str]:
     return MappingProxyType({oid: section.text(key) for oid, key in keys.items()})
 
 
-def _read_indexes(section: Section) -> dict[str, Index]:
-    return {name: read_index(name, entry) for name, entry in section.sections()}
-
-
 def read_index(name: str, section: Section) -> Index:
     scope = section.word("scope", Scope)
     if section.has("learned_from"):
         return _read_learned_index(name, scope, section)
-    components = []
-    for at, component in enumerate(section.items("components", object)):
-        path = f"components[{at}]"
-        fields = component if isinstance(component, list) else [component]
-        components.append(
-            [_read_field(Section.of(_as_mapping(entry), section.source, section.at(path))) for entry in fields]
-        )
+    if section.has("either"):
+        formulas = section.items("either", list)
+        section.close()
+        return _either(name, scope, section, formulas)
+    base = section.integer("base", 0, high=_MOST_ADDED)
+    formula = _read_formula(name, scope, section, "components", section.items("components", object))
     section.close()
+    try:
+        return count_from(formula, base) if base else formula
+    except ValueError as error:
+        raise section.error("base", str(error)) from None
+
+
+def _either(name: str, scope: Scope, section: Section, formulas: Sequence[list[Any]]) -> Index:
+    read = [_read_formula(name, scope, section, f"either[{at}]", tuple(each)) for at, each in enumerate(formulas)]
+    try:
+        return build_either(name, scope, read)
+    except (ValueError, IndexError) as error:
+        raise section.error("either", str(error)) from None
+
+
+def _read_formula(name: str, scope: Scope, section: Section, key: str, written: Sequence[object]) -> Index:
+    components = []
+    for at, component in enumerate(written):
+        path = section.at(f"{key}[{at}]")
+        fields = {path: component}
+        if isinstance(component, list):
+            fields = {f"{path}[{number}]": entry for number, entry in enumerate(component)}
+        found = []
+        for where, entry in fields.items():
+            # A bare name or number stands for a whole sub-identifier.
+            is_bare = isinstance(entry, str | int)
+            whole = {"field" if isinstance(entry, str) else "const": entry} if is_bare else entry
+            found.append(_read_field(Section.of(whole, section.source, where)))
+        components.append(found)
     try:
         return build_index(name, scope, components)
     except ValueError as error:
-        raise section.error("components", str(error)) from None
+        raise section.error(key, str(error)) from None
 
 
 def _read_learned_index(name: str, scope: Scope, section: Section) -> LearnedIndex:
     source, length = section.text("learned_from"), section.integer("length", 1, low=1, high=64)
     forms = section.items("names", str, required=False)
+    first_port = section.integer("first_port", 1, high=1)
     section.close()
     try:
-        return build_learned_index(name, scope, length, source, forms)
+        return build_learned_index(name, scope, length, source, forms, first_port=first_port)
     except ValueError as error:
         raise section.error("names", str(error)) from None
-
-
-def _as_mapping(entry: object) -> object:
-    """A bare name or number stands for a whole sub-identifier."""
-    if isinstance(entry, str):
-        return {"field": entry}
-    return {"const": entry} if isinstance(entry, int) else entry
 
 
 def _read_field(section: Section) -> BitField:
     shift = section.integer("shift", 0, high=31)
     bits = section.integer("bits", 32 - shift, low=1, high=32)
-    if section.has("const"):
-        found = BitField(None, shift, bits, const=section.integer("const"))
+    if section.has("const") or section.has("any"):
+        is_any = section.has("any")
+        found = BitField(None, shift, bits, const=section.integer("any" if is_any else "const"), is_any=is_any)
     else:
         name = section.text("field")
         if name not in Place._fields:
@@ -167,10 +231,6 @@ def _read_field(section: Section) -> BitField:
         )
     section.close()
     return found
-
-
-def _read_tables(section: Section, indexes: Mapping[str, Index], confidence: Confidence) -> tuple[Table, ...]:
-    return tuple(_read_table(name, entry, indexes, confidence) for name, entry in section.sections())
 
 
 def _read_table(name: str, section: Section, indexes: Mapping[str, Index], confidence: Confidence) -> Table:
@@ -205,36 +265,39 @@ def _collect_columns(top: Section, tables: tuple[Table, ...]) -> dict[str, Colum
     return columns
 
 
+def _row_rules(top: Section, columns: Mapping[str, Column]) -> dict[str, RowRule]:
+    rules = {key: column.row_rule for key, column in columns.items() if not column.row_rule.is_empty}
+    for key, rule in rules.items():
+        for named in (*filter(None, [rule.fills]), *(rule.when or ())):
+            if named not in columns:
+                raise top.error(f"tables.*.columns.{key}", f"{named} is no column of this file")
+            if columns[named].index.scope is not columns[key].index.scope:
+                raise top.error(f"tables.*.columns.{key}", f"{named} is about something else")
+    return rules
+
+
 def _onu_indexes(top: Section, indexes: Mapping[str, Index], tables: tuple[Table, ...]) -> dict[int, Index]:
     used = {table.index.name for table in tables}
     found: dict[int, Index] = {}
     for index in indexes.values():
         if index.name not in used:
             raise top.error(f"indexes.{index.name}", "is used by no table")
-        if index.scope is Scope.ONU and found.setdefault(index.length, index) is not index:
+        if index.scope is not Scope.ONU:
+            continue
+        other = found.get(index.length)
+        if other is not None and not _are_apart(other, index):
             raise top.error(f"indexes.{index.name}", "is as long as another ONU index: they could not be told apart")
+        found[index.length] = index if other is None else build_either(other.name, Scope.ONU, [other, index])
     return found
 
 
-def _read_polling(section: Section) -> Polling:
-    classes = section.section("classes")
-    polling = Polling(
-        # 0 repetitions hang real agents.
-        max_repetitions=section.integer("max_repetitions", low=1, high=100),
-        max_varbinds=section.integer("max_varbinds", low=1, high=100),
-        in_flight=section.integer("in_flight", 1, low=1, high=8),
-        classes=MappingProxyType({cost: _read_cost_class(classes.section(cost)) for cost in Cost}),
-    )
-    classes.close()
-    section.close()
-    return polling
-
-
-def _read_cost_class(section: Section) -> CostClass:
-    timeout, retries = section.integer("timeout_seconds", low=1, high=120), section.integer("retries", high=10)
-    interval = section.integer("min_interval_seconds", low=1, high=_MAX_INTERVAL_SECONDS)
-    section.close()
-    return CostClass(timeout, retries, interval)
+def _are_apart(one: Index, other: Index) -> bool:
+    """Tell whether the rows of one index are refused by the other, by the first and the last place of each."""
+    if isinstance(one, LearnedIndex) or isinstance(other, LearnedIndex):
+        return False
+    ends = [Place(**{name: bits.values[at] for name, bits in one.fields.items()}) for at in (0, -1)]
+    others = [Place(**{name: bits.values[at] for name, bits in other.fields.items()}) for at in (0, -1)]
+    return not any(map(other.decode, map(one.encode, ends))) and not any(map(one.decode, map(other.encode, others)))
 
 
 def _read_jobs(top: Section, loaded: Definition) -> tuple[Job, ...]:

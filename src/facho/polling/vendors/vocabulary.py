@@ -1,10 +1,41 @@
-"""The closed vocabulary in which every brand is told: a definition may map to these words and to no others."""
+"""The closed vocabulary of all brands: definitions map to these words only."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from facho.polling.domain.onu_state import DownCause, RunState
+
+
+class Reject(StrEnum):
+    SENTINEL = "sentinel"
+    OUT_OF_RANGE = "out_of_range"
+    WRONG_TYPE = "wrong_type"
+    UNKNOWN_ENUM = "unknown_enum"
+    MALFORMED = "malformed"
+    MISSING = "missing"
+
+
+# A device without a value is not a device that lies.
+HONEST = frozenset({Reject.SENTINEL, Reject.MISSING})
+Typed = int | float | str | datetime
+
+
+class Decoded(NamedTuple):
+    """A typed value, or None and why; exactly one of the two is None. A tuple, because a walk makes millions."""
+
+    value: Typed | None
+    reason: Reject | None = None
+
+
+SENTINEL = Decoded(None, Reject.SENTINEL)
+OUT_OF_RANGE = Decoded(None, Reject.OUT_OF_RANGE)
+WRONG_TYPE = Decoded(None, Reject.WRONG_TYPE)
+UNKNOWN_ENUM = Decoded(None, Reject.UNKNOWN_ENUM)
+MALFORMED = Decoded(None, Reject.MALFORMED)
+MISSING = Decoded(None, Reject.MISSING)
 
 
 class Confidence(StrEnum):
@@ -16,7 +47,7 @@ class Confidence(StrEnum):
 
 
 class Cost(StrEnum):
-    """What a read costs the OLT. LIVE means that it has to ask the ONU: the heavy class."""
+    """What a read costs the OLT. LIVE means that it asks the ONU: the expensive class."""
 
     CONFIG = "config"
     STATE = "state"
@@ -25,7 +56,7 @@ class Cost(StrEnum):
 
 
 class Scope(StrEnum):
-    """What one row of a table is about; it tells which fields of a Place carry meaning."""
+    """What a table row is about, which decides the fields of its Place."""
 
     ONU = "onu"
     PON = "pon"
@@ -38,7 +69,7 @@ class Scope(StrEnum):
 
 
 class Unit(StrEnum):
-    """Units of measured values; values arrive converted to them."""
+    """Units of measured values; values are converted to them."""
 
     DBM = "dBm"
     VOLT = "V"
@@ -53,7 +84,7 @@ class Unit(StrEnum):
 
 
 class PhaseState(StrEnum):
-    """Where an ONU stands between darkness and service, on brands that tell."""
+    """Activation phase of an ONU, on brands that report it."""
 
     LOGGING = "logging"
     LOS = "los"
@@ -67,15 +98,11 @@ class PhaseState(StrEnum):
 
 
 class AdminState(StrEnum):
-    """What the operator wants: service or suspension."""
-
     ENABLED = "enabled"
     DISABLED = "disabled"
 
 
 class ConfigState(StrEnum):
-    """Whether the OLT got its configuration into the ONU."""
-
     INITIAL = "initial"
     NORMAL = "normal"
     FAILED = "failed"
@@ -84,7 +111,7 @@ class ConfigState(StrEnum):
 
 
 class MatchState(StrEnum):
-    """Whether the ONU has the ports that its profile expects."""
+    """Whether the ONU has the ports its profile expects."""
 
     INITIAL = "initial"
     MATCH = "match"
@@ -92,8 +119,6 @@ class MatchState(StrEnum):
 
 
 class LinkState(StrEnum):
-    """State of an interface or a PON port."""
-
     UP = "up"
     DOWN = "down"
     TESTING = "testing"
@@ -104,8 +129,6 @@ class LinkState(StrEnum):
 
 
 class BoardState(StrEnum):
-    """How a card of the chassis does."""
-
     NORMAL = "normal"
     EMPTY = "empty"
     FAULT = "fault"
@@ -120,8 +143,6 @@ class BoardState(StrEnum):
 
 
 class PartState(StrEnum):
-    """How a fan or a power supply does."""
-
     NORMAL = "normal"
     STOPPED = "stopped"
     LOW_VOLTAGE = "low_voltage"

@@ -1,0 +1,312 @@
+"""The product at work on a simulated fleet: `facho run` on a private database, and what a bench asks it to do.
+
+As a program it takes its task as the first argument and answers to lines, because Django is set up once in a process.
+The database is that of DATABASE_URL, or an SQLite file. Only `facho run` and its children are the product; the CPU of
+this process is nobody's.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from statistics import quantiles
+from typing import TYPE_CHECKING, Any
+
+from bench.fleet import VENDOR
+from bench.private_database import private_database
+from bench.processes import Conversation, answer, conversation, own_mb, own_module, running, tree_of
+
+if TYPE_CHECKING:
+    from facho.executions.models import Execution
+
+KEYS = ("onu.run_state", "onu.last_down_cause", "onu.distance", "onu.rx_power", "onu.tx_power", "onu.temperature")
+# Where they are stored, and by how much they are multiplied before.
+STORED = {
+    "run_state": None,
+    "last_down_cause": None,
+    "distance_m": 1,
+    "rx_power_cdbm": 100,
+    "tx_power_cdbm": 100,
+    "temperature_tenths": 10,
+}
+KEPT = ("distance_m",)
+POLLERS = 50
+LOOK_SECONDS = 0.25
+ROUND_SECONDS = 900.0
+DISCOVERY, STATE = "discovery", "state"
+ENGINE_MODULE = "facho.core.processes.engine"
+# Known, so that nobody probes the OLTs.
+SYS_OBJECT_ID = "1.3.6.1.4.1.2011.2.248"
+
+
+@dataclass(frozen=True, slots=True)
+class ProductTask:
+    """The fleet that the product polls."""
+
+    ports: list[int]
+    pollers: int = POLLERS
+
+
+@contextmanager
+def running_product(task: ProductTask, database_url: str | None) -> Iterator[Conversation]:
+    """Talk with a driver whose product has found all ONUs of the fleet."""
+    environ = {"DATABASE_URL": database_url or ""}
+    with conversation("bench.product", json.dumps(asdict(task)), environ=environ) as driver:
+        yield driver
+
+
+def main() -> None:
+    """Run the product, and do what lines ask for until there are no more."""
+    task = ProductTask(**json.loads(sys.argv[1]))
+    # An end by a signal takes the product along, too.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    with private_database(os.environ.get("DATABASE_URL")):
+        _fill(task.ports)
+        environ = {**os.environ, "FACHO_POLLERS": str(task.pollers), "FACHO_BIND": "127.0.0.1:0"}
+        command = own_module("facho.core.cli.main", "run")
+        with running(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            poll(DISCOVERY)
+            functions: Mapping[str, Callable[..., object]] = {
+                "pid": lambda: process.pid,
+                "poll": lambda: poll(STATE) | {"engine_mb": engine_mb(process.pid)},
+                "schedule": schedule,
+                "look_back": look_back,
+                "slots_skipped": count_skipped_slots,
+                "engine_mb": lambda: engine_mb(process.pid),
+                "count_stored": count_stored,
+                "database_mb": database_mb,
+                "compare": compare,
+                "pages": time_pages,
+            }
+            for line in sys.stdin:
+                answer(line, functions)
+
+
+def _fill(ports: Sequence[int]) -> None:
+    """Have a row for each OLT, with a node that finds its ONUs and one that reads them; both wait to be asked."""
+    from facho.hosts.models import Olt
+    from facho.infrastructure.secrets import Secret
+    from facho.polling.domain.execution_state import QueryType
+    from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
+
+    jobs = [
+        SnmpJob.objects.create(name=slug, slug=slug, vendor=VENDOR, query_type=query_type)
+        for slug, query_type in ((DISCOVERY, QueryType.DISCOVERY), (STATE, QueryType.WALK))
+    ]
+    SnmpJobOid.objects.bulk_create(
+        SnmpJobOid(job=job, position=position, column_key=key)
+        for job, keys in zip(jobs, (("onu.serial",), KEYS), strict=True)
+        for position, key in enumerate(keys)
+    )
+    olts = Olt.objects.bulk_create(
+        Olt(
+            name=f"olt-{port}",
+            host="127.0.0.1",
+            address="127.0.0.1",
+            port=port,
+            vendor=VENDOR,
+            community=Secret("public"),
+            sys_object_id=SYS_OBJECT_ID,
+        )
+        for port in ports
+    )
+    workflows = Workflow.objects.bulk_create(Workflow(olt=olt) for olt in olts)
+    WorkflowNode.objects.bulk_create(
+        WorkflowNode(workflow=workflow, job=job, interval_seconds=300) for workflow in workflows for job in jobs
+    )
+
+
+def poll(slug: str) -> dict[str, Any]:
+    """Ask for a run of every OLT's node, and wait for the last end; tell what they brought, and idle times between."""
+    from facho.snmp_jobs.models import WorkflowNode
+
+    began_at = datetime.now(UTC)
+    wished = WorkflowNode.objects.filter(job__slug=slug).update(run_requested_at=began_at)
+    give_up_at = time.monotonic() + ROUND_SECONDS
+    while len(ended := _ended(slug, began_at)) < wished:
+        if time.monotonic() > give_up_at:
+            raise TimeoutError(f"{len(ended)} of {wished} runs of {slug} ended in {ROUND_SECONDS} s")
+        time.sleep(LOOK_SECONDS)
+    return {"values": count_values(ended), "gaps_ms": idle_ms(ended)}
+
+
+def _ended(slug: str, since: datetime) -> "list[Execution]":
+    from facho.executions.models import Execution
+
+    runs = Execution.objects.filter(node__job__slug=slug, created_at__gte=since, finished_at__isnull=False)
+    columns = (
+        "status",
+        "error",
+        "result",
+        "poller_id",
+        "node_id",
+        "slot_at",
+        "created_at",
+        "started_at",
+        "finished_at",
+    )
+    return list(runs.exclude(status="SKIPPED").only(*columns))
+
+
+def count_values(runs: "Sequence[Execution]") -> int:
+    """Return how many values runs stored; one that failed makes the figures worthless."""
+    for run in runs:
+        if run.status != "SUCCESS":
+            raise RuntimeError(f"a run ended {run.status}: {run.error}")
+    return sum(int((run.result or {})["onus"]) for run in runs) * len(KEYS)
+
+
+def count_stored() -> int:
+    """Return how many values all runs have stored so far."""
+    from facho.executions.models import Execution
+
+    results = Execution.objects.filter(node__job__slug=STATE, status="SUCCESS").values_list("result", flat=True)
+    return sum(int(result["onus"]) for result in results.iterator()) * len(KEYS)
+
+
+def idle_ms(runs: "Sequence[Execution]") -> list[float]:
+    """Return how long each poller that had work to do stood idle between a run's end and the next one's start."""
+    of_pollers: dict[int, list[tuple[datetime, datetime]]] = {}
+    for run in runs:
+        if run.started_at and run.finished_at and run.poller_id is not None:
+            of_pollers.setdefault(run.poller_id, []).append((run.started_at, run.finished_at))
+    return [
+        (later[0] - earlier[1]).total_seconds() * 1000
+        for spans in of_pollers.values()
+        for earlier, later in pairwise(sorted(spans))
+    ]
+
+
+def schedule(interval_seconds: int) -> None:
+    """Poll every OLT at an interval, spread over it; 0: no more, and what runs has ended."""
+    from facho.executions.models import Execution
+    from facho.snmp_jobs.models import WorkflowNode
+
+    nodes = WorkflowNode.objects.filter(job__slug=STATE)
+    now, count = datetime.now(UTC), nodes.count()
+    for number, node in enumerate(nodes.order_by("id") if interval_seconds else ()):
+        offset = number * interval_seconds // count
+        nodes.filter(id=node.id).update(
+            interval_seconds=interval_seconds, offset_seconds=offset, next_run_at=now + timedelta(seconds=offset)
+        )
+    # A claim that is on its way still moves its node to the next slot.
+    while not interval_seconds and (
+        nodes.exclude(next_run_at=None).update(next_run_at=None) or Execution.objects.filter(finished_at=None).exists()
+    ):
+        time.sleep(LOOK_SECONDS)
+
+
+def look_back(seconds: float) -> dict[str, float]:
+    """Tell what the schedule did in the last seconds: what was stored and what was not, and how late it was."""
+    since = datetime.now(UTC) - timedelta(seconds=seconds)
+    runs = _ended(STATE, since)
+    stored = [run for run in runs if run.status == "SUCCESS"]
+    claimed = [(run.created_at - run.slot_at).total_seconds() for run in runs if run.slot_at]
+    late = [(run.started_at - run.slot_at).total_seconds() for run in runs if run.started_at and run.slot_at]
+    starts: dict[int | None, list[datetime]] = {}
+    for run in runs:
+        if run.started_at:
+            starts.setdefault(run.node_id, []).append(run.started_at)
+    between = [(b - a).total_seconds() for times in starts.values() for a, b in pairwise(sorted(times))]
+    return {
+        "values_per_second": count_values(stored) / seconds,
+        "failed": len(runs) - len(stored),
+        "claim_p99": percentile(claimed, 99),
+        "late_p50": percentile(late, 50),
+        "late_p99": percentile(late, 99),
+        "cadence_p50": percentile(between, 50),
+        "cadence_p99": percentile(between, 99),
+    }
+
+
+def count_skipped_slots() -> int:
+    """Return how many slots have passed without a run so far."""
+    from django.db.models import Sum
+
+    from facho.snmp_jobs.models import WorkflowNode
+
+    return int(WorkflowNode.objects.aggregate(total=Sum("slots_skipped"))["total"])
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """Return a percentile; 0 of nothing."""
+    if len(values) < 2:
+        return max(values, default=0.0)
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def engine_mb(root: int) -> float:
+    """Return the memory of all engine processes below the parent."""
+    return sum(own_mb(pid) for pid in tree_of(root) if ENGINE_MODULE in Path(f"/proc/{pid}/cmdline").read_text())
+
+
+def database_mb() -> dict[str, float]:
+    """Return how large the database on PostgreSQL is, and how much it has ever written ahead."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database()), pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")
+        size, written = cursor.fetchone()
+    return {"size": float(size) / 1e6, "wal": float(written) / 1e6}
+
+
+def compare(truth: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, Any]:
+    """Count values that are not what the simulated world says; give the first as examples."""
+    from facho.onus.models import OnuReading
+
+    place = ("onu__pon_port__frame", "onu__pon_port__slot", "onu__pon_port__port", "onu__onu_id")
+    rows = OnuReading.objects.filter(onu__is_present=True).values_list("onu__olt__port", *place, *STORED)
+    stored = {(str(row[0]), "/".join(map(str, row[1:5]))): row[5:] for row in rows.iterator()}
+    wrong = [
+        (port, at, name, true, found)
+        for port, onus in truth.items()
+        for at, values in onus.items()
+        for name, true, found in zip(
+            STORED, as_stored(values), stored.get((port, at), [None] * len(STORED)), strict=True
+        )
+        # A device that does not tell leaves what was known.
+        if true != found and not (true is None and name in KEPT)
+    ]
+    return {"wrong": len(wrong), "examples": wrong[:5], "of": sum(map(len, truth.values())) * len(KEYS)}
+
+
+def as_stored(values: Sequence[Any]) -> list[object]:
+    """Turn what is true, in the order of KEYS, into what is stored."""
+    return [
+        value if value is None or factor is None else round(value * factor)
+        for value, factor in zip(values, STORED.values(), strict=True)
+    ]
+
+
+def time_pages() -> dict[str, float]:
+    """Return the milliseconds of pages that people look at, each asked for once to get warm."""
+    from django.contrib.auth.models import User
+    from django.test import Client
+
+    from facho.hosts.models import Olt
+    from facho.onus.models import Onu
+
+    client = Client(headers={"host": "127.0.0.1"})
+    client.force_login(User.objects.get_or_create(username="bench", is_superuser=True, is_staff=True)[0])
+    pages = ["/", "/onus/", f"/olts/{Olt.objects.earliest('id').id}/", f"/onus/{Onu.objects.earliest('id').id}/"]
+    return {page: min(_page_ms(client, page) for _ in range(3)) for page in pages}
+
+
+def _page_ms(client: Any, page: str) -> float:
+    began_at = time.perf_counter()
+    reply = client.get(page)
+    if reply.status_code != 200:
+        raise RuntimeError(f"{page}: {reply.status_code}")
+    return (time.perf_counter() - began_at) * 1000
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Bearer tokens, and what a role may do: every role reads, operators and administrators write."""
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from facho.accounts.roles import NO_ROLE, Role, role_of
+from facho.accounts.scope import scope_of
+from facho.accounts.throttle import Guess, Tries, address_of
+from facho.api.tokens import Grant, verify_token
+
+if TYPE_CHECKING:
+    from drf_spectacular.openapi import AutoSchema
+    from rest_framework.views import APIView  # whose module imports this one through the settings
+
+
+KEYWORD = "Bearer"
+
+
+class BearerTokenAuthentication(BaseAuthentication):
+    """Accepts API tokens; `request.auth` is then the Grant."""
+
+    def authenticate(self, request: Request) -> tuple[User, Grant] | None:
+        """Return user and grant, None without a token, or raise."""
+        keyword, _space, token = get_authorization_header(request).partition(b" ")
+        if keyword.lower() != KEYWORD.lower().encode():
+            return None
+        now = timezone.now()
+        grant = verify_token(token.strip().decode("ascii", "replace"), now=now)
+        if grant is None:
+            # Refuse a wrong token, and throttle its sender after many; a valid token is still accepted from there.
+            # Tokens cannot be guessed: the throttle protects the log and the database from a runaway client.
+            if wait := Tries(Guess.TOKEN_FROM_ADDRESS, address_of(request)).count(now):
+                raise Throttled(wait=wait.total_seconds())
+            raise AuthenticationFailed(gettext_lazy("The token is invalid or has expired."))
+        return grant.user, grant
+
+    def authenticate_header(self, request: Request) -> str:
+        """Makes unauthenticated requests a 401 instead of a 403."""
+        return KEYWORD
+
+
+class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "facho.api.shared.permissions.BearerTokenAuthentication"
+    name = "bearerToken"
+
+    def get_security_definition(self, auto_schema: "AutoSchema") -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer"}
+
+
+def role_of_request(request: Request) -> Role | None:
+    return request.auth.role if isinstance(request.auth, Grant) else role_of(request.user)
+
+
+class ReadOrOperate(BasePermission):
+    """Every role reads; operators and administrators write."""
+
+    writes_from = Role.OPERATOR
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        if not request.user.is_authenticated:
+            return False
+        role = role_of_request(request)
+        if role is None:
+            raise PermissionDenied(NO_ROLE)
+        return request.method in SAFE_METHODS or role.includes(self.writes_from)
+
+
+class ReadOrAdminister(ReadOrOperate):
+    """Every role reads; administrators write: for settings of the product itself."""
+
+    writes_from = Role.ADMIN
+
+
+class ReadOrAdministerAll(ReadOrAdminister):
+    """Every role reads; administrators who see every OLT write: the change affects all of them."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        if not super().has_permission(request, view):
+            return False
+        if request.method not in SAFE_METHODS and not scope_of(request.user).is_everything:
+            raise PermissionDenied(_("This affects OLTs outside your scope."))
+        return True

@@ -1,0 +1,61 @@
+"""Runs a command: opens what it needs, loads its module, and writes an expected failure in a sentence a line."""
+
+import logging
+import os
+import sys
+import traceback
+from argparse import Namespace
+from importlib import import_module
+
+from django.conf import settings
+from django.db import Error
+
+from facho.core.cli.parser import Needs
+from facho.core.env import read_environment
+from facho.core.product import OperatorError, bring_up_to_date, database_failure, open_product, set_up_django
+from facho.infrastructure.secrets import UndecryptableSecret
+
+FAILED = 1
+
+
+def run_command(arguments: Namespace) -> int:
+    """Return the exit status of the command."""
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except OperatorError as error:
+        for line in error.lines:
+            print(f"facho: {line}", file=sys.stderr)
+        if read_environment(os.environ)["FACHO_LOG_LEVEL"] == "DEBUG":
+            traceback.print_exception(error, file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # The reader of a pipe left early, as with `facho olt list | head`. The interpreter flushes once more at its
+        # exit, which would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return FAILED
+    return status
+
+
+def _run(arguments: Namespace) -> int:
+    if arguments.needs is Needs.DJANGO:
+        set_up_django()
+    elif arguments.needs is Needs.DATABASE:
+        open_product()
+        if settings.ENVIRONMENT["FACHO_LOG_LEVEL"] != "DEBUG":
+            # Standard error is for the command's own words.
+            logging.getLogger("facho").setLevel(logging.WARNING)
+        bring_up_to_date()
+    module, _, function = arguments.handler.partition(".")
+    # Loaded now: it needs a Django that is set up, and no other command's module is loaded along.
+    handler = getattr(import_module(f"facho.core.cli.{module}"), function)
+    if arguments.needs is not Needs.DATABASE:
+        return int(handler(arguments))
+    try:
+        return int(handler(arguments))
+    except Error as error:
+        raise database_failure(error) from error
+    except UndecryptableSecret as error:
+        raise OperatorError(str(error)) from error

@@ -1,0 +1,105 @@
+"""`facho vendor check|try`: a definition that is being written, without a device and on one."""
+
+import asyncio
+import sys
+from argparse import Namespace
+from dataclasses import asdict
+from gettext import gettext as _
+
+from facho.core import wiring
+from facho.core.cli.output import cell, dump, print_rows, tell_site
+from facho.core.cli.snmp import find_olt
+from facho.core.product import OperatorError
+from facho.core.wiring import COMMAND_LINE, OltBusy, open_parts
+from facho.hosts.models import Olt
+from facho.polling.vendors.anonymise import RecordingError, read_recording
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.review import Review, review_file
+from facho.snmp_get.interactive import MAX_ROWS
+from facho.snmp_get.reading import BUDGET_SECONDS
+from facho.snmp_get.trial import Trial, TrialBounds, try_on_recording
+from facho.snmp_get.trial_words import TrialLine, describe_gaps, describe_recognition, describe_trial
+
+FAULTY = 1
+
+
+def check(arguments: Namespace) -> int:
+    """Print every fault of the file, a line each, or what it leaves out; 0 if the product would load it."""
+    review = _review(arguments)
+    name, definition = arguments.file.name, review.definition
+    if arguments.as_json:
+        faults = [{"key": fault.path, "problem": fault.problem} for fault in review.faults]
+        dump({"file": name, "faults": faults, "missing": list(review.gaps), "unread": list(review.unread)})
+    elif definition is None:
+        for fault in review.faults:
+            print(cell(fault))
+    else:
+        words = {"columns": len(definition.columns), "tables": len(definition.tables), "jobs": len(definition.jobs)}
+        fine = _("no faults; %(columns)s columns in %(tables)s tables, %(jobs)s jobs") % words
+        for line in (fine, *describe_gaps(review)):
+            print(cell(f"{name}: {line}"))
+    return FAULTY if review.faults else 0
+
+
+def try_(arguments: Namespace) -> int:
+    """Read the OLT with the definition; what is suspicious is printed, and no failure."""
+    review = _review(arguments)
+    if review.definition is None:
+        raise OperatorError(*map(cell, review.faults))
+    bounds = TrialBounds(
+        min(arguments.rows, MAX_ROWS), min(arguments.live, MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS)
+    )
+    if arguments.recording:
+        _print(_tried_on_recording(arguments, review.definition, bounds), None, review.definition, arguments)
+        return 0
+    olt = find_olt(arguments.olt)
+    tell_site(olt.name, olt.poller_group)
+    try:
+        trial = asyncio.run(_tried(olt, review.definition, bounds, arguments.wait))
+    except OltBusy as error:
+        raise OperatorError(
+            _("OLT %(name)s stayed busy for %(seconds)s s: try again later, or wait longer with --wait.")
+            % {"name": olt.name, "seconds": arguments.wait}
+        ) from error
+    _print(trial, olt, review.definition, arguments)
+    if trial.failure is not None:
+        words = {"name": olt.name, "count": len(trial.columns), "reason": cell(trial.failure.message).rstrip(".")}
+        raise OperatorError(_("OLT %(name)s answered for %(count)s columns, then: %(reason)s.") % words)
+    return 0
+
+
+def _tried_on_recording(arguments: Namespace, definition: Definition, bounds: TrialBounds) -> Trial:
+    try:
+        rows = read_recording(arguments.recording.read_text())
+    except OSError as error:
+        raise OperatorError(f"{arguments.recording}: {error.strerror}") from error
+    except (RecordingError, UnicodeDecodeError) as error:
+        raise OperatorError(cell(f"{arguments.recording}: {error}")) from error
+    return try_on_recording(definition, rows, bounds)
+
+
+def _print(trial: Trial, olt: Olt | None, definition: Definition, arguments: Namespace) -> None:
+    lines = describe_trial(trial)
+    unread = len(definition.columns) - len(lines)
+    recognition = describe_recognition(definition, olt.sys_object_id, olt.sys_descr) if olt else ""
+    if arguments.as_json:
+        columns = [asdict(line) for line in lines]
+        dump({"olt": olt.name if olt else "", "recognition": recognition, "unread": unread, "columns": columns})
+        return
+    print_rows(TrialLine, lines, as_json=False)
+    if recognition:
+        print(cell(recognition), file=sys.stderr)
+    if trial.is_out_of_time:
+        text = _("The time is over: %s columns were not read. Hold the OLT longer with --seconds.")
+        print(text % unread, file=sys.stderr)
+
+
+def _review(arguments: Namespace) -> Review:
+    if not arguments.file.is_file():
+        arguments.usage_error(_("%s is not a file") % arguments.file)
+    return review_file(arguments.file)
+
+
+async def _tried(olt: Olt, definition: Definition, bounds: TrialBounds, wait_seconds: int) -> Trial:
+    async with open_parts(COMMAND_LINE) as parts:
+        return await wiring.try_definition(parts, olt.id, definition, bounds=bounds, wait_seconds=wait_seconds)

@@ -1,0 +1,145 @@
+"""Turns DATABASE_URL into Django's DATABASES entry, with the options that each engine needs here."""
+
+import fcntl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+from facho.core.env import Mode
+
+# One engine process writes; another process (web, command line) waits its turn instead of failing.
+SQLITE_BUSY_SECONDS = 20
+
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": SQLITE_BUSY_SECONDS,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+}
+
+
+class BadDatabaseUrl(ValueError):
+    """The URL has a scheme or shape that we do not support; its text may hold a password and is not repeated."""
+
+
+def database_entry(url: str, *, data_dir: Path) -> dict[str, Any]:
+    """Describe the database at `url`, or the SQLite file of the data folder when it is empty."""
+    if not url:
+        return _sqlite(data_dir / "facho.sqlite3")
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "sqlite" and len(parts.path) > 1:
+            return _sqlite(Path(unquote(parts.path.removeprefix("/"))))
+        if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
+            query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+            return {
+                "ENGINE": "django.db.backends.postgresql",
+                "NAME": unquote(parts.path.removeprefix("/")),
+                "USER": unquote(parts.username or ""),
+                "PASSWORD": unquote(parts.password or ""),
+                "HOST": query.pop("host", parts.hostname or ""),
+                "PORT": str(parts.port or ""),
+                "CONN_MAX_AGE": 60,
+                "CONN_HEALTH_CHECKS": True,
+                "OPTIONS": query,
+            }
+    except ValueError:
+        # The parser's own words may repeat the password.
+        raise BadDatabaseUrl("DATABASE_URL has a host or port that cannot be read") from None
+    raise BadDatabaseUrl("DATABASE_URL must look like postgresql://HOST/NAME or sqlite:///PATH")
+
+
+def _sqlite(path: Path) -> dict[str, Any]:
+    # Opening the file for each call would take longer than most calls.
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "CONN_MAX_AGE": None,
+        "OPTIONS": SQLITE_OPTIONS,
+    }
+
+
+Migration = tuple[str, str]
+
+
+class NewerDatabase(Exception):
+    """Migrations are applied that this version does not know; the message names one."""
+
+
+class MissingMigrations(Exception):
+    """Migrations of this version are not applied; the message names one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseVersion:
+    """What separates the database from this version, each as (app, name)."""
+
+    unknown: tuple[Migration, ...]
+    missing: tuple[Migration, ...]
+
+    @property
+    def is_current(self) -> bool:
+        """Tell whether code and database fit."""
+        return not self.unknown and not self.missing
+
+
+def ensure_current() -> None:
+    """Make the database fit this version, or raise; only the embedded mode migrates by itself.
+
+    Where a condition is new, its default rule is added in both modes.
+    """
+    version = read_database_version()
+    if version.unknown:
+        raise NewerDatabase(named(version.unknown))
+    if not version.is_current:
+        if settings.FACHO_MODE is not Mode.EMBEDDED:
+            raise MissingMigrations(named(version.missing))
+        # Two commands do not migrate at once; the second finds nothing left to do.
+        with (settings.DATA_FOLDER.path / "migrate.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            call_command("migrate", interactive=False, verbosity=0)
+    # Settings import this module, so models cannot be imported at its top.
+    from facho.alerts.store import offer_default_rules
+
+    offer_default_rules()
+
+
+def read_database_version() -> DatabaseVersion:
+    """Compare the connected database with the migrations on disk."""
+    return compare(MigrationRecorder(connection).applied_migrations())
+
+
+def compare(applied: Iterable[Migration]) -> DatabaseVersion:
+    """Compare applied migrations with the migrations on disk; those that others replaced are known too."""
+    brought, done = MigrationLoader(None).disk_migrations, set(applied)
+    replaced = {former for migration in brought.values() for former in migration.replaces}
+    known = brought.keys() | replaced
+    return DatabaseVersion(unknown=tuple(sorted(done - known)), missing=tuple(sorted(brought.keys() - done)))
+
+
+def known_migrations() -> set[Migration]:
+    """List the migrations that this version brings; needs no database."""
+    return set(MigrationLoader(None).disk_migrations)
+
+
+def named(migrations: Iterable[Migration]) -> str:
+    """Name the last one, which usually is the newest."""
+    return ".".join(list(migrations)[-1])
+
+
+def prefer_indexes(connection: BaseDatabaseWrapper, **_about: object) -> None:
+    """Tell the true price of a random page, since the default is that of a spinning disk, and of help from workers.
+
+    Otherwise whole tables are read to update the ONUs of a poll, and processes started to list fifty of a million.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET random_page_cost = 1.1; SET max_parallel_workers_per_gather = 0")

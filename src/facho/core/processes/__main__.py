@@ -1,0 +1,15 @@
+"""Starts a child of `facho run`: sets Django up, and only then loads the module that is named by the first argument."""
+
+import sys
+from importlib import import_module
+
+from facho.core.processes.limits import share_arenas
+from facho.core.processes.supervisor import exit_with_parent
+from facho.core.product import set_up_django
+
+if __name__ == "__main__":
+    module, *arguments = sys.argv[1:]
+    share_arenas()
+    exit_with_parent()
+    set_up_django()
+    import_module(module).main(*arguments)

@@ -1,0 +1,113 @@
+"""The Celery app of the distributed mode, and what a worker or a beat does at its start and its end."""
+
+import logging
+import os
+import sys
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from celery import Celery
+from celery.signals import (
+    beat_init,
+    celeryd_after_setup,
+    celeryd_init,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
+from kombu.transport import TRANSPORT_ALIASES
+
+from facho.core.processes.limits import collect_seldom, raise_descriptor_limit, share_arenas
+from facho.core.product import OperatorError, open_distributed
+from facho.polling.domain.planning import group_of
+
+if TYPE_CHECKING:
+    from facho.core.processes.worker import LoopWorker
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
+
+
+logger = logging.getLogger("facho.worker")
+
+TRANSPORT_ALIASES["redis"] = "facho.core.processes.broker:Transport"
+
+
+class FachoCelery(Celery):
+    """Knows the worker that stands behind its messages."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.slots: int | None = None
+        self.groups: frozenset[str] = frozenset()
+        self._making = Lock()
+        self._worker: LoopWorker | None = None
+
+    @property
+    def worker(self) -> "LoopWorker":
+        """The worker of this process; made when the first message needs it, since it wants the models loaded."""
+        from facho.core.processes.worker import Duty, LoopWorker
+
+        with self._making:
+            if self._worker is None:
+                self._worker = LoopWorker(self, Duty(self.slots or self.conf.worker_concurrency, self.groups))
+            return self._worker
+
+    def close_worker(self) -> None:
+        """Close what the messages of this process opened."""
+        with self._making:
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close()
+
+
+@celeryd_init.connect
+@beat_init.connect
+def refuse_to_start(**_about: object) -> None:
+    """End a worker or a beat that cannot work, with a sentence for each reason."""
+    try:
+        open_distributed()
+    except OperatorError as error:
+        for line in error.lines:
+            # Celery has turned the usual standard error into a log of its own by now.
+            print(f"facho: {line}", file=sys.__stderr__)
+        sys.exit(1)
+
+
+@celeryd_init.connect
+def spare_memory(**_about: object) -> None:
+    """Do it while there are no slots: they are threads."""
+    share_arenas()
+    raise_descriptor_limit()
+
+
+@celeryd_after_setup.connect
+def learn_duty(instance: Any, **_about: object) -> None:
+    """Learn how many slots the command line gave this worker, and whose executions it reads."""
+    app.slots = instance.concurrency
+    queues = app.amqp.queues.consume_from
+    app.groups = frozenset(group_of(name) for name in queues if name.startswith(app.conf.task_default_queue))
+
+
+@worker_ready.connect
+def begin(**_about: object) -> None:
+    """Look for lost messages where executions are carried out."""
+    logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
+    collect_seldom()
+    app.worker.begin_duty()
+
+
+@worker_shutting_down.connect
+def begin_stop(**_about: object) -> None:
+    """Hand back what does not finish soon: Celery itself would wait for the longest run."""
+    app.worker.begin_stop()
+
+
+@worker_shutdown.connect
+def stop(**_about: object) -> None:
+    """Leave no claim behind."""
+    app.close_worker()
+
+
+app = FachoCelery("facho")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()

@@ -1,0 +1,301 @@
+"""What the engine does beside scheduling: coordinates, recognises OLTs, tells what is wrong, tidies the database."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from facho.alerts.conditions import CONDITIONS
+from facho.alerts.delivery import Delivery
+from facho.alerts.engine import run_pass
+from facho.alerts.http_request import Heartbeat
+from facho.alerts.ssrf import Reach
+from facho.core.processes.leader_watch import WATCHED
+from facho.core.recognition import follow_probe, load_asked_for, load_unidentified, recognise_olt
+from facho.core.wiring import OltBusy, Parts, probe
+from facho.execution_coordinator.coordinator import ExecutionCoordinator
+from facho.execution_coordinator.retention import RETENTIONS, delete_expired
+from facho.executions.processes import load_still_workers
+from facho.executions.runner import Executor
+from facho.executions.store import claim_probes, end_abandoned
+from facho.hosts.models import Olt
+from facho.hosts.store import schedule_probe
+from facho.infrastructure.gateway import ThreadGateway
+from facho.onus.compaction import CompactionLimits, compact
+from facho.onus.outages import follow_silence, has_silence
+from facho.polling.domain.planning import DEFAULT_GROUP
+from facho.snmp_jobs.store import load_intervals
+from facho.zabbix_pollers.activity import load_is_polling
+from facho.zabbix_pollers.statistics import save_poller_stats
+
+logger = logging.getLogger(__name__)
+
+RECOGNITION_SECONDS = 30.0
+# It is not urgent, but an OLT that is polled all the time has to be asked between two runs.
+CLAIM_SECONDS = 10.0
+PROBE_LOOK_SECONDS = 5.0
+PROBES_AT_ONCE = 10
+ABANDONED_SECONDS = 5.0
+STATISTICS_SECONDS = 60.0
+SILENCE_SECONDS = 5.0
+COMPACTION_SECONDS = 60.0
+# Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
+COMPACTION_PIECES = 200
+# What is wrong is seen by polls that are minutes apart.
+ALERT_SECONDS = 15.0
+DELIVERY_SECONDS = 2.0
+HEARTBEAT_SECONDS = 60.0
+CLEANUP_SECONDS = 600.0
+CLEANUP_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """Who does the chores, until when, and whether they are ours to do right now: of several processes one leads."""
+
+    parts: Parts
+    stop: asyncio.Event
+    is_wanted: Callable[[], bool] = lambda: True
+    # Who carries probes out; None: this process.
+    executor: Executor | None = None
+    # Whether nodes are really being started.
+    is_scheduling: Callable[[], bool] = lambda: True
+
+    @property
+    def holds(self) -> bool:
+        """Whether only chores that report trouble run: the disk is full, or the database damaged."""
+        return self.parts.storage.holds
+
+    def may_go_on(self) -> bool:
+        """Whether a long chore may continue: this process still leads, and was not asked to stop."""
+        return self.is_wanted() and not self.stop.is_set()
+
+
+async def housekeeping_loop(chores: Housekeeping) -> None:
+    """Do each chore at its own pace until told to stop."""
+    await asyncio.gather(
+        coordinating(chores),
+        probing(chores),
+        _repeat(end_abandoned_runs, chores, ABANDONED_SECONDS),
+        _repeat(tell_silence, chores, SILENCE_SECONDS),
+        compacting(chores),
+        _repeat(save_statistics, chores, STATISTICS_SECONDS),
+        cleaning_up(chores),
+        alerting(chores),
+        delivering(chores),
+        beating(chores),
+    )
+
+
+@asynccontextmanager
+async def own_thread(chores: Housekeeping) -> AsyncIterator[ThreadGateway]:
+    """Give a long chore a thread: no claim waits behind it."""
+    aside = chores.parts.database.aside()
+    try:
+        yield aside
+    finally:
+        await aside.close()
+
+
+async def coordinating(chores: Housekeeping) -> None:
+    """Let the coordinator look every few seconds, in a thread of its own: no claim waits behind its long look."""
+    coordinator = ExecutionCoordinator()
+    async with own_thread(chores) as thread:
+
+        async def coordinate(parts: Parts) -> None:
+            await thread.run(coordinator.run_pass, parts.clock.now())
+
+        await _repeat(coordinate, chores, settings.FACHO_COORDINATOR_SECONDS)
+
+
+async def compacting(chores: Housekeeping) -> None:
+    """Move history to where it is small, in a thread of its own; each piece is one short transaction."""
+    async with own_thread(chores) as thread:
+
+        async def compact_history(parts: Parts) -> None:
+            for _ in range(COMPACTION_PIECES):
+                if chores.stop.is_set() or not await thread.run(compact, parts.clock.now(), CompactionLimits()):
+                    break
+
+        await _repeat(compact_history, chores, COMPACTION_SECONDS)
+
+
+async def cleaning_up(chores: Housekeeping) -> None:
+    """Delete expired rows in a thread of its own, table by table in batches; each is one short transaction."""
+    async with own_thread(chores) as thread:
+
+        async def clean_up(parts: Parts) -> None:
+            for retention in RETENTIONS:
+                deleted = CLEANUP_BATCH
+                while deleted == CLEANUP_BATCH and chores.may_go_on():
+                    deleted = await thread.run(delete_expired, retention, parts.clock.now(), CLEANUP_BATCH)
+                    if deleted:
+                        logger.info("rows.expired table=%s count=%s", retention.model, deleted)
+
+        await _repeat(clean_up, chores, CLEANUP_SECONDS)
+
+
+async def alerting(chores: Housekeeping) -> None:
+    """Let the rules look for what is wrong, in a thread of its own; what they write is one short transaction."""
+    async with own_thread(chores) as thread:
+
+        async def raise_alerts(parts: Parts) -> None:
+            # That somebody leads again is said by who really does: others would take back what the watch tells.
+            left_out = frozenset() if await _all_schedule(chores) else WATCHED
+            await thread.run(run_pass, parts.clock.now(), CONDITIONS.keys() - left_out)
+
+        await _repeat(raise_alerts, chores, ALERT_SECONDS, even_held=True)
+
+
+async def delivering(chores: Housekeeping) -> None:
+    """Send the messages that wait; a try in progress when the process stops may still end."""
+    parts, reach = chores.parts, Reach(settings.FACHO_WEBHOOK_ALLOW)
+    delivery = Delivery(parts.database, parts.clock, reach, chores.may_go_on)
+
+    async def deliver_messages(_parts: Parts) -> None:
+        await delivery.look()
+
+    try:
+        await _repeat(deliver_messages, chores, DELIVERY_SECONDS, even_held=True)
+    finally:
+        await delivery.close()
+
+
+async def beating(chores: Housekeeping) -> None:
+    """Call the heartbeat address while nodes are really being started."""
+    if not settings.FACHO_HEARTBEAT_URL:
+        return
+    heartbeat = Heartbeat(settings.FACHO_HEARTBEAT_URL)
+
+    async def call_heartbeat(_parts: Parts) -> None:
+        if await _all_schedule(chores):
+            await heartbeat.beat()
+
+    await _repeat(call_heartbeat, chores, HEARTBEAT_SECONDS)
+
+
+async def _all_schedule(chores: Housekeeping) -> bool:
+    """Tell whether this process and the other engines, if there are, really start nodes."""
+    parts = chores.parts
+    return chores.is_scheduling() and (
+        parts.shard.is_whole or await parts.database.run(load_is_polling, parts.clock.now())
+    )
+
+
+async def probing(chores: Housekeeping) -> None:
+    """Probe what has to be probed: here, or by messages to the workers that reach the OLTs."""
+    executor = chores.executor
+    if executor is None:
+        await asyncio.gather(
+            _repeat(recognise_new_olts, chores, RECOGNITION_SECONDS),
+            _repeat(probe_suspended_olts, chores, PROBE_LOOK_SECONDS),
+        )
+        return
+
+    async def send_probes(parts: Parts) -> None:
+        now = parts.clock.now()
+        wanted = await parts.database.run(load_wanted_probes, now)
+        claims = await parts.database.run(claim_probes, wanted, at_once=PROBES_AT_ONCE, owner=parts.owner, now=now)
+        for claim in claims:
+            executor.start(claim.execution_id, claim.token)
+
+    await asyncio.gather(
+        _repeat(send_probes, chores, PROBE_LOOK_SECONDS), _repeat(tell_still_workers, chores, STATISTICS_SECONDS)
+    )
+
+
+def load_wanted_probes(now: datetime) -> dict[int, str]:
+    """Return the OLTs to be asked who they are or whether they are back, each with its group.
+
+    Without groups all share the pollers; an OLT of a group that has none is left alone, as by the scheduler.
+    """
+    wanted = {*load_unidentified(now), *load_asked_for(now)}
+    olts = Olt.objects.filter(id__in=wanted).order_by("id").values_list("id", "poller_group")
+    known = settings.FACHO_POLLER_GROUPS
+    if not known:
+        return dict.fromkeys((olt_id for olt_id, _ in olts), DEFAULT_GROUP)
+    return {olt_id: group for olt_id, group in olts if group == DEFAULT_GROUP or group in known}
+
+
+async def tell_still_workers(parts: Parts) -> None:
+    """Say which workers live and complete nothing while others of their groups do."""
+    for worker in await parts.database.run(load_still_workers):
+        logger.warning("worker.stands_still owner=%s", worker.owner)
+
+
+async def recognise_new_olts(parts: Parts) -> None:
+    """Probe the OLTs not identified yet; one that is busy or silent has its next turn later."""
+
+    async def recognise(olt_id: int) -> None:
+        report = await recognise_olt(parts, olt_id, wait_seconds=CLAIM_SECONDS)
+        if not report.answered:
+            await parts.database.run(schedule_probe, olt_id, parts.clock.now())
+
+    await _for_each(recognise, await _load_own(load_unidentified, parts))
+
+
+async def probe_suspended_olts(parts: Parts) -> None:
+    """Ask OLTs with suspended nodes whether they are back; an answer returns all their nodes to the schedule."""
+
+    async def look(olt_id: int) -> None:
+        report = await probe(parts, olt_id, wait_seconds=0)
+        await parts.database.run(follow_probe, olt_id, answered=report.answered, now=parts.clock.now())
+
+    await _for_each(look, await _load_own(load_asked_for, parts))
+
+
+async def _load_own(load: Callable[[datetime], list[int]], parts: Parts) -> list[int]:
+    """Load OLTs, and keep those that this process serves."""
+    return [olt_id for olt_id in await parts.database.run(load, parts.clock.now()) if parts.shard.holds(olt_id)]
+
+
+async def _for_each(ask: Callable[[int], Awaitable[None]], olt_ids: Sequence[int]) -> None:
+    """Ask OLTs in parallel, so that silent ones delay no others; a failure concerns its own OLT only."""
+    places = asyncio.Semaphore(PROBES_AT_ONCE)
+
+    async def in_turn(olt_id: int) -> None:
+        async with places:
+            await ask(olt_id)
+
+    results = await asyncio.gather(*map(in_turn, olt_ids), return_exceptions=True)
+    for olt_id, result in zip(olt_ids, results, strict=True):
+        if result is not None and not isinstance(result, OltBusy):
+            logger.error("housekeeping.probe_failed olt=%s", olt_id, exc_info=result)
+
+
+async def end_abandoned_runs(parts: Parts) -> None:
+    """End runs that wait to continue although their node or OLT was disabled or deleted meanwhile."""
+    await parts.database.run(end_abandoned, now=parts.clock.now())
+
+
+async def tell_silence(parts: Parts) -> None:
+    """Turn OLTs that do not answer into outages, and end those of OLTs that do."""
+    now = parts.clock.now()
+    if await parts.database.run(has_silence, now):
+        intervals = await parts.database.run(load_intervals, now)
+        await parts.database.run(follow_silence, intervals, now)
+
+
+async def save_statistics(parts: Parts) -> None:
+    """Add the minute's figures of the pollers to their series."""
+    await parts.database.run(save_poller_stats, parts.clock.now())
+
+
+async def _repeat(
+    chore: Callable[[Parts], Awaitable[None]], chores: Housekeeping, pause_seconds: float, *, even_held: bool = False
+) -> None:
+    while not chores.stop.is_set():
+        try:
+            if chores.is_wanted() and (even_held or not chores.holds):
+                await chore(chores.parts)
+        except Exception:  # a loop guard: a chore that fails today is tried again, and the others continue
+            logger.exception("housekeeping.failed chore=%s", chore.__name__)
+        try:
+            async with asyncio.timeout(pause_seconds):
+                await chores.stop.wait()
+        except TimeoutError:
+            pass

@@ -1,0 +1,126 @@
+"""Opens the product for a process: data folder, settings, Django, database. Every obstacle becomes one sentence."""
+
+import os
+import sys
+from gettext import gettext as _
+from pathlib import Path
+
+import django
+from django.conf import settings
+from django.core.checks import CheckMessage
+from django.db import Error
+from django.utils import translation
+
+from facho.core.checks import startup_errors, startup_warnings
+from facho.core.data_folder import DataFolder, DataFolderError, close_to_others, others_may_enter, prepare
+from facho.core.database import MissingMigrations, NewerDatabase, ensure_current
+from facho.core.env import Environment, Mode, read_environment
+
+MIGRATE = "django-admin migrate --settings facho.core.settings"
+REDIS_SECONDS = 3.0
+
+
+class OperatorError(Exception):
+    """An expected failure. Each line is a sentence for the operator and never holds a secret."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = lines
+
+
+def open_product() -> None:
+    """Prepare the data folder and set Django up, without touching the database."""
+    environment = checked_environment()
+    try:
+        prepare(DataFolder.of(environment), mode=environment["FACHO_MODE"])
+    except DataFolderError as error:
+        raise OperatorError(
+            _("The data folder cannot be used: %s. Set FACHO_DATA_DIR to a folder that you may write.") % error
+        ) from error
+    set_up_django()
+    tell_closed()
+    if errors := startup_errors():
+        raise OperatorError(*map(_sentence, errors))
+
+
+def open_distributed() -> None:
+    """Refuse to start without what the distributed mode needs: there is no fallback."""
+    open_product()
+    if settings.FACHO_MODE is not Mode.DISTRIBUTED:
+        raise OperatorError(
+            _("This is part of the distributed product: set FACHO_MODE to distributed, or use `facho run`.")
+        )
+    bring_up_to_date()
+    # Its client takes half a second to import, which no command of the embedded product should wait for.
+    from facho.core.redis import RedisFailure, ping
+
+    try:
+        ping(settings.REDIS_URL, timeout_seconds=REDIS_SECONDS)
+    except RedisFailure as error:
+        raise OperatorError(_("Redis does not answer: %s. Start it, or correct REDIS_URL.") % error) from error
+
+
+def checked_environment() -> Environment:
+    """Read the environment; a value that cannot be used stops here, before anything is created."""
+    environment = read_environment(os.environ)
+    if environment.problems:
+        raise OperatorError(
+            *(
+                _("%(name)s has a value that cannot be used: set it to %(expects)s.")
+                % {"name": problem.name, "expects": _(problem.expects)}
+                for problem in environment.problems
+            )
+        )
+    return environment
+
+
+def set_up_django() -> None:
+    """Load settings and apps, and speak the configured language."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
+    django.setup()
+    translation.activate(settings.LANGUAGE_CODE)
+
+
+def bring_up_to_date() -> None:
+    """Refuse a newer database; apply what is missing in embedded mode, and say how in distributed mode."""
+    try:
+        ensure_current()
+    except Error as error:
+        raise database_failure(error) from error
+    except NewerDatabase as error:
+        raise OperatorError(
+            _("The database was made by a newer version of Facho (%s): install that version, or restore a backup.")
+            % error
+        ) from error
+    except MissingMigrations as error:
+        raise OperatorError(
+            _("The database lacks changes of this version (%(name)s): run `%(command)s`.")
+            % {"name": error, "command": MIGRATE}
+        ) from error
+
+
+def database_failure(error: Exception) -> OperatorError:
+    """Say the first line of what the database said; the lines after it may repeat values."""
+    first = next(iter(str(error).splitlines()), type(error).__name__)
+    return OperatorError(_("The database refused: %s. `facho doctor` tells more.") % first.rstrip("."))
+
+
+def tell_closed() -> None:
+    """Close folder and database to other users, and say what they could read until now."""
+    for path in close_to_others(settings.DATA_FOLDER, Path(settings.DATABASES["default"]["NAME"])):
+        text = _("Other users of this machine could read %s until now; it is closed to them.")
+        print("facho: " + text % path, file=sys.stderr)
+
+
+def tell_warnings() -> None:
+    """Say on standard error what is odd about settings and folder; for a product that starts, once."""
+    for warning in startup_warnings():
+        print(f"facho: {_sentence(warning)}", file=sys.stderr)
+    folder: DataFolder = settings.DATA_FOLDER
+    if others_may_enter(folder.path):
+        text = _("Other users of this machine may enter %(path)s. Run: chmod 700 %(path)s")
+        print("facho: " + text % {"path": folder.path}, file=sys.stderr)
+
+
+def _sentence(message: CheckMessage) -> str:
+    return f"{message.msg} {message.hint or ''}".strip()

@@ -1,0 +1,356 @@
+"""The login, the first administrator, and the account page: password, language, time zone, tokens."""
+
+import logging
+import math
+from datetime import timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from zoneinfo import available_timezones
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import AuthenticationForm, BaseUserCreationForm, PasswordChangeForm
+from django.contrib.auth.models import User
+from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.contenttypes.models import ContentType
+from django.core import signing
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from facho.accounts.audit import Action, changed_words, record
+from facho.accounts.models import Profile
+from facho.accounts.preferences import remember_preferences
+from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, people, role_of
+from facho.accounts.scope import OltScope, scope_of
+from facho.accounts.throttle import LoginTries, address_of, remember_browser
+from facho.api.models import ApiToken
+from facho.api.tokens import DEFAULT_DAYS, MOST_DAYS, RoleTooHigh, create_token
+from facho.hosts.models import OltGroup
+from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
+
+if TYPE_CHECKING:
+    _ProfileForm = forms.ModelForm[Profile]
+    _UserForm = BaseUserCreationForm[User]
+else:
+    _ProfileForm, _UserForm = forms.ModelForm, BaseUserCreationForm  # they take type parameters in their stubs only
+
+logger = logging.getLogger(__name__)
+
+PREFERENCES = ("language", "time_zone")
+SHOWN_ONCE = "new_token"
+LIFETIME_SECONDS = 24 * 60 * 60
+# In links that were printed before this module moved.
+_SALT = "facho.core.account"
+_CONTENT = "first administrator"
+
+
+def zone_choices() -> list[tuple[str, str]]:
+    """Offer the installation's time zone, which is the empty choice, and every one by its name."""
+    default = gettext_lazy("the installation's: %(zone)s") % {"zone": settings.TIME_ZONE}
+    return [("", default), *((zone, zone) for zone in sorted(available_timezones()))]
+
+
+class PreferencesForm(_ProfileForm):
+    """Language and time zone; empty is the installation's own."""
+
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language"),
+        required=False,
+        choices=[("", gettext_lazy("as the browser asks for")), *settings.LANGUAGES],
+    )
+    time_zone = forms.ChoiceField(label=gettext_lazy("Time zone"), required=False, choices=zone_choices)
+
+    class Meta:
+        model = Profile
+        fields = ["language", "time_zone"]
+
+    def __init__(self, data: Any = None, *, instance: Profile | None = None) -> None:
+        super().__init__(data, instance=instance, label_suffix="")
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """The old password and twice a new one, by the rules; it is one form of several and takes no focus."""
+
+    def __init__(self, user: User, data: Any = None) -> None:
+        super().__init__(user, data, label_suffix="")
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)
+
+
+class TokenForm(forms.Form):
+    """What a new token is for, what it may do and see, and when it ends."""
+
+    name = forms.CharField(
+        label=gettext_lazy("What is it for?"),
+        max_length=80,
+        widget=forms.TextInput(attrs={"placeholder": gettext_lazy("for example: Grafana"), "autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(label=gettext_lazy("What it may do"))
+    days = forms.IntegerField(
+        label=gettext_lazy("Days until it ends"), min_value=1, max_value=MOST_DAYS, initial=DEFAULT_DAYS
+    )
+    olt_groups = forms.ModelMultipleChoiceField(
+        OltGroup.objects.none(),
+        label=gettext_lazy("Only the OLTs of these groups"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("None: all OLTs that you see."),
+    )
+
+    def __init__(self, user: User, scope: OltScope, data: Any = None) -> None:
+        super().__init__(data, auto_id="token-%s", label_suffix="")
+        highest = role_of(user)
+        self.fields["role"].choices = [  # type: ignore[attr-defined]
+            (role.value, ROLE_WORDS[role]) for role in Role if highest and highest.includes(role)
+        ]
+        groups = OltGroup.objects.all() if scope.group_ids is None else OltGroup.objects.filter(id__in=scope.group_ids)
+        self.fields["olt_groups"].queryset = groups  # type: ignore[attr-defined]
+        if not groups.exists():
+            del self.fields["olt_groups"]
+
+
+@require_safe
+@never_cache
+@login_required
+def account(request: HttpRequest) -> HttpResponse:
+    """Show one's own account, with a token that was just made: this one time."""
+    kept = request.session.pop(SHOWN_ONCE, "")
+    try:
+        return _page(request, new_token=decrypt(kept).reveal())
+    except UndecryptableSecret:  # the key was changed in between
+        messages.error(request, _("The token cannot be shown any more: revoke it, and make another one."))
+        return _page(request)
+
+
+@require_POST
+@login_required
+def change_preferences(request: HttpRequest) -> HttpResponse:
+    """Read from now on in another language or time zone."""
+    user = _user(request)
+    profile = Profile.objects.filter(user=user).first() or Profile(user=user)
+    before = {name: getattr(profile, name) for name in PREFERENCES}
+    form = PreferencesForm(request.POST, instance=profile)
+    if not form.is_valid():
+        return _page(request, preferences_form=form)
+    with transaction.atomic():
+        form.save()
+        record(user, user, Action.CHANGED, changed_words(before, form.cleaned_data))
+    remember_preferences(request)
+    return redirect("account")
+
+
+@require_POST
+@never_cache
+@sensitive_post_parameters()
+@login_required
+def change_password(request: HttpRequest) -> HttpResponse:
+    """Take a new password and end all other sessions; guessing the old one is as slow as at the login."""
+    user = _user(request)
+    form = OwnPasswordForm(user, request.POST)
+    tries, now = LoginTries.of(user.get_username(), request), timezone.now()
+    if tries.count(now):
+        messages.error(request, _("Too many wrong tries. Wait a little."))
+        return redirect("account")
+    if not form.is_valid():
+        return _page(request, password_form=form)
+    tries.succeed(now)
+    with transaction.atomic():
+        form.save()
+        record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))
+    update_session_auth_hash(request, user)
+    messages.success(request, _("The password was changed, and all other sessions have ended."))
+    return redirect("account")
+
+
+@require_POST
+@never_cache
+@login_required
+def add_token(request: HttpRequest) -> HttpResponse:
+    """Make a token, and have its text shown by the page that follows: reloading that one makes no second token."""
+    user = _user(request)
+    form = TokenForm(user, scope_of(user), request.POST)
+    if not form.is_valid():
+        return _page(request, token_form=form)
+    wish = form.cleaned_data
+    try:
+        with transaction.atomic():
+            text = create_token(
+                user,
+                role=Role(wish["role"]),
+                expires_at=timezone.now() + timedelta(days=wish["days"]),
+                name=wish["name"],
+                olt_groups=wish.get("olt_groups", ()),
+            )
+            record(user, user.api_tokens.latest("id"), Action.ADDED)
+    except RoleTooHigh as error:
+        raise PermissionDenied from error
+    # Sessions are rows: a token that only its owner may see is not readable there.
+    request.session[SHOWN_ONCE] = encrypt(Secret(text))
+    return redirect("account")
+
+
+@require_POST
+@login_required
+def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
+    """Revoke a token of the logged-in user."""
+    user = _user(request)
+    token = ApiToken.objects.filter(id=token_id, user=user).first()
+    if token is None:
+        raise Http404
+    with transaction.atomic():
+        record(user, token, Action.DELETED)
+        token.delete()
+    messages.success(request, _("The token was revoked."))
+    return redirect("account")
+
+
+def _page(request: HttpRequest, **context: Any) -> HttpResponse:
+    user = _user(request)
+    tokens = ApiToken.objects.filter(user=user).prefetch_related("olt_groups").order_by("-id")
+    shown = {
+        "here": "account",
+        "now": timezone.now(),
+        "password_form": OwnPasswordForm(user),
+        "preferences_form": PreferencesForm(instance=Profile.objects.filter(user=user).first()),
+        "token_form": TokenForm(user, scope_of(user)),
+        "tokens": [(token, ROLE_WORDS[Role(token.role)]) for token in tokens],
+        **context,
+    }
+    return render(request, "account/account.html", shown)
+
+
+def _user(request: HttpRequest) -> User:
+    if not isinstance(request.user, User):
+        raise PermissionDenied
+    return request.user
+
+
+class Login(LoginView):
+    """Django's own login in our design; no password is hashed for users who have to wait."""
+
+    template_name = "account/login.html"
+    redirect_authenticated_user = True
+    http_method_names = ["get", "post", "head", "options"]
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Judge the password unless there were too many wrong ones."""
+        self._tries = LoginTries.of(request.POST.get("username", ""), request)
+        wait = self._tries.count(timezone.now())
+        if not wait:
+            return super().post(request, *args, **kwargs)
+        context = self.get_context_data(form=AuthenticationForm(self.request), wait=wait_words(wait))
+        answer = self.render_to_response(context, status=HTTPStatus.TOO_MANY_REQUESTS)
+        answer.headers["Retry-After"] = str(math.ceil(wait.total_seconds()))
+        return answer
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """Log in, and read as this person likes to."""
+        self._tries.succeed(timezone.now())
+        answer = super().form_valid(form)
+        remember_browser(answer, form.get_user().get_username())
+        remember_preferences(self.request)
+        return answer
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """Log the failure; an unknown name may be a password, and is not written."""
+        known = people().filter(username=form.cleaned_data.get("username", "")).exists()
+        name = form.cleaned_data["username"] if known else "?"
+        logger.warning("login.failed address=%s user=%s", address_of(self.request), name)
+        return super().form_invalid(form)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Tell whether there is anyone who could log in."""
+        return super().get_context_data(**kwargs, has_users=people().exists())
+
+
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """Send the admin's visitors to the one login page; users who are logged in already may not enter."""
+    if request.user.is_authenticated:
+        raise RoleNeeded(Role.ADMIN)
+    return redirect_to_login(request.GET.get("next", "/admin/"))
+
+
+def wait_words(wait: timedelta) -> str:
+    """Say for how long to wait, in minutes where seconds are many."""
+    seconds = math.ceil(wait.total_seconds())
+    if seconds < 60:
+        return ngettext("Wait %(n)s second.", "Wait %(n)s seconds.", seconds) % {"n": seconds}
+    minutes = math.ceil(seconds / 60)
+    return ngettext("Wait %(n)s minute.", "Wait %(n)s minutes.", minutes) % {"n": minutes}
+
+
+def make_setup_path() -> str | None:
+    """Return the path of a fresh link, or None when someone can already log in."""
+    if people().exists():
+        return None
+    return reverse("setup", args=[signing.dumps(_CONTENT, salt=_SALT)])
+
+
+class FirstAdministratorForm(_UserForm):
+    """A name and a password, twice, checked by the rules that hold for every password; and where its clock is."""
+
+    # A script chooses the browser's own.
+    time_zone = forms.ChoiceField(
+        label=gettext_lazy("Time zone"),
+        required=False,
+        choices=zone_choices,
+        widget=forms.Select(attrs={"data-own-zone": ""}),
+    )
+
+    class Meta:
+        model = User
+        fields = ["username"]
+        labels = {"username": gettext_lazy("User name")}
+
+
+@never_cache
+@sensitive_post_parameters("password1", "password2")
+@require_http_methods(["GET", "POST"])
+def setup(request: HttpRequest, token: str) -> HttpResponse:
+    """Ask for name, password and time zone, make the administrator, and log in."""
+    if not _is_valid(token) or people().exists():
+        return _closed(request)
+    form = FirstAdministratorForm(request.POST or None)
+    if not form.is_valid():
+        return render(request, "account/setup.html", {"form": form})
+    user = _create_first(form)
+    if user is None:
+        return _closed(request)
+    login(request, user)
+    remember_preferences(request)
+    return redirect("dashboard")
+
+
+def _is_valid(token: str) -> bool:
+    try:
+        return bool(signing.loads(token, salt=_SALT, max_age=LIFETIME_SECONDS) == _CONTENT)
+    except signing.BadSignature:
+        return False
+
+
+@transaction.atomic
+def _create_first(form: FirstAdministratorForm) -> User | None:
+    """Make the administrator unless someone was faster; of two at once the second waits, and finds the first."""
+    # A row that every database has, as a lock: SQLite already has one writer, PostgreSQL has many.
+    ContentType.objects.select_for_update().get(app_label="auth", model="user")
+    if people().exists():
+        return None
+    user = form.save()
+    give_role(user, Role.ADMIN)
+    Profile.objects.update_or_create(user=user, defaults={"time_zone": form.cleaned_data["time_zone"]})
+    return user
+
+
+def _closed(request: HttpRequest) -> HttpResponse:
+    return render(request, "account/setup_closed.html", status=410)

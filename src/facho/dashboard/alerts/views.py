@@ -1,0 +1,161 @@
+"""Alert pages: firing ones first, by severity, then ended ones; each with its notifications."""
+
+from dataclasses import dataclass
+
+from django import forms
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.acknowledge import who_acknowledged
+from facho.accounts.scope import scope_of
+from facho.alerts.channels import stored_channels
+from facho.alerts.conditions import CHOICES, sentence_of
+from facho.alerts.models import Alert, AlertState, Notice, NoticeKind, NoticeState, Severity
+from facho.alerts.store import shown_alerts, why_unsent
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    TimelineFilter,
+    acknowledgement_context,
+    answer_acknowledgement,
+    cursor_of,
+    for_users,
+    is_part,
+)
+from facho.onus.timeline import load_rows
+
+FIRING, UNSEEN, OVER = "firing", "unseen", "over"
+_SHOWN = {
+    FIRING: Q(state=AlertState.FIRING),
+    UNSEEN: Q(state=AlertState.FIRING, acknowledged_at__isnull=True),
+    OVER: Q(state=AlertState.RESOLVED),
+}
+# More than this is one common problem and too long a list to read.
+FIRING_LINES = 200
+_LOOKS = {Severity.CRITICAL: "critical", Severity.WARNING: "medium", Severity.INFO: "low"}
+_GRAVEST_FIRST = Case(
+    When(severity=Severity.CRITICAL, then=Value(0)),
+    When(severity=Severity.WARNING, then=Value(1)),
+    default=Value(2),
+    output_field=IntegerField(),
+)
+_STATE_LOOKS = {NoticeState.SENT: "success", NoticeState.FAILED: "failed", NoticeState.WAITING: "waiting"}
+
+
+class AlertFilter(TimelineFilter):
+    show = forms.ChoiceField(
+        label=_("Show"),
+        required=False,
+        choices=[("", _("all")), (FIRING, _("firing")), (UNSEEN, _("firing, not acknowledged")), (OVER, _("over"))],
+    )
+    kind = forms.ChoiceField(label=_("Kind of alert"), required=False, choices=[("", _("all")), *CHOICES])
+    severity = forms.ChoiceField(label=_("Severity"), required=False, choices=[("", _("all")), *Severity.choices])
+    field_order = ("show", "olt", "kind", "severity", "after", "before")
+
+    def narrow(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
+        values = self.chosen
+        conditions = [_SHOWN[values["show"]]] if "show" in values else []
+        if "after" in values:
+            conditions.append(Q(resolved_at__isnull=True) | Q(resolved_at__gt=values["after"]))
+        given = {"olt": "olt_id", "kind": "rule__kind", "severity": "severity", "before": "fired_at__lt"}
+        return alerts.filter(*conditions, **{lookup: values[name] for name, lookup in given.items() if name in values})
+
+
+@dataclass(frozen=True, slots=True)
+class AlertRow:
+    alert: Alert
+    sentence: str
+    look: str
+    acknowledged_by: str
+
+    @property
+    def lasted_seconds(self) -> float:
+        """0 while it still fires."""
+        alert = self.alert
+        return (alert.resolved_at - alert.began_at).total_seconds() if alert.resolved_at else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeRow:
+    """One notification of an alert, without its text: it may name OLTs the reader may not see."""
+
+    notice: Notice
+    kind: str
+    state: str
+    look: str
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def alerts_page(request: HttpRequest) -> HttpResponse:
+    form, cursor = AlertFilter(request.GET, scope_of(request.user)), cursor_of(request)
+    alerts = form.narrow(_seen_by(request))
+    over = load_rows(alerts.filter(state=AlertState.RESOLVED), "began_at", cursor, ROWS_PER_PAGE)
+    firing = alerts.filter(state=AlertState.FIRING).order_by(_GRAVEST_FIRST, "-began_at", "-id")
+    rows = [] if cursor else [_row(alert) for alert in firing[:FIRING_LINES]]
+    context = {
+        "here": "alerts",
+        "now": timezone.now(),
+        "form": form,
+        "is_first": cursor is None,
+        "firing": rows,
+        "critical": sum(row.alert.severity == Severity.CRITICAL for row in rows),
+        "over": [_row(alert) for alert in over.rows],
+        "page": over,
+    }
+    return render(request, "alerts/list.html" if is_part(request) else "alerts/alerts.html", context)
+
+
+@require_safe
+@for_users
+def alert_page(request: HttpRequest, alert_id: int) -> HttpResponse:
+    alert, now = _find(request, alert_id), timezone.now()
+    notices = _load_notices(alert)
+    context = {
+        "here": "alerts",
+        "now": now,
+        "row": _row(alert),
+        "notices": notices,
+        "unsent": None if notices else why_unsent(alert, now),
+        **acknowledgement_context(request, alert),
+    }
+    return render(request, "alerts/alert.html", context)
+
+
+@require_POST
+@for_users
+def alert_acknowledge(request: HttpRequest, alert_id: int) -> HttpResponse:
+    return answer_acknowledgement(request, _find(request, alert_id), "alert")
+
+
+def _seen_by(request: HttpRequest) -> QuerySet[Alert]:
+    return scope_of(request.user).narrow(shown_alerts())
+
+
+def _find(request: HttpRequest, alert_id: int) -> Alert:
+    alert = _seen_by(request).filter(pk=alert_id).first()
+    if alert is None:
+        raise Http404
+    return alert
+
+
+def _row(alert: Alert) -> AlertRow:
+    who = who_acknowledged(alert) if alert.acknowledged_at else ""
+    return AlertRow(alert, sentence_of(alert.rule.kind, alert.facts), _LOOKS[Severity(alert.severity)], who)
+
+
+def _load_notices(alert: Alert) -> list[NoticeRow]:
+    columns = ("kind", "state", "created_at", "sent_at", "next_try_at", "tries", "last_error", "channel_id")
+    notices = list(Notice.objects.filter(alerts=alert).only(*columns).order_by("created_at", "id"))
+    channels = stored_channels().in_bulk([notice.channel_id for notice in notices])
+    rows = []
+    for notice in notices:
+        notice.channel = channels[notice.channel_id]
+        state = NoticeState(notice.state)
+        rows.append(NoticeRow(notice, str(NoticeKind(notice.kind).label), str(state.label), _STATE_LOOKS[state]))
+    return rows

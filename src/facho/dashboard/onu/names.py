@@ -1,0 +1,50 @@
+"""How an ONU is called where it is one line of many, and since when it is as it is."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from facho.onus.models import Onu
+from facho.onus.words import DownCauses, ShownState
+
+# A clock that was never set is decades off.
+OLDEST_TOLD = timedelta(days=3 * 365)
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """When a state began; `is_told` if only the OLT's own clock knows."""
+
+    at: datetime | None
+    is_told: bool = False
+
+
+def code_of(onu: Onu) -> str:
+    """Return the serial, or the hardware address on EPON; empty if the OLT reports neither."""
+    return onu.serial or onu.mac or f"{onu.pon_port}/{onu.onu_id}"
+
+
+def name_of(onu: Onu) -> str:
+    """Return the customer's name if known, else the OLT's description."""
+    customer = getattr(onu, "customer", None)
+    return (customer.label if customer else "") or onu.description or onu.name
+
+
+def cause_of(onu: Onu) -> str:
+    reading = getattr(onu, "reading", None)
+    return str(DownCauses(reading.last_down_cause).label) if reading and reading.last_down_cause else ""
+
+
+def since_of(onu: Onu, state: ShownState) -> Since:
+    """Return since when a loaded ONU is in its shown state."""
+    reading = getattr(onu, "reading", None)
+    if state is ShownState.ABSENT:
+        return Since(onu.absent_since)
+    if state is ShownState.UNKNOWN:
+        return Since(onu.olt.last_answer_at)
+    if reading is None or reading.state_since or state is not ShownState.OFFLINE:
+        return Since(reading.state_since if reading else None)
+    # Accept the OLT's time for an ONU already down at first sight, unless it is implausibly old.
+    down_at = reading.last_down_at
+    if down_at is None or not onu.first_seen_at - OLDEST_TOLD < down_at <= onu.first_seen_at:
+        return Since(None)
+    return Since(down_at, is_told=True)

@@ -1,0 +1,427 @@
+"""The pages of outages: the list, and each with what it means, the evidence, and a drawing of ONUs down over time."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.acknowledge import who_acknowledged
+from facho.accounts.scope import OltScope, scope_of
+from facho.dashboard.onu.list import OnuLine, rows_of
+from facho.dashboard.onu.names import cause_of
+from facho.dashboard.overview.hour import Scale, draw_ticks
+from facho.dashboard.overview.outages import OutageRow, outage_rows, shape_outages, whole_outages, with_names
+from facho.dashboard.shared.drawing import coordinate
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    PagePart,
+    TimelineFilter,
+    acknowledgement_context,
+    answer_acknowledgement,
+    cursor_of,
+    for_users,
+    is_part,
+    load_parts,
+    part_called,
+)
+from facho.dashboard.templatetags.facho_words import length_of_time
+from facho.onus.models import Outage
+from facho.onus.outages import (
+    MemberChange,
+    Neighbours,
+    departures,
+    load_changes,
+    load_neighbours,
+    load_port_counts_of,
+    onus_of,
+)
+from facho.onus.port_view import PortCounts
+from facho.onus.timeline import load_rows
+from facho.onus.words import OutageCauses, OutageScopes
+from facho.polling.domain.outages import Evidence, weigh_departures
+
+# The words of moments stand in rows above the area.
+WIDTH, TOP, BASE = 960.0, 50.0, 140.0
+SHORTEST = timedelta(minutes=10)
+MOST_TICKS = 8
+# Marks nearer than this write their words below one another.
+LABEL_WIDTH = 110.0
+# Times nearer to an edge would be cut off.
+EDGE = 36.0
+LABEL_ROWS, LABEL_HEIGHT = 3, 14.0
+_STEPS = tuple(
+    timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 30, 60, 180, 360, 720, 1440, 2880, 10_080, 43_200)
+)
+_DAY = timedelta(days=1)
+
+Step = tuple[datetime, int]
+
+_MEANINGS: dict[str, Promise] = {
+    OutageCauses.POWER: gettext_lazy(
+        "The customers have no power: their ONUs reported it before going down. Fibre and OLT are fine; "
+        "ask the power company about the area."
+    ),
+    OutageCauses.FIBRE: gettext_lazy(
+        "The signal was lost and hardly any ONU reported a power failure: the fibre is cut or unplugged."
+    ),
+    OutageCauses.CARD: gettext_lazy(
+        "All ports of the card lost their ONUs at once: check the card, its power and whether it is seated properly."
+    ),
+    OutageCauses.OLT: gettext_lazy(
+        "The OLT does not answer SNMP. Its customers may still have service, which Facho cannot see. "
+        "Check its power, its management network and its list of allowed addresses."
+    ),
+    OutageCauses.NETWORK: gettext_lazy(
+        "Several OLTs stopped answering at once: check the network between Facho and them first."
+    ),
+    OutageCauses.UNKNOWN: gettext_lazy(
+        "Many went down at once without a common cause. Check where they are and what they share."
+    ),
+}
+_WHOLE_PORT = gettext_lazy("No ONU of the port is online: check between the OLT and the first splitter.")
+_BRANCH = gettext_lazy("Other ONUs of the port are online: check the splitter branch that the affected ones share.")
+PART_LINES = 50
+# Only where the OLT answers can anybody say who went.
+_COUNTED = (OutageScopes.PON, OutageScopes.CARD)
+ONUS_PER_PAGE = 50
+# Enough pages; the list of ONUs has filters for more.
+LAST_PAGE = 400
+OPEN, UNSEEN, ENDED, ACKNOWLEDGED = "open", "unseen", "ended", "acknowledged"
+_SHOWN: dict[str, Q] = {
+    OPEN: Q(ended_at__isnull=True),
+    UNSEEN: Q(ended_at__isnull=True, acknowledged_at__isnull=True),
+    ENDED: Q(ended_at__isnull=False),
+    ACKNOWLEDGED: Q(acknowledged_at__isnull=False),
+}
+# More than this is one larger outage, and too long a list to read.
+OPEN_LINES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class OutageMoment:
+    at: datetime
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnMoment:
+    """A mark on the timeline; its text is right-aligned where it would leave the drawing."""
+
+    x: str
+    y: str
+    anchor: str
+    words: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTick:
+    x: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutageDrawing:
+    """Area of the ONUs down over time, or a full band where they cannot be counted."""
+
+    area: str
+    highest: int
+    ticks: list[DrawnTick]
+    moments: list[DrawnMoment]
+    width: int = int(WIDTH)
+    top: str = coordinate(TOP)
+    base: str = coordinate(BASE)
+
+
+def draw_outage(
+    steps: Sequence[Step], moments: Sequence[OutageMoment], *, starts_at: datetime, ends_at: datetime
+) -> OutageDrawing:
+    """Draw the counted steps from start to end; without steps it is down all the time."""
+    length = max(ends_at - starts_at, SHORTEST)
+    scale = Scale(starts_at - length / 12, starts_at + length + length / 12, WIDTH)
+    highest = max((number for _at, number in steps), default=0)
+    known = list(steps) if highest else [(starts_at, 1)]
+    area = f"M{coordinate(scale.x(known[0][0]))} {coordinate(BASE)}"
+    for at, number in known:
+        area += f"H{coordinate(scale.x(at))}V{coordinate(BASE - number / (highest or 1) * (BASE - TOP))}"
+    area += f"H{coordinate(scale.x(max(ends_at, known[-1][0])))}V{coordinate(BASE)}z"
+    return OutageDrawing(area, highest, _draw_ticks(scale), _draw_moments(moments, scale))
+
+
+def _draw_ticks(scale: Scale) -> list[DrawnTick]:
+    length = scale.end - scale.start
+    step = next((step for step in _STEPS if length / step <= MOST_TICKS), _STEPS[-1])
+    form = "%H:%M" if length < _DAY else "%m-%d %H:%M" if step < _DAY else "%Y-%m-%d"
+    ticks = [tick for tick in draw_ticks(scale, step) if EDGE < scale.x(tick.moment) < WIDTH - EDGE]
+    return [DrawnTick(tick.x, f"{localtime(tick.moment):{form}}") for tick in ticks]
+
+
+def _draw_moments(moments: Sequence[OutageMoment], scale: Scale) -> list[DrawnMoment]:
+    drawn, row, before = [], 0, -LABEL_WIDTH
+    for moment in sorted(moments, key=lambda each: each.at):
+        x = scale.x(moment.at)
+        row, before = ((row + 1) % LABEL_ROWS if x - before < LABEL_WIDTH else 0), x
+        anchor = "end" if x > WIDTH - LABEL_WIDTH else "start"
+        tip = f"{moment.words} · {localtime(moment.at):%Y-%m-%d %H:%M:%S}"
+        drawn.append(DrawnMoment(coordinate(x), coordinate((row + 1) * LABEL_HEIGHT), anchor, moment.words, tip))
+    return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    evidence: Evidence | None = None
+    neighbours: Neighbours | None = None
+    port: PortCounts | None = None
+    olts: int = 0
+
+
+def meaning_of(cause: str, findings: Findings) -> str:
+    meaning, port = str(_MEANINGS[cause]), findings.port
+    if cause != OutageCauses.FIBRE or not port or not port.is_known:
+        return meaning
+    return f"{meaning} {_BRANCH if port.online else _WHOLE_PORT}"
+
+
+def evidence_lines(findings: Findings) -> list[str]:
+    lines: list[str] = []
+    if findings.evidence and findings.evidence.total:
+        lines += [*_said(findings.evidence), _when(findings.evidence)]
+    if findings.neighbours:
+        lines.append(_beside(findings.neighbours))
+    if findings.port and findings.port.is_known:
+        values = {"online": findings.port.online, "total": findings.port.total}
+        lines.append(_("%(online)s of %(total)s ONUs of the port are online now.") % values)
+    if findings.olts:
+        text = ngettext("%(n)s OLT stopped answering.", "%(n)s OLTs stopped answering.", findings.olts)
+        lines.append(text % {"n": findings.olts})
+    return lines
+
+
+def _said(evidence: Evidence) -> Iterator[str]:
+    texts = (
+        (evidence.power, _("%(part)s of %(total)s ONUs reported a power failure (dying gasp).")),
+        (evidence.signal, _("%(part)s of %(total)s ONUs lost the signal (LOS).")),
+        (evidence.other, _("%(part)s of %(total)s ONUs reported another cause.")),
+        (evidence.without_cause, _("%(part)s of %(total)s ONUs reported no cause.")),
+    )
+    for part, text in texts:
+        if part:
+            yield text % {"part": part, "total": evidence.total}
+    if not evidence.power:
+        yield _("None sent a dying gasp.")
+
+
+def _when(evidence: Evidence) -> str:
+    values = {"part": evidence.together, "total": evidence.total, "length": length_of_time(_seconds(evidence))}
+    if evidence.together < evidence.total:
+        return _("%(part)s of %(total)s went down within %(length)s.") % values
+    if not _seconds(evidence):
+        return _("A single poll found all of them down.")
+    return _("All went down within %(length)s.") % values
+
+
+def _seconds(evidence: Evidence) -> float:
+    return evidence.spread.total_seconds()
+
+
+def _beside(neighbours: Neighbours) -> str:
+    if not neighbours.ports:
+        return _("No other port of the card has ONUs.")
+    values = {"n": neighbours.ports, "out": neighbours.out}
+    if not neighbours.out:
+        text = ngettext(
+            "The other port of the card is fine.", "The other %(n)s ports of the card are fine.", neighbours.ports
+        )
+        return text % values
+    text = ngettext(
+        "The other port of the card was out at the same time.",
+        "%(out)s of the other %(n)s ports of the card were out at the same time.",
+        neighbours.ports,
+    )
+    return text % values
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    row: OutageRow
+    resumed_at: datetime | None
+    meaning: str
+    evidence: list[str]
+    drawing: OutageDrawing
+    part_of: OutageRow | None
+    parts: list[OutageRow]
+
+
+def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> Sheet:
+    """Load everything about an outage loaded with its names; at most six queries."""
+    changes = load_changes(outage) if outage.scope in _COUNTED else []
+    findings = _find_out(outage, changes)
+    seen = scope.narrow(Outage.objects.all())
+    return Sheet(
+        row=shape_outages([outage])[0],
+        resumed_at=outage.resumed_at if outage.resumed_at != outage.started_at else None,
+        meaning=meaning_of(outage.cause, findings),
+        evidence=evidence_lines(findings),
+        drawing=_draw(outage, changes, now),
+        part_of=next(iter(outage_rows(seen.filter(pk=outage.part_of_id))), None) if outage.part_of_id else None,
+        parts=outage_rows(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),
+    )
+
+
+def _find_out(outage: Outage, changes: list[MemberChange]) -> Findings:
+    if outage.scope not in _COUNTED:
+        return Findings(olts=outage.affected_olts)
+    evidence = weigh_departures(departures(changes))
+    if outage.scope == OutageScopes.CARD:
+        return Findings(evidence)
+    # How the port is now says nothing of an outage that is over.
+    port = None if outage.ended_at else load_port_counts_of(outage)
+    return Findings(evidence, load_neighbours(outage), port)
+
+
+def _draw(outage: Outage, changes: Sequence[MemberChange], now: datetime) -> OutageDrawing:
+    moments = [OutageMoment(outage.started_at, _("began"))]
+    if outage.resumed_at != outage.started_at:
+        moments.append(OutageMoment(outage.resumed_at, _("came back")))
+    if outage.acknowledged_at:
+        words = _("acknowledged by %(who)s") % {"who": who_acknowledged(outage)}
+        moments.append(OutageMoment(outage.acknowledged_at, words))
+    moments.append(OutageMoment(outage.ended_at or now, _("ended") if outage.ended_at else _("now")))
+    # Turn changes into the number of ONUs down, one step per distinct time.
+    steps: dict[datetime, int] = {}
+    down: set[int] = set()
+    for change in changes:
+        (down.add if change.is_down else down.discard)(change.onu_id)
+        steps[change.at] = len(down)
+    return draw_outage(list(steps.items()), moments, starts_at=outage.started_at, ends_at=outage.ended_at or now)
+
+
+@dataclass(frozen=True, slots=True)
+class OutageOnus:
+    """A page of ONUs with the reason each went down; no total is counted."""
+
+    rows: list[tuple[OnuLine, str]]
+    number: int
+    has_more: bool
+
+
+def load_outage_onus(outage: Outage, page: str) -> OutageOnus:
+    """Load a page by its number; anything invalid is page 1."""
+    number = min(int(page), LAST_PAGE) if page.isascii() and page.isdigit() and int(page) else 1
+    first = (number - 1) * ONUS_PER_PAGE
+    found = list(onus_of(outage).select_related("customer")[first : first + ONUS_PER_PAGE + 1])
+    shown = found[:ONUS_PER_PAGE]
+    rows = list(zip(rows_of(shown), map(cause_of, shown), strict=True))
+    return OutageOnus(rows, number, len(found) > ONUS_PER_PAGE)
+
+
+class OutageFilter(TimelineFilter):
+    show = forms.ChoiceField(
+        label=gettext_lazy("Show"),
+        required=False,
+        choices=[
+            ("", pgettext_lazy("outages", "all")),
+            (OPEN, gettext_lazy("going on")),
+            (UNSEEN, gettext_lazy("going on, not acknowledged")),
+            (ACKNOWLEDGED, gettext_lazy("acknowledged")),
+            (ENDED, gettext_lazy("ended")),
+        ],
+    )
+    cause = forms.ChoiceField(
+        label=gettext_lazy("Probable cause"), required=False, choices=[("", gettext_lazy("all")), *OutageCauses.choices]
+    )
+    field_order = ("show", "olt", "cause", "after", "before")
+
+    def narrow(self, outages: QuerySet[Outage]) -> QuerySet[Outage]:
+        """Apply the form; times match outages open between them."""
+        return outages.filter(*(_condition(name, value) for name, value in self.chosen.items()))
+
+
+def _condition(name: str, value: Any) -> Q:
+    match name:
+        case "show":
+            return _SHOWN[value]
+        case "olt":
+            return Q(olt_id=int(value))
+        case "cause":
+            return Q(cause=value)
+        case "after":
+            return Q(ended_at__isnull=True) | Q(ended_at__gt=value)
+        case _:
+            return Q(started_at__lt=value)
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def outages_page(request: HttpRequest) -> HttpResponse:
+    scope = scope_of(request.user)
+    form = OutageFilter(request.GET, scope)
+    outages = form.narrow(whole_outages(scope))
+    cursor = cursor_of(request)
+    over = load_rows(with_names(outages.filter(ended_at__isnull=False)), "started_at", cursor, ROWS_PER_PAGE)
+    going_on = outages.filter(ended_at__isnull=True).order_by("-affected", "started_at", "id")
+    context = {
+        "here": "outages",
+        "now": timezone.now(),
+        "form": form,
+        "is_first": cursor is None,
+        "going_on": [] if cursor else outage_rows(going_on[:OPEN_LINES]),
+        "over": shape_outages(over.rows),
+        "page": over,
+    }
+    return render(request, "outage/list.html" if is_part(request) else "outage/outages.html", context)
+
+
+@require_safe
+@for_users
+def outage_page(request: HttpRequest, outage_id: int) -> HttpResponse:
+    outage, now = _find(request, outage_id), timezone.now()
+    context = acknowledgement_context(request, outage) | load_parts(PARTS, request, outage, now)
+    return render(request, "outage/outage.html", {"here": "outages", "now": now, "outage": outage, **context})
+
+
+@require_safe
+@for_users
+def outage_part(request: HttpRequest, outage_id: int, name: str) -> HttpResponse:
+    part, outage, now = part_called(name, PARTS), _find(request, outage_id), timezone.now()
+    return render(request, part.template, {"now": now, "outage": outage, **part.load(request, outage, now)})
+
+
+@require_POST
+@for_users
+def outage_acknowledge(request: HttpRequest, outage_id: int) -> HttpResponse:
+    return answer_acknowledgement(request, _find(request, outage_id), "outage")
+
+
+def _find(request: HttpRequest, outage_id: int) -> Outage:
+    outage = with_names(scope_of(request.user).narrow(Outage.objects.filter(pk=outage_id))).first()
+    if outage is None:
+        raise Http404
+    return outage
+
+
+def _state(request: HttpRequest, outage: Outage, now: datetime) -> dict[str, Any]:
+    return {"sheet": load_sheet(outage, scope_of(request.user), now)}
+
+
+def _onus(request: HttpRequest, outage: Outage, now: datetime) -> dict[str, Any]:
+    return {"onus": load_outage_onus(outage, request.GET.get("page", ""))}
+
+
+PARTS = {
+    "state": PagePart("outage/state.html", 5, _state),
+    "onus": PagePart("outage/onus.html", 10, _onus),
+}

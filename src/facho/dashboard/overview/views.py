@@ -1,0 +1,166 @@
+"""The overview page and its parts that refresh themselves, with the runs that come next and the suspended OLTs."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.paginator import Page
+from django.db.models import Count, Min, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from facho.accounts.scope import OltScope, scope_of
+from facho.alerts.store import load_is_no_one_notified
+from facho.dashboard.first_run.progress import load_unfinished
+from facho.dashboard.onu.list import load_latest_changes
+from facho.dashboard.overview.hour import load_hour_quotas, load_timeline
+from facho.dashboard.overview.olt_rows import (
+    add_up,
+    draw_shares,
+    load_late_olts,
+    load_olt_counts,
+    load_olt_page,
+    load_olt_rows,
+    load_onu_counts,
+    load_paused,
+)
+from facho.dashboard.overview.outages import load_outages_now
+from facho.dashboard.shared.page import for_users
+from facho.executions.run import FAILURES_IN_SHORT
+from facho.hosts.models import Olt
+from facho.polling.domain.planning import SATURATED_ABOVE
+from facho.snmp_jobs.due import startable_nodes
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.read_names import load_job_names
+from facho.zabbix_pollers.poller_manager import PollerManager
+
+SUSPENDED_LINES = 8
+QUEUE_LINES = 6
+CHANGE_LINES = 8
+TIMELINE_LINES = 8
+UNFINISHED_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ComingRun:
+    olt: str
+    name: str
+    chain_nodes_count: int
+    next_run_at: datetime | None
+
+
+def load_coming_runs(now: datetime, scope: OltScope, *, count: int) -> list[ComingRun]:
+    """Load the next `count` runs that may start; no query if count is 0."""
+    if count < 1:
+        return []
+    rows = (
+        scope.narrow(startable_nodes(now), "workflow__olt")
+        .filter(next_run_at__gt=now)
+        .annotate(chained=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
+        .order_by("next_run_at", "id")
+        .values_list("workflow__olt__name", "job__name", "chained", "next_run_at")
+    )
+    return [ComingRun(*row) for row in rows[:count]]
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendedOlt:
+    """Suspended nodes of one OLT with the same reason, since the earliest."""
+
+    olt_id: int
+    olt: str
+    nodes: int
+    since: datetime
+    next_probe_at: datetime | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    rows: list[SuspendedOlt]
+    nodes: int
+
+
+def load_suspended(scope: OltScope) -> Suspended:
+    """Load suspended nodes of enabled OLTs in scope, by OLT and reason; one query."""
+    suspended = WorkflowNode.objects.filter(suspended_at__isnull=False, enabled=True, workflow__olt__enabled=True)
+    nodes = scope.narrow(suspended, "workflow__olt")
+    columns = ("workflow__olt_id", "workflow__olt__name", "workflow__olt__next_probe_at", "suspend_reason")
+    grouped = nodes.order_by().values_list(*columns).annotate(count=Count("id"), since=Min("suspended_at"))
+    rows = [
+        SuspendedOlt(olt_id, olt, count, since, probe_at, str(FAILURES_IN_SHORT.get(reason, reason)))
+        for olt_id, olt, probe_at, reason, count, since in grouped.order_by("since")
+    ]
+    return Suspended(rows[:SUSPENDED_LINES], sum(row.nodes for row in rows))
+
+
+@require_safe
+@for_users
+def overview(request: HttpRequest) -> HttpResponse:
+    now, scope = timezone.now(), scope_of(request.user)
+    page = load_olt_page(request.GET.get("page", ""), scope)
+    context = _live_context(page, scope, now) | _hour_context(page, scope, now) | _undone_context(request, scope)
+    return render(request, "overview/overview.html", context)
+
+
+@require_safe
+@for_users
+def overview_live(request: HttpRequest) -> HttpResponse:
+    scope = scope_of(request.user)
+    context = _live_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
+    return render(request, "overview/live.html", context | _undone_context(request, scope))
+
+
+@require_safe
+@for_users
+def overview_hour(request: HttpRequest) -> HttpResponse:
+    """Render quotas and plans, which change with each coordinator pass."""
+    scope = scope_of(request.user)
+    context = _hour_context(load_olt_page(request.GET.get("page", ""), scope), scope, timezone.now())
+    return render(request, "overview/hour.html", context)
+
+
+def _live_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:
+    onu_counts, late = load_onu_counts(scope), load_late_olts(now)
+    total = add_up(onu_counts.values())
+    polling = PollerManager.get_stats(now, queue_count=QUEUE_LINES, scope=scope)
+    paused = load_paused(now)
+    lines_left = QUEUE_LINES - len(polling.queue.next_nodes)
+    retries = polling.queue.retries[: max(lines_left, 0)]
+    return {
+        "here": "overview",
+        "now": now,
+        "olts": load_olt_counts(late, scope),
+        "outages": load_outages_now(scope),
+        "suspended": load_suspended(scope),
+        "onus": total,
+        "onu_shares": draw_shares(total),
+        "polling": polling,
+        "saturated_above": SATURATED_ABOVE,
+        "saturation_width": 100 - SATURATED_ABOVE,
+        "lateness": list(polling.queue.lateness.items()),
+        "retries": retries,
+        "coming": load_coming_runs(now, scope, count=lines_left - len(retries)),
+        "page": page,
+        "olt_rows": load_olt_rows(page, onu_counts, paused, late),
+        "paused": paused,
+        "changes": load_latest_changes(CHANGE_LINES, scope),
+    }
+
+
+def _undone_context(request: HttpRequest, scope: OltScope) -> dict[str, Any]:
+    if not request.user.is_superuser:
+        return {}
+    return {"unfinished": load_unfinished(scope, UNFINISHED_LINES), "is_no_one_notified": load_is_no_one_notified()}
+
+
+def _hour_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, Any]:
+    return {
+        "now": now,
+        "quotas": load_hour_quotas(now, scope),
+        "timeline": load_timeline([(olt.id, olt.name) for olt in page if olt.enabled][:TIMELINE_LINES], now),
+        "job_names": load_job_names(),
+        "names_olt": True,
+    }

@@ -1,0 +1,189 @@
+"""What pages share: parts that refresh themselves, permissions, filters by time, acknowledgements."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django_htmx.http import HttpResponseClientRefresh
+
+from facho.accounts.acknowledge import (
+    MAX_NOTE_LENGTH,
+    AcknowledgementError,
+    acknowledge,
+    take_back,
+    who_acknowledged,
+)
+from facho.accounts.models import Acknowledgeable
+from facho.accounts.roles import Role, RoleNeeded, role_of
+from facho.accounts.scope import OltScope
+from facho.hosts.models import Olt
+from facho.onus.timeline import TimelineCursor, read_cursor
+
+View = Callable[..., HttpResponse]
+Subject = TypeVar("Subject")
+ROWS_PER_PAGE = 50
+CURSOR = "cursor"
+TAKE_BACK = "take_back"
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart(Generic[Subject]):
+    """A part of a page: its template, its loader, and its refresh interval in seconds."""
+
+    template: str
+    seconds: int
+    load: Callable[[HttpRequest, Subject, datetime], dict[str, Any]]
+
+
+def part_called(name: str, parts: Mapping[str, PagePart[Subject]]) -> PagePart[Subject]:
+    """Return the part named in the URL, else raise 404."""
+    if name not in parts:
+        raise Http404
+    return parts[name]
+
+
+def load_parts(
+    parts: Mapping[str, PagePart[Subject]], request: HttpRequest, subject: Subject, now: datetime
+) -> dict[str, Any]:
+    context: dict[str, Any] = {"parts": parts}
+    for part in parts.values():
+        context |= part.load(request, subject, now)
+    return context
+
+
+def for_users(view: View) -> View:
+    """Require login and a role.
+
+    A part that refreshes itself reloads the whole page instead of showing a login form inside it.
+    """
+    page = login_required(view)
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        has_role = role_of(request.user) is not None
+        if is_part(request) and not has_role:
+            return HttpResponseClientRefresh()
+        if request.user.is_authenticated and not has_role:
+            raise RoleNeeded(Role.VIEWER)
+        return page(request, *args, **kwargs)
+
+    return guarded
+
+
+def for_admins(view: View) -> View:
+    """Require login and the role of an administrator."""
+
+    @for_users
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if role_of(request.user) is not Role.ADMIN:
+            raise RoleNeeded(Role.ADMIN)
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def may_operate(request: HttpRequest) -> bool:
+    role = role_of(request.user)
+    return role is not None and role.includes(Role.OPERATOR)
+
+
+def must_operate(request: HttpRequest) -> None:
+    """Raise PermissionDenied, naming the roles that may, unless the user is an operator."""
+    if not may_operate(request):
+        raise RoleNeeded(Role.OPERATOR)
+
+
+def is_part(request: HttpRequest) -> bool:
+    """Whether htmx asks for a part; history restores get the whole page."""
+    return request.headers.get("HX-Request") == "true" and "HX-History-Restore-Request" not in request.headers
+
+
+class TimelineFilter(forms.Form):
+    """An OLT in scope and a time range; invalid values are reported and ignored."""
+
+    olt = forms.ChoiceField(label=_("OLT"), required=False)
+    after = forms.DateTimeField(label=_("From"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
+    before = forms.DateTimeField(label=_("To"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
+
+    def __init__(self, data: Any, scope: OltScope) -> None:
+        super().__init__(data, auto_id="filter-%s", label_suffix="")
+        olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
+        field = self.fields["olt"]
+        if isinstance(field, forms.ChoiceField):
+            field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        self.full_clean()
+        return {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
+
+    @property
+    def query(self) -> str:
+        """The choices as the start of a query string."""
+        given = {name: value for name in self.fields if (value := self.data.get(name))}
+        return f"{urlencode(given)}&" if given else ""
+
+
+def cursor_of(request: HttpRequest) -> TimelineCursor | None:
+    """Return the page's cursor; an invalid one means the latest rows."""
+    try:
+        return read_cursor(request.GET.get(CURSOR, ""))
+    except ValueError:
+        return None
+
+
+class NoteForm(forms.Form):
+    note = forms.CharField(
+        label=_("Note for your team"),
+        required=False,
+        max_length=MAX_NOTE_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 2, "placeholder": _("for example: crew on its way")}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """`at` is None until acknowledged."""
+
+    at: datetime | None
+    who: str
+    note: str
+    is_own: bool
+
+
+def acknowledgement_context(request: HttpRequest, thing: Acknowledgeable) -> dict[str, Any]:
+    """Build the page context: who acknowledged, and a form for operators."""
+    is_own = thing.acknowledged_by_id is not None and thing.acknowledged_by_id == request.user.pk
+    who = who_acknowledged(thing) if thing.acknowledged_at else ""
+    return {
+        "acknowledgement": Acknowledgement(thing.acknowledged_at, who, thing.acknowledgement, is_own),
+        "may_acknowledge": may_operate(request),
+        "note_form": NoteForm(initial={"note": thing.acknowledgement}, label_suffix=""),
+    }
+
+
+def answer_acknowledgement(request: HttpRequest, thing: Acknowledgeable, page: str) -> HttpResponse:
+    """Acknowledge or withdraw, then redirect to `page`; a refusal becomes a message there."""
+    must_operate(request)
+    form = NoteForm(request.POST)
+    try:
+        if TAKE_BACK in request.POST:
+            take_back(thing, request.user)
+        elif form.is_valid():
+            acknowledge(thing, request.user, form.cleaned_data["note"], now=timezone.now())
+        else:
+            messages.error(request, str(form.errors["note"][0]))
+    except AcknowledgementError as error:
+        messages.error(request, str(error))
+    return redirect(page, thing.pk)

@@ -1,0 +1,167 @@
+"""The one way from the event loop to the database: whole store calls in a small pool of threads."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import Error, connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.adapt import Loader
+
+from facho.infrastructure.storage import Storage
+from facho.polling.domain.ports import ClockReading
+
+if TYPE_CHECKING:
+    from psycopg.abc import Buffer
+
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# SQLite has one writer, so a second thread only waits with a lock; PostgreSQL gains from a few.
+THREADS = {"sqlite": 1, "postgresql": 4}
+# Statements of `infrastructure/statements.py` whose plan a session of PostgreSQL keeps were run as often before.
+PREPARED_AFTER = 2
+# Systems other than Linux have no clock that counts suspend; wall time has to do there.
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class SystemClock:
+    """Reads wall, monotonic and boot time."""
+
+    def now(self) -> datetime:
+        """Return the aware UTC time."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump."""
+        return time.monotonic()
+
+    def reading(self) -> ClockReading:
+        """Read every clock at once; asked before each packet."""
+        return ClockReading(time.monotonic(), time.clock_gettime(_BOOT_CLOCK), time.time())
+
+
+@asynccontextmanager
+async def background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterator[None]:
+    """Run the work while the block runs, and break it off in the end."""
+    task = start_background(work, name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def start_background(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """Start work whose end the caller looks after."""
+    task = asyncio.create_task(work, name=name)
+    task.add_done_callback(_tell_failure)
+    return task
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception():
+        logger.error("task.failed name=%s", task.get_name(), exc_info=task.exception())
+
+
+class ThreadGateway:
+    """Runs store functions in threads that keep their connections."""
+
+    def __init__(self, threads: int | None = None, storage: Storage | None = None) -> None:
+        self.storage = storage or Storage(reserve=None)
+        self._connections: list[BaseDatabaseWrapper] = []
+        self._pool = ThreadPoolExecutor(
+            threads or THREADS[connection.vendor],
+            thread_name_prefix="database",
+            initializer=self._remember_connection,
+        )
+
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what `call` returns; a lost connection is worth one repeat, since stores are guarded by tokens."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, partial(self._call, partial(call, *args, **kwargs)))
+
+    def aside(self) -> "ThreadGateway":
+        """Open one more thread on the same storage, for work that nobody should wait behind."""
+        return ThreadGateway(1, self.storage)
+
+    def _call(self, work: Callable[[], T]) -> T:
+        try:
+            return _call(work)
+        except Error as error:
+            if not self.storage.make_room(error):
+                raise
+        # The disk was full, and the reserve has been released for this.
+        return _call(work)
+
+    async def close(self) -> None:
+        """Wait for running calls and close the threads' connections."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._pool.shutdown()
+        for thread_connection in self._connections:
+            thread_connection.close()
+
+    def _remember_connection(self) -> None:
+        """Let a thread's connection be closed by the thread that closes the gateway."""
+        thread_connection = connections[connection.alias]
+        thread_connection.inc_thread_sharing()
+        self._connections.append(thread_connection)
+
+
+def _call(work: Callable[[], T]) -> T:
+    # Asking first whether the session still works would cost each call a round trip; the repeat below answers it.
+    session = _connect()
+    try:
+        return work()
+    except Error:
+        # A transaction that lost its connection has a new one when it is left, so `is_usable` proves nothing.
+        if connection.connection is session and connection.is_usable():
+            raise
+        connection.close()
+    _connect()
+    return work()
+
+
+def _connect() -> object:
+    """Return this thread's session."""
+    if connection.connection is None:
+        connection.ensure_connection()
+        if connection.vendor == "postgresql":
+            _set_up_postgresql()
+    return connection.connection
+
+
+def _set_up_postgresql() -> None:
+    """Let the session not outlive a lease in the middle of a transaction, and read times quickly.
+
+    A process that is stopped there would keep its rows locked, and its OLT closed, until it is resumed.
+    """
+    connection.connection.adapters.register_loader("timestamptz", _UtcLoader)
+    # Sessions live long and repeat a few dozen statements, each of which is planned once.
+    connection.connection.prepare_threshold = PREPARED_AFTER
+    milliseconds = max(int(settings.FACHO_LEASE_SECONDS * 1000), 1)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, false)", [f"{milliseconds}ms"])
+
+
+class _UtcLoader(Loader):
+    """Reads times as sessions of Django get them, in UTC; its own way takes a dozen times as long."""
+
+    # By this Django knows that it need not bring its own.
+    timezone = UTC
+
+    def load(self, data: "Buffer") -> datetime:
+        """Return an aware time."""
+        return datetime.fromisoformat(bytes(data).decode())

@@ -1,0 +1,79 @@
+"""The clock as a role, so that decisions take time as a value and tests bring their own."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
+
+# Differences between clocks, or readings of one, above this mean that a clock was set.
+CLOCK_TOLERANCE = timedelta(seconds=5)
+
+
+class ClockReading(NamedTuple):
+    """All clocks of the machine at one moment, in seconds; only differences matter.
+
+    They diverge when the machine was suspended: monotonic time stops in suspend and in a paused guest, boot time
+    includes suspend, and wall time is corrected once the guest resumes.
+    """
+
+    monotonic: float
+    boot: float
+    wall: float
+
+
+class Clock(Protocol):
+    """Wall time for people and the grid, monotonic time for waiting, all of them for leases."""
+
+    def now(self) -> datetime:
+        """Return the aware UTC time."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never jump; only differences matter."""
+
+    def reading(self) -> ClockReading:
+        """Read all clocks at once."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DatabaseGateway(Protocol):
+    """Runs a synchronous store function off the event loop; each call is one unit of work."""
+
+    async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return or raise what `call` does."""
+
+
+# More than the longest run takes.
+LONG_IDLE = timedelta(minutes=20)
+# The broker serves who has waited longest: so many rounds without a turn are no chance.
+ROUNDS = 20
+
+
+class Worker(Protocol):
+    """Does the work of messages; each call returns when it is done."""
+
+    def run(self, execution_id: int) -> None:
+        """Run an execution with its chain; one that is not waiting for a runner is left alone."""
+
+    def probe(self, execution_id: int) -> None:
+        """Run a probe, and handle its result."""
+
+    def tick(self) -> int:
+        """Do one scheduling round if this process leads, and return how many nodes started."""
+
+    def as_leader(self, work: Callable[[datetime], object]) -> bool:
+        """Do the work with the current time if this process leads; False otherwise."""
+
+
+class HasWorker(Protocol):
+    worker: Worker
+
+
+def worker_of(app: object) -> Worker:
+    return cast(HasWorker, app).worker
+
+
+def stands_still(idle: timedelta, *, workers: int, completed_by_others: int) -> bool:
+    """Whether a worker idle for that long no longer takes its share of its groups' work."""
+    return idle > LONG_IDLE and workers > 1 and completed_by_others >= ROUNDS * workers

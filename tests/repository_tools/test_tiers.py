@@ -1,0 +1,66 @@
+"""The tiers leave no test out: what a push does not run is in the rest, and every folder is in a lane."""
+
+from collections import Counter
+
+import pytest
+from tools import tiers
+
+POSTGRESQL = "--database=postgresql"
+
+
+def folders_of(tier: str, *, on_postgresql: bool) -> Counter[str]:
+    chosen = [lane for lane in tiers.lanes(tier) if (POSTGRESQL in lane.options) is on_postgresql]
+    return Counter(folder for lane in chosen for folder in lane.folders)
+
+
+@pytest.mark.parametrize("tier", [tiers.PUSH, tiers.REST])
+def test_every_folder_is_in_one_lane_on_sqlite(tier: str) -> None:
+    assert folders_of(tier, on_postgresql=False) == Counter(tiers.folders_with_tests())
+
+
+def test_the_rest_has_every_folder_with_a_database_in_one_lane_on_postgresql() -> None:
+    without = {*tiers.WITHOUT_DATABASE, *tiers.BROWSER}
+
+    assert folders_of(tiers.REST, on_postgresql=True) == Counter(set(tiers.folders_with_tests()) - without)
+    assert folders_of(tiers.PUSH, on_postgresql=True) == Counter(tiers.SQL)
+
+
+def test_every_test_is_below_a_folder() -> None:
+    assert list(tiers.TESTS.glob("test_*.py")) == []
+
+
+def test_what_tiers_name_is_there() -> None:
+    lanes = (tiers.BROWSER, tiers.WITHOUT_DATABASE, tiers.PROCESSES, tiers.PRODUCT, tiers.COMMANDS, tiers.PAGES)
+    named = {place for places in (*lanes, tiers.SQL) for place in places}
+
+    assert [place for place in named if not (tiers.TESTS / place).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "database", "thorough_on", "expected"),
+    [
+        ("dashboard/test_times.py", "sqlite", None, tiers.PUSH),
+        ("dashboard/test_times.py", "postgresql", None, tiers.REST),
+        ("executions/test_store.py", "postgresql", None, tiers.PUSH),
+        ("executions_of_old/test_store.py", "postgresql", None, tiers.REST),
+        ("executions/test_store.py", "sqlite", (), tiers.REST),
+        ("executions/test_store.py", "postgresql", (), tiers.REST),
+        ("executions/test_store.py", "sqlite", ("postgresql",), tiers.PUSH),
+        ("executions/test_store.py", "postgresql", ("postgresql",), tiers.REST),
+    ],
+)
+def test_a_test_is_in_one_tier(place: str, database: str, thorough_on: tuple[str, ...] | None, expected: str) -> None:
+    assert tiers.tiers_of(place, database, thorough_on=thorough_on) == {expected}
+
+
+def test_a_property_is_for_the_rest_too() -> None:
+    assert tiers.tiers_of("polling/test_slots.py", "sqlite", is_property=True) == {tiers.PUSH, tiers.REST}
+    assert tiers.tiers_of("hosts/test_slots.py", "postgresql", is_property=True) == {tiers.PUSH, tiers.REST}
+
+
+def test_the_build_server_runs_what_a_push_needs() -> None:
+    commands = (tiers.ROOT / ".ci/run").read_text().splitlines()
+    makefile = (tiers.ROOT / "Makefile").read_text()
+
+    assert commands[-1] == "exec make test"
+    assert [makefile.count(f"tools/tiers.py {tier}") for tier in (tiers.PUSH, tiers.REST)] == [1, 1]

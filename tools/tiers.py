@@ -1,0 +1,156 @@
+"""Runs a tier of the tests: `push` is what a push needs, `rest` is everything that it leaves out.
+
+A tier is cut into lanes: each is a pytest of its own, with servers, ports and folders of its own, that reads only the
+folders it runs. A few run at a time, so that one computes while another waits.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
+PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet"]
+PUSH, REST = "push", "rest"
+# Of a lane whose tests all are in the other tier.
+NOTHING_TO_RUN = 5
+
+BROWSER = ("browser",)
+# No test below these touches a database: lanes of PostgreSQL do not read them, and a run that finds one refuses it.
+WITHOUT_DATABASE = ("architecture", "deploy", "polling", "repository_tools", "simulator")
+# They start engines, schedulers and workers, and wait for them more than they compute.
+PROCESSES = ("crash", "distributed", "engine", "race", "truth")
+# They start the whole product, and wait for it too.
+PRODUCT = ("product",)
+# Many of them start a command.
+COMMANDS = ("core", "docs")
+PAGES = ("accounts", "alerts", "api", "dashboard", "web")
+# What a push needs on PostgreSQL too: SQL that differs by database, claims and locks between two writers, and what
+# only the distributed mode has. All else that touches a database follows in the rest.
+SQL = (
+    *("crash", "distributed", "race"),
+    *("execution_coordinator", "executions", "hosts", "onus", "snmp_get", "snmp_jobs", "zabbix_pollers"),
+    *("api/test_api_lists.py", "api/test_coordinator_lists.py", "api/test_idempotency.py", "api/test_metrics.py"),
+    *("api/test_olt_inventory_api.py", "api/test_onu_list.py", "alerts/test_alert_engine.py"),
+    *("core/test_checks.py", "core/test_coordination.py", "core/test_database.py", "core/test_database_version.py"),
+    *("core/test_engine.py", "core/test_housekeeping.py", "core/test_read_now.py", "core/test_storage.py"),
+    "core/cli/test_cli_site.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Some folders of the tests on one database."""
+
+    title: str
+    folders: Sequence[str]
+    options: tuple[str, ...] = ()
+
+    def command(self, tier: str) -> list[str]:
+        """Return what runs its part of a tier."""
+        return [*PYTEST, f"--tier={tier}", *self.options, *(str(TESTS / folder) for folder in self.folders)]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a lane ended."""
+
+    lane: Lane
+    code: int
+    seconds: float
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The lane in one line: title, minutes, cases."""
+        cases = re.findall(r"(\d+) (?:passed|failed|error)", self.text.rstrip().rpartition("\n")[2])
+        verdict = "" if self.code == 0 else "   FAILED"
+        return f"{self.lane.title:<48}{self.seconds / 60:6.1f} min{sum(map(int, cases)):7} cases{verdict}"
+
+
+def tiers_of(
+    place: str, database: str, *, thorough_on: Sequence[str] | None = None, is_property: bool = False
+) -> set[str]:
+    """Tell which tiers run a test, by its path below tests/; `thorough_on` has its mark's databases, () means any.
+
+    A property is for both, since the rest has more examples for it, and other ones.
+    """
+    is_thorough = thorough_on is not None and (not thorough_on or database in thorough_on)
+    is_sql = any(place == each or place.startswith(f"{each}/") for each in SQL)
+    if is_thorough or (database == "postgresql" and not is_sql):
+        return {REST}
+    return {PUSH, REST} if is_property else {PUSH}
+
+
+def folders_with_tests() -> list[str]:
+    """Return the folders of the tests that hold any."""
+    return sorted({path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")})
+
+
+def lanes(tier: str) -> list[Lane]:
+    """Cut a tier into lanes that together have every folder on every database that it is for; the longest first."""
+    named = {*BROWSER, *WITHOUT_DATABASE, *PROCESSES, *PRODUCT, *COMMANDS, *PAGES}
+    others = [folder for folder in folders_with_tests() if folder not in named]
+    with_database = [folder for folder in folders_with_tests() if folder not in {*BROWSER, *WITHOUT_DATABASE}]
+    on_postgresql = SQL if tier == PUSH else with_database
+    postgresql = ("--database=postgresql",)
+    # The rest plays properties again, with examples that nobody has seen yet.
+    sqlite = ("--hypothesis-profile=explore",) if tier == REST else ()
+    return [
+        Lane("SQLite, commands", COMMANDS, sqlite),
+        Lane("SQLite, product", PRODUCT, sqlite),
+        Lane("PostgreSQL, processes", [folder for folder in on_postgresql if folder in PROCESSES], postgresql),
+        Lane("SQLite, processes", PROCESSES, sqlite),
+        Lane("PostgreSQL, stores and pages", [each for each in on_postgresql if each not in PROCESSES], postgresql),
+        Lane("browser", BROWSER),
+        Lane("SQLite, stores", others, sqlite),
+        Lane("SQLite, pages and API", PAGES, sqlite),
+        Lane("rules, vendors, SNMP, simulator, repository", WITHOUT_DATABASE, sqlite),
+    ]
+
+
+def main() -> int:
+    """Return 0 when every lane did."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tier", choices=[PUSH, REST])
+    parser.add_argument("--at-once", type=int, default=(os.cpu_count() or 2) + 1, help="lanes that run at a time")
+    chosen = parser.parse_args()
+    began = time.monotonic()
+    # Ctrl-C reaches the lanes too, since they share our terminal; each then stops what it started.
+    with ThreadPoolExecutor(chosen.at_once) as pool:
+        running = [pool.submit(_run, lane, chosen.tier) for lane in lanes(chosen.tier)]
+        try:
+            reports = [each.result() for each in running]
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    print(f"-- {chosen.tier}: {(time.monotonic() - began) / 60:.1f} min, {chosen.at_once} lanes at a time", flush=True)
+    for report in reports:
+        print(report.line)
+    return 1 if any(report.code for report in reports) else 0
+
+
+def _run(lane: Lane, tier: str) -> Report:
+    began = time.monotonic()
+    # Hundreds of processes import the product: one of them compiles it for all.
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with tempfile.TemporaryFile("w+") as output:
+        code = subprocess.run(
+            lane.command(tier), cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False
+        ).returncode
+        output.seek(0)
+        report = Report(lane, 0 if code == NOTHING_TO_RUN else code, time.monotonic() - began, output.read())
+    print(f"-- {report.line}\n{report.text}", flush=True)
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main())

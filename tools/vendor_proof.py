@@ -1,0 +1,98 @@
+"""Writes what the vendor definitions rest on: an extract of MIB objects, and the list of columns without proof.
+
+Without an argument only the list in docs/vendors.md is written; with the path of a table of MIB objects (family, oid,
+module, name, type, unit, …, separated by tabs) the extract too.
+"""
+
+import csv
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from facho.polling.vendors.column import Column
+from facho.polling.vendors.loader import load_definitions
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs/vendors.md"
+EXTRACT = ROOT / "tests/polling/vendors/data/mib_objects.tsv"
+HEADER = ("name", "oid", "type", "enumeration", "unit")
+BEGIN, END = "<!-- begin: columns without proof -->", "<!-- end: columns without proof -->"
+CAPTURE = "capture "
+_ENUMERATION = re.compile(r"\{(.*)\}")
+_ENTRY = re.compile(r"\(\s*(-?\d+)\s*\)")
+# The standard objects that definitions name; tables of vendor MIBs leave them out.
+STANDARD = {
+    "SNMPv2-MIB::sysDescr": ("1.3.6.1.2.1.1.1", "OCTET STRING", "", ""),
+    "SNMPv2-MIB::sysObjectID": ("1.3.6.1.2.1.1.2", "OBJECT IDENTIFIER", "", ""),
+    "SNMPv2-MIB::sysUpTime": ("1.3.6.1.2.1.1.3", "TimeTicks", "", "centiseconds"),
+    "SNMPv2-MIB::sysName": ("1.3.6.1.2.1.1.5", "OCTET STRING", "", ""),
+    "IF-MIB::ifDescr": ("1.3.6.1.2.1.2.2.1.2", "OCTET STRING", "", ""),
+    "IF-MIB::ifType": ("1.3.6.1.2.1.2.2.1.3", "INTEGER", "", ""),
+    "IF-MIB::ifAdminStatus": ("1.3.6.1.2.1.2.2.1.7", "INTEGER", "1 2 3", ""),
+    "IF-MIB::ifOperStatus": ("1.3.6.1.2.1.2.2.1.8", "INTEGER", "1 2 3 4 5 6 7", ""),
+    "IF-MIB::ifName": ("1.3.6.1.2.1.31.1.1.1.1", "OCTET STRING", "", ""),
+    "IF-MIB::ifHCInOctets": ("1.3.6.1.2.1.31.1.1.1.6", "Counter64", "", ""),
+    "IF-MIB::ifHCOutOctets": ("1.3.6.1.2.1.31.1.1.1.10", "Counter64", "", ""),
+    "IF-MIB::ifHighSpeed": ("1.3.6.1.2.1.31.1.1.1.15", "Gauge32", "", "Mbit/s"),
+    "IF-MIB::ifAlias": ("1.3.6.1.2.1.31.1.1.1.18", "OCTET STRING", "", ""),
+}
+
+
+def main(arguments: list[str]) -> int:
+    for path in arguments[:1]:
+        write_extract(Path(path))
+    PAGE.write_text(with_list(PAGE.read_text("utf-8")), "utf-8")
+    columns = all_columns()
+    print(f"{sum(bool(column.proof) for _, column in columns)} of {len(columns)} columns have a proof")
+    return 0
+
+
+def all_columns() -> list[tuple[str, Column]]:
+    """Return every column of every definition with the key of its family."""
+    return [(found.key, column) for found in load_definitions().values() for column in found.columns.values()]
+
+
+def write_extract(objects: Path) -> None:
+    """Keep the objects that a column names as its proof, and no others."""
+    named = {column.proof for _, column in all_columns() if column.proof and not column.proof.startswith(CAPTURE)}
+    found = {name: (name, *values) for name, values in STANDARD.items() if name in named}
+    with objects.open(encoding="utf-8") as file:
+        for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            name = f"{row[2]}::{row[3]}"
+            if name in named and "SEQUENCE" not in row[4]:
+                found.setdefault(name, (name, row[1], *_split_type(row[4]), row[5]))
+    lines = ["\t".join(fields) for fields in (HEADER, *(found[name] for name in sorted(found)))]
+    EXTRACT.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _split_type(written: str) -> tuple[str, str]:
+    """Return the plain type and the numbers of its enumeration; a shortened enumeration has none."""
+    plain = written.split("{")[0].split("=")[-1].strip() or written.split("{")[0].strip()
+    enumeration = _ENUMERATION.search(written)
+    return plain, " ".join(_ENTRY.findall(enumeration[1])) if enumeration else ""
+
+
+def with_list(page: str) -> str:
+    """Return the page with the list between its marks written again; ValueError if there are no marks."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{list_unproven(all_columns())}{END}{after}"
+
+
+def list_unproven(columns: Iterable[tuple[str, Column]]) -> str:
+    """Write a table of families with their columns that rest on drivers alone."""
+    by_family: dict[str, list[str]] = {}
+    total = 0
+    for key, column in columns:
+        total += 1
+        if not column.proof:
+            by_family.setdefault(key, []).append(column.key)
+    unproven = sum(map(len, by_family.values()))
+    rows = [f"| `{key}` | {len(keys)} | {', '.join(keys)} |" for key, keys in by_family.items()]
+    head = f"{unproven} of {total} columns rest on drivers, templates or scripts alone:\n\n"
+    return head + "\n".join(["| Family | Columns | Without proof |", "|---|---|---|", *rows]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -159,6 +159,8 @@ def test_scenario_3_a_disabled_olt_loses_everything_and_the_log_lists_it(scene: 
     disabled = CoordinatorLog.objects.get(event_type="OLT_DISABLED")
     assert [(each["execution"], each["status"]) for each in disabled.details["aborted"]] == [(run.pk, "RUNNING")]
     assert set(scene.quotas().values()) == {"INTERRUPTED"}
+    assert "La OLT fue deshabilitada, ejecuciones abortadas: Discovery" in scene.page("coordinatorlog")
+    assert scene.page("quotatracker").count(">interrumpida</span>") == len(scene.quotas())
 
 
 def test_the_flow_of_an_enabled_task_reads_as_the_diagram_has_it(scene: Scene) -> None:

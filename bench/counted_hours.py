@@ -11,7 +11,7 @@ from bench.polled_hours import START, PolledHours
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.quota import Span
+from facho.polling.domain.schedule import Span
 from facho.snmp_jobs.models import WorkflowNode
 
 HOUR = timedelta(hours=1)

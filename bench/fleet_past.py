@@ -11,7 +11,7 @@ from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, WaitingOnu
 from facho.onus.models import Onu, OnuEvent, Outage
-from facho.polling.domain.quota import hour_of
+from facho.polling.domain.schedule import hour_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 

@@ -27,7 +27,7 @@ from facho.hosts.store import load_due_probes
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
-from facho.polling.domain.quota import Span
+from facho.polling.domain.schedule import Span
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.snmp_jobs.store import grid_of, request_runs
 from facho.zabbix_pollers.store import after_probe, end_dead_tries, release_leadership

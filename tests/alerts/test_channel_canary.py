@@ -17,8 +17,8 @@ from alerts.outbox_rows import Post, make_channel
 from alerts.sinks import http_sink
 from facho.accounts.roles import Role, give_role
 from facho.alerts.channels import ChannelSecrets, save_channel, write_test
+from facho.alerts.delivery import claim_next
 from facho.alerts.models import AlertChannel, ChannelKind, Notice
-from facho.alerts.outbox import claim_next
 from facho.hosts.csv import write_entries
 from facho.hosts.inventory import export_entries
 from facho.infrastructure.secrets import Secret

@@ -22,7 +22,6 @@ from alerts.outbox_rows import (
 )
 from alerts.sinks import http_sink, smtp_sink
 from facho.alerts import delivery as delivery_module
-from facho.alerts import outbox
 from facho.alerts.channels import write_test
 from facho.alerts.models import AlertChannel, Notice, NoticeKind, NoticeState
 from facho.alerts.outcome import Outcome, Trouble
@@ -99,7 +98,7 @@ def test_a_message_keeps_its_id_and_one_of_another_installation_or_backup_has_an
 
     def claim_id() -> str:
         Notice.objects.update(next_try_at=NOW)
-        parcel = outbox.claim_next(channel.pk, NOW)
+        parcel = delivery_module.claim_next(channel.pk, NOW)
         assert parcel is not None
         return parcel.message.id
 
@@ -191,7 +190,7 @@ def test_a_defect_in_one_channel_is_told_at_once_and_breaks_off_no_other(
     async def scene() -> None:
         is_told = asyncio.Event()
 
-        async def send(parcel: outbox.Parcel, *_reach: Reach, now: datetime) -> Outcome:
+        async def send(parcel: delivery_module.Parcel, *_reach: Reach, now: datetime) -> Outcome:
             if parcel.channel_id == broken.pk:
                 asyncio.get_running_loop().call_later(0.01, is_told.set)
                 raise RuntimeError("a defect of ours")
@@ -239,12 +238,12 @@ def test_two_leaders_send_once() -> None:
 def test_who_is_killed_with_a_message_in_hand_loses_nothing() -> None:
     with http_sink() as sink:
         write_notice(make_webhook(sink.url))
-        outbox.claim_next(AlertChannel.objects.get().id, NOW)  # and never heard of again
+        delivery_module.claim_next(AlertChannel.objects.get().id, NOW)  # and never heard of again
         post = Post()
         deliver(post)
         assert sink.received == []
 
-        post.clock.at += outbox.CLAIM
+        post.clock.at += delivery_module.CLAIM
         deliver(post)
 
     assert len(sink.received) == 1
@@ -254,13 +253,13 @@ def test_who_is_killed_with_a_message_in_hand_loses_nothing() -> None:
 def test_a_late_failure_does_not_undo_what_another_sent() -> None:
     channel = make_webhook("https://sink.example.net/")
     write_notice(channel)
-    slow = outbox.claim_next(channel.id, NOW)
-    fast = outbox.claim_next(channel.id, NOW + outbox.CLAIM)
+    slow = delivery_module.claim_next(channel.id, NOW)
+    fast = delivery_module.claim_next(channel.id, NOW + delivery_module.CLAIM)
     assert slow is not None
     assert fast is not None
 
-    outbox.save_sent(fast, now=NOW)
-    outbox.save_failed(slow, Outcome(Trouble.TIMED_OUT), now=NOW, chance=0.5)
+    delivery_module.save_sent(fast, now=NOW)
+    delivery_module.save_failed(slow, Outcome(Trouble.TIMED_OUT), now=NOW, chance=0.5)
 
     assert states() == [("sent", 2)]
 
@@ -310,7 +309,7 @@ def test_a_clock_that_was_set_back_stops_no_message(tries: int) -> None:
     write_notice(make_webhook("https://sink.example.net/"), at=NOW + timedelta(days=300))
     Notice.objects.update(tries=tries)
 
-    assert outbox.load_due_channels(NOW) == [AlertChannel.objects.get().id]
+    assert delivery_module.load_due_channels(NOW) == [AlertChannel.objects.get().id]
 
 
 def test_an_address_that_cannot_be_decrypted_is_told(settings: Settings) -> None:

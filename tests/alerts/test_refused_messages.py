@@ -16,7 +16,7 @@ from alerts.outbox_rows import (
     write_notice,
 )
 from alerts.sinks import http_sink
-from facho.alerts import outbox
+from facho.alerts import delivery
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.alerts.outcome import Outcome, Trouble
 from factories import NOW
@@ -68,9 +68,9 @@ def refuse(channel: AlertChannel, outcome: Outcome, *, times: int) -> None:
     """Let the head of a channel be tried so often, and fail with this outcome."""
     for _ in range(times):
         Notice.objects.filter(tries__gt=0).update(next_try_at=NOW)
-        parcel = outbox.claim_next(channel.pk, NOW)
+        parcel = delivery.claim_next(channel.pk, NOW)
         assert parcel is not None
-        outbox.save_failed(parcel, outcome, now=NOW, chance=0.5)
+        delivery.save_failed(parcel, outcome, now=NOW, chance=0.5)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_what_is_refused_again_and_again_lets_the_others_pass(outcome: Outcome, 
     refuse(channel, outcome, times=times)
     fresh = write_notice(channel, "fresh")
 
-    due = outbox.load_due_channels(NOW)
-    parcel = outbox.claim_next(channel.pk, NOW)
+    due = delivery.load_due_channels(NOW)
+    parcel = delivery.claim_next(channel.pk, NOW)
 
     assert due == ([channel.pk] if is_let_by else [])
     assert (parcel.notice_id if parcel else None) == (fresh.pk if is_let_by else None)
@@ -103,7 +103,7 @@ def test_what_failed_on_its_way_keeps_its_turn_whatever_language_is_spoken() -> 
         refuse(channel, Outcome(Trouble.UNREACHABLE), times=3)
     write_notice(channel, "second")
 
-    assert outbox.load_due_channels(NOW) == []
+    assert delivery.load_due_channels(NOW) == []
 
 
 def test_what_stands_aside_is_tried_again_after_those_in_turn() -> None:
@@ -133,9 +133,9 @@ def test_an_end_waits_for_its_beginning_that_stands_aside_and_keeps_nobody_waiti
         notice.alerts.add(alert)
 
     def claimed(served: AlertChannel, at: datetime = NOW) -> int | None:
-        parcel = outbox.claim_next(served.pk, at)
+        parcel = delivery.claim_next(served.pk, at)
         if parcel is not None:
-            outbox.save_sent(parcel, now=at)
+            delivery.save_sent(parcel, now=at)
         return parcel.notice_id if parcel else None
 
     assert claimed(other) == end_elsewhere.pk

@@ -8,8 +8,8 @@ import pytest
 
 from alerts.outbox_rows import LOOPBACK
 from facho.alerts import delivery as alerts_delivery
+from facho.alerts.delivery import Address, Parcel
 from facho.alerts.models import ChannelKind
-from facho.alerts.outbox import Address, Parcel
 from facho.alerts.outcome import Message, Outcome, Trouble
 from facho.alerts.sender import FORBIDDEN, Guard, judge
 from facho.alerts.ssrf import AddressRefused, Reach

@@ -8,7 +8,7 @@ from django.utils import timezone
 from api.rows import make_olt
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.hosts.models import Olt
-from facho.polling.domain.quota import hour_of
+from facho.polling.domain.schedule import hour_of
 
 HOUR = timedelta(hours=1)
 

@@ -10,7 +10,7 @@ from facho.execution_coordinator.models import QuotaTracker
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.quota import HOUR, hour_of
+from facho.polling.domain.schedule import HOUR, hour_of
 from facho.snmp_jobs.models import WorkflowNode
 
 SECOND = timedelta(seconds=1)

@@ -14,7 +14,7 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.quota import HOUR
+from facho.polling.domain.schedule import HOUR
 from facho.zabbix_pollers.models import Poller
 
 pytestmark = pytest.mark.django_db

@@ -17,7 +17,7 @@ from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest, claim
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.polling.domain.quota import hour_of
+from facho.polling.domain.schedule import hour_of
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.life import STILL
 from facho.simulator.server import Simulation

@@ -11,7 +11,7 @@ from api.rows import make_execution, make_leader, make_node, make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.accounts.scope import OltScope
-from facho.dashboard.first_run.olt_form import OltDetails
+from facho.dashboard.first_run.views import OltDetails
 from facho.executions.models import Execution, Origin
 from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.hosts.models import Olt, OltGroup

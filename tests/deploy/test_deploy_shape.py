@@ -13,7 +13,7 @@ from facho.core.processes.connections import (
     OTHER_DESCRIPTORS,
     STALLED_SECONDS,
 )
-from facho.core.processes.gate import MOST_SIGNED_IN_BODY_BYTES
+from facho.core.processes.web import MOST_SIGNED_IN_BODY_BYTES
 from facho.core.processes.worker import DRAIN_SECONDS
 
 COMPOSE = read_compose()

@@ -10,9 +10,8 @@ from django.utils.translation import override
 from pytest_django import Settings
 
 from facho.core.cli.doctor import DoctorFinding, Verdict, examine_cluster
-from facho.core.processes.report import VERSION
 from facho.executions.models import Execution, Origin, ProductProcess
-from facho.executions.processes import ProcessReport, save_process
+from facho.executions.processes import VERSION, ProcessReport, save_process
 from facho.executions.store import ClaimRequest, claim
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.store import save_poller_count

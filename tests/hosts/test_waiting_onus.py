@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from facho.hosts.models import WaitingOnu
-from facho.hosts.waiting_onus import save_waiting
+from facho.hosts.store import save_waiting
 from facho.polling.domain.collection import UnauthorisedOnu
 from factories import NOW, make_olt
 

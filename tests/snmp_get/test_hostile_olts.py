@@ -2,10 +2,10 @@
 
 import pytest
 
-from facho.hosts import olt_data, waiting_onus
+from facho.hosts import olt_data, store
 from facho.hosts.models import Olt, OltData, WaitingOnu
 from facho.hosts.olt_data import save_olt_values
-from facho.hosts.waiting_onus import save_waiting
+from facho.hosts.store import save_waiting
 from facho.onus import inventory
 from facho.onus.models import Onu, OnuData, PonPort
 from facho.onus.store import load_places, save_table
@@ -128,7 +128,7 @@ def test_an_olt_has_only_so_many_values(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_only_so_many_onus_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_onus, "MAX_WAITING", 8)
+    monkeypatch.setattr(store, "MAX_WAITING", 8)
     olt = make_olt()
 
     for run in range(3):

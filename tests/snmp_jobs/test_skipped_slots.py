@@ -12,9 +12,9 @@ from facho.executions.models import Execution
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import WaitReason
-from facho.polling.domain.quota import Span
+from facho.polling.domain.schedule import Span
 from facho.snmp_jobs import store
-from facho.snmp_jobs.chains import carry_chain
+from facho.snmp_jobs.job_form import carry_chain
 from facho.snmp_jobs.models import Cadence, SkippedSlot, SnmpJob, WorkflowNode
 from facho.snmp_jobs.store import owed_slots
 from factories import NOW, chain_to, claim_nodes, make_node

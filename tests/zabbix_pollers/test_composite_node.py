@@ -26,7 +26,7 @@ from facho.zabbix_pollers import store
 from facho.zabbix_pollers.composite_node import CompositeNode, Step
 from facho.zabbix_pollers.models import Poller, PollerStats, PollerStatus
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.queue_read_model import load_queue
+from facho.zabbix_pollers.read_model import load_queue
 from factories import NOW, chain_to, make_node, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,10 +17,11 @@ from facho.zabbix_pollers.explain import (
     PauseFacts,
     QueuePlace,
     Situation,
+    describe_holder,
     explain,
     explain_member,
+    sentences,
 )
-from facho.zabbix_pollers.explain_words import describe_holder, sentences
 from factories import NOW
 
 MINUTE = timedelta(minutes=1)

@@ -14,8 +14,7 @@ from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import WaitReason
 from facho.snmp_jobs.store import UnknownNode
-from facho.zabbix_pollers.explain import Situation
-from facho.zabbix_pollers.explain_read_model import load_explanation
+from facho.zabbix_pollers.explain import Situation, load_explanation
 
 pytestmark = pytest.mark.django_db
 

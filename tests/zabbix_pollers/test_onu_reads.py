@@ -19,7 +19,7 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import EXPIRES_AFTER, MAX_WAITING_PER_OLT
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.read_progress import ReadStage, describe_read, load_progress
+from facho.zabbix_pollers.run_now import ReadStage, describe_read, load_progress
 from factories import NOW, make_node, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,11 +14,10 @@ from facho.polling.domain.planning import WaitReason
 from facho.polling.domain.shard import Shard, all_shards
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import load_is_polling
-from facho.zabbix_pollers.explain_read_model import load_explanation
-from facho.zabbix_pollers.explain_words import sentences
+from facho.zabbix_pollers.explain import load_explanation, sentences
 from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.queue_read_model import load_candidates
+from facho.zabbix_pollers.read_model import load_candidates
 from facho.zabbix_pollers.store import forget_other_counts, lease_name, release_leadership, renew_leadership
 from factories import NOW, make_node, make_olt
 from zabbix_pollers.scheduler_world import World, play

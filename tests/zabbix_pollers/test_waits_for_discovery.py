@@ -25,9 +25,7 @@ from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SkippedSlot, SnmpJob, SnmpJobOid, WorkflowNode
 from facho.zabbix_pollers import store
-from facho.zabbix_pollers.explain import Situation
-from facho.zabbix_pollers.explain_read_model import load_explanation
-from facho.zabbix_pollers.explain_words import sentences
+from facho.zabbix_pollers.explain import Situation, load_explanation, sentences
 from factories import NOW, chain_to, make_job, make_node, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

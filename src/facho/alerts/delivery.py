@@ -1,25 +1,194 @@
-"""Delivers the outbox: each channel in its own order and at its own pace, so that none that is down holds up others."""
+"""Delivers the outbox: each channel in its own order and at its own pace, so that none that is down holds up others.
+
+Messages of a channel are sent in order, but one that is refused again and again lets the others pass. A claim counts
+the try and sets the next one: if the process is killed while sending, the message is sent again after that time. Of
+two processes that claim the same try one wins.
+"""
 
 import asyncio
+import hashlib
 import json
 import logging
 import random
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
-from facho.alerts import outbox
+from django.db import transaction
+from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from facho.alerts.http_request import post_webhook
-from facho.alerts.models import ChannelKind
-from facho.alerts.outbox import Address, Parcel
+from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
+from facho.alerts.notices import on_sent
 from facho.alerts.outcome import Message, Outcome, Trouble
 from facho.alerts.sender import SEND_SECONDS
 from facho.alerts.ssrf import Reach
+from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.polling.domain.ports import Clock, DatabaseGateway
+from facho.polling.domain.retry import GIVE_UP_AFTER, LONGEST_PAUSE, next_try_at
+
+# Several times as long as one try may take.
+CLAIM = timedelta(minutes=2)
+# A try later than this was set by a wrong clock.
+HORIZON = LONGEST_PAUSE * 2
+# By then a service has recovered from a short failure.
+TRIES_IN_TURN = 3
+# Enough to keep names unique.
+NAME_CHARACTERS = 20
+
+SENTENCES = {
+    Trouble.UNREACHABLE: gettext_lazy("The server cannot be reached."),
+    Trouble.ADDRESS_REFUSED: gettext_lazy("The server is inside the network and not listed in FACHO_WEBHOOK_ALLOW."),
+    Trouble.TIMED_OUT: gettext_lazy("The server did not answer in time."),
+    Trouble.CERTIFICATE: gettext_lazy("The certificate of the server is not trusted here."),
+    Trouble.NOT_TAKEN: gettext_lazy("The service did not take the message."),
+    Trouble.UNUSABLE: gettext_lazy("The address cannot be used: enter it again."),
+    Trouble.KEY_LOST: gettext_lazy("The address cannot be decrypted: restore the encryption keys, or enter it again."),
+    Trouble.CRASHED: gettext_lazy("The message could not be sent; see the log."),
+}
+
+
+def describe(outcome: Outcome) -> str:
+    """Describe a failed try in a sentence, in the language of the process."""
+    if outcome.trouble is None:
+        return ""
+    if outcome.answer is not None:
+        return _("The server refused it with status %(status)s.") % {"status": outcome.answer}
+    return str(SENTENCES[outcome.trouble])
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a channel leads; loaded for one try."""
+
+    kind: ChannelKind
+    url: Secret
+    signing_key: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A message claimed for one try; without an address when it cannot be decrypted."""
+
+    notice_id: int
+    channel_id: int
+    try_number: int
+    message: Message
+    written_at: datetime
+    payload: dict[str, Any]
+    address: Address | None
+
+
+def load_due_channels(now: datetime) -> list[int]:
+    """Return the channels whose next message is due."""
+    head = _in_order(_begun(now).filter(channel_id=OuterRef("pk"))).values("pk")[:1]
+    heads = AlertChannel.objects.filter(enabled=True).values(head=Subquery(head))
+    due = _waiting().filter(_is_due(now), pk__in=heads)
+    return list(due.order_by("channel_id").values_list("channel_id", flat=True))
+
+
+@transaction.atomic
+def claim_next(channel_id: int, now: datetime) -> Parcel | None:
+    """Claim the next message; None when it is not due, or another process was faster."""
+    head = _in_order(_begun(now).filter(channel_id=channel_id, channel__enabled=True)).first()
+    if head is None or not _waiting().filter(_is_due(now), pk=head.pk).exists():
+        return None
+    claimed = _waiting().filter(pk=head.pk, tries=head.tries)
+    if not claimed.update(tries=head.tries + 1, next_try_at=now + CLAIM):
+        return None
+    try:
+        channel = AlertChannel.objects.only("kind", "url", "signing_key").get(pk=channel_id)
+        address = Address(ChannelKind(channel.kind), channel.url, channel.signing_key)
+    except UndecryptableSecret:
+        address = None
+    # Return the id that a receiver sees: the key alone is not unique across installations and restored backups. The
+    # times of the channel and the message are stored, so every try has the same id.
+    notice = head
+    channel_made_at = AlertChannel.objects.values_list("created_at", flat=True).get(pk=notice.channel_id)
+    moments = " ".join(at.astimezone(UTC).isoformat() for at in (channel_made_at, notice.created_at))
+    name = f"{notice.key} {hashlib.sha256(moments.encode()).hexdigest()[:NAME_CHARACTERS]}"
+    return Parcel(
+        notice_id=head.pk,
+        channel_id=channel_id,
+        try_number=head.tries + 1,
+        message=Message(name, head.kind, head.severity, head.title, head.body),
+        written_at=head.created_at,
+        payload=head.payload,
+        address=address,
+    )
+
+
+@transaction.atomic
+def save_sent(parcel: Parcel, *, now: datetime) -> bool:
+    """Mark a message sent, even if its claim has passed on; False when it was marked before."""
+    sent = _waiting().filter(pk=parcel.notice_id)
+    if not sent.update(state=NoticeState.SENT, sent_at=now, next_try_at=None):
+        return False
+    on_sent(Notice.objects.get(pk=parcel.notice_id))
+    return True
+
+
+def save_failed(parcel: Parcel, outcome: Outcome, *, now: datetime, chance: float) -> datetime | None:
+    """Store a failed try and return when the next one is; None: it was given up."""
+    again_at = next_try_at(parcel.try_number, written_at=parcel.written_at, now=now, chance=chance)
+    if outcome.is_final or parcel.message.kind == NoticeKind.TEST:
+        again_at = None
+    # If it was claimed again since, that try stores its own outcome.
+    _waiting().filter(pk=parcel.notice_id, tries=parcel.try_number).update(
+        state=NoticeState.WAITING if again_at else NoticeState.FAILED,
+        next_try_at=again_at,
+        last_error=describe(outcome),
+        was_refused=outcome.is_refused,
+    )
+    return again_at
+
+
+def give_up_forgotten(now: datetime) -> int:
+    """Give up old messages of disabled channels: last week's alerts are of no use."""
+    old = _waiting().filter(channel__enabled=False, created_at__lt=now - GIVE_UP_AFTER)
+    # Called every two seconds: on SQLite even an empty update would take the write lock.
+    if not old.exists():
+        return 0
+    return old.update(state=NoticeState.FAILED, next_try_at=None, last_error=_("The channel is disabled."))
+
+
+def _waiting() -> QuerySet[Notice]:
+    return Notice.objects.filter(state=NoticeState.WAITING)
+
+
+def _in_order(notices: QuerySet[Notice]) -> QuerySet[Notice]:
+    """Sort messages as written; a test goes first, since someone waits for it, and those that stand aside last."""
+    rank = Case(When(kind=NoticeKind.TEST, then=Value(0)), When(_stands_aside(), then=Value(2)), default=Value(1))
+    return notices.order_by(rank, "id")
+
+
+def _begun(now: datetime) -> QuerySet[Notice]:
+    """Select the messages to send next; those delayed by quiet hours or standing aside do not block others."""
+    # The end of an alert waits for its beginning if that one stands aside.
+    held = _waiting().filter(
+        alerts__notices__in=_waiting().filter(_stands_aside()),
+        alerts__notices__channel_id=F("channel_id"),
+        alerts__notices__id__lt=F("id"),
+    )
+    in_turn = _waiting().filter(_is_due(now) | (Q(tries__gt=0) & ~_stands_aside()))
+    return in_turn.exclude(pk__in=held.values_list("pk", flat=True))
+
+
+def _stands_aside() -> Q:
+    """Match messages that their service refused so often that the message itself may be the reason."""
+    return Q(tries__gte=TRIES_IN_TURN, was_refused=True)
+
+
+def _is_due(now: datetime) -> Q:
+    is_astray = Q(tries__gt=0, next_try_at__gt=now + HORIZON) | Q(created_at__gt=now + HORIZON)
+    return Q(next_try_at__lte=now) | is_astray
+
 
 logger = logging.getLogger(__name__)
 
@@ -104,9 +273,9 @@ class Delivery:
     async def look(self) -> None:
         """Start serving the channels that have something due and are not being served."""
         now = self._clock.now()
-        if forgotten := await self._database.run(outbox.give_up_forgotten, now):
+        if forgotten := await self._database.run(give_up_forgotten, now):
             logger.warning("notices.given_up count=%s reason=channel_disabled", forgotten)
-        for channel_id in await self._database.run(outbox.load_due_channels, now):
+        for channel_id in await self._database.run(load_due_channels, now):
             if channel_id not in self._under_way:
                 task = self._under_way[channel_id] = asyncio.create_task(self._serve(channel_id))
                 task.add_done_callback(partial(self._ended, channel_id))
@@ -136,16 +305,16 @@ class Delivery:
 
     async def _send_next(self, channel_id: int) -> bool:
         """Try the next message; False when there is none, or it did not arrive."""
-        parcel = await self._database.run(outbox.claim_next, channel_id, self._clock.now())
+        parcel = await self._database.run(claim_next, channel_id, self._clock.now())
         if parcel is None:
             return False
         outcome = await send(parcel, self._reach, now=self._clock.now())
         if outcome.is_sent:
-            await self._database.run(outbox.save_sent, parcel, now=self._clock.now())
+            await self._database.run(save_sent, parcel, now=self._clock.now())
             logger.info("notice.sent %s", _named(parcel))
             return True
         again_at = await self._database.run(
-            outbox.save_failed,
+            save_failed,
             parcel,
             outcome,
             now=self._clock.now(),

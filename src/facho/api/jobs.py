@@ -22,9 +22,9 @@ from facho.api.shared.problems import collisions_are_conflicts
 from facho.api.shared.serializers import given_names
 from facho.hosts.models import Brand, Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS
-from facho.polling.domain.interval_text import MAX_INTERVAL_SECONDS
+from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS
 from facho.snmp_jobs.application import apply_plan, plan_application, with_chains
-from facho.snmp_jobs.job_entry import JobRefused, save_job
+from facho.snmp_jobs.job_form import JobRefused, save_job
 from facho.snmp_jobs.models import QueryTypes, SnmpJob, SnmpJobOid
 
 MAX_READS = 100

@@ -37,15 +37,15 @@ from facho.executions.run_sums import Runs, load_run_sums
 from facho.hosts.models import Olt, Reachability
 from facho.onus.models import RunStateChoice
 from facho.onus.shown_state import count_present
-from facho.polling.domain.execution_state import ExecutionState, QueryType, task_type
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.planning import WaitReason, lateness_histogram
-from facho.polling.domain.quota import LossSeverity, hour_of
+from facho.polling.domain.quota import LossSeverity
+from facho.polling.domain.schedule import hour_of, task_type
 from facho.polling.domain.shard import Shard
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import is_scheduling, our_shards
 from facho.zabbix_pollers.models import PollerStatus
-from facho.zabbix_pollers.queue_read_model import Queue, load_candidates
-from facho.zabbix_pollers.read_model import PollerView, load_pollers
+from facho.zabbix_pollers.read_model import PollerView, Queue, load_candidates, load_pollers
 from facho.zabbix_pollers.store import Leader, load_leaders
 
 HOUR = timedelta(hours=1)

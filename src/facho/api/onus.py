@@ -36,7 +36,7 @@ from facho.onus.port_view import WORST, load_port_counts, load_port_light, load_
 from facho.onus.search import DEFAULT_SORT, MIN_LETTERS, SORT_WORDS, FoundOnus, of_serial, of_state, of_text, shown_onus
 from facho.onus.shown_state import last_known_state, shown_state
 from facho.onus.words import DownCauses, RunStateChoice, ShownState
-from facho.zabbix_pollers.read_progress import ReadProgress, ReadStage, describe_read, describe_refusal, load_progress
+from facho.zabbix_pollers.run_now import ReadProgress, ReadStage, describe_read, describe_refusal, load_progress
 
 BATCH = 1_000
 CUSTOMER = "customer"

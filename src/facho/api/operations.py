@@ -35,8 +35,8 @@ from facho.hosts.models import Olt
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import NodeChange, change_nodes, resume
 from facho.zabbix_pollers import views
-from facho.zabbix_pollers.explain_read_model import load_explanation
-from facho.zabbix_pollers.serializers import ExplanationSerializer, RunSerializer
+from facho.zabbix_pollers.explain import load_explanation
+from facho.zabbix_pollers.views import ExplanationSerializer, RunSerializer
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView

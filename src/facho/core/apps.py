@@ -1,9 +1,10 @@
-"""Registers the app with Django under the specification's label."""
+"""Registers the app with Django under the specification's label, and the admin with our index."""
 
 import os
 
 from django.apps import AppConfig
 from django.conf import settings
+from django.contrib.admin import apps as admin_apps
 from django.db.backends.signals import connection_created
 from django.utils.translation import gettext_lazy as _
 
@@ -13,8 +14,7 @@ from facho.polling.vendors.loader import use_own_definitions
 
 
 class CoreConfig(AppConfig):
-    """The `core` app."""
-
+    default = True
     name = "facho.core"
     label = "core"
     verbose_name = _("Facho")
@@ -28,3 +28,8 @@ class CoreConfig(AppConfig):
         use_own_definitions(settings.DATA_FOLDER.definitions)
         register_checks()
         connection_created.connect(prefer_indexes)
+
+
+class FachoAdminConfig(admin_apps.AdminConfig):
+    default = False
+    default_site = "facho.core.admin_site.FachoAdminSite"

@@ -34,7 +34,6 @@ urlpatterns = [
     # Before the admin's own: there is one way to log in.
     path("admin/login/", admin_login),
     path("admin/", admin.site.urls),
-    path("", include("facho.dashboard.account.urls")),
     path("livez", livez, name="livez"),
     path("readyz", readyz, name="readyz"),
     path("metrics", MetricsView.as_view(), name="metrics"),

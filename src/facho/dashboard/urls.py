@@ -1,9 +1,21 @@
 """The pages that people look at, and the parts of them that refresh themselves."""
 
-from django.urls import include, path
+from django.contrib.auth.views import LogoutView
+from django.urls import path
 
+from facho.dashboard.account.views import (
+    Login,
+    account,
+    add_token,
+    change_password,
+    change_preferences,
+    revoke_token,
+    setup,
+)
 from facho.dashboard.alerts.views import alert_acknowledge, alert_page, alerts_page
 from facho.dashboard.events.views import events_page
+from facho.dashboard.first_run.views import add, choose_jobs, choose_vendor, correct, setup_step, test_again
+from facho.dashboard.first_run.views import setup as setup_olt
 from facho.dashboard.olt.views import olt_page, olt_part, olt_pause, olt_pause_end, olt_resume, olt_run
 from facho.dashboard.onu.views import onu_page, onu_part, onu_read, onu_reading, onus
 from facho.dashboard.outage.views import outage_acknowledge, outage_page, outage_part, outages_page
@@ -18,7 +30,13 @@ urlpatterns = [
     path("", overview, name="dashboard"),
     path("live/", overview_live, name="dashboard-live"),
     path("live/hour/", overview_hour, name="dashboard-hour"),
-    path("olts/add/", include("facho.dashboard.first_run.urls")),
+    path("olts/add/", add, name="olt-add"),
+    path("olts/add/<int:olt_id>/", setup_olt, name="olt-setup"),
+    path("olts/add/<int:olt_id>/step/", setup_step, name="olt-setup-step"),
+    path("olts/add/<int:olt_id>/correct/", correct, name="olt-setup-correct"),
+    path("olts/add/<int:olt_id>/test/", test_again, name="olt-setup-test"),
+    path("olts/add/<int:olt_id>/vendor/", choose_vendor, name="olt-setup-vendor"),
+    path("olts/add/<int:olt_id>/jobs/", choose_jobs, name="olt-setup-jobs"),
     path("olts/<int:olt_id>/", olt_page, name="olt"),
     path("olts/<int:olt_id>/pause/", olt_pause, name="olt-pause"),
     path("olts/<int:olt_id>/pause/end/", olt_pause_end, name="olt-pause-end"),
@@ -47,4 +65,12 @@ urlpatterns = [
     path("waiting/", waiting_page, name="waiting"),
     path("waiting/export/", waiting_export, name="waiting-export"),
     path("workbench/", workbench_page, name="workbench"),
+    path("login/", Login.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("setup/<str:token>/", setup, name="setup"),
+    path("account/", account, name="account"),
+    path("account/password/", change_password, name="account-password"),
+    path("account/reading/", change_preferences, name="account-reading"),
+    path("account/tokens/", add_token, name="account-tokens"),
+    path("account/tokens/<int:token_id>/revoke/", revoke_token, name="account-revoke"),
 ]

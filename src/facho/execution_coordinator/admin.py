@@ -33,7 +33,8 @@ from facho.executions.models import Execution, ExecutionStates
 from facho.hosts.admin import OltFilter
 from facho.infrastructure import admin_pages as infrastructure_admin_pages
 from facho.infrastructure.admin_pages import ReadOnlyAdmin, RecentFilter, pretty_json, short_time
-from facho.polling.domain.quota import Tally, hour_of
+from facho.polling.domain.quota import Tally
+from facho.polling.domain.schedule import hour_of
 from facho.snmp_jobs.models import SkippedSlot, SkipReasons
 
 _DAY = timedelta(hours=24)

@@ -10,11 +10,11 @@ from django.utils.translation import ngettext
 from facho.execution_coordinator.state import load_olts
 from facho.execution_coordinator.workload import composites_of, load_lengths, load_peer_runs
 from facho.polling.domain.feasibility import MINUTES_PER_HOUR, Feasibility, Need, judge_feasibility
-from facho.polling.domain.run_length import estimate_seconds
+from facho.polling.domain.prediction import estimate_seconds
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.read_cost import estimate_ports, estimate_read_seconds
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_jobs.advice import Work
+from facho.snmp_jobs.application import Work
 from facho.snmp_jobs.models import WorkflowNode
 
 # Longer lists are not read; the API has them all.

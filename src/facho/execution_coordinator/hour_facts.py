@@ -9,9 +9,10 @@ from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Q, Sum
 
 from facho.executions.models import Execution
 from facho.hosts.models import Pause
-from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType, task_type
-from facho.polling.domain.quota import HOUR, SkipReason, Span, hour_of
+from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
+from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.retry import SILENCE
+from facho.polling.domain.schedule import HOUR, Span, hour_of, task_type
 from facho.snmp_jobs.store import owed_slots
 
 # (OLT, task type, start of the hour)

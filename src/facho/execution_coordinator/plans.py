@@ -22,7 +22,7 @@ from facho.executions.models import Execution
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 from facho.polling.domain.packing import Load, overlap_seconds_per_hour, repack
 from facho.polling.domain.prediction import PredictedRun, predict_runs
-from facho.polling.domain.quota import Span, hour_of
+from facho.polling.domain.schedule import Span, hour_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import NodeChange, change_nodes
 

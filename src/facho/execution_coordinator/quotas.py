@@ -14,19 +14,17 @@ from facho.execution_coordinator.hour_facts import HourFacts, Key, Settled, load
 from facho.execution_coordinator.models import QuotaTracker
 from facho.execution_coordinator.state import OltRow, TaskRow
 from facho.polling.domain.quota import (
-    HOUR,
     OpenSlots,
     QuotaState,
     Record,
-    Span,
     Tally,
     count_hopeless,
     foresees_miss,
-    hour_of,
     is_at_risk,
     judge,
     open_slots,
 )
+from facho.polling.domain.schedule import HOUR, Span, hour_of
 
 VIOLATED = frozenset({QuotaState.QUOTA_NOT_MET, QuotaState.FAILED})
 # Decided by a person in that hour: what the next hour brings does not change it.

@@ -11,16 +11,16 @@ from datetime import datetime
 from facho.execution_coordinator.models import OltState
 from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.changes import OltView, Task
-from facho.polling.domain.execution_state import QueryType, task_type
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.first_discovery import FirstDiscovery, owes_slots
 from facho.polling.domain.planning import DueNode, WaitReason
 from facho.polling.domain.quota import Promise
-from facho.polling.domain.schedule import Grid
+from facho.polling.domain.schedule import Grid, task_type
 from facho.snmp_jobs.due import load_waits
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import build_grid
 from facho.zabbix_pollers.activity import Holder, load_holders
-from facho.zabbix_pollers.queue_read_model import load_candidates
+from facho.zabbix_pollers.read_model import load_candidates
 
 _TASK_COLUMNS = (
     *("id", "workflow__olt_id", "master_node_id", "next_run_at", "suspended_at", "priority"),

@@ -21,8 +21,9 @@ from facho.execution_coordinator.state import OltRow
 from facho.executions.models import Execution
 from facho.executions.run import FAILURES
 from facho.hosts.models import Pause
-from facho.polling.domain.execution_state import ExecutionState, QueryType, task_type
-from facho.polling.domain.quota import LossSeverity, SkipReason, Span, Tally, open_slots, severity_of
+from facho.polling.domain.execution_state import ExecutionState, QueryType
+from facho.polling.domain.quota import LossSeverity, SkipReason, Tally, open_slots, severity_of
+from facho.polling.domain.schedule import Span, task_type
 from facho.snmp_jobs.models import SkipReasons
 from facho.snmp_jobs.read_names import load_job_names
 from facho.snmp_jobs.store import owed_slots

@@ -15,8 +15,7 @@ from facho.onus.models import Onu, RunStateChoice
 from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, QueryType
 from facho.polling.domain.feasibility import Need
 from facho.polling.domain.packing import Load
-from facho.polling.domain.prediction import Going, Master, Member
-from facho.polling.domain.run_length import RUNS_REMEMBERED, PastRun, estimate_seconds
+from facho.polling.domain.prediction import RUNS_REMEMBERED, Going, Master, Member, PastRun, estimate_seconds
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode

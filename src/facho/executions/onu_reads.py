@@ -13,7 +13,7 @@ from facho.accounts.audit import Action, record
 from facho.executions.models import OnuRead, Origin
 from facho.executions.store import Active, ClaimRequest, claim
 from facho.hosts.pauses import is_paused
-from facho.infrastructure.shards import in_shard
+from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, GivenMany, Select
 from facho.onus.models import Onu
 from facho.polling.domain.planning import EXPIRES_AFTER, MAX_WAITING_PER_OLT, ReadStart, WantedRead

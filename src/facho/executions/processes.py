@@ -1,13 +1,19 @@
-"""What the processes of the distributed mode say of themselves, every few seconds."""
+"""What the processes of the distributed mode report of themselves, every few seconds, for `facho doctor`."""
 
-from collections.abc import Collection
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib.metadata import version
 
+from django.db import Error
 from django.db.models import Min
 from django.db.models.functions import Now
 
 from facho.executions.models import Execution, ProductProcess
+from facho.infrastructure.gateway import ThreadGateway, background
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.ports import stands_still
 
@@ -83,3 +89,32 @@ def load_longest_waits(now: datetime) -> dict[str, timedelta]:
     waiting = Execution.objects.filter(status=ExecutionState.PENDING, finished_at=None, started_at=None)
     oldest = waiting.order_by("poller_group").values_list("poller_group").annotate(at=Min("created_at"))
     return {group: max(now - at, timedelta(0)) for group, at in oldest}
+
+
+logger = logging.getLogger(__name__)
+
+VERSION = version("facho")
+
+
+@asynccontextmanager
+async def reporting(database: ThreadGateway, describe: Callable[[], ProcessReport]) -> AsyncIterator[None]:
+    """Say every few seconds what this process is while the block runs, and be forgotten after it."""
+    try:
+        async with background(_keep_saying(database, describe), "report"):
+            yield
+    finally:
+        with suppress(Error):
+            await database.run(forget_process, describe().owner)
+
+
+async def _keep_saying(database: ThreadGateway, describe: Callable[[], ProcessReport]) -> None:
+    def say() -> None:
+        # Described here: a clock that is read before the wait for a thread would be late.
+        save_process(describe())
+
+    while True:
+        try:
+            await database.run(say)
+        except Error:
+            logger.warning("process.report_failed", exc_info=True)
+        await asyncio.sleep(SAYS_SECONDS)

@@ -20,18 +20,16 @@ from facho.executions.run import RUN_COLUMNS, Ending, Run, build_run, open_attem
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_data import save_olt_values
 from facho.hosts.pauses import is_paused
-from facho.hosts.store import OLT_SECRETS, Device, load_devices, save_identity, save_learned_size
-from facho.hosts.waiting_onus import save_waiting
-from facho.infrastructure.bulk import insert_values
-from facho.infrastructure.shards import in_shard
+from facho.hosts.store import OLT_SECRETS, Device, load_devices, save_identity, save_learned_size, save_waiting
+from facho.infrastructure.bulk import in_shard, insert_values
 from facho.infrastructure.statements import Given, GivenFor, GivenMany, Insert, Select, Update, open_cursor
 from facho.onus.store import save_inventory, save_table
 from facho.onus.value_history import save_olt_history, save_onu_history
 from facho.polling.domain.collection import Failure, Rows, RunProgress, Summary, join_summaries
-from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, FailureKind, QueryType, task_type
+from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, FailureKind, QueryType
 from facho.polling.domain.first_discovery import FirstDiscovery
 from facho.polling.domain.planning import DueNode, ready_at
-from facho.polling.domain.schedule import is_outside_hours
+from facho.polling.domain.schedule import is_outside_hours, task_type
 from facho.polling.domain.shard import WHOLE, Shard
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.read_cost import longest_answer_seconds

@@ -11,8 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from facho.hosts.models import OltData
-from facho.polling.domain.collection import OltValue
-from facho.polling.domain.counter_rate import per_second
+from facho.polling.domain.collection import OltValue, per_second
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise

@@ -1,20 +1,29 @@
-"""Reads what is needed to speak to an OLT, and records how it answered."""
+"""Reads what is needed to speak to an OLT, and records how it answered and which ONUs wait at it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce, NullIf
 from django.utils.translation import gettext
 
-from facho.hosts.models import Brand, LearnedSize, Olt, OltAddress, OltModel, Reachability, SnmpVersionChoice
+from facho.hosts.models import (
+    Brand,
+    LearnedSize,
+    Olt,
+    OltAddress,
+    OltModel,
+    Reachability,
+    SnmpVersionChoice,
+    WaitingOnu,
+)
 from facho.hosts.pauses import is_paused
 from facho.infrastructure.secrets import ForeignSecret, Secret
 from facho.infrastructure.statements import Given, Row, Select, Update
-from facho.polling.domain.collection import CollectRequest, Failure, OltIdentity
+from facho.polling.domain.collection import CollectRequest, Failure, OltIdentity, UnauthorisedOnu
 from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS, FailureKind, next_probe_at
 from facho.polling.domain.ports import CLOCK_TOLERANCE
 from facho.polling.domain.retry import SILENCE
@@ -24,10 +33,6 @@ from facho.polling.snmp.target import AuthProtocol, Community, Credential, PrivP
 from facho.polling.snmp.target import SnmpVersion as WireVersion
 from facho.polling.vendors.definition import Refusal
 from facho.polling.vendors.recognition import recognise
-
-if TYPE_CHECKING:
-    from facho.hosts.models import Olt
-
 
 # Deferred when an OLT is loaded along with other rows: secrets are read only where they are used.
 OLT_SECRETS = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
@@ -237,3 +242,42 @@ def refusal_of(olt: "Olt") -> str:
         return ""
     verdict = recognise(olt.sys_object_id, olt.sys_descr)
     return gettext(verdict.sentence) if isinstance(verdict, Refusal) else ""
+
+
+BATCH = 500
+MAX_SERIAL_LENGTH = WaitingOnu._meta.get_field("serial").max_length
+MAX_MODEL_LENGTH = WaitingOnu._meta.get_field("model").max_length
+# More than any OLT has ports for; an agent that reports more makes them up.
+MAX_WAITING = 4_096
+# What the columns hold.
+MAX_NUMBER = 32_767
+
+
+def save_waiting(olt_id: int, found: Sequence[UnauthorisedOnu], *, is_complete: bool, now: datetime) -> int:
+    """Update the list to what the OLT reports; returns the number of new ONUs.
+
+    Only a complete report removes ONUs.
+    """
+    stored = {((row.frame, row.slot, row.port, row.serial)): row for row in WaitingOnu.objects.filter(olt_id=olt_id)}
+    is_cut, found = len(found) > MAX_WAITING, found[:MAX_WAITING]
+    wanted = {waiting[:4]: waiting for waiting in found}
+    rows = [
+        WaitingOnu(
+            olt_id=olt_id,
+            **waiting._asdict(),
+            first_seen_at=stored[key].first_seen_at if key in stored else now,
+            last_seen_at=now,
+        )
+        for key, waiting in wanted.items()
+    ]
+    # The list is bounded also where each report names others.
+    if is_complete or is_cut or len(stored.keys() | wanted.keys()) > MAX_WAITING:
+        WaitingOnu.objects.filter(pk__in=[row.pk for key, row in stored.items() if key not in wanted]).delete()
+    WaitingOnu.objects.bulk_create(
+        rows,
+        batch_size=BATCH,
+        update_conflicts=True,
+        unique_fields=["olt", "frame", "slot", "port", "serial"],
+        update_fields=["model", "last_seen_at"],
+    )
+    return len(wanted.keys() - stored.keys())

@@ -1,6 +1,6 @@
 """Writes many rows with one statement: Django's own ways take a CASE over all of them, or a statement per few.
 
-PostgreSQL gets the rows as one array a column, SQLite a prepared statement.
+PostgreSQL gets the rows as one array a column, SQLite a prepared statement. `in_shard` selects one engine's rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,8 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, models
+from django.db.models import F, Q
+from django.db.models.functions import Mod
+from django.db.models.lookups import Exact
 
 from facho.infrastructure.statements import open_cursor
+from facho.polling.domain.shard import Shard
 
 Row = Sequence[Any]
 Fields = Sequence["models.Field[Any, Any]"]
@@ -129,3 +133,8 @@ def _column(field: "models.Field[Any, Any]") -> str:
 
 def _arrays(fields: Fields) -> str:
     return ", ".join(f"%s::{field.cast_db_type(connection)}[]" for field in fields)
+
+
+def in_shard(column: str, shard: Shard) -> Q:
+    """Match rows whose OLT, named by `column`, is the shard's; a single engine asks for nothing more than before."""
+    return Q() if shard.is_whole else Q(Exact(Mod(F(column), shard.count), shard.remainder))

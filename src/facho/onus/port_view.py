@@ -10,7 +10,7 @@ from facho.onus.models import Onu
 from facho.onus.search import shown_onus
 from facho.onus.shown_state import shown_state_column
 from facho.onus.words import RunStateChoice
-from facho.polling.domain.light_bands import LightBand, count_bands
+from facho.polling.domain.onu_state import LightBand, count_bands
 
 WORST = 10
 

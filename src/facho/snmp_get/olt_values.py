@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from facho.hosts.olt_data import MAX_INDEX_LENGTH
-from facho.hosts.waiting_onus import MAX_MODEL_LENGTH, MAX_NUMBER, MAX_SERIAL_LENGTH
+from facho.hosts.store import MAX_MODEL_LENGTH, MAX_NUMBER, MAX_SERIAL_LENGTH
 from facho.polling.domain.collection import OltValue, Rows, UnauthorisedOnu
 from facho.polling.domain.onu_table import raw_text
 from facho.polling.snmp.batch import BatchOptions, get_batched

@@ -33,11 +33,11 @@ from facho.infrastructure.admin_pages import (
     without_secrets,
     write_down,
 )
-from facho.polling.domain.interval_text import format_interval
 from facho.polling.domain.planning import MAX_PRIORITY
-from facho.snmp_jobs.advice import advise
+from facho.polling.domain.schedule import format_interval
 from facho.snmp_jobs.application import (
     Overtaken,
+    advise,
     apply_plan,
     fingerprint,
     misfit,
@@ -45,9 +45,15 @@ from facho.snmp_jobs.application import (
     weigh,
     with_chains,
 )
-from facho.snmp_jobs.chains import carry_chain, possible_members
-from facho.snmp_jobs.job_entry import carry_to_nodes
-from facho.snmp_jobs.job_form import IntervalField, JobForm, OidForm, OidFormSet
+from facho.snmp_jobs.job_form import (
+    IntervalField,
+    JobForm,
+    OidForm,
+    OidFormSet,
+    carry_chain,
+    carry_to_nodes,
+    possible_members,
+)
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_change, check_job, reads_of
 from facho.snmp_jobs.store import NodeChange, change_nodes, give_first_slots, request_runs, return_to_schedule

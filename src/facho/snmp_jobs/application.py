@@ -1,7 +1,10 @@
-"""Puts jobs on OLTs: says first which OLT would get which nodes and why not, then does exactly that."""
+"""Puts jobs on OLTs: says first which OLT would get which nodes and why not, then does exactly that.
+
+Rooms above register here what an operator should know before changing what an OLT is asked.
+"""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,12 +14,50 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from facho.hosts.models import Olt
-from facho.polling.domain.interval_text import format_interval
+from facho.polling.domain.schedule import format_interval
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_jobs.advice import Work, load_work
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_node
 from facho.snmp_jobs.store import give_first_slots
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an OLT's nodes need of it per hour; those not measured yet count as zero."""
+
+    minutes_per_hour: float
+    unmeasured: int
+    fits: bool
+    words: tuple[str, ...] = ()
+
+
+Adviser = Callable[[Collection[int]], list[str]]
+WorkLoader = Callable[[Collection[int]], Mapping[int, Work]]
+
+_advisers: list[Adviser] = []
+_work_loaders: list[WorkLoader] = []
+
+
+def register_adviser(adviser: Adviser) -> None:
+    """Let `adviser` be asked about the OLTs of each change; once, at start."""
+    if adviser not in _advisers:
+        _advisers.append(adviser)
+
+
+def register_work_loader(loader: WorkLoader) -> None:
+    """Let `loader` tell what the work of OLTs comes to; once, at start."""
+    if loader not in _work_loaders:
+        _work_loaders.append(loader)
+
+
+def advise(olt_ids: Collection[int]) -> list[str]:
+    """Return the warnings of every registered source about these OLTs."""
+    return [warning for adviser in _advisers for warning in adviser(olt_ids)]
+
+
+def load_work(olt_ids: Collection[int]) -> dict[int, Work]:
+    """Load the present workload of these OLTs; empty without a registered source."""
+    return {olt_id: work for loader in _work_loaders for olt_id, work in loader(olt_ids).items()}
 
 
 class Overtaken(IntegrityError):

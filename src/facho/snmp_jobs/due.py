@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from facho.hosts.models import Reachability
 from facho.hosts.pauses import is_paused
-from facho.infrastructure.shards import in_shard
+from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.execution_state import RANK, QueryType
 from facho.polling.domain.first_discovery import DiscoveryNode, FirstDiscovery, judge_first_discovery, must_wait

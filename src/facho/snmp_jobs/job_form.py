@@ -1,10 +1,16 @@
-"""The form of a job, and what it reads as the rows below it: the two together have to be safe."""
+"""The form of a job with what it reads, which have to be safe together; programs save jobs by the same rules.
 
-from collections.abc import Mapping
+A chain is declared between jobs; `carry_chain` applies it to the nodes of those jobs, in order.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.forms import inlineformset_factory, model_to_dict
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -12,14 +18,15 @@ from django.utils.translation import gettext_lazy
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Brand
 from facho.polling.domain.execution_state import QueryType
-from facho.polling.domain.interval_text import MAX_INTERVAL_SECONDS, format_interval, parse_interval
+from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS, format_interval, parse_interval
 from facho.polling.snmp.oid import format_oid, parse_oid
 from facho.polling.vendors.definition import IDENTITY
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_jobs.application import brands_of
-from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid
+from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid, WorkflowNode
 from facho.snmp_jobs.safety import check_job, find_live_below
+from facho.snmp_jobs.store import change_schedule_of_job, give_first_slots, take_off_grid
 
 
 class IntervalField(forms.Field):
@@ -221,3 +228,123 @@ class OidFormSet(_OidFormSet):
         if form.cleaned_data.get("keeps_history") and is_about_onus:
             sentence = _("Only an OID of your own, or a column about the OLT, keeps its history by choice.")
             form.add_error("keeps_history", forms.ValidationError(sentence, code="no_choice"))
+
+
+def possible_members(master: SnmpJob) -> QuerySet[SnmpJob]:
+    """Select the jobs that could run after a master: those that are in no chain and fit its OLTs."""
+    free = SnmpJob.objects.filter(master_job__isnull=True, chain_jobs__isnull=True, hours_from__isnull=True)
+    fitting = free.filter(Q(vendor__in=["", master.vendor])) if master.vendor else free
+    return fitting.exclude(pk=master.pk).order_by("name")
+
+
+@transaction.atomic
+def carry_chain(jobs: Iterable[SnmpJob], *, now: datetime) -> int:
+    """Let the nodes of these jobs run after the nodes of the jobs' masters, or by themselves; returns how many changed.
+
+    On an OLT that lacks the master a node runs by itself.
+    """
+    return sum(_carry(job, now) for job in jobs)
+
+
+def _carry(job: SnmpJob, now: datetime) -> int:
+    masters = WorkflowNode.objects.filter(job_id=job.master_job_id, is_chain_node=False) if job.master_job_id else ()
+    by_workflow = {master.workflow_id: master for master in masters}
+    moved, freed = [], []
+    for node in WorkflowNode.objects.filter(job=job).select_related("job"):
+        master = by_workflow.get(node.workflow_id)
+        before = (node.master_node_id, node.priority)
+        node.is_chain_node, node.master_node = master is not None, master
+        if master is not None:
+            # The order within a chain.
+            node.priority = node.job.priority
+        if before != (node.master_node_id, node.priority):
+            moved.append(node)
+            freed += [] if master else [node.pk]
+    nodes = WorkflowNode.objects.all()
+    # A time of its own would start a member alone.
+    take_off_grid(nodes.filter(id__in=[node.pk for node in moved if node.is_chain_node], is_chain_node=False), now)
+    nodes.bulk_update(moved, ("is_chain_node", "master_node", "priority"), batch_size=500)
+    give_first_slots(nodes.filter(id__in=freed, enabled=True), now)
+    return len(moved)
+
+
+Faults = dict[str, list[str]]
+_SCHEDULE = {"hours_from", "hours_to", "cadence"}
+_Oids = inlineformset_factory(SnmpJob, SnmpJobOid, form=OidForm, formset=OidFormSet, extra=0, can_delete=True)
+
+
+class JobRefused(Exception):
+    """Nothing was saved; faults are listed by field, those of a read by its position."""
+
+    def __init__(self, faults: Faults) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+
+@transaction.atomic
+def save_job(
+    job: SnmpJob, values: Mapping[str, Any], reads: Sequence[Mapping[str, Any]] | None, *, now: datetime
+) -> SnmpJob:
+    """Save a new or known job and exactly these reads of it; None leaves them as they are."""
+    form = JobForm({**model_to_dict(job), **values}, instance=job)
+    is_valid = form.is_valid()
+    rows = _rows(job, reads)
+    prefix = _Oids.get_default_prefix()
+    data: dict[str, Any] = {
+        f"{prefix}-TOTAL_FORMS": len(rows),
+        f"{prefix}-INITIAL_FORMS": sum("id" in row for row in rows),
+    }
+    for number, row in enumerate(rows):
+        data |= {f"{prefix}-{number}-{name}": value for name, value in row.items()}
+    reads_form = _Oids(data, instance=form.instance)
+    if not (reads_form.is_valid() and is_valid):
+        raise JobRefused(_faults(form, reads_form))
+    saved = form.save()
+    reads_form.save()
+    carry_to_nodes(form, now=now)
+    return saved
+
+
+def carry_to_nodes(form: JobForm, *, now: datetime) -> int:
+    """Let the nodes of a known job that was saved follow its new hours, cadence and master.
+
+    Returns how many follow a new chain.
+    """
+    job, before, changed = form.instance, form.initial, set(form.changed_data)
+    if _SCHEDULE & changed:
+        hours = before["hours_from"], before["hours_to"]
+        change_schedule_of_job(job, cadence=before["cadence"], hours=hours, now=now)
+    is_chain_changed = "master_job" in changed or (job.master_job_id and "priority" in changed)
+    return carry_chain([job], now=now) if is_chain_changed else 0
+
+
+def _rows(job: SnmpJob, reads: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+    """Merge the given reads with the stored ones; stored reads not named any more are marked for deletion."""
+    stored = {(row.column_key, row.oid): row for row in job.oids.all()} if job.pk else {}
+    if reads is None:
+        return [{**model_to_dict(row), "id": row.pk} for row in stored.values()]
+    kept = [_laid_over(position, read, stored) for position, read in enumerate(reads)]
+    named = {row.get("id") for row in kept}
+    gone = [{**model_to_dict(row), "id": row.pk, "DELETE": "on"} for row in stored.values() if row.pk not in named]
+    # Django reads the forms of stored rows first.
+    return sorted([*kept, *gone], key=lambda row: "id" not in row)
+
+
+def _laid_over(position: int, read: Mapping[str, Any], stored: dict[tuple[str, str], SnmpJobOid]) -> dict[str, Any]:
+    row = stored.pop((read.get("column_key", ""), read.get("oid", "")), None)
+    return {"position": position, **read, **({"id": row.pk} if row else {})}
+
+
+def _faults(form: JobForm, reads: Any) -> Faults:
+    faults: Faults = {_name(field): [str(each) for each in errors] for field, errors in form.errors.items()}
+    for number, errors in enumerate(reads.errors):
+        for field, sentences in errors.items():
+            faults[f"oids.{number}.{_name(field)}".rstrip(".")] = [str(each) for each in sentences]
+    told = list(reads.non_form_errors())
+    if told:
+        faults["oids"] = told
+    return faults
+
+
+def _name(field: str) -> str:
+    return "" if field == "__all__" else field

@@ -6,9 +6,10 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Brand, Olt
-from facho.polling.domain.execution_state import QueryType, task_type
+from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.planning import MAX_PRIORITY
 from facho.polling.domain.quota import SkipReason
+from facho.polling.domain.schedule import task_type
 
 
 class QueryTypes(models.TextChoices):

@@ -23,14 +23,17 @@ from django.utils.translation import gettext_lazy
 from facho.accounts.audit import Action, record
 from facho.hosts.models import Pause
 from facho.hosts.pauses import is_paused
-from facho.infrastructure.shards import in_shard
+from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Update
 from facho.polling.domain.execution_state import UNREACHABLE
-from facho.polling.domain.quota import HOUR, NOT_OWED, SkipReason, Span, hour_of
+from facho.polling.domain.quota import NOT_OWED, SkipReason
 from facho.polling.domain.schedule import (
+    HOUR,
     Grid,
+    Span,
     Window,
     first_offset,
+    hour_of,
     next_slot_in,
     offset_of,
     plan_change,

@@ -1,14 +1,27 @@
-"""Why a node does not run right now, or when it will: decided from loaded values alone."""
+"""Why a node does not run now, or when it will: loaded from rows, decided by rules on values, said in sentences."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from django.utils.functional import Promise
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from facho.executions.models import Execution, Origin
+from facho.hosts.pauses import load_pause
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.first_discovery import FirstDiscovery
-from facho.polling.domain.planning import DueNode, WaitReason
+from facho.polling.domain.planning import DueNode, WaitReason, order_within_olt
 from facho.polling.domain.schedule import Window
-from facho.zabbix_pollers.activity import Holder
+from facho.polling.domain.shard import shard_of
+from facho.snmp_jobs.due import load_waits
+from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.store import UnknownNode, window_of
+from facho.zabbix_pollers.activity import Holder, load_holder, load_is_polling, our_shards
+from facho.zabbix_pollers.read_model import load_candidates
 
 
 class Situation(StrEnum):
@@ -266,3 +279,268 @@ _RULES: tuple[Rule, ...] = (
     _queued,
     _not_due,
 )
+
+
+def sentences(explanation: Explanation) -> list[str]:
+    """Tell where the node stands, the most important first; times are local."""
+    situation = explanation.situation
+    if situation in _PLAIN:
+        words = {"since": _time(explanation.since), "at": _time(explanation.until)}
+        said = [str(_PLAIN[situation]) % words]
+    else:
+        said = _SAY[situation](explanation)
+    if situation in (Situation.GAVE_WAY, Situation.QUEUED):
+        said += _waits(explanation)
+    if situation in (Situation.PAUSED, Situation.OUTSIDE_HOURS, Situation.NOT_DUE) and explanation.runs_at:
+        said.append(_("Next run: %(at)s.") % {"at": _time(explanation.runs_at)})
+    if not explanation.is_polling and explanation.situation in _WOULD_START:
+        said.append(_("Polling is stopped: nothing starts until the engine runs."))
+    return said
+
+
+def describe_holder(holder: Holder) -> str:
+    """Say who holds an OLT and since when."""
+    words = {"name": holder.name, "since": _time(holder.since), "poller": holder.poller_id}
+    if holder.node_id is None and holder.origin == Origin.PROBE:
+        return _("a probe holds it since %(since)s") % words
+    if holder.node_id is None:
+        return _('a question by hand ("%(name)s") holds it since %(since)s') % words
+    if holder.poller_id is None:
+        return _("%(name)s holds it since %(since)s") % words
+    return _("%(name)s holds it since %(since)s, on poller #%(poller)s") % words
+
+
+def _say_running(explanation: Explanation) -> list[str]:
+    holder = explanation.holder
+    words = {"since": _time(explanation.since), "poller": holder.poller_id if holder else "-"}
+    said = [_("It is running since %(since)s, on poller #%(poller)s.") % words]
+    if holder and holder.node_id != holder.master_node_id:
+        said.append(_("The member of the chain that runs now: %(name)s.") % {"name": holder.name})
+    return said
+
+
+def _say_suspended(explanation: Explanation) -> list[str]:
+    words = {"since": _time(explanation.since), "reason": explanation.reason, "probe": _time(explanation.until)}
+    said = [_("It is suspended since %(since)s, after failing too often (%(reason)s).") % words]
+    if explanation.until:
+        return [*said, _("Its OLT is asked next at %(probe)s; if it answers, the node continues.") % words]
+    return [*said, _("A person has to resume it.")]
+
+
+def _say_chained(explanation: Explanation) -> list[str]:
+    if explanation.master is None:
+        return []
+    words = {"id": explanation.master.node_id, "name": explanation.master.name}
+    with_master = _("It runs after its master, node %(id)s (%(name)s). Of the master:") % words
+    return [with_master, *sentences(explanation.master)]
+
+
+def _say_paused(explanation: Explanation) -> list[str]:
+    words = {"until": _time(explanation.until), "note": explanation.reason}
+    if explanation.reason:
+        return [_("It is paused until %(until)s: %(note)s.") % words]
+    return [_("It is paused until %(until)s.") % words]
+
+
+def _say_awaits_discovery(explanation: Explanation) -> list[str]:
+    """Say that the discovery comes first, where that stands, and what to do when it does not come by itself."""
+    said = [_("It reads ONUs and waits for the first complete discovery of its OLT; it runs right after it.")]
+    discovery = explanation.discovery
+    if discovery is None:
+        return [*said, _("This OLT has no discovery: put a discovery job on it.")]
+    words = {"id": discovery.node_id, "name": discovery.name}
+    said += [_("The discovery is node %(id)s (%(name)s):") % words, *sentences(discovery)]
+    if explanation.reason == FirstDiscovery.DISABLED:
+        said.append(_("Enable the discovery, or no ONU of this OLT is read."))
+    if explanation.reason == FirstDiscovery.SUSPENDED:
+        said.append(_("Find out why the discovery fails: until it ends well, no ONU of this OLT is read."))
+    return said
+
+
+def _waits(explanation: Explanation) -> list[str]:
+    """Say what it waits for, and at which place."""
+    if explanation.place is None:
+        return []
+    said = [_for_what(explanation.place, explanation.holder)]
+    place = {"number": explanation.place.number, "size": explanation.place.size, "on_olt": explanation.place.on_olt}
+    return [*said, _("Place %(number)s of %(size)s in the queue, %(on_olt)s on its OLT.") % place]
+
+
+def _for_what(place: QueuePlace, holder: Holder | None) -> str:
+    if place.reason is WaitReason.OLT_BUSY and holder:
+        return _("Its OLT is busy: %(holder)s.") % {"holder": describe_holder(holder)}
+    is_alone = len(our_shards()) == 1
+    return {
+        None: _("Nothing keeps it: it starts at once."),
+        WaitReason.OLT_BUSY: _("Another node of its OLT goes first."),
+        WaitReason.NO_POLLER: _("No poller is free.") if is_alone else _("No poller of its engine is free."),
+        WaitReason.FIRST_DISCOVERY: _("The first discovery of its OLT comes first."),
+        WaitReason.OLT_UNREACHABLE: _("Its OLT does not answer; another node is trying whether it is back."),
+    }[place.reason]
+
+
+def _time(moment: datetime | None) -> str:
+    return f"{localtime(moment):%Y-%m-%d %H:%M:%S}" if moment else "-"
+
+
+_PLAIN: dict[Situation, Promise] = {
+    Situation.OLT_DISABLED: gettext_lazy("Its OLT is disabled."),
+    Situation.DISABLED: gettext_lazy("It is disabled."),
+    Situation.RETRY: gettext_lazy("Its last try failed; it is tried again at %(at)s."),
+    Situation.GAVE_WAY: gettext_lazy("It gave way to others and continues as soon as its OLT is free."),
+    Situation.QUEUED: gettext_lazy("It is due since %(since)s and waits."),
+    Situation.OUTSIDE_HOURS: gettext_lazy("It is outside the hours in which it may run; they begin at %(at)s."),
+    Situation.NOT_DUE: gettext_lazy("It is not due yet."),
+    Situation.NOT_SCHEDULED: gettext_lazy("It has no next run: enable it again to give it one."),
+}
+_SAY: dict[Situation, Callable[[Explanation], list[str]]] = {
+    Situation.RUNNING: _say_running,
+    Situation.SUSPENDED: _say_suspended,
+    Situation.CHAINED: _say_chained,
+    Situation.PAUSED: _say_paused,
+    Situation.AWAITS_DISCOVERY: _say_awaits_discovery,
+}
+_WOULD_START = frozenset(
+    {Situation.RETRY, Situation.GAVE_WAY, Situation.QUEUED, Situation.OUTSIDE_HOURS, Situation.NOT_DUE}
+)
+
+
+_OF_WAITING = ("run_requested_at", "next_run_at", "interval_seconds", "priority")
+
+
+@dataclass(frozen=True, slots=True)
+class _OltFacts:
+    """What the nodes of one OLT share; `waiting` and `places` are by node."""
+
+    is_polling: bool
+    holder: Holder | None
+    pause: PauseFacts | None
+    waiting: Mapping[int, DueNode]
+    places: Mapping[int, QueuePlace]
+
+    def of(self, node: NodeFacts) -> Facts:
+        """Pick what decides about one node."""
+        return Facts(
+            node,
+            is_polling=self.is_polling,
+            holder=self.holder,
+            pause=self.pause,
+            waiting=self.waiting.get(node.id),
+            place=self.places.get(node.id),
+        )
+
+
+def load_explanation(node_id: int, now: datetime) -> Explanation:
+    """Explain a node; UnknownNode when there is none. A chain member is explained with its master."""
+    olt_id = WorkflowNode.objects.filter(id=node_id).values_list("workflow__olt_id", flat=True).first()
+    if olt_id is None:
+        raise UnknownNode(node_id)
+    return load_explanations(olt_id, now)[node_id]
+
+
+def load_explanations(olt_id: int, now: datetime) -> dict[int, Explanation]:
+    """Explain every node of an OLT; nine queries, however many there are, and three more before it is discovered."""
+    nodes, shared = _load_nodes(olt_id), _load_olt(olt_id, now)
+    masters = {node.id: explain(shared.of(node), now) for node in nodes if node.master_node_id is None}
+    members = {
+        node.id: explain_member(shared.of(node), masters[node.master_node_id], now)
+        for node in nodes
+        if node.master_node_id is not None
+    }
+    return add_discovery(masters | members)
+
+
+def _load_nodes(olt_id: int) -> list[NodeFacts]:
+    rows = (
+        WorkflowNode.objects.select_related("job", "workflow__olt")
+        .only(
+            "enabled",
+            "master_node_id",
+            "next_run_at",
+            "run_requested_at",
+            "suspended_at",
+            "suspend_reason",
+            "job__name",
+            "job__hours_from",
+            "job__hours_to",
+            "job__query_type",
+            "workflow__olt__discovered_at",
+            "workflow__olt__name",
+            "workflow__olt__enabled",
+            "workflow__olt__next_probe_at",
+        )
+        .filter(workflow__olt_id=olt_id)
+    )
+    nodes = list(rows)
+    waits = load_waits({olt_id} if any(row.workflow.olt.discovered_at is None for row in nodes) else ())
+    return [_node(row, waits.get(row.id)) for row in nodes]
+
+
+def _node(row: WorkflowNode, first_discovery: FirstDiscovery | None) -> NodeFacts:
+    return NodeFacts(
+        id=row.id,
+        name=row.job.name,
+        olt_id=row.workflow.olt_id,
+        olt=row.workflow.olt.name,
+        enabled=row.enabled,
+        olt_enabled=row.workflow.olt.enabled,
+        next_run_at=row.next_run_at,
+        run_requested_at=row.run_requested_at,
+        suspended_at=row.suspended_at,
+        suspend_reason=row.suspend_reason,
+        next_probe_at=row.workflow.olt.next_probe_at,
+        window=window_of(row.job),
+        master_node_id=row.master_node_id,
+        is_discovery=row.job.query_type == QueryType.DISCOVERY,
+        first_discovery=first_discovery,
+    )
+
+
+def _load_olt(olt_id: int, now: datetime) -> _OltFacts:
+    pause = load_pause(olt_id, now)
+    return _OltFacts(
+        is_polling=load_is_polling(now, olt_id=olt_id),
+        holder=load_holder(olt_id),
+        pause=PauseFacts(pause.starts_at, pause.ends_at, pause.note) if pause else None,
+        waiting=_load_waiting(olt_id),
+        places=_load_places(olt_id, now),
+    )
+
+
+def _load_waiting(olt_id: int) -> dict[int, DueNode]:
+    """Load the runs that let go of the OLT, the latest of each node."""
+    waiting = Execution.objects.filter(olt_id=olt_id, finished_at__isnull=True, status=ExecutionState.WAITING)
+    rows = waiting.filter(node__isnull=False, resume_at__isnull=False).select_related("node").order_by("id")
+    runs: dict[int, DueNode] = {}
+    for row in rows.only("olt_id", "failure_kind", "resume_at", *(f"node__{name}" for name in _OF_WAITING)):
+        if (node := row.node) and row.resume_at:
+            runs[node.id] = DueNode(
+                node_id=node.id,
+                olt_id=row.olt_id,
+                due_at=node.run_requested_at or row.resume_at,
+                interval_seconds=node.interval_seconds,
+                priority=node.priority,
+                rank=0,
+                execution_id=row.id,
+                is_retry=bool(row.failure_kind),
+                next_run_at=node.next_run_at,
+            )
+    return runs
+
+
+def _load_places(olt_id: int, now: datetime) -> dict[int, QueuePlace]:
+    candidates, shard = load_candidates(now), shard_of(olt_id, our_shards())
+    # The nodes of other engines wait for other pollers.
+    queue = [waiting for waiting in candidates.due if shard.holds(waiting.olt_id)]
+    rivals = order_within_olt([waiting for waiting in queue if waiting.olt_id == olt_id], now)
+    on_olt = {waiting.node_id: number for number, waiting in enumerate(rivals, start=1)}
+    return {
+        waiting.node_id: QueuePlace(
+            number=number,
+            size=len(queue),
+            on_olt=on_olt[waiting.node_id],
+            reason=candidates.reasons.get(waiting.node_id),
+        )
+        for number, waiting in enumerate(queue, start=1)
+        if waiting.node_id in on_olt
+    }

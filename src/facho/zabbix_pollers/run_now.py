@@ -1,20 +1,30 @@
-"""A run that a person asks for: the wish, and a short look whether it is granted at once."""
+"""What a person asks for now: a run, with a short wait whether it starts at once, and the progress of an ONU read."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from time import sleep
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import OuterRef, Subquery
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from facho.executions.models import Execution
+from facho.executions.models import Execution, OnuRead
+from facho.executions.onu_reads import NotThere, TooManyReads, count_before
+from facho.executions.run import FAILURES
+from facho.hosts.models import Olt, Pause
+from facho.hosts.pauses import load_pause
+from facho.onus.shown_state import last_known_state
+from facho.onus.words import RunStateChoice
+from facho.polling.domain.execution_state import ExecutionState, FailureKind
+from facho.polling.domain.planning import EXPIRES_AFTER
 from facho.polling.domain.shard import shard_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import ask_run
-from facho.zabbix_pollers.activity import our_shards
-from facho.zabbix_pollers.explain import Explanation, Situation
-from facho.zabbix_pollers.explain_read_model import load_explanation
+from facho.zabbix_pollers.activity import Holder, load_holder, load_is_polling, our_shards
+from facho.zabbix_pollers.explain import Explanation, Situation, describe_holder, load_explanation
 from facho.zabbix_pollers.poller_manager import PollerManager
 
 # The scheduler looks every second; a person who pressed a button waits about as long.
@@ -84,3 +94,114 @@ def _can_start_now(asked: Asked) -> bool:
     return not PollerManager.is_olt_busy(olt.id) and PollerManager.has_free_poller(
         olt.poller_group, shard_of(olt.id, our_shards())
     )
+
+
+class ReadStage(StrEnum):
+    """The state of a request; the first two are open, the others are over."""
+
+    WAITING = "waiting"
+    READING = "reading"
+    DONE = "done"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacles:
+    """What a wish waits for, as far as anything is known to stand in its way."""
+
+    is_polling: bool
+    is_olt_enabled: bool
+    pause: Pause | None
+    holder: Holder | None
+    # Wishes of others on the same OLT that come first.
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadProgress:
+    """The latest wish of an ONU."""
+
+    stage: ReadStage
+    requested_at: datetime
+    execution_id: int | None = None
+    finished_at: datetime | None = None
+    failure_kind: str = ""
+    # What the OLT said of it last: who is offline has no light to be read.
+    is_offline: bool = False
+    obstacles: Obstacles | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the request is still open."""
+        return self.stage in (ReadStage.WAITING, ReadStage.READING)
+
+
+_ENDED_WELL = ExecutionState.SUCCESS
+
+
+def load_progress(onu_id: int, *, olt_id: int, now: datetime) -> ReadProgress | None:
+    """Load where the latest wish stands; None when there never was one. One query, six while it waits."""
+    read = OnuRead.objects.filter(onu_id=onu_id).select_related("execution", "onu__reading").first()
+    if read is None:
+        return None
+    if read.execution is None:
+        if read.requested_at <= now - EXPIRES_AFTER:
+            return ReadProgress(ReadStage.EXPIRED, read.requested_at)
+        obstacles = Obstacles(
+            is_polling=load_is_polling(now, olt_id=olt_id),
+            is_olt_enabled=Olt.objects.filter(id=olt_id, enabled=True).exists(),
+            pause=load_pause(olt_id, now),
+            holder=load_holder(olt_id),
+            before=count_before(read, olt_id=olt_id, now=now),
+        )
+        return ReadProgress(ReadStage.WAITING, read.requested_at, obstacles=obstacles)
+    run = read.execution
+    stage = ReadStage.READING
+    if run.finished_at is not None:
+        stage = ReadStage.DONE if run.status == _ENDED_WELL else ReadStage.FAILED
+    is_offline = last_known_state(read.onu) == RunStateChoice.OFFLINE
+    return ReadProgress(stage, read.requested_at, run.id, run.finished_at, run.failure_kind, is_offline)
+
+
+def describe_read(progress: ReadProgress) -> str:
+    """Put the progress into words; times are local."""
+    if progress.obstacles is not None:
+        return _waits_for(progress.obstacles)
+    if progress.stage is ReadStage.READING:
+        return _("Reading now.")
+    if progress.stage is ReadStage.EXPIRED:
+        return _("It did not get its turn in time. Ask again.")
+    at = f"{localtime(progress.finished_at):%H:%M:%S}" if progress.finished_at else ""
+    if progress.stage is ReadStage.DONE and progress.is_offline:
+        return _("Read at %(at)s: the OLT says that it is offline, so there is no new light.") % {"at": at}
+    if progress.stage is ReadStage.DONE:
+        return _("Read at %(at)s: the values on this page are new.") % {"at": at}
+    reason = str(FAILURES.get(progress.failure_kind, progress.failure_kind))
+    if progress.failure_kind == FailureKind.MISSING:
+        # A table that is missing means something else where one ONU was asked for.
+        reason = _("The OLT says nothing of this ONU: it may have been removed or moved.")
+    return _("Failed at %(at)s. %(reason)s") % {"at": at, "reason": reason}
+
+
+def describe_refusal(refused: NotThere | TooManyReads) -> str:
+    """Say why no wish was left."""
+    if isinstance(refused, NotThere):
+        return _("It is not where it was: there is nobody to ask.")
+    return _("Others wait for this OLT already. Ask again in a moment.")
+
+
+def _waits_for(obstacles: Obstacles) -> str:
+    if not obstacles.is_olt_enabled:
+        return _("Waiting: its OLT is disabled.")
+    if obstacles.pause is not None:
+        until = f"{localtime(obstacles.pause.ends_at):%Y-%m-%d %H:%M}"
+        return _("Waiting: its OLT is paused until %(until)s.") % {"until": until}
+    if not obstacles.is_polling:
+        return _("Waiting: polling is stopped; nothing is read until the engine runs.")
+    if obstacles.holder is not None:
+        return _("Waiting for the OLT: %(holder)s.") % {"holder": describe_holder(obstacles.holder)}
+    if obstacles.before:
+        asked = ngettext("%(number)s other asked first", "%(number)s others asked first", obstacles.before)
+        return _("Waiting for the OLT: %(holder)s.") % {"holder": asked % {"number": obstacles.before}}
+    return _("Waiting: it starts at once when a poller is free.")

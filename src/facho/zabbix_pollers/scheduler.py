@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from facho.executions.store import Active, load_active, load_answer_seconds, load_unfinished
-from facho.infrastructure.shards import in_shard
+from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.standstill import NoTrouble, Standstill, Storing
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.lease import HeldLease, LeaseWatch

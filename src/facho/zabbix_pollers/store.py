@@ -1,4 +1,4 @@
-"""Claims OLTs for pollers, writes what follows the end of a run, frees what nobody carries on, keeps the leader's seat.
+"""Claims OLTs for pollers, writes what follows the end of a run, frees abandoned runs, keeps the leader's lease.
 
 What is freed was decided on a row seen a moment ago, and holds only for that row.
 """
@@ -39,18 +39,11 @@ from facho.infrastructure.standstill import Standstill
 from facho.infrastructure.statements import Given, GivenMany, Select, Update
 from facho.onus.store import has_onus
 from facho.polling.domain.collection import Failure
-from facho.polling.domain.execution_state import (
-    ACTIVE,
-    UNREACHABLE,
-    ExecutionState,
-    FailureKind,
-    QueryType,
-    task_type,
-)
+from facho.polling.domain.execution_state import ACTIVE, UNREACHABLE, ExecutionState, FailureKind, QueryType
 from facho.polling.domain.first_discovery import is_over
 from facho.polling.domain.planning import Assignment, ReadStart, numbers_by_group
 from facho.polling.domain.quota import SkipReason
-from facho.polling.domain.schedule import Grid, Start, plan_start
+from facho.polling.domain.schedule import Grid, Start, plan_start, task_type
 from facho.polling.domain.shard import WHOLE, Shard
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.due import due_nodes

@@ -9,7 +9,7 @@ from virtual_rows import VirtualNode
 from virtual_workload import START
 
 from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS, ExecutionState
-from facho.polling.domain.quota import HOUR, Span
+from facho.polling.domain.schedule import HOUR, Span
 
 # A violation could be told in time if its cause began so long before the end of the hour; so long before, it should.
 EARLY_CAUSE = timedelta(minutes=20)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from facho.polling.domain.counter_rate import per_second
+from facho.polling.domain.collection import per_second
 from factories import NOW
 
 

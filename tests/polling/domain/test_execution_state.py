@@ -2,7 +2,8 @@
 
 import pytest
 
-from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState, QueryType, task_type
+from facho.polling.domain.execution_state import ACTIVE, TERMINAL, ExecutionState, QueryType
+from facho.polling.domain.schedule import task_type
 
 
 def test_only_pending_and_running_hold_an_olt() -> None:

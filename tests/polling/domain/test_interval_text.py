@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facho.polling.domain.interval_text import format_interval, parse_interval
+from facho.polling.domain.schedule import format_interval, parse_interval
 
 
 @pytest.mark.parametrize(

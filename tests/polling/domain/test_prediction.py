@@ -12,10 +12,17 @@ from virtual_strategies import feasible_olts, olts, steady_nodes
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
 from facho.polling.domain.execution_state import RANK, QueryType
-from facho.polling.domain.prediction import MAX_DELAY, Going, Master, Member, PredictedRun, predict_runs
-from facho.polling.domain.quota import Span
-from facho.polling.domain.run_length import PastRun, estimate_seconds
-from facho.polling.domain.schedule import Grid
+from facho.polling.domain.prediction import (
+    MAX_DELAY,
+    Going,
+    Master,
+    Member,
+    PastRun,
+    PredictedRun,
+    estimate_seconds,
+    predict_runs,
+)
+from facho.polling.domain.schedule import Grid, Span
 
 HOURS = 4
 END = START + timedelta(hours=HOURS)

@@ -9,18 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facho.polling.domain.quota import (
-    HOUR,
     LossSeverity,
     OpenSlots,
     Promise,
     QuotaState,
     Record,
-    Span,
     Tally,
     count_hopeless,
     forecast_share,
     foresees_miss,
-    hour_of,
     is_at_risk,
     is_lost,
     judge,
@@ -28,7 +25,7 @@ from facho.polling.domain.quota import (
     severity_of,
     success_rate,
 )
-from facho.polling.domain.schedule import EPOCH, Grid, Window, plan_end, plan_rejoin, plan_start
+from facho.polling.domain.schedule import EPOCH, HOUR, Grid, Span, Window, hour_of, plan_end, plan_rejoin, plan_start
 from factories import NOW
 
 FIVE_MINUTES = Grid(300)

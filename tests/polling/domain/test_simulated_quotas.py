@@ -11,7 +11,8 @@ from virtual_fleet import make_fleet
 from virtual_quotas import VIOLATED, QuotaNetwork
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
-from facho.polling.domain.quota import HOUR, QuotaState
+from facho.polling.domain.quota import QuotaState
+from facho.polling.domain.schedule import HOUR
 
 pytestmark = pytest.mark.slow
 

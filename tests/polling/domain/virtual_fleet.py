@@ -13,7 +13,7 @@ from virtual_workload import START, NodeSpec, OltSpec, Workload
 from virtual_workload import Span as Seconds
 
 from facho.polling.domain.execution_state import QueryType
-from facho.polling.domain.quota import Span
+from facho.polling.domain.schedule import Span
 
 SHORTEST_OUTAGE_SECONDS, LONGEST_OUTAGE_SECONDS = 120, 6 * 3_600
 SECONDS_BETWEEN_OUTAGES = 24 * 3_600

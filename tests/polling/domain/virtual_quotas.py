@@ -15,22 +15,19 @@ from virtual_workload import START, Workload
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState, FailureKind
 from facho.polling.domain.planning import DueNode
 from facho.polling.domain.quota import (
-    HOUR,
     OpenSlots,
     Promise,
     QuotaState,
     Record,
     SkipReason,
-    Span,
     Tally,
     count_hopeless,
     foresees_miss,
-    hour_of,
     judge,
     open_slots,
 )
 from facho.polling.domain.retry import SILENCE
-from facho.polling.domain.schedule import Move
+from facho.polling.domain.schedule import HOUR, Move, Span, hour_of
 
 MET_SHARE = 0.8
 LOOK_SECONDS = 60

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_lazy
 from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Question, Threshold
 from facho.alerts.models import Severity
 from facho.polling.domain.planning import OVERLOAD_LENGTH
-from facho.zabbix_pollers.queue_read_model import load_candidates
+from facho.zabbix_pollers.read_model import load_candidates
 
 
 def find_overload(question: Question) -> Findings:

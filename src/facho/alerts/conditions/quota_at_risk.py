@@ -8,7 +8,7 @@ from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Qu
 from facho.alerts.models import Severity
 from facho.execution_coordinator.models import QuotaStatus, QuotaTracker
 from facho.hosts.models import Reachability
-from facho.polling.domain.quota import hour_of
+from facho.polling.domain.schedule import hour_of
 
 
 def find_quotas_at_risk(question: Question) -> Findings:

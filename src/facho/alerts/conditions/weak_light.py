@@ -23,7 +23,7 @@ from facho.alerts.condition import (
 from facho.alerts.models import Severity
 from facho.hosts.models import Reachability
 from facho.onus.models import OnuReading, RunStateChoice, name_port
-from facho.polling.domain.light_bands import WEAKEST_CDBM
+from facho.polling.domain.onu_state import WEAKEST_CDBM
 
 _IS_WATCHED = Q(onu__is_present=True, onu__olt__enabled=True)
 _IS_JUDGED = (

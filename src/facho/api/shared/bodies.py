@@ -1,5 +1,5 @@
 """Bodies of write requests. Unknown names are refused, in the query and the body, nested ones too:
-who mistypes a field, or writes one that is only shown, must not be told that all went well.
+a mistyped or read-only field must not look as if it had been saved.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ from facho.hosts.models import Olt, Pause, SnmpVersionChoice
 from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
 from facho.hosts.pauses import MAX_MINUTES
 from facho.hosts.store import refusal_of
-from facho.polling.domain.interval_text import MAX_INTERVAL_SECONDS
+from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_change
 

@@ -27,12 +27,11 @@ from facho.core.cli.output import cell, print_json
 from facho.core.data_folder import DataFolder, find_abandoned, is_engine_alive, others_may_enter
 from facho.core.database import named, read_database_version
 from facho.core.env import Mode
-from facho.core.processes.report import VERSION
 from facho.core.product import MIGRATE
 from facho.core.redis import RedisFailure, ping
 from facho.executions.celery_executor import queues_of
 from facho.executions.models import ProductProcess
-from facho.executions.processes import load_live_processes, load_longest_waits, load_still_workers
+from facho.executions.processes import VERSION, load_live_processes, load_longest_waits, load_still_workers
 from facho.hosts.models import Olt
 from facho.infrastructure.standstill import WORDS
 from facho.infrastructure.storage import CHECK_SECONDS, find_damage, sqlite_file

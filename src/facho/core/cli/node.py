@@ -20,9 +20,8 @@ from facho.hosts.pauses import load_pause
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_change
 from facho.snmp_jobs.store import IsChainNode, NodeChange, UnknownNode, change_nodes, request_run, return_to_schedule
-from facho.zabbix_pollers.explain_read_model import load_explanation
-from facho.zabbix_pollers.explain_words import sentences
-from facho.zabbix_pollers.serializers import ExplanationSerializer
+from facho.zabbix_pollers.explain import load_explanation, sentences
+from facho.zabbix_pollers.views import ExplanationSerializer
 
 
 def explain(arguments: Namespace) -> int:

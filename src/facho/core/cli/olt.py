@@ -12,8 +12,7 @@ from django.utils import timezone
 
 from facho.accounts.audit import Action, console, record_each
 from facho.core.cli import user
-from facho.core.cli.csv_input import file_failure, read_csv, refused
-from facho.core.cli.output import cell, print_record, print_rows, tell_site, write_down
+from facho.core.cli.output import cell, file_failure, print_record, print_rows, read_csv, refused, tell_site, write_down
 from facho.core.cli.parser import STDOUT
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError

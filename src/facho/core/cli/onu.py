@@ -11,8 +11,7 @@ from gettext import gettext as _
 from django.db.models import Q
 from django.utils import timezone
 
-from facho.core.cli.csv_input import problem_line, read_csv, refused
-from facho.core.cli.output import cell, print_record, print_rows
+from facho.core.cli.output import cell, print_record, print_rows, problem_line, read_csv, refused
 from facho.core.product import OperatorError
 from facho.hosts.inventory import InventoryError
 from facho.hosts.models import Olt

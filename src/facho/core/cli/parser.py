@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from facho.core.env import MAX_PORT, split_bind
-from facho.polling.domain.interval_text import MAX_INTERVAL_SECONDS, parse_interval
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.domain.planning import MAX_PRIORITY
+from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS, parse_interval
 from facho.polling.snmp.target import AuthProtocol, PrivProtocol
 
 if TYPE_CHECKING:

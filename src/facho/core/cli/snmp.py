@@ -30,7 +30,7 @@ from facho.snmp_get.interactive import (
 )
 from facho.snmp_get.reading import BUDGET_SECONDS
 from facho.zabbix_pollers.activity import load_holder
-from facho.zabbix_pollers.explain_words import describe_holder
+from facho.zabbix_pollers.explain import describe_holder
 
 # Longer than it takes to get an OLT that is free, so the holder is shown only after a real wait.
 FIRST_LOOK_SECONDS = 0.5

@@ -15,11 +15,24 @@ from celery.signals import (
     worker_shutdown,
     worker_shutting_down,
 )
-from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import TRANSPORT_ALIASES, redis
 
 from facho.core.processes.limits import collect_seldom, raise_descriptor_limit, share_arenas
 from facho.core.product import OperatorError, open_distributed
 from facho.polling.domain.planning import group_of
+
+
+class Channel(redis.Channel):
+    """Puts nothing back when it closes: kombu asks a Redis that is away for it, and the worker ends over the answer."""
+
+    do_restore = False
+
+
+class Transport(redis.Transport):
+    """Redis, with channels that close whatever happens."""
+
+    Channel = Channel
+
 
 if TYPE_CHECKING:
     from facho.core.processes.worker import LoopWorker
@@ -29,7 +42,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
 
 logger = logging.getLogger("facho.worker")
 
-TRANSPORT_ALIASES["redis"] = "facho.core.processes.broker:Transport"
+TRANSPORT_ALIASES["redis"] = "facho.core.processes.celery_app:Transport"
 
 
 class FachoCelery(Celery):

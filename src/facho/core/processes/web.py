@@ -1,26 +1,340 @@
-"""The web process: serves pages and API on the socket that the parent has bound."""
+"""The web process: serves pages and API on the socket that the parent has bound, behind a gate for strangers.
+
+At the gate a connection costs no thread: a request gets one when it has arrived in full and its turn has come. What is
+the same for everybody (`/livez`, static files, the description of the API) is answered on the event loop. How many
+connections there are, and how long one may idle, is bounded in `processes/connections.py`.
+"""
 
 import asyncio
 import gc
+import json
 import socket
 import sys
-from contextlib import nullcontext
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
 
 import uvicorn
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.db import SessionStore
 from django.core.asgi import get_asgi_application
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
+from django.db import close_old_connections
+from django.http import HttpResponse
+from django.utils import translation
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy
+from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
-from facho.core.health import seen
-from facho.core.processes.connections import BoundedProtocol, Connections, most_connections
-from facho.core.processes.gate import Gate
+from facho.api.shared.problems import CONTENT_TYPE, ApiProblem
+from facho.api.shared.schema import SCHEMA_PATH, is_built, schema
+from facho.core.health import livez, seen
+from facho.core.processes.connections import (
+    MOST_HEAD_BYTES,
+    REFUSED,
+    RETRY_AFTER_SECONDS,
+    BoundedProtocol,
+    Connections,
+    Refusals,
+    most_connections,
+)
 from facho.core.processes.leader_watch import watching
 from facho.core.processes.limits import WEB_STATEMENTS, keep_few_statements, share_arenas
-from facho.core.processes.report import VERSION, reporting
 from facho.core.processes.supervisor import BACKLOG
+from facho.core.security import HEADERS
+from facho.core.urls import API_PREFIX
 from facho.core.wiring import new_owner
-from facho.executions.processes import ProcessReport
+from facho.executions.processes import VERSION, ProcessReport, reporting
 from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
 from facho.infrastructure.storage import open_storage
+
+# What one request may hold. Heads have a few kB, and the largest form of a stranger is the login.
+MOST_ADDRESS_BYTES = 8 * 1024
+MOST_BODY_BYTES = 64 * 1024
+# An inventory of 1 MiB in its form. Django keeps bodies up to here in memory: none becomes a temporary file.
+MOST_SIGNED_IN_BODY_BYTES = 2_621_440
+
+# How long a visitor may take to send the body: so much longer than it takes at the lowest speed.
+BODY_SECONDS = 10.0
+SLOWEST_BYTES_PER_SECOND = 16 * 1024
+# Seconds to keep reading a refused body: closing at once would reset the connection, and the answer would be lost.
+LINGER_SECONDS = 2.0
+
+# Requests in progress at once. Python runs one thread at a time: more of them would only slow each other down.
+THREADS = 8
+MOST_WAITING = 64
+MOST_WAITING_OF_ONE_ADDRESS = 32
+WAITING_SECONDS = 10.0
+# An answer "come back later" is delayed, so that a client that retries at once does not ask often.
+BUSY_ANSWER_SECONDS = 1.0
+LARGE_BODIES = 4
+PIECE_BYTES = 64 * 1024
+
+Scope = dict[str, Any]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Refused(Exception):
+    """A request that does not reach Django, and what it is answered."""
+
+    def __init__(self, status: HTTPStatus, detail: Promise | str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+class Gone(Exception):
+    """The visitor went away before the request was served."""
+
+
+class Threads:
+    """A fixed number of threads, and a short line before them in which the addresses take turns."""
+
+    def __init__(self) -> None:
+        self._idle = [ThreadPoolExecutor(1, f"web-{number}") for number in range(THREADS)]
+        # By address; the turn of the first one is next.
+        self._line: dict[str, deque[asyncio.Future[ThreadPoolExecutor]]] = {}
+
+    @asynccontextmanager
+    async def one(self, address: str, goes_away: Receive) -> AsyncIterator[None]:
+        """Give the block a thread, in which Django runs everything that is not asynchronous."""
+        thread = self._idle.pop() if self._idle else await self._wait(address, goes_away)
+        try:
+            async with ThreadSensitiveContext(executor=thread):
+                yield
+        finally:
+            # A request that was broken off may still run in its thread, and holds it until then.
+            done = asyncio.get_running_loop().run_in_executor(thread, close_old_connections)
+            done.add_done_callback(lambda _done: self._hand_on(thread))
+
+    async def _wait(self, address: str, goes_away: Receive) -> ThreadPoolExecutor:
+        own = len(self._line.get(address, ()))
+        if own >= MOST_WAITING_OF_ONE_ADDRESS or sum(map(len, self._line.values())) >= MOST_WAITING:
+            raise _busy()
+        turn: asyncio.Future[ThreadPoolExecutor] = asyncio.get_running_loop().create_future()
+        self._line.setdefault(address, deque()).append(turn)
+        gone: asyncio.Future[Any] = asyncio.ensure_future(goes_away())
+        try:
+            await asyncio.wait([turn, gone], timeout=WAITING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self._leave(address, turn)
+            raise
+        finally:
+            is_gone = gone.done()
+            gone.cancel()
+        if turn.done() and not is_gone:
+            return turn.result()
+        self._leave(address, turn)
+        raise Gone if is_gone else _busy()
+
+    def _leave(self, address: str, turn: asyncio.Future[ThreadPoolExecutor]) -> None:
+        if turn.done():
+            self._hand_on(turn.result())
+            return
+        self._line[address].remove(turn)
+        if not self._line[address]:
+            del self._line[address]
+
+    def _hand_on(self, thread: ThreadPoolExecutor) -> None:
+        if not self._line:
+            self._idle.append(thread)
+            return
+        address = next(iter(self._line))
+        waiting = self._line.pop(address)
+        waiting.popleft().set_result(thread)
+        if waiting:
+            self._line[address] = waiting
+
+
+class Gate:
+    """The ASGI application: refuses what is too large, too slow or too much, and hands the rest to Django."""
+
+    def __init__(self, django: ASGIHandler) -> None:
+        self.refusals = Refusals()
+        self._django = django
+        self._threads = Threads()
+        self._files: Mapping[str, Any] = WhiteNoiseMiddleware().files
+        self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
+        self._building = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        try:
+            await self._answer(scope, receive, send)
+        except Refused as refusal:
+            self.refusals[refusal.status.name.lower()] += 1
+            await _refuse(refusal, scope, receive, send)
+        except Gone:
+            self.refusals["gone"] += 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
+            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, gettext_lazy("This address is too long."))
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD_BYTES:
+            text = gettext_lazy("The head of this request is too large.")
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text)
+        path = scope["path"]
+        if path == "/livez":
+            await _send_response(livez(_bodiless(scope)), send)
+        elif file := self._files.get(path):
+            await _send_file(file.get_response(scope["method"], _bodiless(scope).META), send)
+        elif path == SCHEMA_PATH:
+            await self._answer_schema(scope, receive, send)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _answer_schema(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request build it, in a thread; those that come meanwhile wait without one."""
+        request = _bodiless(scope)
+        async with nullcontext() if is_built(request) else self._building:
+            if not is_built(request):
+                await self._serve(scope, receive, send)
+                return
+        await _send_response(schema(request), send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # What the head names, which the server has checked to be a number.
+        length = next((int(value) for name, value in scope["headers"] if name == b"content-length"), 0)
+        is_large = length > MOST_BODY_BYTES and await self._is_signed_in(scope)
+        most = MOST_SIGNED_IN_BODY_BYTES if is_large else MOST_BODY_BYTES
+        if length > most:
+            raise _too_large(most)
+        async with self._large_bodies if is_large else nullcontext():
+            body = await _read_body(receive, most)
+            # All that can still come of a request that was read is that its sender goes away.
+            async with self._threads.one(_address_of(scope), receive):
+                await self._django(scope, _replay(body, receive), send)
+
+    async def _is_signed_in(self, scope: Scope) -> bool:
+        """Ask the database, when there is a cookie to ask about."""
+        request = _bodiless(scope)
+        key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
+        if not key:
+            return False
+        request.session = SessionStore(key)
+        async with self._threads.one(_address_of(scope), _never):
+            return await sync_to_async(lambda: get_user(request).is_authenticated)()
+
+
+async def _read_body(receive: Receive, most: int) -> bytes:
+    body, begun_at = bytearray(), asyncio.get_running_loop().time()
+    try:
+        async with asyncio.timeout(BODY_SECONDS) as deadline:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Gone
+                body += message.get("body", b"")
+                if len(body) > most:
+                    raise _too_large(most)
+                if not message.get("more_body", False):
+                    return bytes(body)
+                deadline.reschedule(begun_at + BODY_SECONDS + len(body) / SLOWEST_BYTES_PER_SECOND)
+    except TimeoutError:
+        raise Refused(HTTPStatus.REQUEST_TIMEOUT, gettext_lazy("The request did not arrive in time.")) from None
+
+
+async def _never() -> Message:
+    """Stand for a visitor who does not go away: until its body is read, whether one did is not known."""
+    never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    return await never
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give Django the body that was read, and then what follows it."""
+    unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return unread.pop() if unread else await receive()
+
+    return receive_again
+
+
+def _too_large(most: int) -> Refused:
+    detail = gettext_lazy("This request is larger than the %(kilobytes)s kB that are read.") % {
+        "kilobytes": most // 1024
+    }
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+
+
+def _busy() -> Refused:
+    return Refused(HTTPStatus.SERVICE_UNAVAILABLE, gettext_lazy("Facho is busy. Try again in a few seconds."))
+
+
+def _address_of(scope: Scope) -> str:
+    """Return the visitor's address, or that of a proxy that names none."""
+    return scope["client"][0] if scope.get("client") else ""
+
+
+def _bodiless(scope: Scope) -> ASGIRequest:
+    return ASGIRequest(scope, BytesIO())
+
+
+async def _refuse(refusal: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+    with translation.override(settings.LANGUAGE_CODE):
+        detail = str(refusal.detail)
+    if scope["path"].startswith(API_PREFIX):
+        code = refusal.status.name.lower()
+        response = HttpResponse(
+            json.dumps(ApiProblem(code, refusal.status, detail).as_dict()), content_type=CONTENT_TYPE
+        )
+    else:
+        response = HttpResponse(f"{detail}\n", content_type="text/plain; charset=utf-8")
+    response.status_code = refusal.status
+    scope["state"][REFUSED] = True
+    if refusal.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        await asyncio.sleep(BUSY_ANSWER_SECONDS)
+    else:
+        # Something of the request may not have been read.
+        response["Connection"] = "close"
+    await send(_start(response.status_code, response.items(), len(response.content)))
+    await send({"type": "http.response.body", "body": response.content, "more_body": True})
+    if refusal.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while (message := await receive())["type"] != "http.disconnect" and message.get("more_body"):
+                    pass
+    await send({"type": "http.response.body"})
+
+
+async def _send_response(response: HttpResponse, send: Send) -> None:
+    """Send a view's answer; a slow reader holds one piece of memory, and shares the rest with the others."""
+    content = memoryview(response.content)
+    await send(_start(response.status_code, response.items(), len(content)))
+    await _send_pieces((content[first : first + PIECE_BYTES] for first in range(0, len(content), PIECE_BYTES)), send)
+
+
+async def _send_file(answer: Any, send: Send) -> None:
+    """Send what WhiteNoise answers."""
+    await send(_start(answer.status, answer.headers))
+    with answer.file or nullcontext() as file:
+        await _send_pieces(iter(partial(file.read, PIECE_BYTES), b"") if file else (), send)
+
+
+async def _send_pieces(pieces: Iterable[Any], send: Send) -> None:
+    for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        # Sending does not wait while the network takes everything; this gives the others their turn.
+        await asyncio.sleep(0)
+    await send({"type": "http.response.body"})
+
+
+def _start(status: int, headers: Any, length: int | None = None) -> Message:
+    named = {**HEADERS, **dict(headers)}
+    if length is not None:
+        named["Content-Length"] = str(length)
+    encoded = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in named.items()]
+    return {"type": "http.response.start", "status": int(status), "headers": encoded}
+
 
 WEB = "web"
 # A fifth of Python's own: the event loop waits so long for each thread that computes before it answers `/livez`.

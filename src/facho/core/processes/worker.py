@@ -15,12 +15,11 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
-from facho.core.processes.report import VERSION, reporting
 from facho.core.recognition import follow_probe
 from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.models import Execution
-from facho.executions.processes import ProcessReport
+from facho.executions.processes import VERSION, ProcessReport, reporting
 from facho.executions.runner import NodeRunner, drain
 from facho.executions.store import load_pending
 from facho.infrastructure.gateway import background, start_background

@@ -1,11 +1,15 @@
-"""The login, the first administrator, and the account page: password, language, time zone, tokens."""
+"""The login, the first administrator, and the account page: password, language, time zone, tokens.
+
+Language and time zone are kept in the session, so that other pages need no query for them.
+"""
 
 import logging
 import math
+from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django import forms
 from django.conf import settings
@@ -19,10 +23,11 @@ from django.contrib.contenttypes.models import ContentType
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.timezone import override as use_zone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.cache import never_cache
@@ -31,7 +36,6 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.models import Profile
-from facho.accounts.preferences import remember_preferences
 from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, people, role_of
 from facho.accounts.scope import OltScope, scope_of
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
@@ -354,3 +358,37 @@ def _create_first(form: FirstAdministratorForm) -> User | None:
 
 def _closed(request: HttpRequest) -> HttpResponse:
     return render(request, "account/setup_closed.html", status=410)
+
+
+LANGUAGE, TIME_ZONE = "facho_language", "facho_time_zone"
+
+
+def remember_preferences(request: HttpRequest) -> None:
+    """Copy the user's language and time zone into the session; empty means the installation's."""
+    profile = Profile.objects.filter(user_id=request.user.pk or 0).first() or Profile()
+    request.session[LANGUAGE], request.session[TIME_ZONE] = profile.language, profile.time_zone
+
+
+class PreferencesMiddleware:
+    """Uses the user's language and time zone on every page, whatever the browser asks for."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        has_session = settings.SESSION_COOKIE_NAME in request.COOKIES
+        language = request.session.get(LANGUAGE) if has_session else None
+        if language in dict(settings.LANGUAGES):
+            translation.activate(language)
+            request.LANGUAGE_CODE = language
+        # Only for this request: threads are shared.
+        with use_zone(_zone(request.session.get(TIME_ZONE) if has_session else None)):
+            return self.get_response(request)
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    """Return a time zone; None, the installation's, if empty or unknown on this machine."""
+    try:
+        return ZoneInfo(name) if name else None
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return None

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.olt.events import event_rows
+from facho.dashboard.onu.names import event_rows
 from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
 from facho.onus.events import all_events, load_page
 from facho.onus.models import Onu, OnuEvent

@@ -1,30 +1,441 @@
 """The pages of the guided steps. Only an administrator adds OLTs; packets leave from the engine, never from here."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
+from django import forms
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from facho.accounts.audit import Action, record
-from facho.accounts.scope import scope_of
+from facho.accounts.scope import OltScope, scope_of, told_reasons
 from facho.alerts.store import load_is_no_one_notified
-from facho.dashboard.first_run.first_data import load_first_data, start_jobs
-from facho.dashboard.first_run.jobs_form import JobsForm
-from facho.dashboard.first_run.olt_form import OltDetails
 from facho.dashboard.first_run.progress import STEPS, Setup, SetupStep, load_setup
+from facho.dashboard.olt.views import NodeLine, OnuNotice, load_nodes, load_onu_notice
+from facho.dashboard.overview.olt_rows import OnuCounts, load_onu_counts
 from facho.dashboard.shared.page import for_admins
+from facho.dashboard.templatetags.facho_words import length_of_time
+from facho.execution_coordinator.feasibility import (
+    JobCost,
+    OltFeasibility,
+    OltSize,
+    is_live,
+    judge_choice,
+    load_feasibility,
+    load_job_costs,
+    members_of,
+    safe_minimum_seconds,
+    words_of,
+)
+from facho.hosts.credentials import find_credential_faults, stored_secrets
 from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
-from facho.hosts.models import Olt
+from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, OltData, OltGroup, SnmpVersionChoice
+from facho.hosts.olt_entry import (
+    AUTH_PROTOCOLS,
+    AUTO,
+    NONE,
+    PRIV_PROTOCOLS,
+    SECRET_COLUMNS,
+    Fault,
+    OltEntry,
+    find_faults,
+)
+from facho.hosts.olt_form import STAYS_WHEN_EMPTY, SecretInput
+from facho.hosts.resolve import resolve_all
 from facho.hosts.store import ask_for_probe
-from facho.polling.vendors.definition import Definition
+from facho.infrastructure.secrets import Secret
+from facho.polling.domain.feasibility import NICE_INTERVALS_SECONDS
+from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_jobs.models import Workflow
+from facho.snmp_jobs.models import Workflow, WorkflowNode
+from facho.snmp_jobs.ready_made import JOB_NAMES, apply_ready_made_jobs
+from facho.snmp_jobs.store import request_run
+from facho.zabbix_pollers.activity import load_is_polling
+from facho.zabbix_pollers.explain import Situation
+
+
+class FirstRunStage(StrEnum):
+    COMING = "coming"
+    NOW = "now"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRun:
+    node: NodeLine
+    stage: FirstRunStage
+
+
+@dataclass(frozen=True, slots=True)
+class FirstData:
+    runs: list[FirstRun]
+    onus: OnuCounts
+    values: int
+    measured: OltFeasibility | None
+    is_polling: bool
+    notice: OnuNotice | None
+
+    @property
+    def has_data(self) -> bool:
+        return bool(self.onus.total or self.values)
+
+    @property
+    def percent(self) -> float:
+        """Share of the hour the jobs take, as measured so far."""
+        return self.measured.judged.share * 100 if self.measured else 0.0
+
+
+@transaction.atomic
+def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, now: datetime) -> int:
+    """Give the OLT the chosen jobs and start the cheap ones at once: the operator is waiting."""
+    added = apply_ready_made_jobs(olt, now=now, intervals=intervals)
+    cheap = [job.slug for job in definition.jobs if job.chain_of is None and not is_live(definition, job)]
+    masters = WorkflowNode.objects.filter(workflow__olt=olt, is_chain_node=False, job__slug__in=cheap)
+    for node_id in masters.values_list("id", flat=True):
+        request_run(node_id, now=now)
+    return added
+
+
+def load_first_data(olt_id: int, now: datetime) -> FirstData:
+    nodes = load_nodes(olt_id, now)
+    return FirstData(
+        runs=[FirstRun(node, _stage(node)) for node in nodes],
+        onus=load_onu_counts(olt_id=olt_id).get(olt_id, OnuCounts()),
+        values=OltData.objects.filter(olt_id=olt_id).count(),
+        measured=load_feasibility([olt_id]).get(olt_id),
+        is_polling=load_is_polling(now),
+        notice=load_onu_notice(olt_id),
+    )
+
+
+def _stage(node: NodeLine) -> FirstRunStage:
+    if node.situation is Situation.RUNNING:
+        return FirstRunStage.NOW
+    if node.failures or node.situation in (Situation.SUSPENDED, Situation.RETRY):
+        return FirstRunStage.FAILED
+    return FirstRunStage.DONE if node.last_run_at else FirstRunStage.COMING
+
+
+DEFAULT_ONUS = 500
+MAX_ONUS = 20_000
+SECONDS_PER_HOUR = 3_600
+HOURS_PER_DAY = 24
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """A job with its inputs and cost; a chain member runs at its master's interval."""
+
+    name: str
+    job: Job
+    chosen: forms.BoundField
+    every: forms.BoundField | None
+    is_chosen: bool
+    runs_per_hour: float
+    cost: JobCost
+    seconds_per_hour: float
+    minimum_seconds: int
+    is_live: bool
+
+    @property
+    def is_member(self) -> bool:
+        return self.job.chain_of is not None
+
+    @property
+    def runs_per_day(self) -> float:
+        """Set only for jobs that run less than once an hour."""
+        return self.runs_per_hour * HOURS_PER_DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    rows: list[JobRow]
+    minutes_per_hour: float
+    percent: float
+    fits: bool
+    words: list[str]
+    is_measured: bool
+
+    @property
+    def width(self) -> float:
+        """Width of the bar in percent."""
+        return round(min(self.percent, 100.0), 1)
+
+
+class JobsForm(forms.Form):
+    onus = forms.IntegerField(
+        label=gettext_lazy("Approximate number of ONUs"), min_value=1, max_value=MAX_ONUS, initial=DEFAULT_ONUS
+    )
+
+    def __init__(self, *args: Any, definition: Definition, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.definition = definition
+        for job in definition.jobs:
+            self.fields[_ticked(job)] = forms.BooleanField(label=name_of(job), required=False, initial=True)
+            if job.chain_of is None:
+                self.fields[_every(job)] = forms.TypedChoiceField(
+                    label=_("%(job)s: every") % {"job": name_of(job)},
+                    choices=_intervals(definition, job),
+                    coerce=int,
+                    initial=job.interval_seconds,
+                )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        for job in self.definition.jobs:
+            if job.chain_of and values.get(_ticked(job)) and not values.get(f"job_{job.chain_of}"):
+                master = name_of(self.definition.job(job.chain_of))
+                self.add_error(
+                    _ticked(job), _('It runs right after "%(master)s": choose that one too.') % {"master": master}
+                )
+        if not any(values.get(_ticked(job)) for job in self.definition.jobs):
+            self.add_error(None, _("Choose at least one job: without any, nothing is read."))
+        return values
+
+    def intervals(self) -> dict[str, int]:
+        """Return the chosen jobs with their interval in seconds; a member has its master's."""
+        values = self._values()
+        chosen = [job for job in self.definition.jobs if values[_ticked(job)]]
+        return {job.slug: values[f"every_{job.chain_of or job.slug}"] for job in chosen}
+
+    def bill(self, name: str, *, round_trip_seconds: float) -> Bill:
+        """Sum up the cost of the choice; invalid inputs are ignored."""
+        values = self._values()
+        costs = load_job_costs(self.definition, OltSize(values["onus"], round_trip_seconds))
+        found = judge_choice(name, self.definition, self.intervals(), costs)
+        rows = list(self._rows(costs))
+        return Bill(
+            rows,
+            minutes_per_hour=found.judged.minutes_per_hour,
+            percent=found.judged.share * 100,
+            fits=found.judged.fits,
+            words=[] if found.judged.fits else list(words_of(found))[1:],
+            is_measured=any(row.cost.is_measured for row in rows),
+        )
+
+    def _values(self) -> dict[str, Any]:
+        """Return the submitted values, or the suggested ones where they are missing or invalid."""
+        suggested = {name: field.initial for name, field in self.fields.items()}
+        return {**suggested, **getattr(self, "cleaned_data", {})} if self.is_bound else suggested
+
+    def _rows(self, costs: Mapping[str, JobCost]) -> Iterator[JobRow]:
+        masters = [job for job in self.definition.jobs if job.chain_of is None]
+        for master in masters:
+            for job in (master, *members_of(self.definition, master.slug)):
+                cost = costs[job.slug]
+                values = self._values()
+                is_chosen, seconds = bool(values[_ticked(job)] and values[_ticked(master)]), values[_every(master)]
+                yield JobRow(
+                    name=name_of(job),
+                    job=job,
+                    chosen=self[_ticked(job)],
+                    every=self[_every(job)] if job is master else None,
+                    is_chosen=is_chosen,
+                    runs_per_hour=SECONDS_PER_HOUR / seconds,
+                    cost=cost,
+                    seconds_per_hour=cost.seconds_per_hour(seconds) if is_chosen else 0.0,
+                    minimum_seconds=safe_minimum_seconds(self.definition, [job]),
+                    is_live=is_live(self.definition, job),
+                )
+
+
+def name_of(job: Job) -> str:
+    """Translate the name of a ready-made job; jobs of the operator's own definitions keep theirs."""
+    return _(job.name) if job.name in JOB_NAMES else job.name
+
+
+def _ticked(job: Job) -> str:
+    return f"job_{job.slug}"
+
+
+def _every(job: Job) -> str:
+    return f"every_{job.slug}"
+
+
+def _intervals(definition: Definition, master: Job) -> list[tuple[int, str]]:
+    """Offer the usual intervals, none shorter than the job and its chain allow."""
+    minimum = safe_minimum_seconds(definition, [master, *members_of(definition, master.slug)])
+    offered = {seconds for seconds in NICE_INTERVALS_SECONDS if seconds >= minimum} | {master.interval_seconds}
+    return [(seconds, length_of_time(seconds)) for seconds in sorted(offered)]
+
+
+_TEXTS = ("name", "host", "v3_user", *SECRET_COLUMNS)
+VERSIONS = [
+    (SnmpVersionChoice.V2C.value, gettext_lazy("SNMPv2c: what most OLTs use")),
+    (SnmpVersionChoice.V3.value, gettext_lazy("SNMPv3: with a user and keys")),
+    (SnmpVersionChoice.V1.value, gettext_lazy("SNMPv1: only if the OLT supports nothing newer")),
+]
+
+
+def protocol_choices(names: tuple[str, ...]) -> list[tuple[str, Any]]:
+    return [("", gettext_lazy("none")), *((name, name) for name in names)]
+
+
+class OltDetails(forms.Form):
+    """A new OLT, or one being corrected before its first answer; the name is only asked for a new one."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"), strip=True, help_text=gettext_lazy("As your team calls it, for example by site.")
+    )
+    host = forms.CharField(
+        label=gettext_lazy("Address"),
+        strip=True,
+        help_text=gettext_lazy("IP address or host name of its management interface."),
+    )
+    port = forms.IntegerField(
+        label=capfirst(gettext_lazy("UDP port")), initial=DEFAULT_SNMP_PORT, min_value=1, max_value=65_535
+    )
+    group = forms.ModelChoiceField(
+        label=capfirst(gettext_lazy("OLT group")), queryset=OltGroup.objects.none(), required=False
+    )
+    version = forms.ChoiceField(
+        label=capfirst(gettext_lazy("SNMP version")),
+        choices=VERSIONS,
+        initial=SnmpVersionChoice.V2C,
+        widget=forms.RadioSelect,
+    )
+    community = SecretInput(
+        gettext_lazy("Community"), gettext_lazy("The read-only community. It is stored encrypted and never shown.")
+    )
+    v3_user = forms.CharField(label=gettext_lazy("User"), required=False, strip=True)
+    v3_auth_protocol = forms.ChoiceField(
+        label=gettext_lazy("Authentication"), choices=protocol_choices(AUTH_PROTOCOLS), required=False
+    )
+    v3_auth_key = SecretInput(gettext_lazy("Authentication key"), help_text="")
+    v3_priv_protocol = forms.ChoiceField(
+        label=gettext_lazy("Privacy"), choices=protocol_choices(PRIV_PROTOCOLS), required=False
+    )
+    v3_priv_key = SecretInput(gettext_lazy("Privacy key"), help_text="")
+
+    def __init__(self, *args: Any, scope: OltScope, olt: Olt | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.olt = olt
+        self.scope = scope
+        if olt is None:
+            # Require a group from users who see only some groups: they would not see the OLT otherwise.
+            groups = (
+                OltGroup.objects.all() if scope.group_ids is None else OltGroup.objects.filter(id__in=scope.group_ids)
+            )
+            field = self.fields["group"]
+            field.required = scope.group_ids is not None
+            if isinstance(field, forms.ModelChoiceField):
+                field.queryset = groups
+            if not groups.exists():
+                del self.fields["group"]
+        else:
+            del self.fields["name"], self.fields["group"]
+            for name in ("host", "port", "v3_user", "v3_auth_protocol", "v3_priv_protocol"):
+                self.fields[name].initial = getattr(olt, name)
+            self.fields["version"].initial = olt.snmp_version
+            for name in SECRET_COLUMNS:
+                if getattr(olt, f"has_{name}", False):
+                    self.fields[name].help_text = STAYS_WHEN_EMPTY
+
+    @property
+    def community_fields(self) -> list[forms.BoundField]:
+        return [self["community"]]
+
+    @property
+    def user_fields(self) -> list[forms.BoundField]:
+        names = ("v3_user", "v3_auth_protocol", "v3_auth_key", "v3_priv_protocol", "v3_priv_key")
+        return [self[name] for name in names]
+
+    @property
+    def place_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("name", "host", "port", "group") if name in self.fields]
+
+    def clean(self) -> dict[str, Any]:
+        """Check each field with the inventory's rules, then the device and the credentials."""
+        values = super().clean() or {}
+        texts = {column: values.get(column, "") for column in _TEXTS}
+        secrets = {column: Secret(texts[column]) for column in SECRET_COLUMNS}
+        text_faults = find_faults(OltEntry(**{**texts, **secrets}), vendors=(), groups=())
+        for fault in text_faults:
+            # The field itself reports a missing value.
+            if values.get(fault.column):
+                self._blame(*fault)
+        if not self.errors:
+            # A copy: Django removes invalid fields from its own.
+            written = dict(values)
+            self._check_device(written["host"], written["port"])
+            name = written.get("name", "")
+            for olt_id in Olt.objects.filter(name=name).values_list("id", flat=True):
+                is_seen = self.scope.allows(olt_id)
+                self._blame(
+                    "name", _('there already is an OLT named "%s"') % name if is_seen else _("this name is taken")
+                )
+            for fault in self._credential_faults(written):
+                self._blame(*fault)
+        return values
+
+    def as_entry(self) -> OltEntry:
+        """Return the form as an inventory entry, without the fields of other SNMP versions."""
+        values = self.cleaned_data
+        is_v3 = values["version"] == SnmpVersionChoice.V3
+        shared: dict[str, Any] = {
+            "name": self.olt.name if self.olt else values["name"],
+            "host": values["host"],
+            "port": str(values["port"]),
+            "vendor": AUTO,
+            "version": values["version"],
+            "group": values["group"].name if values.get("group") else "",
+        }
+        if not is_v3:
+            return OltEntry(**shared, community=Secret(values["community"]))
+        return OltEntry(
+            **shared,
+            v3_user=values["v3_user"],
+            v3_auth_protocol=values["v3_auth_protocol"] or NONE,
+            v3_auth_key=Secret(values["v3_auth_key"]),
+            v3_priv_protocol=values["v3_priv_protocol"] or NONE,
+            v3_priv_key=Secret(values["v3_priv_key"]),
+        )
+
+    def refuse(self, error: InventoryError) -> None:
+        """Show an inventory error found while saving, such as a name taken meanwhile."""
+        for _column, reason in told_reasons(error, self.scope):
+            self.add_error(None, _sentence(reason))
+
+    def _check_device(self, host: str, port: int) -> None:
+        address = resolve_all([host]).get(host, "")
+        if not address:
+            self._blame("host", _('host "%s" does not resolve to an address') % host)
+            return
+        same = Olt.objects.only("name").filter(address=address, port=port)
+        for owner in same.exclude(pk=self.olt.pk if self.olt else 0):
+            place = {"owner": owner.name, "address": address, "port": port}
+            is_seen = self.scope.allows(owner.pk)
+            taken = _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
+            self._blame("host", taken if is_seen else _("this address and port are taken"))
+
+    def _credential_faults(self, values: dict[str, Any]) -> Iterator[Fault]:
+        given = [name for name in SECRET_COLUMNS if values[name]]
+        stored = stored_secrets(self.olt) if self.olt else []
+        before = self.olt.place if self.olt else None
+        is_moved = before is not None and before.is_left_for(before._replace(host=values["host"], port=values["port"]))
+        names = ("v3_user", "v3_auth_protocol", "v3_priv_protocol")
+        draft = Olt(snmp_version=values["version"], **{name: values[name] for name in names})
+        return find_credential_faults(draft, given=given, stored=stored, is_moved=is_moved)
+
+    def _blame(self, column: str, reason: str) -> None:
+        self.add_error(column if column in self.fields else None, _sentence(reason))
+
+
+def _sentence(fault: str) -> str:
+    return f"{fault[:1].upper()}{fault[1:]}."
+
 
 SECRETS = ("community", "v3_auth_key", "v3_priv_key")
 # After a correction the agent must identify itself again.

@@ -19,8 +19,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
-from facho.dashboard.olt.events import load_events
 from facho.dashboard.olt.light import load_heat_map
+from facho.dashboard.onu.names import load_events
 from facho.dashboard.overview.hour import load_olt_quotas, load_timeline
 from facho.dashboard.overview.olt_rows import load_olt_row
 from facho.dashboard.overview.outages import load_outages_of
@@ -38,9 +38,7 @@ from facho.polling.vendors.recognition import GENERIC_KEY
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.read_names import load_job_names
 from facho.snmp_jobs.store import IsChainNode, resume
-from facho.zabbix_pollers.explain import Explanation, Situation
-from facho.zabbix_pollers.explain_read_model import load_explanations
-from facho.zabbix_pollers.explain_words import sentences
+from facho.zabbix_pollers.explain import Explanation, Situation, load_explanations, sentences
 from facho.zabbix_pollers.run_now import describe_asked, leave_wish
 
 INTERFACE_LINES = 24

@@ -1,10 +1,12 @@
-"""How an ONU is called where it is one line of many, and since when it is as it is."""
+"""How an ONU, or an event of one, is shown as one line of many."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from facho.onus.models import Onu
-from facho.onus.words import DownCauses, ShownState
+from facho.onus.events import all_events, describe_event, load_page
+from facho.onus.models import Onu, OnuEvent
+from facho.onus.words import DownCauses, EventKinds, ShownState
 
 # A clock that was never set is decades off.
 OLDEST_TOLD = timedelta(days=3 * 365)
@@ -48,3 +50,50 @@ def since_of(onu: Onu, state: ShownState) -> Since:
     if down_at is None or not onu.first_seen_at - OLDEST_TOLD < down_at <= onu.first_seen_at:
         return Since(None)
     return Since(down_at, is_told=True)
+
+
+_LOOKS = {
+    EventKinds.DOWN: "down",
+    EventKinds.GONE: "down",
+    EventKinds.FLAPPING: "late",
+    EventKinds.POWER_DROP: "late",
+    EventKinds.DUPLICATE_SERIAL: "late",
+    EventKinds.DUPLICATE_MAC: "late",
+    EventKinds.UP: "up",
+    EventKinds.RETURNED: "up",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventLine:
+    """One line of the table; any text in it may come from the device."""
+
+    id: int
+    onu_id: int
+    at: datetime
+    look: str
+    what: str
+    place: str
+    code: str
+    description: str
+
+
+def load_events(olt_id: int, count: int) -> list[EventLine]:
+    """Load the latest events of an OLT; one query."""
+    return event_rows(load_page(all_events().filter(olt_id=olt_id), None, count).events)
+
+
+def event_rows(events: Iterable[OnuEvent]) -> list[EventLine]:
+    return [
+        EventLine(
+            id=event.id,
+            onu_id=event.onu_id,
+            at=event.at,
+            look=_LOOKS.get(EventKinds(event.kind), "unknown"),
+            what=describe_event(event),
+            place=f"{event.pon_port}/{event.onu_number}",
+            code=code_of(event.onu),
+            description=event.onu.description,
+        )
+        for event in events
+    ]

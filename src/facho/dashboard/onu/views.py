@@ -1,25 +1,259 @@
-"""The list of ONUs, and the page of one, in parts that refresh themselves as often as what they show changes."""
+"""The list of ONUs, and the page of one: its state, what to do, its values with their limits, in refreshing parts."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from facho.accounts.scope import scope_of
+from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.onu.list import OnuFilterForm, rows_of
+from facho.dashboard.onu.names import EventLine, Since, event_rows, since_of
 from facho.dashboard.onu.plot import SPANS, load_plot
-from facho.dashboard.onu.sheet import load_onu, load_onu_events, load_onu_outages, load_raw_values, load_sheet
+from facho.dashboard.overview.outages import OutageRow, outage_rows
+from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
-from facho.onus.models import Onu
-from facho.onus.search import MANY
-from facho.zabbix_pollers.read_progress import describe_read, describe_refusal, load_progress
+from facho.onus import raw_values
+from facho.onus.events import all_events, load_page
+from facho.onus.models import Onu, OnuData, OnuReading, Outage
+from facho.onus.port_view import PortCounts, load_port_counts
+from facho.onus.search import MANY, shown_onus
+from facho.onus.shown_state import last_known_state, shown_state
+from facho.onus.words import DownCauses, OutageScopes, ShownState
+from facho.snmp_jobs.read_names import load_named_reads, name_read
+from facho.zabbix_pollers.run_now import describe_read, describe_refusal, load_progress
+
+_LOST_POWER = gettext_lazy("It reported a power failure: ask the customer before sending a crew.")
+_LOST_LIGHT = gettext_lazy("It lost its signal: check fibre, connectors and bends.")
+_NOT_ALLOWED = gettext_lazy("The OLT rejects it: check its registration.")
+HINTS: Mapping[str, Promise] = MappingProxyType(
+    {
+        DownCauses.DYING_GASP: _LOST_POWER,
+        DownCauses.POWER_OFF: _LOST_POWER,
+        DownCauses.LOS: _LOST_LIGHT,
+        DownCauses.LOF: _LOST_LIGHT,
+        DownCauses.SIGNAL_FAIL: _LOST_LIGHT,
+        DownCauses.LOSS_OF_ACK: _LOST_LIGHT,
+        DownCauses.LOSS_OF_PLOAM: _LOST_LIGHT,
+        DownCauses.LOSS_OF_KEY: _NOT_ALLOWED,
+        DownCauses.AUTH_FAILED: _NOT_ALLOWED,
+        DownCauses.DEACTIVATED: gettext_lazy("It was deactivated on the OLT."),
+        DownCauses.RESET: gettext_lazy("It restarted."),
+        DownCauses.ROGUE: gettext_lazy("It transmits outside its turn and disturbs the whole port."),
+    }
+)
+# From this share of the others on, the port is the fault and not the customer.
+MANY_OUT = 0.3
+# The receiver of class B+ optics at the OLT; the ONU's own is judged as in every list.
+OLT_WEAKEST_DBM, OLT_STRONGEST_DBM = -28.0, -8.0
+# Name of the value, what it is called, its unit and its decimals; the first two tell a fault of the fibre.
+_FIGURES = (
+    ("rx_power_dbm", gettext_lazy("The ONU receives"), "dBm", 2),
+    ("olt_rx_power_dbm", gettext_lazy("The OLT receives"), "dBm", 2),
+    ("tx_power_dbm", gettext_lazy("The ONU sends"), "dBm", 2),
+    ("distance_m", gettext_lazy("Distance"), "m", 0),
+    ("temperature_celsius", gettext_lazy("Temperature"), "°C", 1),
+    ("voltage_v", gettext_lazy("Voltage"), "V", 2),
+    ("bias_ma", gettext_lazy("Laser bias"), "mA", 1),
+)
+
+
+def tell_neighbours(state: ShownState, port: PortCounts | None) -> str:
+    """Tell a single fault from a fibre cut by the port's other ONUs; empty unless this ONU is down."""
+    if port is None:
+        return _("This OLT does not report ports, so it is unknown which ONUs share its fibre.")
+    if state is not ShownState.OFFLINE:
+        return ""
+    others, others_out = port.total - 1, port.offline - 1
+    if others <= 0:
+        return _("It is the only ONU on its port, so there is nothing to compare with.")
+    if others_out <= 0:
+        return _("All other ONUs of the port are online: the fault is between the splitter and this customer.")
+    if others_out / others >= MANY_OUT:
+        return _("Many ONUs of the port are down: check the port and its fibre first.")
+    return _("Most other ONUs of the port are online: probably single customer faults.")
+
+
+class FigureVerdict(StrEnum):
+    NONE = ""
+    GOOD = "good"
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class FigureLimits:
+    """The good range in the displayed unit; None is unlimited."""
+
+    lowest: float | None
+    highest: float | None
+
+    def judge(self, value: float | None) -> FigureVerdict:
+        """None if the value was not read."""
+        if value is None:
+            return FigureVerdict.NONE
+        if self.lowest is not None and value < self.lowest:
+            return FigureVerdict.LOW
+        return FigureVerdict.HIGH if self.highest is not None and value > self.highest else FigureVerdict.GOOD
+
+
+LIMITS: Mapping[str, FigureLimits] = MappingProxyType(
+    {
+        "rx_power_dbm": FigureLimits(WEAKEST_CDBM / 100, STRONGEST_CDBM / 100),
+        "olt_rx_power_dbm": FigureLimits(OLT_WEAKEST_DBM, OLT_STRONGEST_DBM),
+        # Modules for homes are rated from 0 to 70 °C, and for 3.3 V.
+        "temperature_celsius": FigureLimits(0, 70),
+        "voltage_v": FigureLimits(3.0, 3.6),
+    }
+)
+
+
+_LIGHT_WORDS: Mapping[FigureVerdict, Promise] = MappingProxyType(
+    {
+        FigureVerdict.GOOD: pgettext_lazy("light", "good"),
+        FigureVerdict.LOW: gettext_lazy("weak"),
+        FigureVerdict.HIGH: gettext_lazy("too strong"),
+    }
+)
+_VALUE_WORDS: Mapping[FigureVerdict, Promise] = MappingProxyType(
+    {
+        FigureVerdict.GOOD: pgettext_lazy("value", "normal"),
+        FigureVerdict.LOW: pgettext_lazy("value", "too low"),
+        FigureVerdict.HIGH: pgettext_lazy("value", "too high"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OnuFigure:
+    key: str
+    name: str
+    value: str
+    unit: str
+    verdict: FigureVerdict
+    verdict_words: str
+    limits: str
+
+
+def figures_of(reading: OnuReading | None, *, are_old: bool) -> list[OnuFigure]:
+    """Format all values ever read; old ones are not judged."""
+    if reading is None:
+        return []
+    values = ((row, getattr(reading, row[0])) for row in _FIGURES)
+    limits = {} if are_old else LIMITS
+    return [_figure(*row, value, limits.get(row[0])) for row, value in values if value is not None]
+
+
+def _figure(key: str, name: Promise, unit: str, decimals: int, value: float, limits: FigureLimits | None) -> OnuFigure:
+    verdict = limits.judge(value) if limits else FigureVerdict.NONE
+    words = _LIGHT_WORDS if unit == "dBm" else _VALUE_WORDS
+    shown = number_format(value, decimal_pos=decimals, force_grouping=True)
+    said = str(words[verdict]) if verdict else ""
+    between = ""
+    if limits and limits.lowest is not None and limits.highest is not None:
+        numbers = {"lowest": _short(limits.lowest), "highest": _short(limits.highest), "unit": unit}
+        between = _("good from %(lowest)s to %(highest)s %(unit)s") % numbers
+    return OnuFigure(key, str(name), shown, unit, verdict, said, between)
+
+
+def _short(value: float) -> str:
+    return number_format(value, decimal_pos=0 if value == int(value) else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OnuSheet:
+    """Head of the page; any text in it may come from the device."""
+
+    state: ShownState
+    since: Since
+    last_known: str
+    cause: str
+    hint: str
+    is_flapping: bool
+    figures: list[OnuFigure]
+    # The stored values were read before it went down.
+    is_old_light: bool
+    # None if the OLT does not report the port: its neighbours are unknown.
+    port: PortCounts | None
+    neighbours: str
+    outage: OutageRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class RawValue:
+    oid: str
+    name: str
+    value: str
+    updated_at: datetime
+
+
+def load_onu(onu_id: int, scope: OltScope) -> Onu | None:
+    """Load an ONU in scope with everything shown of it; one query."""
+    return scope.narrow(shown_onus()).filter(id=onu_id).first()
+
+
+def load_sheet(onu: Onu) -> OnuSheet:
+    """Judge a loaded ONU; two queries."""
+    reading: OnuReading | None = getattr(onu, "reading", None)
+    state = shown_state(onu)
+    cause = reading.last_down_cause if reading else ""
+    port = load_port_counts([onu.pon_port_id])[onu.pon_port_id] if onu.pon_port.is_known else None
+    # The open outage of its port, card or OLT, the largest first.
+    now_out = Outage.objects.filter(_of_place(onu), ended_at__isnull=True).order_by("-affected", "id")
+    return OnuSheet(
+        state=state,
+        since=since_of(onu, state),
+        last_known=str(last_known_state(onu).label),
+        cause=str(DownCauses(cause).label) if cause else "",
+        hint=str(HINTS.get(cause, "")) if state is ShownState.OFFLINE else "",
+        is_flapping=bool(reading and reading.is_flapping),
+        figures=figures_of(reading, are_old=state is not ShownState.ONLINE),
+        is_old_light=state is not ShownState.ONLINE,
+        port=port,
+        neighbours=tell_neighbours(state, port),
+        outage=next(iter(outage_rows(now_out[:1])), None),
+    )
+
+
+def load_onu_events(onu_id: int, count: int) -> list[EventLine]:
+    """Load the latest events of an ONU; one query."""
+    return event_rows(load_page(all_events().filter(onu_id=onu_id), None, count).events)
+
+
+def load_onu_outages(onu: Onu, count: int) -> list[OutageRow]:
+    """Load the latest outages of its port, card and OLT since the ONU was first seen."""
+    since = Q(started_at__gte=onu.first_seen_at) | Q(ended_at__isnull=True)
+    return outage_rows(Outage.objects.filter(_of_place(onu), since).order_by("-started_at", "-id")[:count])
+
+
+def load_raw_values(onu: Onu) -> list[RawValue]:
+    """Load the raw values of the last read with the names of their columns; two queries."""
+    reads = load_named_reads(onu.olt.vendor)
+    values = raw_values.load_raw_values(onu.id, OnuData.objects.filter(olt_id=onu.olt_id))
+    return [RawValue(each.oid, name_read(each.oid, reads).name, each.value, each.updated_at) for each in values]
+
+
+def _of_place(onu: Onu) -> Q:
+    port = onu.pon_port
+    of_card = Q(scope=OutageScopes.CARD, frame=port.frame, slot=port.slot)
+    of_port = Q(scope=OutageScopes.PON, frame=port.frame, slot=port.slot, port=port.port)
+    return Q(olt_id=onu.olt_id) & (of_port | of_card | Q(scope=OutageScopes.OLT))
+
 
 ONUS_PER_PAGE = 50
 EVENT_LINES = 20

@@ -16,7 +16,8 @@ from facho.dashboard.shared.light import ready_name
 from facho.execution_coordinator.models import ExecutionPlan, PlanStatus, QuotaStatus, QuotaTracker
 from facho.execution_coordinator.violations import read_time
 from facho.executions.models import Execution, ExecutionStates
-from facho.polling.domain.quota import Span, Tally, hour_of
+from facho.polling.domain.quota import Tally
+from facho.polling.domain.schedule import Span, hour_of
 from facho.snmp_jobs.models import SkippedSlot, SkipReasons, WorkflowNode
 
 # Of the drawing's own units: a narrower mark cannot be hit, and a narrower gap cannot be seen.

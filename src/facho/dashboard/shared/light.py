@@ -9,12 +9,12 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
 
 from facho.alerts.conditions import CONDITIONS
-from facho.polling.domain import light_bands
+from facho.polling.domain import onu_state
 from facho.polling.domain.planning import WaitReason
 from facho.snmp_jobs.ready_made import JOB_NAMES
 
 # What the optics are rated for; outside, errors begin.
-WEAKEST_CDBM = light_bands.WEAKEST_CDBM
+WEAKEST_CDBM = onu_state.WEAKEST_CDBM
 STRONGEST_CDBM = -800
 # Where a port's average leaves little for ageing and bends.
 FAIR_CDBM = -2300

@@ -1,15 +1,21 @@
-"""Template filters for times, durations and codes."""
+"""Template filters for times, durations and codes, and what the navigation of every page shows."""
 
 import shlex
 from collections.abc import Mapping
 from datetime import datetime
 
 from django import template
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
+from facho.accounts.roles import role_of
+from facho.accounts.scope import scope_of
+from facho.dashboard.overview.hour import zone_in_short
+from facho.dashboard.overview.outages import count_unseen
 from facho.dashboard.shared.light import WAITS, ready_name
 
 register = template.Library()
@@ -115,3 +121,20 @@ def _time(moment: datetime, words: str) -> SafeString:
     local = localtime(moment)
     exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
     return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(timespec="seconds"), exact, words)
+
+
+@register.filter
+def has_role(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Whether the user may see more than their own account."""
+    return role_of(user) is not None
+
+
+@register.simple_tag
+def zone_of_times() -> str:
+    return zone_in_short(timezone.now())
+
+
+@register.simple_tag
+def unseen_outages(user: AbstractBaseUser | AnonymousUser) -> int:
+    """Count open, unacknowledged outages in the user's scope; one query."""
+    return count_unseen(scope_of(user))

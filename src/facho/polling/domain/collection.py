@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from facho.polling.domain.execution_state import FailureKind, QueryType
@@ -196,3 +197,14 @@ class Collector(Protocol):
 
     async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
         """Read what is requested, sending only while permitted."""
+
+
+def per_second(before: int, after: int, *, read_before: datetime, now: datetime) -> float | None:
+    """Return the rate per second; None if unknown.
+
+    A counter smaller than before was reset or wrapped: its rate is unknown.
+    """
+    seconds = (now - read_before).total_seconds()
+    if seconds <= 0 or after < before:
+        return None
+    return (after - before) / seconds

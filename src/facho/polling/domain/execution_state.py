@@ -71,8 +71,3 @@ RANK: dict[QueryType, int] = {
     QueryType.TABLE: 20,
     QueryType.BULK: 10,
 }
-
-
-def task_type(query_type: QueryType, slug: str) -> str:
-    """Return the quota unit: all discoveries share one, other jobs have their slug."""
-    return QueryType.DISCOVERY.value if query_type is QueryType.DISCOVERY else f"{query_type.value}_{slug}"

@@ -1,16 +1,38 @@
-"""Predicts the runs of one OLT: which slot each serves, when it starts, and when it holds the OLT.
+"""Predicts the runs of one OLT: which slot each serves, when it starts, and how long it holds the OLT.
 
 The rules of the scheduler are played forward. That a poller is free and that runs end well is taken for granted.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from statistics import median
 
 from facho.polling.domain.planning import DueNode, order_within_olt
-from facho.polling.domain.quota import Span
 from facho.polling.domain.retry import YIELD_AFTER_SECONDS, should_yield
-from facho.polling.domain.schedule import Grid, is_outside_hours, plan_end, plan_start
+from facho.polling.domain.schedule import Grid, Span, is_outside_hours, plan_end, plan_start
+
+# Enough for a steady middle, few enough to follow an OLT that changes.
+RUNS_REMEMBERED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A successful run: how long it held its OLT, and how many ONUs it read."""
+
+    seconds: float
+    # None where it is not known.
+    onus: int | None = None
+
+
+def estimate_seconds(runs: Sequence[PastRun], *, onus: int | None) -> float | None:
+    """Return the median duration, each run scaled to `onus`; None without runs.
+
+    A run is not scaled if either count is unknown or 0 now; one that read no ONU is ignored for a read of some.
+    """
+    telling = [run for run in runs if not (onus and run.onus == 0)]
+    return median(run.seconds * (onus / run.onus if onus and run.onus else 1.0) for run in telling) if telling else None
+
 
 # How long after the span a run of one of its slots may start: on an OLT that cannot keep up some never would.
 MAX_DELAY = timedelta(hours=1)

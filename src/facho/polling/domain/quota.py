@@ -7,9 +7,8 @@ from enum import StrEnum
 from math import sqrt
 
 from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS
-from facho.polling.domain.schedule import Grid
+from facho.polling.domain.schedule import Grid, Span
 
-HOUR = timedelta(hours=1)
 # How far the completed share may lag behind the elapsed share of the hour before a quota is at risk.
 RISK_SHARE = 0.2
 # Fewer runs than this predict nothing, nor do the first minutes after a start.
@@ -67,17 +66,6 @@ class LossSeverity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A time span, end excluded."""
-
-    start: datetime
-    end: datetime
-
-    def contains(self, moment: datetime) -> bool:
-        return self.start <= moment < self.end
-
-
-@dataclass(frozen=True, slots=True)
 class Promise:
     """The slots a node still owes, from its next run on; none if disabled."""
 
@@ -123,11 +111,6 @@ class Tally:
     @property
     def best_share(self) -> float:
         return (self.completed + self.pending) / self.required if self.required else 1.0
-
-
-def hour_of(moment: datetime) -> Span:
-    start = moment.replace(minute=0, second=0, microsecond=0)
-    return Span(start, start + HOUR)
 
 
 def open_slots(promise: Promise, hour: Span, now: datetime, *, paused: Collection[Span] = ()) -> OpenSlots:

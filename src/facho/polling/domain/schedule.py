@@ -1,17 +1,42 @@
 """Moves a node along its grid: which slot a start serves, how many slots an end or a return passes over, and where a
 node continues when an operator changes its interval, its cadence or its hours."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from zlib import crc32
 from zoneinfo import ZoneInfo
 
+from facho.polling.domain.execution_state import QueryType
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
 
 # Enabling a node gives the operator a minute to think again, and spreads a batch of nodes over five.
 FIRST_RUN_DELAY_SECONDS = 60
 MAX_SPREAD_SECONDS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time span, end excluded."""
+
+    start: datetime
+    end: datetime
+
+    def contains(self, moment: datetime) -> bool:
+        return self.start <= moment < self.end
+
+
+def hour_of(moment: datetime) -> Span:
+    start = moment.replace(minute=0, second=0, microsecond=0)
+    return Span(start, start + HOUR)
+
+
+def task_type(query_type: QueryType, slug: str) -> str:
+    """Return the quota unit: all discoveries share one, other jobs have their slug."""
+    return QueryType.DISCOVERY.value if query_type is QueryType.DISCOVERY else f"{query_type.value}_{slug}"
 
 
 def slot_at_or_before(moment: datetime, *, interval_seconds: int, offset_seconds: int) -> datetime:
@@ -235,3 +260,28 @@ def plan_change(before: Grid, after: Grid, next_run_at: datetime, *, now: dateti
         grid = after.through(next_run_at - before.interval)
     # Also where runs follow their ends: an interval from now would start all that are changed together at once.
     return grid, replace(grid, is_fixed_delay=False).next_after(now)
+
+
+# A year: what runs less often needs no schedule.
+MAX_INTERVAL_SECONDS = 366 * 86_400
+
+_UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_TEXT = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,8})m)?(?:(\d{1,9})s?)?", re.ASCII)
+
+
+def parse_interval(text: str) -> int:
+    """Parse an interval to seconds; ValueError if invalid."""
+    compact = "".join(text.lower().split())
+    match = _TEXT.fullmatch(compact)
+    if not compact or match is None:
+        raise ValueError("an interval is a number with d, h, m or s")
+    return sum(int(number or 0) * seconds for number, seconds in zip(match.groups(), _UNITS.values(), strict=True))
+
+
+def format_interval(seconds: int) -> str:
+    """Format seconds in their largest units; `parse_interval` reads the same number."""
+    parts, left = [], seconds
+    for unit, size in _UNITS.items():
+        number, left = divmod(left, size)
+        parts += [f"{number}{unit}"] if number else []
+    return "".join(parts) or "0s"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from facho.core.recognition import load_asked_for
 from facho.hosts.models import Olt
 from facho.hosts.store import ask_for_probe
 from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers.probes import load_asked_for
 from factories import NOW, make_node, make_olt
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,7 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from facho.accounts.roles import Role, give_role
-from facho.core.recognition import probe_olt
+from facho.core.wiring import probe_olt
 from facho.executions.models import Execution
 from facho.hosts.csv import write_entries
 from facho.hosts.inventory import export_entries

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from pytest_django import Settings
 
-from facho.core.recognition import probe_olt
+from facho.core.wiring import probe_olt
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Reachability
 from facho.onus.models import Onu, OnuReading

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import translation
 
 from facho.accounts.roles import Role, give_role
-from facho.core.recognition import load_unidentified, probe_olt
+from facho.core.wiring import probe_olt
 from facho.dashboard.overview.olt_rows import load_olt_row
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
@@ -23,6 +23,7 @@ from facho.simulator.life import STILL
 from facho.simulator.personality import SystemIdentity
 from facho.simulator.server import Simulation
 from facho.snmp_jobs.models import WorkflowNode
+from facho.zabbix_pollers.probes import load_unidentified
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

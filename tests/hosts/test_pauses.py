@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from facho.core.recognition import load_unidentified
 from facho.hosts.models import Olt, Pause
 from facho.hosts.pauses import end_pause, end_pauses, load_pause, pause
 from facho.hosts.store import load_due_probes
+from facho.zabbix_pollers.probes import load_unidentified
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db

@@ -41,12 +41,15 @@ from facho.snmp_get.recording import Progress, Recording, RecordingCollector
 from facho.snmp_get.trial import Trial, TrialBounds, TrialCollector
 from facho.zabbix_pollers import store as pollers
 from facho.zabbix_pollers.poller_manager import PollerManager
+from facho.zabbix_pollers.probes import apply_first_jobs
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 from facho.zabbix_pollers.store import hand_back
 
 ENGINE = "engine"
 COMMAND_LINE = executions.COMMAND
 
+# A run in hand may take this long before a person's question gets its turn.
+WAIT_SECONDS = 60.0
 # How often a command looks whether the OLT has become free.
 CLAIM_RETRY_SECONDS = 0.2
 
@@ -165,6 +168,23 @@ async def probe(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeRepor
     wish = ClaimRequest(olt_id=olt_id, task_type="probe", origin=Origin.PROBE)
     await run_interactive(parts, wish, collector, wait_seconds=wait_seconds)
     return collector.report
+
+
+async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
+    """Probe an OLT; one without a workflow gets the jobs of its vendor."""
+    report = await probe(parts, olt_id, wait_seconds=wait_seconds)
+    await parts.database.run(apply_first_jobs, olt_id, now=parts.clock.now())
+    return report
+
+
+def probe_olt(olt_id: int) -> ProbeReport:
+    """Probe from a command: wait for the OLT's turn, ask, and store what it said."""
+
+    async def run() -> ProbeReport:
+        async with open_parts(COMMAND_LINE) as parts:
+            return await recognise_olt(parts, olt_id, wait_seconds=WAIT_SECONDS)
+
+    return asyncio.run(run())
 
 
 async def record(parts: Parts, olt_id: int, *, progress: Progress, with_live: bool, wait_seconds: float) -> Recording:

@@ -16,8 +16,7 @@ from facho.core.cli.output import cell, file_failure, print_record, print_rows, 
 from facho.core.cli.parser import STDOUT
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
-from facho.core.recognition import probe_olt
-from facho.core.wiring import OltBusy
+from facho.core.wiring import OltBusy, probe_olt
 from facho.hosts import csv
 from facho.hosts.csv import plan_file, write_entries
 from facho.hosts.inventory import InventoryError, Saved, add_olt, export_entries, stored_olts

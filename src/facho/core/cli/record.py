@@ -16,8 +16,7 @@ from facho.core.cli.output import cell, tell_site
 from facho.core.cli.snmp import find_olt
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
-from facho.core.recognition import WAIT_SECONDS
-from facho.core.wiring import COMMAND_LINE, OltBusy, open_parts
+from facho.core.wiring import COMMAND_LINE, WAIT_SECONDS, OltBusy, open_parts
 from facho.hosts.models import Olt
 from facho.snmp_get.recording import Recording, RecordingStep
 

@@ -15,8 +15,7 @@ from facho.alerts.engine import run_pass
 from facho.alerts.http_request import Heartbeat
 from facho.alerts.ssrf import Reach
 from facho.core.processes.leader_watch import WATCHED
-from facho.core.recognition import follow_probe, load_asked_for, load_unidentified, recognise_olt
-from facho.core.wiring import OltBusy, Parts, probe
+from facho.core.wiring import OltBusy, Parts, probe, recognise_olt
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.retention import RETENTIONS, delete_expired
 from facho.executions.processes import load_still_workers
@@ -30,6 +29,7 @@ from facho.onus.outages import follow_silence, has_silence
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.snmp_jobs.store import load_intervals
 from facho.zabbix_pollers.activity import load_is_polling
+from facho.zabbix_pollers.probes import follow_probe, load_asked_for, load_unidentified
 from facho.zabbix_pollers.statistics import save_poller_stats
 
 logger = logging.getLogger(__name__)

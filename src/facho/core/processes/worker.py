@@ -15,7 +15,6 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
-from facho.core.recognition import follow_probe
 from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.models import Execution
@@ -25,6 +24,7 @@ from facho.executions.store import load_pending
 from facho.infrastructure.gateway import background, start_background
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.identity import IdentityCollector
+from facho.zabbix_pollers.probes import follow_probe
 from facho.zabbix_pollers.scheduler import ZabbixScheduler
 from facho.zabbix_pollers.store import release_leadership
 

@@ -1,41 +1,18 @@
-"""Finds out what an OLT is, and gives a newly recognised one its ready-made jobs."""
+"""Which OLTs are probed, and what follows a probe: a newly recognised OLT gets its ready-made jobs, nodes return."""
 
-import asyncio
 from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Q
 
-from facho.core.wiring import COMMAND_LINE, Parts, open_parts, probe
 from facho.hosts.models import Olt
 from facho.hosts.pauses import is_paused
 from facho.hosts.store import load_due_probes, schedule_probe
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.recognition import recognise
-from facho.snmp_get.identity import ProbeReport
 from facho.snmp_jobs.models import Workflow, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.store import after_probe
-
-# A run in hand may take this long before a person's question gets its turn.
-WAIT_SECONDS = 60.0
-
-
-def probe_olt(olt_id: int) -> ProbeReport:
-    """Probe from a command: wait for the OLT's turn, ask, and store what it said."""
-
-    async def run() -> ProbeReport:
-        async with open_parts(COMMAND_LINE) as parts:
-            return await recognise_olt(parts, olt_id, wait_seconds=WAIT_SECONDS)
-
-    return asyncio.run(run())
-
-
-async def recognise_olt(parts: Parts, olt_id: int, *, wait_seconds: float) -> ProbeReport:
-    """Probe an OLT; one without a workflow gets the jobs of its vendor."""
-    report = await probe(parts, olt_id, wait_seconds=wait_seconds)
-    await parts.database.run(_apply_first_jobs, olt_id, now=parts.clock.now())
-    return report
 
 
 def load_unidentified(now: datetime) -> list[int]:
@@ -68,14 +45,14 @@ def load_asked_for(now: datetime) -> list[int]:
 
 def follow_probe(olt_id: int, *, answered: bool, now: datetime) -> None:
     """Do what follows any probe: first jobs, nodes that return, or the next probe."""
-    _apply_first_jobs(olt_id, now=now)
+    apply_first_jobs(olt_id, now=now)
     if not answered and Olt.objects.filter(id=olt_id, sys_object_id="").exists():
         schedule_probe(olt_id, now)
     else:
         after_probe(olt_id, answered=answered, now=now)
 
 
-def _apply_first_jobs(olt_id: int, *, now: datetime) -> None:
+def apply_first_jobs(olt_id: int, *, now: datetime) -> None:
     """Leave an OLT alone that has a workflow: its jobs, or their absence, are the operator's choice."""
     olt = Olt.objects.filter(id=olt_id).exclude(vendor="").first()
     if olt is not None and not Workflow.objects.filter(olt=olt).exists():

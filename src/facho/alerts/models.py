@@ -53,19 +53,16 @@ class AlertChannel(models.Model):
 class ConditionField(models.CharField):  # type: ignore[type-arg]  # generic in its stubs only
     """Offers the conditions of the folder. Migrations do not list them, so a new condition needs no migration."""
 
+    # Set by `AlertsConfig.ready`, since conditions import models.
+    offered: Sequence[tuple[str, Promise]] = ()
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "choices": _condition_choices})
+        super().__init__(*args, **{**kwargs, "choices": lambda: type(self).offered})
 
     def deconstruct(self) -> tuple[str, str, Sequence[Any], dict[str, Any]]:
         name, _path, args, kwargs = super().deconstruct()
         del kwargs["choices"]
         return name, "django.db.models.CharField", args, kwargs
-
-
-def _condition_choices() -> list[tuple[str, Promise]]:
-    from facho.alerts.conditions import CHOICES  # conditions import models
-
-    return CHOICES
 
 
 class AlertRule(models.Model):

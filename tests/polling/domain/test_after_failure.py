@@ -21,7 +21,11 @@ def decide(
 ) -> AfterFailure:
     next_slot_at = None if next_slot_in is None else NOW + timedelta(seconds=next_slot_in)
     return decide_after_failure(
-        kind, failures_before=failures_before, policy=RetryPolicy(), next_slot_at=next_slot_at, now=NOW
+        kind,
+        failures_before=failures_before,
+        policy=RetryPolicy(max_attempts=3, delay_seconds=120),
+        next_slot_at=next_slot_at,
+        now=NOW,
     )
 
 

@@ -38,7 +38,7 @@ PROBE_SECONDS = 1.0
 PROBE_AGAIN_SECONDS = 5.0
 CLOCK_JUMP_SECONDS = 5.0
 INSTANT = timedelta(microseconds=1)
-POLICY = RetryPolicy()
+POLICY = RetryPolicy(max_attempts=3, delay_seconds=120)
 
 
 class VirtualNetwork:

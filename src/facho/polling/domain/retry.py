@@ -14,10 +14,10 @@ SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How many attempts a job gets in a row, and the delays between them."""
+    """How many attempts a job gets in a row, and the delay between them; the defaults are the job's."""
 
-    max_attempts: int = 3
-    delay_seconds: int = 120
+    max_attempts: int
+    delay_seconds: int
 
 
 @dataclass(frozen=True, slots=True)

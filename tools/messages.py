@@ -26,7 +26,7 @@ KEYWORDS = {
     "npgettext_lazy": ((1, "c"), 2, 3),
 }
 TEMPLATES = {".html", ".txt"}
-# Lines that would change with every run, or tell of people.
+# Lines that would change with every run, or name people.
 VOLATILE = tuple(
     f'"{name}'.encode()
     for name in ("POT-Creation-", "PO-Revision-", "Last-Translator", "Language-Team", "Generated-By", "Report-Msgid-")

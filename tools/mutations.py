@@ -32,7 +32,7 @@ LEFT_BEHIND = shutil.ignore_patterns("__pycache__", ".*")
 SUFFIXES = {".py", ".html", ".yaml", ".yml", ".conf", ".service", ".js", ".css"}
 # Tests that start processes or storms run only when no quick one noticed: pytest puts them before those of pure rules.
 QUICK, SLOW = "not slow", "slow"
-# A mutation that makes a test wait for ever has not been noticed.
+# A mutation that makes a test wait forever has not been noticed.
 PATIENCE_SECONDS = 300
 # A test without its parameters: all of them count as one.
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?\.py::[\w:]+)", re.MULTILINE)
@@ -208,7 +208,7 @@ def _named_in(path: Path) -> Iterator[tuple[str, str]]:
     with tokenize.open(path) as file:
         comments = [token for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT]
     for comment in comments:
-        # A comment speaks of the function that it stands in, or of the next one.
+        # A comment is about the function that contains it, or about the next one.
         around = [name for node, name in places if (node.end_lineno or 0) >= comment.start[0]]
         for identifier in requirements.IDENTIFIER.findall(comment.string):
             yield identifier, around[0] if around else ""

@@ -102,7 +102,7 @@ def lanes(tier: str) -> list[Lane]:
     with_database = [folder for folder in folders_with_tests() if folder not in {*BROWSER, *WITHOUT_DATABASE}]
     on_postgresql = SQL if tier == PUSH else with_database
     postgresql = ("--database=postgresql",)
-    # The rest plays properties again, with examples that nobody has seen yet.
+    # The rest plays properties again, with new examples.
     sqlite = ("--hypothesis-profile=explore",) if tier == REST else ()
     return [
         Lane("SQLite, commands", COMMANDS, sqlite),

@@ -49,4 +49,5 @@ def test_an_onu_that_left_is_a_conflict(operator: APIClient) -> None:
 
     answer = operator.post(f"/api/v1/onus/{onu.id}/read/", headers=ENGLISH)
 
-    assert (answer.status_code, answer.json()["detail"]) == (409, "It is not where it was: there is nobody to ask.")
+    assert answer.status_code == 409
+    assert answer.json()["detail"] == "The ONU is no longer at its place, so it cannot be read."

@@ -102,6 +102,10 @@ def test_a_room_uses_plain_words(room: str) -> None:
     assert [hit for path in files_of(room) for hit in hits(path)] == []
 
 
+def test_the_tools_use_plain_words() -> None:
+    assert [hit for path in sorted((ROOT / "tools").glob("*.py")) for hit in hits(path)] == []
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_uses_plain_words(name: str) -> None:
     assert hits(ROOT / name) == []

@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason() -> None:
     left = make_onu(olt, is_present=False, absent_since=timezone.now())
     crowd = [make_onu(olt, (0, 1, 0, number)) for number in range(1, MAX_WAITING_PER_OLT + 2)]
 
-    assert "there is nobody to ask" in client.post(f"/onus/{left.id}/read/", headers=HTMX).content.decode()
+    assert "it cannot be read" in client.post(f"/onus/{left.id}/read/", headers=HTMX).content.decode()
     answers = [client.post(f"/onus/{onu.id}/read/", headers=HTMX).content.decode() for onu in crowd]
     assert ["Others wait" in answer for answer in answers] == [False] * MAX_WAITING_PER_OLT + [True]
 

@@ -3,7 +3,7 @@
 import pytest
 
 # What is compared there is what a failure has to show.
-pytest.register_assert_rewrite("truth.told_truth")
+pytest.register_assert_rewrite("truth.stored_truth")
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from polling.domain.journal_truth import ExpectedOutage, OutageTruth
 from polling.domain.troubled_world import Action, Fate
 from truth.polled_fleet import INTERVAL, Fleet
-from truth.told_truth import FleetTruth
+from truth.stored_truth import FleetTruth
 
 READS_STATES = "walk_estado"
 OLTS = 3
@@ -170,7 +170,7 @@ class RandomStory:
         self._silences.append(ExpectedOutage(place, cause, set(), 0, starts=starts, ends=ends))
 
 
-def told_outages() -> list[OutageRecord]:
+def stored_outages() -> list[OutageRecord]:
     """Return what an operator is shown: whatever is no part of something larger."""
     return [
         OutageRecord(

@@ -13,7 +13,7 @@ from facho.simulator.life import STILL
 from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import ONU
 from truth.polled_fleet import Fleet, polled
-from truth.told_truth import assert_rows_are_true
+from truth.stored_truth import assert_rows_are_true
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from truth.polled_fleet import polled
-from truth.random_story import RandomStory, config_of, told_outages
-from truth.told_truth import assert_events_are_true, assert_rows_are_true
+from truth.random_story import RandomStory, config_of, stored_outages
+from truth.stored_truth import assert_events_are_true, assert_rows_are_true
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -30,7 +30,7 @@ def test_a_random_story_is_told_as_it_happened(seed: int) -> None:
 
 
 def assert_outages_are_true(story: RandomStory) -> None:
-    told, expected = told_outages(), story.expected_outages
+    told, expected = stored_outages(), story.expected_outages
     assert [outage for outage in told if not any(one.is_told_by(outage) for one in expected)] == []
     assert [one for one in expected if not any(one.is_told_by(outage) for outage in told)] == []
     assert len(told) == len(expected)

@@ -23,7 +23,7 @@ from facho.simulator.onu import SimulatedOnu
 from facho.simulator.shape import Chassis
 from facho.simulator.world import OltWorld
 from truth.polled_fleet import EPOCH, INTERVAL, Fleet, polled
-from truth.told_truth import FleetTruth, assert_events_are_true, assert_rows_are_true, told_facts, told_outages
+from truth.stored_truth import FleetTruth, assert_events_are_true, assert_rows_are_true, stored_facts, stored_outages
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -68,7 +68,7 @@ def first_of_its_port(world: OltWorld) -> SimulatedOnu:
 
 
 def kinds(olt: Olt) -> list[EventKind]:
-    return [fact.kind for fact in told_facts(olt)]
+    return [fact.kind for fact in stored_facts(olt)]
 
 
 def test_a_cut_fibre_is_one_outage_from_the_first_poll_that_saw_it_to_the_last() -> None:
@@ -80,7 +80,7 @@ def test_a_cut_fibre_is_one_outage_from_the_first_poll_that_saw_it_to_the_last()
         fleet.poll()
 
         name = f"{port.frame}/{port.slot}/{port.port}"
-        assert told_outages() == [("pon", fleet.rows[0], name, "fibre", lost, poll_at(1), poll_at(3))]
+        assert stored_outages() == [("pon", fleet.rows[0], name, "fibre", lost, poll_at(1), poll_at(3))]
         assert kinds(fleet.rows[0]) == [EventKind.DOWN] * lost + [EventKind.UP] * lost
 
 
@@ -92,7 +92,7 @@ def test_a_street_without_power_is_told_by_its_farewells() -> None:
         world.power_on(port, 0)
         fleet.poll()
 
-        [(scope, _, _, *rest)] = told_outages()
+        [(scope, _, _, *rest)] = stored_outages()
         assert (scope, rest) == ("pon", ["power", lost, poll_at(1), poll_at(2)])
 
 
@@ -105,7 +105,7 @@ def test_a_lost_card_is_one_outage_and_not_one_of_each_port() -> None:
         fleet.poll()
 
         name = f"{card.frame}/{card.slot}"
-        assert told_outages() == [("card", fleet.rows[0], name, "card", lost, poll_at(1), poll_at(2))]
+        assert stored_outages() == [("card", fleet.rows[0], name, "card", lost, poll_at(1), poll_at(2))]
 
 
 def test_what_happens_to_single_onus_is_told_one_by_one_whatever_the_brand() -> None:
@@ -130,7 +130,7 @@ def test_what_happens_to_single_onus_is_told_one_by_one_whatever_the_brand() -> 
             has_serials = simulated.definition.has_column(SERIAL)
             silent = EventKind.DUPLICATE_MAC if has_serials else EventKind.DUPLICATE_SERIAL
             assert set(kinds(row)) == every - {silent}, simulated.vendor
-        assert told_outages() == []
+        assert stored_outages() == []
 
 
 def happen_to_single_onus(
@@ -166,7 +166,7 @@ def test_what_comes_and_goes_between_two_polls_is_not_told() -> None:
         world.bring_back(blinking, blinking.place.pon)
         fleet.poll()
 
-        assert (kinds(fleet.rows[0]), told_outages()) == ([], [])
+        assert (kinds(fleet.rows[0]), stored_outages()) == ([], [])
 
 
 def test_who_is_missed_once_is_not_gone_and_who_is_missed_twice_is() -> None:
@@ -180,7 +180,7 @@ def test_who_is_missed_once_is_not_gone_and_who_is_missed_twice_is() -> None:
         world.bring_back(back, back.place.pon)
         fleet.poll(2)
 
-        assert [(f.kind, f.serial, f.at) for f in told_facts(fleet.rows[0])] == [
+        assert [(f.kind, f.serial, f.at) for f in stored_facts(fleet.rows[0])] == [
             (EventKind.GONE, gone.serial, poll_at(2))
         ]
 
@@ -210,7 +210,7 @@ def test_a_silent_olt_is_an_outage_of_its_own_and_its_onus_are_not_down() -> Non
         fleet.olts[0].faults = NO_FAULTS
         fleet.poll(3)
 
-        [(scope, olt, _, cause, affected, started_at, ended_at)] = told_outages()
+        [(scope, olt, _, cause, affected, started_at, ended_at)] = stored_outages()
         assert (scope, olt, cause, affected) == ("olt", fleet.rows[0], "olt", CONFIG.onus)
         assert timedelta(0) < started_at - poll_at(1) < INTERVAL
         assert poll_at(2) < ended_at <= poll_at(4)
@@ -225,7 +225,7 @@ def test_most_olts_silent_at_once_are_the_network_of_the_poller() -> None:
             simulated.faults = NO_FAULTS
         fleet.poll(3)
 
-        [(scope, olt, _, cause, affected, started_at, ended_at)] = told_outages()
+        [(scope, olt, _, cause, affected, started_at, ended_at)] = stored_outages()
         assert (scope, olt, cause, affected) == ("network", None, "network", 2 * CONFIG.onus)
         assert timedelta(0) < started_at - poll_at(1) < INTERVAL
         assert poll_at(2) < ended_at <= poll_at(4)
@@ -244,7 +244,7 @@ def test_a_walk_that_breaks_off_takes_nobody_away() -> None:
 
         assert [sorted(kinds(row)) for row in fleet.rows] == [[EventKind.GONE, EventKind.MOVED]] * 3
         # That they were silent for a while is true.
-        assert {scope for scope, *_ in told_outages()} <= {"olt", "network"}
+        assert {scope for scope, *_ in stored_outages()} <= {"olt", "network"}
 
 
 def test_tables_that_end_early_and_look_complete_take_nobody_away() -> None:
@@ -263,7 +263,7 @@ def test_tables_that_end_early_and_look_complete_take_nobody_away() -> None:
 
         assert_events_are_true(truth)
         assert_rows_are_true(fleet)
-        assert ([kinds(row) for row in fleet.rows], told_outages()) == ([[EventKind.DOWN]] * 2, [])
+        assert ([kinds(row) for row in fleet.rows], stored_outages()) == ([[EventKind.DOWN]] * 2, [])
 
 
 def test_who_waits_for_authorisation_is_listed_until_it_is_served() -> None:
@@ -275,4 +275,4 @@ def test_who_waits_for_authorisation_is_listed_until_it_is_served() -> None:
 
         [waiting] = WaitingOnu.objects.all()
         assert (waiting.serial, waiting.first_seen_at, waiting.last_seen_at) == (second.serial, EPOCH, poll_at(1))
-        assert [(f.kind, f.serial) for f in told_facts(fleet.rows[0])] == [(EventKind.NEW, first.serial)]
+        assert [(f.kind, f.serial) for f in stored_facts(fleet.rows[0])] == [(EventKind.NEW, first.serial)]

@@ -63,8 +63,8 @@ def speak_by_token(user: AbstractBaseUser, token_id: int) -> None:
 
 def console() -> User:
     """Return the account that commands are recorded under; it cannot log in."""
-    nobody = {"is_active": False, "password": make_password(None)}
-    return User.objects.get_or_create(username=CONSOLE, defaults=nobody)[0]
+    no_login = {"is_active": False, "password": make_password(None)}
+    return User.objects.get_or_create(username=CONSOLE, defaults=no_login)[0]
 
 
 def _cut(value: Any) -> str:

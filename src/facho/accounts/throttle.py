@@ -19,7 +19,7 @@ from facho.accounts.models import FailedTries
 logger = logging.getLogger(__name__)
 
 FIRST_WAIT = timedelta(seconds=1)
-# Long enough that nothing can be guessed, short enough that nobody is locked out of their own network.
+# Long enough that nothing can be guessed, short enough not to lock users out of their own network.
 LONGEST_WAIT = timedelta(minutes=15)
 # Limits attackers with many addresses, and also users with the right password in a new browser.
 LONGEST_WAIT_ANYWHERE = timedelta(minutes=1)

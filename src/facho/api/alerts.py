@@ -165,7 +165,7 @@ class AlertRuleWishSerializer(KnownFields, serializers.ModelSerializer[AlertRule
     class Meta:
         model = AlertRule
         fields = [name for name in AlertRuleSerializer.Meta.fields if name != "id"]
-        # Told by `find_faults`, together with everything else.
+        # Reported by `find_faults`, together with everything else.
         validators: list[Any] = []
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:

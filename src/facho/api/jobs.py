@@ -89,7 +89,7 @@ class JobWishSerializer(KnownFields, serializers.ModelSerializer[SnmpJob]):
     class Meta:
         model = SnmpJob
         fields = [name for name in JobSerializer.Meta.fields if name not in ("id", "task_type", "nodes")]
-        # Told by the form, in its own words, together with everything else.
+        # Reported by the form, in its own words, together with everything else.
         validators: list[Any] = []
 
 

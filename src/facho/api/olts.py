@@ -177,10 +177,10 @@ def _give_jobs(olt: Olt) -> None:
 
 def _refusal(request: Request, error: InventoryError) -> ValidationError:
     """Report the error without revealing OLTs outside the user's scope."""
-    told: dict[str, list[str]] = {}
+    problems: dict[str, list[str]] = {}
     for column, reason in told_reasons(error, scope_of(request.user)):
-        told.setdefault(column or api_settings.NON_FIELD_ERRORS_KEY, []).append(reason)
-    return ValidationError(told)
+        problems.setdefault(column or api_settings.NON_FIELD_ERRORS_KEY, []).append(reason)
+    return ValidationError(problems)
 
 
 class OltDataSerializer(serializers.ModelSerializer[OltData]):

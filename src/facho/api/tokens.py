@@ -21,7 +21,7 @@ PREFIX = "facho_"
 RANDOM_BYTES = 32
 # Every request would be a write otherwise.
 LAST_USED_RESOLUTION = timedelta(minutes=1)
-# A token that nobody thinks of any more ends by itself.
+# A forgotten token ends by itself.
 DEFAULT_DAYS = 365
 MOST_DAYS = 3650
 

@@ -14,7 +14,7 @@ from facho.accounts.roles import Role, role_of
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
-# A section names models, or all models of an app that nobody named before.
+# A section names models, or all models of an app that were not named before.
 SECTIONS: Sequence[tuple[Any, Sequence[str]]] = (
     (
         _("Every day"),

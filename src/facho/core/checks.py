@@ -46,8 +46,7 @@ def check_environment(**_options: Any) -> list[CheckMessage]:
     messages: list[CheckMessage] = [
         Error(
             _("%(name)s has a value that cannot be used.") % {"name": problem.name},
-            hint=_("Set it to %(expects)s, or unset it; docs/configuration.md tells more.")
-            % {"expects": _(problem.expects)},
+            hint=_("Set it to %(expects)s, or unset it; see docs/configuration.md.") % {"expects": _(problem.expects)},
             id="facho.E001",
         )
         for problem in settings.ENVIRONMENT_PROBLEMS
@@ -128,7 +127,7 @@ def check_definitions(**_options: Any) -> list[CheckMessage]:
         return [
             Error(
                 _("A vendor definition cannot be used: %(error)s") % {"error": error},
-                hint=_("Correct or remove the file in %(folder)s; docs/vendors.md tells what a definition holds.")
+                hint=_("Correct or remove the file in %(folder)s; docs/vendors.md describes definitions.")
                 % {"folder": settings.DATA_FOLDER.definitions},
                 id="facho.E006",
             )

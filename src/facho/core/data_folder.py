@@ -215,7 +215,7 @@ def prepare(folder: DataFolder, *, mode: Mode) -> None:
 
 
 def others_may_enter(path: Path) -> bool:
-    """Tell whether users of this machine but the owner may read or enter a file or folder; not when it is not there."""
+    """Return whether users other than the owner may read or enter a file or folder; False if it does not exist."""
     try:
         return bool(path.stat().st_mode & FOR_OTHERS)
     except OSError:
@@ -297,7 +297,7 @@ def is_engine_alive(folder: DataFolder) -> bool:
 
 
 def _lock(file: IO[str], kind: int) -> bool:
-    """Tell whether the lock was free; it goes with the file."""
+    """Return whether the lock was free; it goes with the file."""
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:

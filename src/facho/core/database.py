@@ -87,7 +87,7 @@ class DatabaseVersion:
 
     @property
     def is_current(self) -> bool:
-        """Tell whether code and database fit."""
+        """Return whether code and database fit."""
         return not self.unknown and not self.missing
 
 
@@ -136,7 +136,7 @@ def named(migrations: Iterable[Migration]) -> str:
 
 
 def prefer_indexes(connection: BaseDatabaseWrapper, **_about: object) -> None:
-    """Tell the true price of a random page, since the default is that of a spinning disk, and of help from workers.
+    """Set the true cost of a random page, since the default is that of a spinning disk, and of help from workers.
 
     Otherwise whole tables are read to update the ONUs of a poll, and processes started to list fifty of a million.
     """

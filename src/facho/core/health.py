@@ -76,7 +76,7 @@ def _why_not_ready() -> tuple[str, str]:
             return "migrations", f"the database is from a newer version ({named(version.unknown)})"
         standstill, engines = seen.reason, seen.engines
         if not seen.is_watched:
-            # By the wall clock, where nobody watches.
+            # By the wall clock, where no process watches.
             leaders, now = load_leaders(our_shards()), timezone.now()
             standstill, engines = judge(leaders, [shard for shard in leaders if not is_led(leaders[shard], now)])
     except DatabaseError as error:
@@ -86,13 +86,13 @@ def _why_not_ready() -> tuple[str, str]:
 
 
 def judge(leaders: Mapping[Shard, Leader], missing: Collection[Shard]) -> tuple[Standstill | None, str]:
-    """Tell why nothing is polled, and by which of several engines if others poll; `missing` are those without a leader.
+    """Return why nothing is polled, and by which engines if others poll; `missing` are those without a leader.
 
     What a leader says of itself comes first: it concerns the storage, which all share.
     """
-    told = {shard: each.standstill for shard, each in leaders.items() if each.standstill and shard not in missing}
-    if not told and not missing:
+    reported = {shard: each.standstill for shard, each in leaders.items() if each.standstill and shard not in missing}
+    if not reported and not missing:
         return None, ""
-    concerned = list(told) or list(missing)
+    concerned = list(reported) or list(missing)
     engines = "" if len(concerned) == len(leaders) else ", ".join(map(str, concerned))
-    return next(iter(told.values()), Standstill.ENGINE_GONE if engines else Standstill.NO_LEADER), engines
+    return next(iter(reported.values()), Standstill.ENGINE_GONE if engines else Standstill.NO_LEADER), engines

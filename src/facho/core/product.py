@@ -102,7 +102,7 @@ def bring_up_to_date() -> None:
 def database_failure(error: Exception) -> OperatorError:
     """Say the first line of what the database said; the lines after it may repeat values."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
-    return OperatorError(_("The database refused: %s. `facho doctor` tells more.") % first.rstrip("."))
+    return OperatorError(_("The database refused: %s. Run `facho doctor` for details.") % first.rstrip("."))
 
 
 def tell_closed() -> None:

@@ -78,7 +78,7 @@ Command = tuple[str | int, ...]
 
 
 class RedisHints:
-    """Queues what there is to tell, and tells it from a task of its own."""
+    """Queues hints, and sends them from a task of its own."""
 
     def __init__(self, redis: "Redis", *, lock_seconds: float) -> None:
         self._redis = redis
@@ -160,7 +160,7 @@ class RedisHints:
 
 @asynccontextmanager
 async def open_hints(url: str, *, lock_seconds: float) -> AsyncIterator[RedisHints]:
-    """Connect when there is something to tell, and let go of Redis in the end."""
+    """Connect when there is something to send, and disconnect at the end."""
     redis = Redis.from_url(url, socket_connect_timeout=CONNECT_SECONDS, socket_keepalive=True)
     hints = RedisHints(redis, lock_seconds=lock_seconds)
     async with aclosing(redis), background(hints.send(), "sending hints"):

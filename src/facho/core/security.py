@@ -62,7 +62,7 @@ class SecureCookiesMiddleware:
 class Strangers(logging.Filter):
     """Keeps what strangers provoke from filling the log: few lines a minute of each kind, and no traceback.
 
-    That would tell only how a fault of theirs was noticed. Those of our own faults, which are errors, stay.
+    They would only show how a fault of the client was noticed. Those of our own faults, which are errors, stay.
     """
 
     LINES_PER_MINUTE = 20

@@ -101,7 +101,7 @@ LOGOUT_REDIRECT_URL = "login"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        # The pages' templates stand beside their views.
+        # The pages' templates are next to their views.
         "DIRS": [Path(__file__).parents[1] / "dashboard"],
         "APP_DIRS": True,
         "OPTIONS": {
@@ -194,7 +194,7 @@ CELERY_TASK_ROUTES = {
     "zabbix_pollers.tasks.*": {"queue": "zabbix_scheduler"},
     "execution_coordinator.tasks.*": {"queue": "zabbix_scheduler"},
 }
-# Each entry repeats what the scheduler that leads does by itself. One that nobody took in time is dropped.
+# Each entry repeats what the scheduler that leads does by itself. One that was not taken in time is dropped.
 CELERY_BEAT_SCHEDULE = {
     "zabbix-scheduler": {
         "task": "zabbix_pollers.tasks.zabbix_scheduler_loop_task",

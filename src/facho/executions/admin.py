@@ -176,5 +176,5 @@ class ExecutionAdmin(ReadOnlyAdmin):
         now = timezone.now()
         asked = [execution for execution in queryset if cancel(execution.id, now=now)]
         write_down(request, asked, CHANGE, _("Cancelled."))
-        told = ngettext("%(n)s execution ends.", "%(n)s executions end.", len(asked)) % {"n": len(asked)}
-        self.message_user(request, told)
+        text = ngettext("%(n)s execution ends.", "%(n)s executions end.", len(asked)) % {"n": len(asked)}
+        self.message_user(request, text)

@@ -207,7 +207,7 @@ class OltToken(models.Model):
 
 
 class ProductProcess(models.Model):
-    """A process of the distributed mode, as it spoke of itself last; what a worker completes tells whether it works."""
+    """A process of the distributed mode, as it last reported itself; what a worker completes shows whether it works."""
 
     owner = models.CharField(_("owner"), max_length=100, primary_key=True)
     version = models.CharField(_("version"), max_length=40)

@@ -23,7 +23,7 @@ READ_TASK = "onu_read"
 
 
 class NotThere(ValueError):
-    """The ONU is not where it was, so there is nobody to ask."""
+    """The ONU is not where it was, so it cannot be read."""
 
 
 class TooManyReads(ValueError):
@@ -108,6 +108,6 @@ def _startable(now: datetime | Given, since: datetime | Given) -> QuerySet[OnuRe
 
 
 def _over(now: datetime) -> Q:
-    """Match wishes that were granted to the end, or that nobody granted in time."""
+    """Match wishes that were granted to the end, or that were not granted in time."""
     has_expired = Q(execution__isnull=True, requested_at__lte=now - EXPIRES_AFTER)
     return has_expired | Q(execution__finished_at__isnull=False)

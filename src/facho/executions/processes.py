@@ -76,16 +76,16 @@ def load_still_workers() -> list[ProductProcess]:
 def _stands_still(worker: ProductProcess, workers: list[ProductProcess]) -> bool:
     # By its own clock, which may differ from those of others.
     idle = worker.clock_at - (worker.completed_at or worker.started_at)
-    beside = [other for other in workers if set(other.groups) & set(worker.groups)]
+    colleagues = [other for other in workers if set(other.groups) & set(worker.groups)]
     done = Execution.objects.filter(
         poller_group__in=worker.groups, finished_at__gt=worker.seen_at - idle, master_execution=None
     )
-    return stands_still(idle, workers=len(beside), completed_by_others=done.exclude(owner=worker.owner).count())
+    return stands_still(idle, workers=len(colleagues), completed_by_others=done.exclude(owner=worker.owner).count())
 
 
 def load_longest_waits(now: datetime) -> dict[str, timedelta]:
     """Measure, per poller group, how long the oldest claim has been waiting; one query."""
-    # What was taken before was claimed again since, at a time that nobody wrote down.
+    # What was taken before was claimed again since, at a time that is not stored.
     waiting = Execution.objects.filter(status=ExecutionState.PENDING, finished_at=None, started_at=None)
     oldest = waiting.order_by("poller_group").values_list("poller_group").annotate(at=Min("created_at"))
     return {group: max(now - at, timedelta(0)) for group, at in oldest}

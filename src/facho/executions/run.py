@@ -178,7 +178,7 @@ class Ending:
 
     @property
     def allows_chain(self) -> bool:
-        """Tell whether the next member of the chain may be asked."""
+        """Return whether the next member of the chain may be asked."""
         if not self.is_final or self.state is ExecutionState.INTERRUPTED or self.is_silence:
             return False
         return self.failure is None or self.failure.kind not in STOPS_THE_CHAIN

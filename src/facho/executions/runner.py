@@ -27,7 +27,7 @@ from facho.snmp_jobs.due import is_another_due
 
 
 class Hints(Protocol):
-    """Tells others without waiting; a hint may get lost."""
+    """Notifies other processes without waiting; a hint may get lost."""
 
     def held(self, run: Run) -> None:
         """Say that the run holds its OLT, for a lease from now."""
@@ -113,7 +113,7 @@ class Claim:
         await asyncio.sleep(max(self._kept_until - asyncio.get_running_loop().time(), 0.0))
 
     def _is_settled(self) -> bool:
-        """Tell whether the claim is certain; OwnershipLost when it is gone."""
+        """Return whether the claim is certain; OwnershipLost when it is gone."""
         try:
             self.check()
         except OwnershipUnproven:
@@ -126,7 +126,7 @@ class Claim:
         self._wake()
 
     async def should_yield(self) -> bool:
-        """Tell whether this run gives way to a due node of its OLT."""
+        """Return whether this run gives way to a due node of its OLT."""
         running = self.clock.monotonic() - self.started_at
         if running < self.yield_after_seconds:
             return False
@@ -140,7 +140,7 @@ class Claim:
         self.progress = progress
 
     def wants_rows(self) -> bool:
-        """Tell whether the run is long, and so is the time since it last handed rows over."""
+        """Return whether the run is long, and so is the time since it last handed rows over."""
         return self.clock.monotonic() - max(self.started_at, self._handed_over_at) >= HAND_OVER_SECONDS
 
     async def hand_over(self, *rows: Rows) -> None:
@@ -411,7 +411,7 @@ async def drain(tasks: Mapping[asyncio.Task[Any], int], *, timeout_seconds: floa
 
 
 class InProcessExecutor:
-    """Runs each execution as a task of this event loop and tells when one has ended."""
+    """Runs each execution as a task of this event loop and reports when one has ended."""
 
     def __init__(self, runner: NodeRunner, on_task_completed: Callable[[], None]) -> None:
         self._runner = runner

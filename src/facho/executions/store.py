@@ -217,7 +217,7 @@ _HELD = Select(lambda: _of_holder().values_list("id"))
 
 
 def is_held(run: Run) -> bool:
-    """Tell whether the run still holds its OLT; true until the transaction ends if the token is held first."""
+    """Return whether the run still holds its OLT; true until the transaction ends if the token is held first."""
     return _HELD.first(id=run.execution_id, token=run.token) is not None
 
 
@@ -303,7 +303,7 @@ def hold_token(olt_id: int) -> None:
 
 
 def still_as_seen(runs: Iterable[Active]) -> models.QuerySet[Execution]:
-    """Select, and hold, those that nobody took, renewed or ended since they were seen; inside a transaction only.
+    """Select, and hold, those not taken, renewed or ended since they were seen; inside a transaction only.
 
     A row that someone is writing right now is not waited for: its owner lives, or is found dead again in the next tick.
     """
@@ -315,7 +315,7 @@ def still_as_seen(runs: Iterable[Active]) -> models.QuerySet[Execution]:
 
 @transaction.atomic
 def interrupt(execution_ids: Iterable[int], *, reason: str, now: datetime) -> int:
-    """End executions that nobody carries on, so that their OLTs are free again."""
+    """End abandoned executions, so that their OLTs are free again."""
     outcome = {
         "status": ExecutionState.INTERRUPTED,
         "finished_at": now,
@@ -354,7 +354,7 @@ def load_active(which: Q | None = None) -> list[Active]:
 
 
 def load_answer_seconds(execution_ids: Iterable[int], max_timeout_seconds: float) -> dict[int, float]:
-    """Tell for how long each run's OLT may work on the last question, by what the run reads; 0 if it is gone."""
+    """Return the seconds that each run's OLT may work on the last question, by what it reads; 0 if it is gone."""
     left = {run.execution_id: run for run in map(run_of, runs(Execution.objects.filter(id__in=execution_ids)))}
     definitions = load_definitions()
     return dict.fromkeys(execution_ids, 0.0) | {

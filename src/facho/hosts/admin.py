@@ -232,7 +232,7 @@ class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its st
             "title": _("Import OLTs"),
             "opts": self.opts,
             "form": form,
-            "told": plan.rows_of(RowVerdict.ERROR, RowVerdict.NEW, RowVerdict.CHANGED) if plan else (),
+            "shown_rows": plan.rows_of(RowVerdict.ERROR, RowVerdict.NEW, RowVerdict.CHANGED) if plan else (),
             "unchanged": plan.rows_of(RowVerdict.UNCHANGED) if plan else (),
             "media": self.media,
             **more,
@@ -312,12 +312,12 @@ class PauseAdmin(LongListAdmin):
         super().save_model(request, obj, form, change)
         olts = Olt.objects.filter(enabled=True) if obj.olt_id is None else Olt.objects.filter(id=obj.olt_id)
         number = olts.count()
-        told = ngettext(
+        text = ngettext(
             "%(n)s OLT is not polled while this pause lasts.",
             "%(n)s OLTs are not polled while this pause lasts.",
             number,
         )
-        self.message_user(request, told % {"n": number}, messages.WARNING)
+        self.message_user(request, text % {"n": number}, messages.WARNING)
 
     @admin.action(description=gettext_lazy("End now"))
     @transaction.atomic
@@ -326,8 +326,8 @@ class PauseAdmin(LongListAdmin):
         now = timezone.now()
         ended = [pause for pause in queryset if end_pause(pause.pk, now=now)]
         write_down(request, ended, CHANGE, gettext_lazy("Ended."))
-        told = ngettext("%(n)s pause ended.", "%(n)s pauses ended.", len(ended)) % {"n": len(ended)}
-        self.message_user(request, told)
+        text = ngettext("%(n)s pause ended.", "%(n)s pauses ended.", len(ended)) % {"n": len(ended)}
+        self.message_user(request, text)
 
 
 @admin.register(OltData)

@@ -1,4 +1,4 @@
-"""What importing OLTs would do, row by row, told before anything is written. Secrets are named, never shown."""
+"""What importing OLTs would do, row by row, shown before anything is written. Secrets are named, never shown."""
 
 import hashlib
 from collections import Counter

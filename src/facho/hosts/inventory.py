@@ -179,7 +179,7 @@ def export_entries() -> Iterator[OltEntry]:
 
 
 def stored_olts() -> QuerySet[Olt]:
-    """Select OLTs without their secrets, so that a lost key hides nothing else; `has_…` tells which are set."""
+    """Select OLTs without their secrets, so that a lost key hides nothing else; `has_…` says which are set."""
     presence = {
         f"has_{name}": ExpressionWrapper(~Q(**{name: ""}), output_field=BooleanField()) for name in SECRET_COLUMNS
     }

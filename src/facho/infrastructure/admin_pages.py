@@ -105,7 +105,7 @@ class LongPages(Paginator):  # type: ignore[type-arg]  # generic in its stubs on
 
     @property
     def is_cut(self) -> bool:
-        """Tell whether there are more rows than pages."""
+        """Return whether there are more rows than pages."""
         return self.found > MANY
 
 

@@ -1,4 +1,4 @@
-"""Searches texts without their accents and capitals, in either database: nobody types them at night."""
+"""Searches texts without their accents and capitals, in either database, as people type them at night."""
 
 import re
 import unicodedata

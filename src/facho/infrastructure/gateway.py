@@ -92,7 +92,7 @@ class ThreadGateway:
         return await loop.run_in_executor(self._pool, partial(self._call, partial(call, *args, **kwargs)))
 
     def aside(self) -> "ThreadGateway":
-        """Open one more thread on the same storage, for work that nobody should wait behind."""
+        """Open one more thread on the same storage, for work that others must not wait for."""
         return ThreadGateway(1, self.storage)
 
     def _call(self, work: Callable[[], T]) -> T:

@@ -62,7 +62,7 @@ class Reserve:
         return (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
 
     def make(self) -> bool:
-        """Take the space, or tell that there is not enough of it; nobody sees it half made."""
+        """Take the space; False if there is not enough. It appears whole or not at all."""
         if self.free_bytes < ROOM_BYTES:
             return False
         unfinished = self.path.with_name(f"{self.path.name}.new")
@@ -134,7 +134,7 @@ class Storage:
         self._noticed = None
 
     def make_room(self, error: BaseException) -> bool:
-        """Notice an error, and tell whether the call is worth a repeat because the reserve has been released."""
+        """Record an error; return whether the call is worth a repeat because the reserve has been released."""
         if self.notice(error) is not Standstill.DISK_FULL or self._reserve is None:
             return False
         if self._reserve.release():
@@ -228,7 +228,7 @@ def in_english(reason: Standstill, engines: str = "") -> str:
 
 
 class BriefStorageErrors(logging.Filter):
-    """Tells errors of the storage in one line, and again at most once a minute with their number.
+    """Logs errors of the storage in one line, and again at most once a minute with their number.
 
     Everything that runs meets them at once and again and again; a traceback says only where.
     """

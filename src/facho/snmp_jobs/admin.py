@@ -65,7 +65,7 @@ else:
 
 
 class JobChoiceField(_JobField):
-    """A choice of jobs that can be told apart."""
+    """A choice of jobs that can be distinguished."""
 
     def label_from_instance(self, obj: SnmpJob) -> str:
         """Name the job, and the vendor that it is for."""
@@ -247,7 +247,7 @@ def _group_name(olt: Olt) -> str:
 
 
 class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
-    """Jobs with `apply/` beside their list."""
+    """Jobs with `apply/` next to their list."""
 
     def get_urls(self) -> list[Any]:
         """Put the page before those that Django has."""
@@ -423,7 +423,7 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.display(description=gettext_lazy("chain"))
     def chain(self, job: SnmpJob) -> str:
-        """Tell after whom it runs, or how many run after it."""
+        """Show after which job it runs, or how many run after it."""
         if job.master_job:
             return _("after %(master)s") % {"master": job.master_job.name}
         number = getattr(job, "chain_length", 0) or 0
@@ -431,7 +431,7 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.display(description=gettext_lazy("OLTs"), ordering="olts_all")
     def olts(self, job: SnmpJob) -> SafeString:
-        """Tell on how many OLTs it runs, and lead to its nodes."""
+        """Show on how many OLTs it runs, with a link to its nodes."""
         place = f"{reverse('admin:snmp_jobs_workflownode_changelist')}?job={job.pk}"
         on, everywhere = getattr(job, "olts_on", 0) or 0, getattr(job, "olts_all", 0) or 0
         return format_html('<a href="{}">{}</a>', place, on if on == everywhere else f"{on} / {everywhere}")
@@ -486,8 +486,8 @@ class SnmpJobAdmin(ApplyAdmin):
 
     def _tell_carried(self, request: HttpRequest, moved: int) -> None:
         if moved:
-            told = ngettext("%(n)s node follows the new chain.", "%(n)s nodes follow the new chain.", moved)
-            self.message_user(request, told % {"n": moved})
+            text = ngettext("%(n)s node follows the new chain.", "%(n)s nodes follow the new chain.", moved)
+            self.message_user(request, text % {"n": moved})
 
 
 @admin.register(Workflow)
@@ -636,8 +636,8 @@ class WorkflowNodeAdmin(LongListAdmin):
         chosen = WorkflowNode.objects.filter(id__in=[node.id for node in queryset])
         resumed = return_to_schedule(chosen, now=timezone.now())
         write_down(request, queryset, CHANGE, gettext_lazy("Returned to the schedule."))
-        told = ngettext("%(n)s node was resumed.", "%(n)s nodes were resumed.", resumed) % {"n": resumed}
-        self.message_user(request, told)
+        text = ngettext("%(n)s node was resumed.", "%(n)s nodes were resumed.", resumed) % {"n": resumed}
+        self.message_user(request, text)
 
 
 def _nodes_of(jobs: QuerySet[SnmpJob]) -> QuerySet[WorkflowNode]:
@@ -646,7 +646,7 @@ def _nodes_of(jobs: QuerySet[SnmpJob]) -> QuerySet[WorkflowNode]:
 
 @transaction.atomic
 def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode]) -> None:
-    """Ask for the runs of nodes, and tell how many."""
+    """Ask for the runs of nodes, and report how many."""
     write_down(request, chosen, CHANGE, gettext_lazy("Run now."))
     asked = request_runs(nodes, now=timezone.now())
     messages.success(request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked})
@@ -654,21 +654,21 @@ def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[Workfl
 
 @transaction.atomic
 def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode], *, enabled: bool) -> None:
-    """Enable or disable, tell how many, and what follows for their OLTs."""
+    """Enable or disable, report how many, and what follows for their OLTs."""
     # First: in a list narrowed to those that are enabled, who was disabled is chosen no more.
     write_down(request, chosen, CHANGE, gettext_lazy("Enabled.") if enabled else gettext_lazy("Disabled."))
     olt_ids = set(nodes.order_by().values_list("workflow__olt_id", flat=True)) if enabled else set()
     chosen_nodes = WorkflowNode.objects.filter(pk__in=nodes.order_by().values("pk"))
     changed = change_nodes(chosen_nodes, NodeChange(enabled=enabled), now=timezone.now())
     if enabled:
-        told = ngettext("%(n)s node was enabled.", "%(n)s nodes were enabled.", changed)
+        text = ngettext("%(n)s node was enabled.", "%(n)s nodes were enabled.", changed)
     else:
-        told = ngettext("%(n)s node was disabled.", "%(n)s nodes were disabled.", changed)
-    messages.success(request, told % {"n": changed})
+        text = ngettext("%(n)s node was disabled.", "%(n)s nodes were disabled.", changed)
+    messages.success(request, text % {"n": changed})
     _warn(request, olt_ids)
 
 
 def _warn(request: HttpRequest, olt_ids: Collection[int]) -> None:
-    """Tell what follows for OLTs whose work has changed."""
+    """Report what follows for OLTs whose work has changed."""
     for warning in advise(olt_ids):
         messages.warning(request, warning)

@@ -45,7 +45,7 @@ def register_adviser(adviser: Adviser) -> None:
 
 
 def register_work_loader(loader: WorkLoader) -> None:
-    """Let `loader` tell what the work of OLTs comes to; once, at start."""
+    """Register how the work of OLTs is summed up; once, at start."""
     if loader not in _work_loaders:
         _work_loaders.append(loader)
 
@@ -168,7 +168,7 @@ def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: 
 
 
 def weigh(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> dict[int, tuple[Work, Work]]:
-    """Tell what each OLT's work comes to now and afterwards: it is applied, looked at, and taken back.
+    """Return each OLT's work now and afterwards: the change is applied, measured and rolled back.
 
     A change of the same OLTs at the same time is not reported.
     """

@@ -104,7 +104,7 @@ def load_due_nodes(now: datetime, shard: Shard = WHOLE) -> list[DueNode]:
 
 
 def is_another_due(olt_id: int, *, except_node_id: int | None, now: datetime) -> bool:
-    """Tell whether another node of the OLT could use it right now."""
+    """Return whether another node of the OLT could use it right now."""
     others = due_nodes(now).filter(workflow__olt_id=olt_id)
     return (others.exclude(id=except_node_id) if except_node_id else others).exists()
 
@@ -128,7 +128,7 @@ def load_waits(undiscovered: Collection[int]) -> dict[int, FirstDiscovery]:
 
 
 def _load_discoveries(undiscovered: Collection[int]) -> dict[int, FirstDiscovery]:
-    """Tell where the first discovery of each OLT stands; one that is chained runs with its master."""
+    """Return the state of the first discovery of each OLT; one that is chained runs with its master."""
     rows = WorkflowNode.objects.filter(
         workflow__olt_id__in=undiscovered, job__query_type=QueryType.DISCOVERY.value
     ).order_by()

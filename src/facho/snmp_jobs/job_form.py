@@ -66,7 +66,7 @@ else:
     _JobModelForm, _OidModelForm, _OidFormSet = forms.ModelForm, forms.ModelForm, forms.BaseInlineFormSet
 
 
-# More names than this help nobody who has to find the nodes.
+# More names than this do not help to find the nodes.
 MOST_NAMED = 5
 
 
@@ -211,7 +211,7 @@ class OidFormSet(_OidFormSet):
             form.add_error("column_key", forms.ValidationError(text, code="no_column", params={"column": key}))
 
     def _check_discovery(self, form: _OidModelForm) -> None:
-        """Refuse what a discovery would not read: it walks what tells ONUs apart, and that tells where they are."""
+        """Refuse what a discovery would not read: it walks what distinguishes ONUs and shows where they are."""
         read = form.cleaned_data.get("column_key") or form.cleaned_data.get("oid")
         if read and read not in IDENTITY and self.instance.query_type == QueryType.DISCOVERY:
             sentence = _("A discovery reads %(column)s alone: give the rest to a job of another type.")
@@ -340,9 +340,9 @@ def _faults(form: JobForm, reads: Any) -> Faults:
     for number, errors in enumerate(reads.errors):
         for field, sentences in errors.items():
             faults[f"oids.{number}.{_name(field)}".rstrip(".")] = [str(each) for each in sentences]
-    told = list(reads.non_form_errors())
-    if told:
-        faults["oids"] = told
+    problems = list(reads.non_form_errors())
+    if problems:
+        faults["oids"] = problems
     return faults
 
 

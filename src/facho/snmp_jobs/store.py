@@ -71,7 +71,7 @@ def save_skipped(passages: Iterable[Passage], now: datetime) -> int:
     """Store passed slots, for masters and their chains; returns the number of rows.
 
     Each slot of this hour and the one before has a row of its own, for the quotas. Older hours are judged: after a week
-    without polling nobody wants a row for each slot of it, so all that is older is one row.
+    without polling a row for each slot of it is useless, so all that is older is one row.
     """
     since = hour_of(now).start - HOUR
     rows: dict[int, list[SkippedSlot]] = defaultdict(list)
@@ -345,7 +345,7 @@ def put_all_on_grid(now: datetime, shard: Shard = WHOLE) -> int:
 def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> int:
     """Let masters of the shard that wait for longer than their interval continue from their next slot.
 
-    Nobody looked when the clock was set back; a job that waits for its hours stays where it is.
+    No tick ran when the clock was set back; a job that waits for its hours stays where it is.
     """
     masters = WorkflowNode.objects.filter(in_shard("workflow__olt_id", shard), is_chain_node=False)
     intervals = set(masters.values_list("interval_seconds", flat=True).distinct().order_by())
@@ -423,7 +423,7 @@ def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: Rea
 
 
 def _hold(nodes: QuerySet[WorkflowNode]) -> list[WorkflowNode]:
-    """Load nodes as they are, so that nobody moves them before the end of the transaction."""
+    """Load nodes as they are, locked until the end of the transaction."""
     of_enabled_olts = nodes.select_related("job").annotate(is_olt_enabled=F("workflow__olt__enabled"))
     return list(of_enabled_olts.select_for_update(of=("self",), no_key=True).order_by("id"))
 
@@ -525,8 +525,8 @@ def _save_moved(
     node = held.filter(id=node_id).first()
     if node is None:
         return
-    told = {"last_run_at": last_run_at, "consecutive_failures": failures_in_a_row}
-    values: dict[str, object] = {name: value for name, value in told.items() if value is not None}
+    given = {"last_run_at": last_run_at, "consecutive_failures": failures_in_a_row}
+    values: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     passages: list[Passage] = []
     if node.next_run_at is not None:
         grid = grid_of(node)

@@ -86,7 +86,7 @@ def load_busy_percentages(now: datetime) -> dict[int, float]:
 
 
 def load_was_saturated() -> bool:
-    """Tell whether the pollers were saturated at the last minute of their series."""
+    """Return whether the pollers were saturated at the last minute of their series."""
     return bool(PollerStats.objects.order_by("-timestamp").values_list("is_saturated", flat=True).first())
 
 
@@ -96,19 +96,19 @@ def our_shards() -> tuple[Shard, ...]:
 
 
 def load_is_polling(now: datetime, *, olt_id: int | None = None) -> bool:
-    """Tell whether every engine, or the one of an OLT, leads and starts nodes; one query.
+    """Return whether every engine, or the one of an OLT, leads and starts nodes; one query.
 
-    A lease that nobody renews means that nothing will start.
+    A lease that is not renewed means that nothing will start.
     """
     shards = our_shards() if olt_id is None else (shard_of(olt_id, our_shards()),)
     return all(is_scheduling(leader, now) for leader in load_leaders(shards).values())
 
 
 def is_scheduling(leader: Leader, now: datetime) -> bool:
-    """Tell by the wall clock whether the holder of a lease lives and starts nodes."""
+    """Return, by the wall clock, whether the holder of a lease lives and starts nodes."""
     return is_led(leader, now) and not leader.is_stalled
 
 
 def is_led(leader: Leader, now: datetime) -> bool:
-    """Tell by the wall clock whether the holder of a lease lives."""
+    """Return, by the wall clock, whether the holder of a lease lives."""
     return leader.renewed_at is not None and now - leader.renewed_at <= LEADER_SILENCE

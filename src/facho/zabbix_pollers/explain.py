@@ -152,13 +152,13 @@ def add_discovery(explained: Mapping[int, Explanation]) -> dict[int, Explanation
     discovery = min(found, key=lambda one: (one.situation in _OFF, one.node_id), default=None)
     awaiting = {node_id: one for node_id, one in explained.items() if one.situation is Situation.AWAITS_DISCOVERY}
     runs_at = discovery.runs_at if discovery else None
-    told = {node_id: replace(one, discovery=discovery, runs_at=runs_at) for node_id, one in awaiting.items()}
+    awaited = {node_id: replace(one, discovery=discovery, runs_at=runs_at) for node_id, one in awaiting.items()}
     members = {
-        node_id: replace(one, master=told[one.master.node_id], runs_at=runs_at)
+        node_id: replace(one, master=awaited[one.master.node_id], runs_at=runs_at)
         for node_id, one in explained.items()
-        if one.master is not None and one.master.node_id in told
+        if one.master is not None and one.master.node_id in awaited
     }
-    return {**explained, **told, **members}
+    return {**explained, **awaited, **members}
 
 
 def _explanation(facts: Facts, situation: Situation) -> Explanation:
@@ -282,7 +282,7 @@ _RULES: tuple[Rule, ...] = (
 
 
 def sentences(explanation: Explanation) -> list[str]:
-    """Tell where the node stands, the most important first; times are local."""
+    """Return sentences on what the node does or waits for, the most important first; times are local."""
     situation = explanation.situation
     if situation in _PLAIN:
         words = {"since": _time(explanation.since), "at": _time(explanation.until)}
@@ -313,7 +313,7 @@ def describe_holder(holder: Holder) -> str:
 def _say_running(explanation: Explanation) -> list[str]:
     holder = explanation.holder
     words = {"since": _time(explanation.since), "poller": holder.poller_id if holder else "-"}
-    said = [_("It is running since %(since)s, on poller #%(poller)s.") % words]
+    said = [_("Running since %(since)s, on poller #%(poller)s.") % words]
     if holder and holder.node_id != holder.master_node_id:
         said.append(_("The member of the chain that runs now: %(name)s.") % {"name": holder.name})
     return said

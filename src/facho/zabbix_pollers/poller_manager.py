@@ -94,7 +94,7 @@ class PollerManager:
         composite.execute(self._executor, claimed)
 
     def send_again(self, execution_id: int, token: int) -> None:
-        """Hand out once more what nobody took: a message may get lost, a claim does not."""
+        """Hand out again what was not taken: a message may get lost, a claim does not."""
         self._executor.start(execution_id, token)
 
     def cancel(self, execution_id: int) -> None:
@@ -103,7 +103,7 @@ class PollerManager:
 
     @staticmethod
     def has_free_poller(group: str = DEFAULT_GROUP, shard: Shard = WHOLE) -> bool:
-        """Tell whether a poller could take a composite of the group and the shard now."""
+        """Return whether a poller could take a composite of the group and the shard now."""
         return PollerManager.get_free_poller(group, shard) is not None
 
     @staticmethod
@@ -114,7 +114,7 @@ class PollerManager:
 
     @staticmethod
     def is_olt_busy(olt_id: int) -> bool:
-        """Tell whether an active execution holds the OLT."""
+        """Return whether an active execution holds the OLT."""
         return active_executions().filter(olt_id=olt_id).exists()
 
     @staticmethod

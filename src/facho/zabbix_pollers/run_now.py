@@ -87,7 +87,7 @@ def describe_asked(asked: Asked) -> str:
 
 
 def _can_start_now(asked: Asked) -> bool:
-    """Tell whether the next look of the scheduler grants the wish; else nobody is kept waiting for the answer."""
+    """Return whether the next look of the scheduler grants the wish; otherwise the answer is given at once."""
     if not asked.explanation.is_polling or asked.explanation.situation not in _MAY_START:
         return False
     olt = asked.node.workflow.olt
@@ -187,7 +187,7 @@ def describe_read(progress: ReadProgress) -> str:
 def describe_refusal(refused: NotThere | TooManyReads) -> str:
     """Say why no wish was left."""
     if isinstance(refused, NotThere):
-        return _("It is not where it was: there is nobody to ask.")
+        return _("The ONU is no longer at its place, so it cannot be read.")
     return _("Others wait for this OLT already. Ask again in a moment.")
 
 

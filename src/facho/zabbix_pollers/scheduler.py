@@ -26,11 +26,11 @@ TICK_SECONDS = 1.0
 RENEWALS_PER_LEASE = 3
 # A process that checks seldom sees late that a short lease is over.
 LOOKS_PER_LEASE = 5
-# Pages tell from the last renewal whether anyone polls.
+# Pages see from the last renewal whether any process polls.
 MAX_RENEWAL_PAUSE_SECONDS = 5.0
 # Many ticks: a busy database is no standstill.
 FRESH_TICK_SECONDS = 30.0
-# A claimed execution that nobody took is handed out again, and then given up.
+# A claimed execution that was not taken is handed out again, and then given up.
 SEND_AGAIN_SECONDS = 30.0
 GIVE_UP_SECONDS = 90.0
 # More than a clock that is being disciplined drifts between two ticks.
@@ -46,12 +46,12 @@ class Leases:
 
     @property
     def send_again_seconds(self) -> float:
-        """After how long a claim that nobody took is handed out again; a claim is closed no longer than a lease."""
+        """After how long a claim that was not taken is handed out again; a claim is closed no longer than a lease."""
         return min(SEND_AGAIN_SECONDS, self.lease_seconds / 2)
 
     @property
     def give_up_seconds(self) -> float:
-        """After how long a claim that nobody took is given up."""
+        """After how long a claim that was not taken is given up."""
         return min(GIVE_UP_SECONDS, self.lease_seconds * 1.5)
 
 
@@ -94,7 +94,7 @@ class ZabbixScheduler:
         self._wake.set()
 
     async def scheduler_loop(self, stop: asyncio.Event) -> None:
-        """Tick until told to stop; an error is logged and the next tick tries again."""
+        """Tick until stopped; an error is logged and the next tick tries again."""
         while not stop.is_set():
             try:
                 await self.prepare()
@@ -188,7 +188,7 @@ class ZabbixScheduler:
         )
 
     def _is_fresh(self, lead: HeldLease, now: ClockReading) -> bool:
-        """Tell whether the lead need not be renewed yet: it is shown often enough, and not at every tick."""
+        """Return whether the lead need not be renewed yet: it is shown often enough, and not at every tick."""
         pause = min(self.leases.lease_seconds / RENEWALS_PER_LEASE, MAX_RENEWAL_PAUSE_SECONDS)
         return now.monotonic - lead.renewed_at.monotonic < pause and lead.is_certain(now)
 
@@ -197,7 +197,7 @@ class ZabbixScheduler:
         wall, monotonic = self.clock.now(), self.clock.monotonic()
         before, self._clocks = self._clocks, (wall, monotonic)
         if before is None:
-            # The clock may have been set back while nobody led.
+            # The clock may have been set back while no process led.
             await self.database.run(pull_back_to_grid, wall, self.shard)
             return
         jump = (wall - before[0]).total_seconds() - (monotonic - before[1])

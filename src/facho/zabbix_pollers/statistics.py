@@ -1,4 +1,4 @@
-"""The pollers' figures, minute by minute, so that a look back tells when they were saturated."""
+"""The pollers' figures, minute by minute, so that a look back shows when they were saturated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -413,7 +413,7 @@ def after_probe(olt_id: int, *, answered: bool, now: datetime) -> int:
 
 @transaction.atomic
 def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime) -> int:
-    """Interrupt executions that nobody carries on, and free every poller that points at nothing active."""
+    """Interrupt abandoned executions, and free every poller that points at nothing active."""
     ended = executions.interrupt(execution_ids, reason=reason, now=now)
     active = Execution.objects.filter(status__in=ACTIVE).values("id")
     orphaned = Poller.objects.filter(status=PollerStatus.BUSY).exclude(current_execution_id__in=active)

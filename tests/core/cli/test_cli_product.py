@@ -100,7 +100,7 @@ def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
     done = run_process({**os.environ, **environ}, "olt", "list")
 
     assert (done.status, done.out) == (1, "")
-    assert done.err == "facho: The database refused: file is not a database. `facho doctor` tells more.\n"
+    assert done.err == "facho: The database refused: file is not a database. Run `facho doctor` for details.\n"
     assert file.read_text() == "shopping list " * 100
 
 

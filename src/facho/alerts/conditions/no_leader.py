@@ -20,10 +20,10 @@ def find_missing_leader(question: Question) -> Findings:
 def sentence(facts: KnownFacts) -> str:
     # Alerts of older versions have no reason: there was only one.
     words = WORDS.get(facts.get("reason", Standstill.NO_LEADER))
-    told = {"reason": str(words.what).rstrip(".") if words else "?", "engines": facts["engines"]}
+    words_given = {"reason": str(words.what).rstrip(".") if words else "?", "engines": facts["engines"]}
     if "engines" in facts:
-        return _("Engine %(engines)s does not poll. %(reason)s") % told
-    return _("Nothing is polled. %(reason)s") % told
+        return _("Engine %(engines)s does not poll. %(reason)s") % words_given
+    return _("Nothing is polled. %(reason)s") % words_given
 
 
 NO_LEADER = Condition(

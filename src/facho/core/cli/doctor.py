@@ -89,7 +89,7 @@ def error(name: str, text: str) -> DoctorFinding:
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """Tells the time during the examination: checking a large database takes minutes."""
+    """Shows progress: checking a large database takes minutes."""
 
     started_at: datetime
     _monotonic: float = field(default_factory=lambda: time.monotonic())
@@ -158,7 +158,7 @@ def _decoder() -> DoctorFinding:
 
 
 def _is_closed(path: Path) -> bool:
-    """Tell whether this user may not even look: nothing could be said about what lies inside."""
+    """Return whether this user may not read the folder: then nothing in it can be checked."""
     try:
         return path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
     except PermissionError:
@@ -201,7 +201,7 @@ def _integrity(folder: DataFolder) -> Iterator[DoctorFinding]:
 
 
 def _no_database(data_folder: Path, parent: Path) -> DoctorFinding:
-    """Tell a first start, which creates the file, from a path where nothing can be created."""
+    """Distinguish a first start, which creates the file, from a path where nothing can be created."""
     if parent != data_folder and not parent.is_dir():
         return error("database", _("There is no folder %s for it: make one, or correct DATABASE_URL.") % parent)
     return warning("database", _("There is none yet: `facho run` creates it."))
@@ -315,15 +315,15 @@ def _slots(processes: Sequence[ProductProcess], pollers: Mapping[str, int]) -> I
         for group in process.groups:
             slots[group] += process.slots
     for group, count in pollers.items():
-        name, told = _named("workers", group), {"slots": slots[group], "pollers": count}
+        name, shown = _named("workers", group), {"slots": slots[group], "pollers": count}
         if not slots[group]:
             command = f"celery -A facho.core worker -Q {','.join(queues_of(group))} -c {count + 1}"
             yield error(name, _("No worker is heard of, so nothing is polled: start `%s`.") % command)
         elif slots[group] < count:
             text = _("%(slots)s slots for %(pollers)s pollers: start more workers, or give them more slots (-c).")
-            yield error(name, text % told)
+            yield error(name, text % shown)
         else:
-            yield ok(name, _("%(slots)s slots for %(pollers)s pollers") % told)
+            yield ok(name, _("%(slots)s slots for %(pollers)s pollers") % shown)
 
 
 def _groups(pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
@@ -344,9 +344,9 @@ def _groups(pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
 def _versions(processes: Sequence[ProductProcess]) -> DoctorFinding:
     others = [process for process in processes if process.version != VERSION]
     if others:
-        told = ", ".join(f"{process.owner} {process.version}" for process in others)
+        shown = ", ".join(f"{process.owner} {process.version}" for process in others)
         text = _("This is %(version)s, others run at the same time: %(others)s. Finish the upgrade.")
-        return warning("versions", text % {"version": VERSION, "others": told})
+        return warning("versions", text % {"version": VERSION, "others": shown})
     return ok("versions", _("%(version)s, in %(count)s processes") % {"version": VERSION, "count": len(processes)})
 
 
@@ -355,9 +355,9 @@ def _clocks(processes: Sequence[ProductProcess]) -> DoctorFinding:
     ahead = {process.owner: process.clock_ahead.total_seconds() for process in processes}
     wrong = {owner: seconds for owner, seconds in ahead.items() if abs(seconds) > CLOCK_TOLERANCE.total_seconds()}
     if wrong:
-        told = ", ".join(f"{owner} {seconds:+.0f} s" for owner, seconds in wrong.items())
+        shown = ", ".join(f"{owner} {seconds:+.0f} s" for owner, seconds in wrong.items())
         text = _("These clocks differ from the database's: %s. Set the clock of every machine by NTP.")
-        return error("clocks", text % told)
+        return error("clocks", text % shown)
     most = max(map(abs, ahead.values()), default=0.0)
     return ok("clocks", _("differ by at most %s ms") % round(most * 1000))
 
@@ -374,8 +374,8 @@ def _queues(groups: Sequence[str], now: datetime) -> Iterator[DoctorFinding]:
     waits = load_longest_waits(now)
     for group in groups:
         age = waits.get(group, timedelta(0))
-        told = ", ".join(f"{name} {lengths.get(name, '?')}" for name in queues_of(group))
-        words = {"queues": told, "seconds": int(age.total_seconds())}
+        shown = ", ".join(f"{name} {lengths.get(name, '?')}" for name in queues_of(group))
+        words = {"queues": shown, "seconds": int(age.total_seconds())}
         if age > LONG_WAIT:
             text = _("%(queues)s; the oldest has waited for %(seconds)s s: restart the workers of this group.")
             yield error(_named("queues", group), text % words)

@@ -136,7 +136,7 @@ class ProbeRow:
 
 
 def import_file(arguments: Namespace) -> int:
-    """Import a CSV file, or tell what importing it would do."""
+    """Import a CSV file, or show what importing it would do."""
     if arguments.dry_run:
         # Print the table; a file with a bad row fails as importing it would.
         plan = plan_file(read_csv(arguments.file))
@@ -229,13 +229,16 @@ def probe(arguments: Namespace) -> int:
     print_record(row, as_json=arguments.as_json)
     if not row.answered:
         # Why it did not answer, and what to look at, as the guided steps of the pages say it.
-        told = diagnose(report.finding or ProbeFinding.STOPPED, place_of(olt, asked_from=report.asked_from))
-        checks = (f"- {check}" for check in told.checks)
-        raise OperatorError(f"OLT {olt.name}: {told.title}. {told.meaning}", *checks)
+        diagnosis = diagnose(report.finding or ProbeFinding.STOPPED, place_of(olt, asked_from=report.asked_from))
+        checks = (f"- {check}" for check in diagnosis.checks)
+        raise OperatorError(f"OLT {olt.name}: {diagnosis.title}. {diagnosis.meaning}", *checks)
     if row.error:
         raise OperatorError(_("OLT %(name)s is not polled. %(why)s") % {"name": row.olt, "why": row.error})
     if report.finding:
-        told = diagnose(report.finding, place_of(olt, asked_from=report.asked_from))
-        for line in (f"OLT {olt.name}: {told.title}. {told.meaning}", *(f"- {check}" for check in told.checks)):
+        diagnosis = diagnose(report.finding, place_of(olt, asked_from=report.asked_from))
+        for line in (
+            f"OLT {olt.name}: {diagnosis.title}. {diagnosis.meaning}",
+            *(f"- {check}" for check in diagnosis.checks),
+        ):
             print(cell(line), file=sys.stderr)
     return 0

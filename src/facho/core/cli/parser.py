@@ -55,8 +55,8 @@ class CommandParser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with 2, and name the fault and where the usage stands."""
-        told = f"{message} ({_('usage: ')}{self.prog} --help)"
-        self.exit(WRONG_USE, _("%(prog)s: error: %(message)s\n") % {"prog": self.prog, "message": told})
+        text = f"{message} ({_('usage: ')}{self.prog} --help)"
+        self.exit(WRONG_USE, _("%(prog)s: error: %(message)s\n") % {"prog": self.prog, "message": text})
 
 
 def build_parser() -> ArgumentParser:
@@ -227,7 +227,7 @@ def add_onu(subparsers: Subparsers) -> None:
         "onu.import_file",
     )
     command.add_argument("file", metavar=_("FILE"), type=Path)
-    command.add_argument("--dry-run", action="store_true", help=_("tell what would be written, and write nothing"))
+    command.add_argument("--dry-run", action="store_true", help=_("show what would be written, and write nothing"))
     command = add_command(onus, "history", _("show how a value of an ONU changed"), "onu.show_history")
     command.add_argument("onu", metavar=_("SERIAL|ID"), help=_("serial of the ONU, or its number in lists"))
     command.add_argument("--metric", metavar=_("NAME"), default=DEFAULT_METRIC, help=_("default: %s") % DEFAULT_METRIC)

@@ -46,7 +46,7 @@ def list_pauses(arguments: Namespace) -> int:
 
 
 def end(arguments: Namespace) -> int:
-    """End what holds, and tell when something else still pauses the same OLT."""
+    """End the pause, and say if something else still pauses the same OLT."""
     olt, now = _olt(arguments.olt), timezone.now()
     with transaction.atomic():
         write_down("CHANGED", active_pauses(now).filter(olt=olt), _("ended"))

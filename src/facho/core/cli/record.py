@@ -34,7 +34,7 @@ def record(arguments: Namespace) -> int:
         if recording.failure is not None:
             words = {"name": olt.name, "reason": cell(recording.failure.message).rstrip(".")}
             raise OperatorError(_("OLT %(name)s was not recorded: %(reason)s. Nothing was written; try again.") % words)
-        # The salt is forgotten with this process, so nobody can find a serial by trying all of them.
+        # The salt is forgotten with this process, so no serial can be found by trying all of them.
         text = recording.text(salt=secrets.token_bytes(SALT_BYTES))
         if path and part:
             with _file_failures(path):

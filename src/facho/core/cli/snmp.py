@@ -76,7 +76,7 @@ def _shown(value: ReadValue | None) -> str:
 
 
 def read(arguments: Namespace) -> int:
-    """Ask, print what was said, and tell when there is more."""
+    """Ask, print the answer, and say if there is more."""
     olt = find_olt(arguments.name)
     way = Way(arguments.way)
     bounds = Bounds(min(arguments.rows, MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS))
@@ -101,7 +101,7 @@ def read(arguments: Namespace) -> int:
     # Say when there is more than what was printed, and why.
     if answer.failure is not None:
         words = {"name": olt.name, "count": len(answer.values), "reason": cell(answer.failure.message).rstrip(".")}
-        raise OperatorError(_("OLT %(name)s told %(count)s values, then: %(reason)s.") % words)
+        raise OperatorError(_("OLT %(name)s sent %(count)s values, then: %(reason)s.") % words)
     if answer.cut == "rows":
         _tell(_("There is more: only the first %s rows are shown.") % question.max_rows)
     elif answer.cut == "time":
@@ -140,12 +140,12 @@ async def _ask_when_free(olt: Olt, question: SnmpQuestion, wait_seconds: int) ->
 
 async def _tell_holders(parts: Parts, olt: Olt, collector: InteractiveCollector) -> None:
     """Say who holds the OLT for as long as that is somebody else, each of them once."""
-    told: set[int] = set()
+    reported: set[int] = set()
     await asyncio.sleep(FIRST_LOOK_SECONDS)
     while not collector.has_begun:
         holder = await parts.database.run(load_holder, olt.id)
-        if holder and holder.owner != parts.owner and holder.execution_id not in told:
-            told.add(holder.execution_id)
+        if holder and holder.owner != parts.owner and holder.execution_id not in reported:
+            reported.add(holder.execution_id)
             _tell(_("Waiting for OLT %(name)s: %(holder)s.") % {"name": olt.name, "holder": describe_holder(holder)})
         await asyncio.sleep(LOOK_SECONDS)
 

@@ -39,7 +39,7 @@ def read_line() -> str:
 
 
 def is_interactive() -> bool:
-    """Tell whether a person can be asked."""
+    """Return whether a person can be asked."""
     return sys.stdin.isatty()
 
 
@@ -160,7 +160,7 @@ def find_user(name: str) -> User:
 
 
 def find_groups(names: list[str]) -> list[OltGroup]:
-    """Load OLT groups by their names; one that does not exist would limit nobody."""
+    """Load OLT groups by their names; one that does not exist would limit no user."""
     known = {group.name: group for group in OltGroup.objects.order_by("name")}
     for name in names:
         if name not in known:

@@ -35,7 +35,7 @@ RETRY_AFTER_SECONDS = 2
 
 SWEEP_SECONDS = 1.0
 REPORT_SECONDS = 60.0
-# A mark in the state of a request, by which its connection knows that nobody serves it.
+# A mark in the state of a request, by which its connection knows that it is not being served.
 REFUSED = "facho.refused"
 
 _FULL = (
@@ -86,7 +86,7 @@ class BoundedProtocol(H11Protocol):
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Come in, or be told that the house is full."""
+        """Accept the connection, or refuse it if there are too many."""
         super().connection_made(transport)
         if not self._connections.admit(self):
             transport.write(_FULL)
@@ -160,7 +160,7 @@ class Connections:
         self._count = 0
 
     def admit(self, connection: BoundedProtocol) -> bool:
-        """Tell whether there is room, or room was made."""
+        """Return whether there is room, or room was made."""
         if self._count >= self._most and not self._make_room():
             self.refusals["no_room"] += 1
             return False
@@ -178,7 +178,7 @@ class Connections:
                 del self._by_address[connection.address]
 
     async def watch(self) -> None:
-        """End what is too slow, once a second; tell once a minute what was refused, and when descriptors run out."""
+        """End what is too slow, once a second; log once a minute what was refused, and when descriptors run out."""
         loop = asyncio.get_running_loop()
         report_at = loop.time() + REPORT_SECONDS
         while True:

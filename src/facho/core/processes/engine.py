@@ -40,7 +40,7 @@ TAKE_OVER_PAUSE_SECONDS = 2.0
 
 
 async def run_engine(stop: asyncio.Event, shard: Shard = WHOLE) -> None:
-    """Poll the OLTs of the shard until told to stop; then let what runs finish, and leave no claim behind."""
+    """Poll the OLTs of the shard until stopped; then let what runs finish, and leave no claim behind."""
     # The engines of this data folder on this machine: the lock proves nothing about any other.
     folder = settings.DATA_FOLDER.path.stat()
     mark = sha256(f"{socket.gethostname()}/{folder.st_dev}/{folder.st_ino}".encode()).hexdigest()

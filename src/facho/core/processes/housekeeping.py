@@ -1,4 +1,4 @@
-"""What the engine does beside scheduling: coordinates, recognises OLTs, tells what is wrong, tidies the database."""
+"""What the engine does in the background: coordinates, recognises OLTs, sends alerts, tidies the database."""
 
 import asyncio
 import logging
@@ -76,7 +76,7 @@ class Housekeeping:
 
 
 async def housekeeping_loop(chores: Housekeeping) -> None:
-    """Do each chore at its own pace until told to stop."""
+    """Do each chore at its own pace until stopped."""
     await asyncio.gather(
         coordinating(chores),
         probing(chores),
@@ -144,7 +144,7 @@ async def alerting(chores: Housekeeping) -> None:
     async with own_thread(chores) as thread:
 
         async def raise_alerts(parts: Parts) -> None:
-            # That somebody leads again is said by who really does: others would take back what the watch tells.
+            # Only a process that really leads may resolve this alert: others would undo what the watch reports.
             left_out = frozenset() if await _all_schedule(chores) else WATCHED
             await thread.run(run_pass, parts.clock.now(), CONDITIONS.keys() - left_out)
 
@@ -179,7 +179,7 @@ async def beating(chores: Housekeeping) -> None:
 
 
 async def _all_schedule(chores: Housekeeping) -> bool:
-    """Tell whether this process and the other engines, if there are, really start nodes."""
+    """Return whether this process and the other engines, if there are, really start nodes."""
     parts = chores.parts
     return chores.is_scheduling() and (
         parts.shard.is_whole or await parts.database.run(load_is_polling, parts.clock.now())

@@ -40,7 +40,7 @@ WATCHED = frozenset({NO_LEADER.code})
 
 
 class LeaderWatch:
-    """Tells that nothing is polled and why, or which of several engines polls nothing, and delivers that."""
+    """Alerts that nothing is polled and why, or which of several engines polls nothing."""
 
     def __init__(self, database: ThreadGateway, clock: Clock, seen: Seen | None = None) -> None:
         self._database = database
@@ -88,8 +88,8 @@ class LeaderWatch:
             self._observe(leaders)
             storage = self._database.storage
             is_doubtful = self._seen.noticed or storage.trouble or self._still_for(DOUBT_SECONDS)
-            told = any(each.standstill for shard, each in leaders.items() if shard not in self._silent)
-            if is_doubtful and not told:
+            is_reported = any(each.standstill for shard, each in leaders.items() if shard not in self._silent)
+            if is_doubtful and not is_reported:
                 await self._database.run(_try_to_write, self._clock.now())
                 storage.forget()
         except Error as error:
@@ -98,7 +98,7 @@ class LeaderWatch:
                 raise
             # The leader cannot renew either; whether it is gone too shows when the storage is back.
             return reason, ""
-        if storage.trouble and not told:
+        if storage.trouble and not is_reported:
             return storage.trouble, ""
         return judge(
             leaders, [shard for shard in self._shards if shard in self._silent or not self._is_believed(shard)]
@@ -119,7 +119,7 @@ class LeaderWatch:
         return f"{shard} {self._leaders[shard].owner}"
 
     def _is_believed(self, shard: Shard) -> bool:
-        """Tell whether a leader that has not been watched for long is alive: it moved, or renewed just before."""
+        """Return whether a leader that has not been watched for long is alive: it moved, or renewed just before."""
         return shard in self._moved or is_led(self._leaders[shard], self._clock.now())
 
     async def close(self) -> None:
@@ -129,7 +129,7 @@ class LeaderWatch:
 
 @transaction.atomic
 def _try_to_write(now: datetime) -> None:
-    """Write a row that nobody ever sees: what the storage has against that, it has against everything."""
+    """Write a row and roll it back: if the storage refuses it, it refuses everything."""
     probe = ProcessReport("probe", "", now, now)
     save_process(probe)
     forget_process(probe.owner)

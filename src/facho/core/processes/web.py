@@ -360,7 +360,7 @@ def build_application() -> Gate:
 
 
 async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
-    """Answer, and watch whether anybody polls; beside others, say what this process is."""
+    """Answer, and watch whether any process polls; in the distributed mode, report this process."""
     sys.setswitchinterval(SWITCH_SECONDS)
     # What was loaded so far stays loaded: the garbage collector need not scan it while requests wait.
     gc.freeze()

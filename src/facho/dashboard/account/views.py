@@ -274,7 +274,7 @@ class Login(LoginView):
         return super().form_invalid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Tell whether there is anyone who could log in."""
+        """Return whether there is anyone who could log in."""
         return super().get_context_data(**kwargs, has_users=people().exists())
 
 

@@ -1,4 +1,4 @@
-"""Where the set-up of an OLT stands, as its rows tell."""
+"""Which step the set-up of an OLT has reached, derived from its rows."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -141,6 +141,6 @@ def _test(olt: Olt, last: Execution | None, now: datetime) -> Test:
 
 
 def _diagnosis(olt: Olt, probe: Execution, result: dict[str, object]) -> Diagnosis:
-    told = str(result.get("finding", ""))
-    finding = ProbeFinding(told) if told in list(ProbeFinding) else cause_of_kind(probe.failure_kind)
+    stored = str(result.get("finding", ""))
+    finding = ProbeFinding(stored) if stored in list(ProbeFinding) else cause_of_kind(probe.failure_kind)
     return diagnose(finding, place_of(olt, asked_from=str(result.get("asked_from", ""))))

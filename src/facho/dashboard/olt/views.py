@@ -177,8 +177,8 @@ class OnuNotice:
 def load_onu_notice(olt_id: int) -> OnuNotice | None:
     """Say what the last discovery could not read of the ONUs; one query."""
     runs = Execution.objects.filter(olt_id=olt_id, task_type=QueryType.DISCOVERY, finished_at__isnull=False)
-    told = Q(status=ExecutionState.SUCCESS) | Q(failure_kind=FailureKind.HIDDEN_ONUS)
-    last = runs.filter(told).order_by("-created_at").values_list("failure_kind", "result").first()
+    is_meaningful = Q(status=ExecutionState.SUCCESS) | Q(failure_kind=FailureKind.HIDDEN_ONUS)
+    last = runs.filter(is_meaningful).order_by("-created_at").values_list("failure_kind", "result").first()
     if last is None:
         return None
     kind, summary = last[0], last[1] or {}

@@ -20,7 +20,7 @@ from facho.onus.shown_state import in_state, shown_state
 from facho.onus.words import ShownState
 
 WEAK = "weak"
-NOBODY = Q(pk__in=[])
+NO_ONUS = Q(pk__in=[])
 # What the export of the API calls the numbers of a place, as far as it knows them.
 PLACE = ("frame", "slot", "port")
 _COLUMNS = (
@@ -89,7 +89,7 @@ class OnuFilterForm(forms.Form):
     def find(self) -> FoundOnus:
         """Filter by scope and form, ordered by place; without a choice, the present ONUs."""
         if not self.is_valid():
-            return FoundOnus([NOBODY])
+            return FoundOnus([NO_ONUS])
         values = self.cleaned_data
         conditions = [_state(values.get("state", "")), self._scope.condition()]
         if values.get("olt"):
@@ -128,7 +128,7 @@ def _exported_state(choice: str) -> dict[str, str]:
 def _place(port: str) -> Q:
     """Match an ONU by four numbers, a port by three, a card by two, or ONUs on an unknown port."""
     if not port.startswith(UNKNOWN_PORT):
-        return of_place(port.replace("-", "/")) or NOBODY
+        return of_place(port.replace("-", "/")) or NO_ONUS
     number = port.removeprefix(UNKNOWN_PORT).lstrip("/")
     return Q(pon_port__is_known=False, **({"onu_id": int(number)} if number else {}))
 
@@ -148,7 +148,7 @@ class OnuLine:
     since: Since
     is_present: bool
     power_dbm: float | None
-    # It was read before the ONU went, or nobody can ask for it now.
+    # It was read before the ONU went, or it cannot be asked for now.
     is_old_light: bool
     light: Light
     light_words: str

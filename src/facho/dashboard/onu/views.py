@@ -61,7 +61,7 @@ HINTS: Mapping[str, Promise] = MappingProxyType(
 MANY_OUT = 0.3
 # The receiver of class B+ optics at the OLT; the ONU's own is judged as in every list.
 OLT_WEAKEST_DBM, OLT_STRONGEST_DBM = -28.0, -8.0
-# Name of the value, what it is called, its unit and its decimals; the first two tell a fault of the fibre.
+# Name of the value, what it is called, its unit and its decimals; the first two show a fault of the fibre.
 _FIGURES = (
     ("rx_power_dbm", gettext_lazy("The ONU receives"), "dBm", 2),
     ("olt_rx_power_dbm", gettext_lazy("The OLT receives"), "dBm", 2),
@@ -74,7 +74,7 @@ _FIGURES = (
 
 
 def tell_neighbours(state: ShownState, port: PortCounts | None) -> str:
-    """Tell a single fault from a fibre cut by the port's other ONUs; empty unless this ONU is down."""
+    """Distinguish a single fault from a fibre cut by the port's other ONUs; empty unless this ONU is down."""
     if port is None:
         return _("This OLT does not report ports, so it is unknown which ONUs share its fibre.")
     if state is not ShownState.OFFLINE:

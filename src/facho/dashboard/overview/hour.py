@@ -313,7 +313,7 @@ def _load_happened(ids: Sequence[int], scale: Scale, now: datetime) -> Stretches
     runs = Execution.objects.filter(olt_id__in=ids, created_at__gt=scale.start - timedelta(minutes=15)).order_by()
     columns = ("olt_id", "status", "node__job__name", "task_type", "created_at", "started_at", "finished_at")
     for olt_id, status, name, task_type, created_at, started_at, finished_at in runs.values_list(*columns):
-        # A run that waits holds nothing; how long its last slice was, nobody wrote down.
+        # A run that waits holds nothing; how long its last slice was is not stored.
         begin = started_at or created_at
         end = finished_at or (begin if status == ExecutionStates.WAITING else now)
         stretches[olt_id].append(Stretch(begin, end, _KINDS[status], name or task_type))

@@ -66,7 +66,7 @@ class Policy:
     calm: timedelta = CALM_AFTER
     quiet: Window | None = None
     escalate_after: timedelta | None = None
-    # Whether there is anybody to tell: what nobody heard of was not told.
+    # Whether a channel is there: without one nothing was sent.
     tells_begin: bool = True
     tells_end: bool = True
 

@@ -1,4 +1,4 @@
-"""Tells whether an OLT's work fits into the hour, and which intervals to relax when it does not."""
+"""Decides whether an OLT's work fits into the hour, and which intervals to relax when it does not."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

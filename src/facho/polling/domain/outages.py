@@ -113,12 +113,12 @@ SIGNAL_LOST = frozenset(
 
 def probable_cause(scope: OutageScope, causes: Iterable[DownCause | None]) -> OutageCause:
     """Judge by the cause most ONUs report; only customers without power send a dying gasp."""
-    told = list(causes)
-    if _is_most(sum(cause in POWER_LOST for cause in told), of=len(told)):
+    known = list(causes)
+    if _is_most(sum(cause in POWER_LOST for cause in known), of=len(known)):
         return OutageCause.POWER
     if scope is OutageScope.CARD:
         return OutageCause.CARD
-    return OutageCause.FIBRE if _is_most(sum(c in SIGNAL_LOST for c in told), of=len(told)) else OutageCause.UNKNOWN
+    return OutageCause.FIBRE if _is_most(sum(c in SIGNAL_LOST for c in known), of=len(known)) else OutageCause.UNKNOWN
 
 
 def is_recent(outage: OutageRecord, now: datetime, limits: OutageLimits = LIMITS) -> bool:
@@ -233,7 +233,7 @@ def judge_ports(
     for member in members:
         if member.is_port_known:
             cards[member.place[:2]][member.place[:3]].append(member)
-    # A port may have nobody left on it and still have an outage to end.
+    # A port may have no ONU left and still have an outage to end.
     for place in (outage.place for outage in known):
         ports = cards[place.frame, place.slot]
         if place.scope is OutageScope.PON:

@@ -84,7 +84,7 @@ class DueNode:
         return self.waits_for_scout or self.waits_for_discovery
 
     def is_superseded(self, now: datetime) -> bool:
-        """Tell whether the node's next slot has come: it runs instead of the retry."""
+        """Return whether the node's next slot has come: it runs instead of the retry."""
         return self.is_retry and self.next_run_at is not None and self.next_run_at <= now
 
     def delay(self, now: datetime) -> timedelta:

@@ -6,13 +6,13 @@ from enum import StrEnum
 class ProbeFinding(StrEnum):
     """Where reaching an OLT fails; each has advice for the operator."""
 
-    # Nothing came back, and nothing else helped to tell why.
+    # Nothing came back, and nothing else helped to find out why.
     SILENT = "silent"
     # Nothing came back in the version that was asked, but it speaks another.
     SPEAKS_V1 = "speaks_v1"
     SPEAKS_V2C = "speaks_v2c"
     SPEAKS_V3 = "speaks_v3"
-    # A v3 agent told who it is, and then left our question without an answer.
+    # A v3 agent identified itself, and then did not answer our question.
     IGNORES_USER = "ignores_user"
     PORT_CLOSED = "port_closed"
     NO_ROUTE = "no_route"

@@ -34,7 +34,7 @@ class SkipReason(StrEnum):
     OUT_OF_HOURS = "out_of_hours"
     NOT_POLLING = "not_polling"
     CLOCK = "clock"
-    # Disabled, put into a chain or given another rhythm before its turn came: nobody wants it any more.
+    # Disabled, put into a chain or given another rhythm before its turn came: no longer wanted.
     RESCHEDULED = "rescheduled"
     # Before the first discovery of the OLT: not owed while that is coming, owed where none is.
     FIRST_DISCOVERY = "first_discovery"

@@ -21,7 +21,7 @@ class Shard:
         return self.number - 1
 
     def holds(self, number: int) -> bool:
-        """Tell whether an OLT or a poller is this engine's."""
+        """Return whether an OLT or a poller is this engine's."""
         return number % self.count == self.remainder
 
     def share(self, numbers: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:

@@ -52,7 +52,7 @@ class FleetTruth:
 def assert_events_are_true(truth: FleetTruth) -> None:
     """Nothing more and nothing less is told than the journals say, at the very poll that could see it first."""
     for row, journal in zip(truth.fleet.rows, truth.journals, strict=True):
-        told, expected = _moments(told_facts(row)), _moments(journal.facts)
+        told, expected = _moments(stored_facts(row)), _moments(journal.facts)
         more = [(what, at) for what, at in told.items() if len(at) > len(expected.get(what, []))]
         less = [(what, at) for what, at in expected.items() if len(at) > len(told.get(what, []))]
         assert (more, less) == ([], [])
@@ -73,7 +73,7 @@ def _may_differ(kind: object, told: datetime, expected: datetime, broken: set[da
     return told in broken or (kind is EventKind.GONE and is_near)
 
 
-def told_facts(olt: Olt) -> list[Fact]:
+def stored_facts(olt: Olt) -> list[Fact]:
     """Return the timeline of an OLT in the words of the journal."""
     events = OnuEvent.objects.filter(olt=olt).select_related("pon_port", "other_port", "onu").order_by("id")
     return [Fact(e.at, EventKind(e.kind), _place(e), e.onu.serial or e.onu.mac, _detail(e)) for e in events]
@@ -95,7 +95,7 @@ def assert_rows_are_true(fleet: Fleet) -> None:
         assert stored == true
 
 
-def told_outages() -> list[tuple[object, ...]]:
+def stored_outages() -> list[tuple[object, ...]]:
     """Return what an operator is shown: whatever is no part of something larger, in order of time."""
     whole = Outage.objects.filter(part_of=None).order_by("started_at", "scope", "olt", "frame", "slot", "port")
     return [(o.scope, o.olt, o.place, o.cause, o.affected, o.started_at, o.ended_at) for o in whole]

@@ -59,7 +59,7 @@ class QueueState:
 
 
 def load_queue(now: datetime, *, count: int = 10, scope: OltScope = EVERYTHING) -> QueueState:
-    """Look at the queue without disturbing it; seven queries, however long it is. Only OLTs in scope are named."""
+    """Look at the queue without disturbing it; six queries, however long it is. Only OLTs in scope are named."""
     candidates = load_candidates(now)
     queue = NodeQueue(candidates.due)
     seen = scope.visible(node.olt_id for node in (*candidates.due, *candidates.retries))
@@ -77,14 +77,14 @@ def load_queue(now: datetime, *, count: int = 10, scope: OltScope = EVERYTHING) 
 
 
 def load_candidates(now: datetime) -> Queue:
-    """Load every waiting node and its reason, as a tick at this moment would find them; four queries."""
-    active = list(active_executions().values_list("olt_id", "node_id", "poller_id"))
-    running = {node_id for _, node_id, _ in active}
+    """Load every waiting node and its reason, as a tick at this moment would find them; three queries."""
+    unfinished = load_unfinished(now)
+    running = {run.node_id for run in unfinished.active}
     idle = [node for node in load_due_nodes(now) if node.node_id not in running]
-    chosen = choose_candidates(idle, load_unfinished(now).waiting, now)
+    chosen = choose_candidates(idle, unfinished.waiting, now)
     due = order_between_olts(chosen.ready, now)
-    free = load_free_pollers(poller_id for *_, poller_id in active)
-    busy, reasons = {olt_id for olt_id, *_ in active}, dict[int, WaitReason]()
+    free = load_free_pollers(unfinished.busy_pollers)
+    busy, reasons = unfinished.busy_olts, dict[int, WaitReason]()
     for shard in our_shards():
         own = (node for node in due if shard.holds(node.olt_id))
         plan = plan_groups(own, free_pollers=shard.share(free), busy_olts=busy, now=now)

@@ -1,4 +1,4 @@
-"""What users call stays what it was: every command with its options, and every address, as committed in `surface/`.
+"""What users call stays what it was: commands with options and help, and every address, as committed in `surface/`.
 
 The API's description is held the same way, by `tests/api/test_committed_schema.py`.
 """
@@ -29,6 +29,19 @@ def commands(parser: ArgumentParser) -> Iterator[str]:
     yield f"{parser.prog} {' '.join(own)}"
 
 
+def helps(parser: ArgumentParser) -> Iterator[str]:
+    """Name what each help says: of the command, and of each of its arguments and subcommands."""
+    if parser.description:
+        yield f"{parser.prog}: {parser.description}"
+    for action in parser._actions:
+        if isinstance(action, _SubParsersAction):
+            yield from (f"{parser.prog} {each.dest}: {each.help}" for each in action._choices_actions)
+            for child in action.choices.values():
+                yield from helps(child)
+        elif action.help and action.dest != "help":
+            yield f"{parser.prog} {'|'.join(action.option_strings) or action.dest}: {action.help}"
+
+
 def _choices(action: Any) -> str:
     return f"={','.join(map(str, action.choices))}" if action.choices else ""
 
@@ -44,12 +57,14 @@ def addresses(patterns: list[Any], prefix: str = "/") -> Iterator[str]:
 
 FOUND = {
     "commands": lambda: commands(build_parser()),
+    "help": lambda: helps(build_parser()),
     "addresses": lambda: addresses(get_resolver().url_patterns),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_users_call_is_what_is_committed(name: str) -> None:
+def test_what_users_call_is_what_is_committed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANGUAGE", "en")
     committed = set((SURFACE / f"{name}.txt").read_text().splitlines())
 
     found = set(FOUND[name]())

@@ -108,7 +108,6 @@ class ChannelSecrets:
 
 
 def stored_channels() -> QuerySet[AlertChannel]:
-    """Select channels without their secrets."""
     return AlertChannel.objects.defer(*SECRETS)
 
 

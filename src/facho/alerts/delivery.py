@@ -220,7 +220,6 @@ async def send(parcel: Parcel, reach: Reach, *, now: datetime) -> Outcome:
 
 
 def webhook_content(parcel: Parcel) -> dict[str, Any]:
-    """Build what a webhook receives."""
     message = parcel.message
     return {
         "id": message.id,

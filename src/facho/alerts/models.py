@@ -21,8 +21,6 @@ class Severity(models.TextChoices):
 
 
 class ChannelKind(models.TextChoices):
-    """How a channel sends."""
-
     APPRISE = "apprise", _("message service")
     WEBHOOK = "webhook", _("signed webhook")
 

@@ -25,8 +25,6 @@ LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class ToSend:
-    """A message to write about an alert."""
-
     rule: Rule
     alert: Alert
     telling: Telling

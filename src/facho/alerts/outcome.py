@@ -5,8 +5,6 @@ from enum import StrEnum
 
 
 class Trouble(StrEnum):
-    """Why a try failed."""
-
     UNREACHABLE = "unreachable"
     ADDRESS_REFUSED = "address_refused"
     TIMED_OUT = "timed_out"

@@ -121,7 +121,6 @@ class ReasonLog(logging.Handler):
 
 
 def carry_out(job: dict[str, Any]) -> Outcome:
-    """Send the message of a job."""
     scheme = str(job["url"]).partition("://")[0].lower()
     listed = read_networks(job["listed"])
     guard = Guard(Reach(listed, MAIL_PORTS if scheme in MAIL_SCHEMES else frozenset()))
@@ -143,7 +142,6 @@ def judge(outcome: Outcome, scheme: str) -> Outcome:
 
 
 def main() -> None:
-    """Carry out the job on standard input."""
     # The parent may be dead, so this process ends itself.
     signal.alarm(SEND_SECONDS)
     outcome = carry_out(json.load(sys.stdin.buffer))

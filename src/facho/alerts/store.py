@@ -24,8 +24,6 @@ from facho.snmp_jobs.store import build_window
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule as it is now."""
-
     id: int
     name: str
     kind: str

@@ -46,7 +46,6 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Answer a user without the permission."""
     if isinstance(exception, RoleNeeded) and exception.role is Role.VIEWER:
         # With the head of the page, to log out: the database has just answered who this is.
         return render(request, "account/no_role.html", {"hint": NO_ROLE}, status=HTTPStatus.FORBIDDEN)
@@ -55,7 +54,6 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Answer an address that nothing has."""
     return _answer(request, HTTPStatus.NOT_FOUND, "not_found", _("There is nothing at this address."))
 
 

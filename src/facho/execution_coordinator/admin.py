@@ -123,8 +123,6 @@ _OUTCOME_LOOKS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A stretch of a progress bar."""
-
     kind: str
     start: int
     length: int
@@ -158,7 +156,6 @@ def progress(tally: Tally, required: int) -> SafeString:
 
 
 def quota_progress(tracker: QuotaTracker) -> SafeString:
-    """Draw how far a quota is served."""
     counts = (tracker.quota_completed, tracker.quota_failed, tracker.quota_skipped, tracker.quota_pending)
     return progress(Tally(*counts), tracker.quota_required)
 
@@ -183,7 +180,6 @@ def standing(tracker: QuotaTracker, now: datetime) -> SafeString:
 
 
 def period(starts_at: datetime, ends_at: datetime) -> SafeString:
-    """Write an hour in local time."""
     local = localtime(starts_at)
     return infrastructure_admin_pages.in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M}-{localtime(ends_at):%H:%M}")
 
@@ -226,8 +222,6 @@ class PeriodFilter(admin.SimpleListFilter):
 
 
 class RecentEntryFilter(RecentFilter):
-    """Narrows the log."""
-
     time_field = "timestamp"
 
 
@@ -307,8 +301,6 @@ class QuotaTrackerAdmin(CoordinatorAdmin):
 
 @admin.register(QuotaViolation)
 class QuotaViolationAdmin(CoordinatorAdmin):
-    """Quotas that were not met."""
-
     list_display = ["olt", "severity_badge", "period", "in_short", "notified", "created"]
     list_filter = ["severity", RecentFilter, "notified", OltFilter]
     search_fields = ["olt__name"]
@@ -369,8 +361,6 @@ class CoordinatorLogAdmin(CoordinatorAdmin):
 
 @admin.register(ExecutionPlan)
 class ExecutionPlanAdmin(CoordinatorAdmin):
-    """The runs that an hour should see."""
-
     list_display = ["olt", "period", "status_badge", "progress", "created"]
     list_filter = ["status", PeriodFilter, OltFilter]
     search_fields = ["olt__name"]

@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ExecutionCoordinatorConfig(AppConfig):
-    """The `execution_coordinator` app."""
-
     name = "facho.execution_coordinator"
     label = "execution_coordinator"
     verbose_name = _("Execution coordinator")

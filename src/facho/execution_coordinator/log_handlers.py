@@ -110,7 +110,6 @@ class LogFile(_ReportsOnce, RotatingFileHandler):
     """Writes lines; the folder is made when there is the first one to write."""
 
     def write(self, record: logging.LogRecord) -> None:
-        """Add the record's line."""
         RotatingFileHandler.emit(self, record)
 
     def _open(self) -> TextIOWrapper:

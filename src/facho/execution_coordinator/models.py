@@ -11,8 +11,6 @@ from facho.polling.domain.quota import QuotaState
 
 
 class QuotaStatus(models.TextChoices):
-    """Where a quota of an hour stands."""
-
     IN_PROGRESS = QuotaState.IN_PROGRESS.value, _("in progress")
     COMPLETED = QuotaState.COMPLETED.value, _("completed")
     PARTIAL = QuotaState.PARTIAL.value, _("partial")
@@ -24,8 +22,6 @@ class QuotaStatus(models.TextChoices):
 
 
 class ViolationSeverity(models.TextChoices):
-    """How much of a quota was lost."""
-
     LOW = quota.LossSeverity.LOW.value, _("low")
     MEDIUM = quota.LossSeverity.MEDIUM.value, _("medium")
     HIGH = quota.LossSeverity.HIGH.value, _("high")

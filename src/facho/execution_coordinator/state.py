@@ -57,7 +57,6 @@ class TaskRow:
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its position in its chain."""
         return self.priority, self.node_id
 
     @property
@@ -88,7 +87,6 @@ class OltRow:
 
     @property
     def view(self) -> OltView:
-        """What matters about it."""
         return OltView(
             self.enabled, self.is_silent, tuple(task.as_seen for task in self.tasks), is_discovered=self.is_discovered
         )

@@ -255,7 +255,6 @@ class Report:
 
 
 def read_report(report: object) -> Report:
-    """Read what is stored with a violation."""
     values = report if isinstance(report, Mapping) else {}
     return Report(
         tuple(

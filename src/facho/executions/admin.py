@@ -45,8 +45,6 @@ def _failure_words(kind: str) -> str:
 
 
 class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
-    """The tries of an execution."""
-
     model = ExecutionAttempt
     fields = ["number", "status", "started_at", "finished_at", "failure", "error"]
     readonly_fields = ["failure"]
@@ -55,15 +53,12 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]  # generic i
 
     @admin.display(description=_("failure"))
     def failure(self, attempt: ExecutionAttempt) -> str:
-        """Say how it failed."""
         return _failure_words(attempt.failure_kind)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody adds."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody changes."""
         return False
 
 
@@ -74,11 +69,9 @@ class StatusFilter(admin.SimpleListFilter):
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """Offer every status."""
         return list(ExecutionStates.choices)
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Execution]) -> QuerySet[Execution]:
-        """Narrow to the chosen one."""
         chosen = self.value()
         if chosen not in ExecutionStates.values:
             return queryset
@@ -93,11 +86,9 @@ class FailureFilter(admin.SimpleListFilter):
     parameter_name = "failure"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Offer every kind."""
         return [(kind.value, _failure_words(kind.value)) for kind in FailureKind]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Execution]) -> QuerySet[Execution]:
-        """Narrow to the chosen one."""
         return queryset.filter(failure_kind=self.value()) if self.value() else queryset
 
 
@@ -146,17 +137,14 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("failure"))
     def failure(self, execution: Execution) -> str:
-        """Say how it failed."""
         return _failure_words(execution.failure_kind)
 
     @admin.display(description=_("claimed"), ordering="created_at")
     def claimed(self, execution: Execution) -> SafeString | str:
-        """Write when it was claimed."""
         return short_time(execution.created_at)
 
     @admin.display(description=_("duration"))
     def length(self, execution: Execution) -> str:
-        """Write how long it took."""
         return f"{number_format(execution.duration_ms / 1000, 1)} s" if execution.finished_at else ""
 
     @admin.display(description=_("chain"), ordering="master_execution_id")
@@ -166,7 +154,6 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=Execution._meta.get_field("result").verbose_name)
     def summary(self, execution: Execution) -> str:
-        """Lay the result out."""
         return pretty_json(execution.result)
 
     @admin.action(description=_("Cancel"))

@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ExecutionsConfig(AppConfig):
-    """The `executions` app."""
-
     name = "facho.executions"
     label = "executions"
     verbose_name = _("Executions")

@@ -29,8 +29,6 @@ RETRY_POLICY = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "inte
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A message to send."""
-
     execution_id: int
     task: str
     queue: str

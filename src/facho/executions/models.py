@@ -27,8 +27,6 @@ class ExecutionStates(models.TextChoices):
 
 
 class Origin(models.TextChoices):
-    """Who asked for the run."""
-
     SCHEDULE = "schedule", _("schedule")
     MANUAL = "manual", _("by hand")
     PROBE = "probe", _("probe")

@@ -58,7 +58,6 @@ def save_process(report: ProcessReport) -> None:
 
 
 def forget_process(owner: str) -> None:
-    """Drop a process that stops."""
     ProductProcess.objects.filter(owner=owner).delete()
 
 

@@ -136,7 +136,6 @@ class Claim:
         )
 
     def show(self, progress: RunProgress) -> None:
-        """Keep it for the next renewal."""
         self.progress = progress
 
     def wants_rows(self) -> bool:

@@ -58,8 +58,6 @@ class ClaimRequest:
 
 
 class Renewal(StrEnum):
-    """The result of renewing a lease."""
-
     RENEWED = "renewed"
     CANCELLED = "cancelled"
     LOST = "lost"
@@ -577,12 +575,10 @@ class Unfinished:
 
     @property
     def busy_olts(self) -> set[int]:
-        """The OLTs that are held."""
         return {run.olt_id for run in self.active}
 
     @property
     def busy_pollers(self) -> set[int]:
-        """The pollers that are held."""
         return {run.poller_id for run in self.active if run.poller_id is not None}
 
 

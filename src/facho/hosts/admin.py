@@ -63,18 +63,14 @@ _ADDRESSES = "_facho_addresses"
 
 
 class OltFilter(admin.SimpleListFilter):
-    """Narrows a list to one OLT."""
-
     title = gettext_lazy("OLT")
     parameter_name = "olt"
     path = "olt_id"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
-        """Offer every OLT."""
         return [(str(pk), name) for pk, name in Olt.objects.order_by("name").values_list("id", "name")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Narrow to the chosen one."""
         chosen = self.value()
         return queryset.filter(**{self.path: int(chosen)}) if chosen and chosen.isdecimal() else queryset
 

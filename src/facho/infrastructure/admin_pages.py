@@ -72,12 +72,10 @@ def short_time(moment: datetime | None) -> SafeString | str:
 
 
 def in_two(date: str, hours: str) -> SafeString:
-    """Write a date and hours, each unbroken."""
     return format_html('<span class="facho-time">{}</span> <span class="facho-time">{}</span>', date, hours)
 
 
 def pretty_json(value: Any) -> SafeString:
-    """Lay JSON out for reading."""
     return format_html("<pre>{}</pre>", json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True))
 
 
@@ -92,7 +90,6 @@ class LongPages(Paginator):  # type: ignore[type-arg]  # generic in its stubs on
 
     @cached_property
     def count(self) -> int:
-        """How many rows the pages hold."""
         return min(self.found, MANY)
 
     def page(self, number: int | str) -> Any:
@@ -134,11 +131,9 @@ class ReadOnlyAdmin(LongListAdmin):
         )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Nobody changes."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
@@ -154,11 +149,9 @@ class RecentFilter(admin.SimpleListFilter):
     time_field = "created_at"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
-        """Offer both."""
         return [("1", _("last hour")), ("24", _("last 24 hours"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Narrow to the chosen one."""
         if self.value() not in ("1", "24"):
             return queryset
         since = timezone.now() - timedelta(hours=int(self.value() or 0))

@@ -36,10 +36,7 @@ _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """Reads wall, monotonic and boot time."""
-
     def now(self) -> datetime:
-        """Return the aware UTC time."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
@@ -135,7 +132,6 @@ def _call(work: Callable[[], T]) -> T:
 
 
 def _connect() -> object:
-    """Return this thread's session."""
     if connection.connection is None:
         connection.ensure_connection()
         if connection.vendor == "postgresql":
@@ -163,5 +159,4 @@ class _UtcLoader(Loader):
     timezone = UTC
 
     def load(self, data: "Buffer") -> datetime:
-        """Return an aware time."""
         return datetime.fromisoformat(bytes(data).decode())

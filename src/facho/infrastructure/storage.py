@@ -52,7 +52,6 @@ class Reserve:
 
     @property
     def is_held(self) -> bool:
-        """Whether there is something to release."""
         return self.path.exists()
 
     @property

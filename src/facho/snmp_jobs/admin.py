@@ -208,8 +208,6 @@ class NodeForm(_NodeModelForm):
 
 
 class ApplyForm(forms.Form):
-    """The OLTs that get the jobs."""
-
     everything = forms.BooleanField(label=gettext_lazy("All OLTs listed here"), required=False)
     groups = forms.ModelMultipleChoiceField(
         OltGroup.objects.none(),
@@ -306,7 +304,6 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
 
 
 def apply_address(jobs: Sequence[SnmpJob]) -> str:
-    """Return where jobs are put on OLTs."""
     return f"{reverse('admin:snmp_jobs_snmpjob_apply')}?jobs={','.join(str(job.pk) for job in jobs)}"
 
 
@@ -339,8 +336,6 @@ def _numbers(text: str) -> set[int]:
 
 
 class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
-    """What a job reads."""
-
     model = SnmpJobOid
     form = OidForm
     formset = OidFormSet
@@ -363,7 +358,6 @@ class ChainInline(admin.TabularInline):  # type: ignore[type-arg]
     show_change_link = True
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SnmpJob]:
-        """Show them as they run."""
         return super().get_queryset(request).order_by("priority", "id")
 
 
@@ -418,7 +412,6 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.display(description=gettext_lazy("interval"), ordering="interval_seconds")
     def interval(self, job: SnmpJob) -> str:
-        """Write how often it is suggested."""
         return format_interval(job.interval_seconds)
 
     @admin.display(description=gettext_lazy("chain"))
@@ -492,19 +485,15 @@ class SnmpJobAdmin(ApplyAdmin):
 
 @admin.register(Workflow)
 class WorkflowAdmin(ReadOnlyAdmin):
-    """Workflows: all the nodes of one OLT."""
-
     list_display = ["olt", "node_count", "created_at"]
     search_fields = ["olt__name"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
-        """Count the nodes along."""
         rows: QuerySet[Workflow] = super().get_queryset(request)
         return rows.annotate(nodes_counted=Count("nodes"))
 
     @admin.display(description=gettext_lazy("nodes"), ordering="nodes_counted")
     def node_count(self, workflow: Workflow) -> int:
-        """Tell how many nodes it holds."""
         return int(getattr(workflow, "nodes_counted", 0))
 
 
@@ -520,14 +509,11 @@ class JobFilter(admin.SimpleListFilter):
         return [(str(pk), job_title(name, vendor)) for pk, name, vendor in jobs]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> QuerySet[WorkflowNode]:
-        """Narrow to the chosen one."""
         chosen = self.value()
         return queryset.filter(job_id=int(chosen)) if chosen and chosen.isdecimal() else queryset
 
 
 class NodeOltFilter(OltFilter):
-    """Narrows nodes to those of one OLT."""
-
     path = "workflow__olt_id"
 
 
@@ -570,29 +556,24 @@ class WorkflowNodeAdmin(LongListAdmin):
 
     @admin.display(description=gettext_lazy("OLT"), ordering="workflow__olt__name")
     def olt(self, node: WorkflowNode) -> str:
-        """Name the OLT."""
         return node.workflow.olt.name
 
     @admin.display(description=gettext_lazy("state"), ordering="enabled")
     def state(self, node: WorkflowNode) -> SafeString:
-        """Draw whether it runs."""
         if not node.enabled:
             return badge("quiet", _("disabled"))
         return badge("warn", _("suspended")) if node.suspended_at else badge("good", _("enabled"))
 
     @admin.display(description=gettext_lazy("interval"), ordering="interval_seconds")
     def interval(self, node: WorkflowNode) -> str:
-        """Write how often it runs."""
         return format_interval(node.interval_seconds)
 
     @admin.display(description=gettext_lazy("next run"), ordering="next_run_at")
     def next_run(self, node: WorkflowNode) -> SafeString | str:
-        """Write when it runs next."""
         return short_time(node.next_run_at)
 
     @admin.display(description=gettext_lazy("last run"), ordering="last_run_at")
     def last_run(self, node: WorkflowNode) -> SafeString | str:
-        """Write when it ran last."""
         return short_time(node.last_run_at)
 
     @admin.display(description=gettext_lazy("runs after"), ordering="master_node")
@@ -621,12 +602,10 @@ class WorkflowNodeAdmin(LongListAdmin):
 
     @admin.action(description=gettext_lazy("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
-        """Enable the nodes that were chosen."""
         _switch(request, queryset, queryset, enabled=True)
 
     @admin.action(description=gettext_lazy("Disable"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
-        """Disable the nodes that were chosen."""
         _switch(request, queryset, queryset, enabled=False)
 
     @admin.action(description=gettext_lazy("Return to the schedule"), permissions=["change"])

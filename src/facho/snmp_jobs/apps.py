@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class SnmpJobsConfig(AppConfig):
-    """The `snmp_jobs` app."""
-
     name = "facho.snmp_jobs"
     label = "snmp_jobs"
     verbose_name = _("SNMP jobs")

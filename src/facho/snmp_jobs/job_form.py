@@ -76,7 +76,6 @@ def _default(name: str) -> Any:
 
 
 def vendor_choices() -> list[tuple[str, str]]:
-    """Offer every vendor definition, and none."""
     return [("", _("every OLT")), *((key, _(each.title)) for key, each in load_definitions().items())]
 
 
@@ -158,8 +157,6 @@ def _hours_problem(values: Mapping[str, Any]) -> str:
 
 
 class OidForm(_OidModelForm):
-    """One thing that a job reads."""
-
     class Meta:
         model = SnmpJobOid
         fields = "__all__"

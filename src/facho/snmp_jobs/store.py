@@ -153,7 +153,6 @@ Hours = tuple[time | None, time | None]
 
 
 def grid_of(node: WorkflowNode) -> Grid:
-    """Return when the node's slots are."""
     job = node.job
     return build_grid(node.interval_seconds, node.offset_seconds, job.cadence, (job.hours_from, job.hours_to))
 

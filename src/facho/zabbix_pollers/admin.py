@@ -8,8 +8,6 @@ from facho.zabbix_pollers.models import Poller
 
 @admin.register(Poller)
 class PollerAdmin(ReadOnlyAdmin):
-    """Pollers and what they have done."""
-
     list_display = [
         "poller_id",
         "status",

@@ -5,8 +5,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class ZabbixPollersConfig(AppConfig):
-    """The `zabbix_pollers` app."""
-
     name = "facho.zabbix_pollers"
     label = "zabbix_pollers"
     verbose_name = _("Pollers")

@@ -50,7 +50,6 @@ class CompositeNode:
 
     @property
     def olt_id(self) -> int:
-        """The OLT of master and chain."""
         return self.due.olt_id
 
     @property
@@ -60,7 +59,6 @@ class CompositeNode:
 
     @property
     def interval_seconds(self) -> int:
-        """The master's interval."""
         return self.due.interval_seconds
 
     @property
@@ -85,10 +83,8 @@ class CompositeNode:
 
     @property
     def delay_time(self) -> float:
-        """How many seconds it is late."""
         return round(self.due.delay(self.seen_at).total_seconds(), 1)
 
     @property
     def chain_nodes_count(self) -> int:
-        """How many members run after the master."""
         return len(self.chain_nodes)

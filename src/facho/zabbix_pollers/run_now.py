@@ -133,7 +133,6 @@ class ReadProgress:
 
     @property
     def is_open(self) -> bool:
-        """Whether the request is still open."""
         return self.stage in (ReadStage.WAITING, ReadStage.READING)
 
 

@@ -122,7 +122,6 @@ class _Startable(NamedTuple):
 
     @property
     def grid(self) -> Grid:
-        """When its slots are."""
         hours = (self.job__hours_from, self.job__hours_to)
         return build_grid(self.interval_seconds, self.offset_seconds, self.job__cadence, hours)
 
@@ -330,8 +329,6 @@ def free(execution_id: int, now: datetime, *, tasks: int) -> None:
 
 
 class _Seconds(Func):
-    """A duration as a number of seconds."""
-
     template = "EXTRACT(EPOCH FROM %(expressions)s)"
     output_field = FloatField()
 

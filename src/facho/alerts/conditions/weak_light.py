@@ -56,7 +56,6 @@ def unjudged(subjects: Collection[str]) -> Findings:
 
 
 def load_light(readings: QuerySet[OnuReading]) -> Iterable[dict[str, Any]]:
-    """Load what a finding about light needs."""
     onu = ("onu__onu_id", "onu__serial", "onu__description", "onu__olt_id", "onu__olt__name")
     port = ("onu__pon_port__is_known", "onu__pon_port__frame", "onu__pon_port__slot", "onu__pon_port__port")
     rows: Iterable[dict[str, Any]] = readings.values("onu_id", "rx_power_cdbm", *onu, *port)
@@ -64,7 +63,6 @@ def load_light(readings: QuerySet[OnuReading]) -> Iterable[dict[str, Any]]:
 
 
 def light_finding(row: dict[str, Any], *, value: float, **facts: float) -> Finding:
-    """Build the finding of one ONU."""
     port = name_port(**{name: row[f"onu__pon_port__{name}"] for name in ("frame", "slot", "port", "is_known")})
     return Finding(
         {

@@ -154,7 +154,6 @@ def failure_of(error: OSError) -> BackupError:
 
 
 def file_facts(path: Path) -> FileFacts:
-    """Measure a file."""
     with path.open("rb") as file:
         return FileFacts(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 

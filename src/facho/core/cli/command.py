@@ -19,7 +19,6 @@ FAILED = 1
 
 
 def run_command(arguments: Namespace) -> int:
-    """Return the exit status of the command."""
     try:
         status = _run(arguments)
         sys.stdout.flush()

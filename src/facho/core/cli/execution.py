@@ -30,7 +30,6 @@ class ExecutionRow:
 
 
 def list_executions(arguments: Namespace) -> int:
-    """List the executions that are not over."""
     fields = ("id", "olt__name", "task_type", "origin", "status", "attempt", "poller_id", "started_at", "resume_at")
     unfinished = Execution.objects.filter(finished_at__isnull=True).order_by("id").values_list(*fields)
     print_rows(ExecutionRow, [ExecutionRow(*row) for row in unfinished], as_json=arguments.as_json)

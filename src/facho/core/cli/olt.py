@@ -30,8 +30,6 @@ from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
 
 def add(arguments: Namespace) -> int:
-    """Add one OLT."""
-
     def after_save(olt: Olt) -> None:
         _give_jobs(olt, with_jobs=not arguments.no_jobs)
         write_down("ADDED", [olt])
@@ -97,8 +95,6 @@ def _entry(arguments: Namespace) -> OltEntry:
 
 @dataclass(frozen=True, slots=True)
 class OltListRow:
-    """An OLT as lists show it."""
-
     name: str
     host: str
     address: str
@@ -172,7 +168,6 @@ def import_file(arguments: Namespace) -> int:
 
 
 def export(arguments: Namespace) -> int:
-    """Write the inventory as CSV."""
     text = write_entries(export_entries())
     if arguments.file == STDOUT:
         sys.stdout.write(text)
@@ -185,7 +180,6 @@ def export(arguments: Namespace) -> int:
 
 
 def list_olts(arguments: Namespace) -> int:
-    """List the OLTs."""
     rows = [
         OltListRow(
             name=olt.name,

@@ -110,7 +110,6 @@ def show_history(arguments: Namespace) -> int:
 
 
 def show_events(arguments: Namespace) -> int:
-    """Print the timeline of one ONU."""
     since = timezone.now() - timedelta(days=min(arguments.days, MAX_DAYS))
     events = all_events().filter(onu_id=find_onu(arguments.onu).id, at__gte=since).order_by("-at", "-id")
     rows = [
@@ -166,8 +165,6 @@ def _draw(rows: list[OnuHistoryRow], question: HistoryQuery) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OnuRow:
-    """An ONU as lists show it."""
-
     id: int
     serial: str
     olt: str
@@ -218,7 +215,6 @@ def list_onus(arguments: Namespace) -> int:
 
 
 def show(arguments: Namespace) -> int:
-    """Show one ONU."""
     onu = shown_onus().get(pk=find_onu(arguments.onu).id)
     print_record(_record(onu), as_json=arguments.as_json)
     return 0

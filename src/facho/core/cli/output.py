@@ -52,12 +52,10 @@ def print_record(record: "DataclassInstance", *, as_json: bool) -> None:
 
 
 def print_json(rows: Sequence["DataclassInstance"]) -> None:
-    """Print values as a JSON list."""
     dump([asdict(row) for row in rows])
 
 
 def dump(value: Any) -> None:
-    """Print anything that JSON can say."""
     written = json.dumps(value, default=_json_value, ensure_ascii=False, indent=2)
     # JSON itself escapes what is below the space, and lets the other controls of a terminal through.
     print(
@@ -108,7 +106,6 @@ MAX_CSV_BYTES = 64 * 1024 * 1024
 
 
 def read_csv(path: Path) -> bytes:
-    """Read a file that a person named."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_CSV_BYTES + 1)
@@ -120,7 +117,6 @@ def read_csv(path: Path) -> bytes:
 
 
 def file_failure(path: Path | str, error: OSError) -> OperatorError:
-    """Say why a file cannot be used."""
     return OperatorError(f"{path}: {error.strerror}")
 
 

@@ -27,7 +27,6 @@ class PauseRow:
 
 
 def add(arguments: Namespace) -> int:
-    """Begin a pause."""
     if arguments.minutes > MAX_MINUTES:
         raise OperatorError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_MINUTES)
     with transaction.atomic():

@@ -76,7 +76,6 @@ def listen(bind: str | None) -> Socket:
 
 
 def start(children: list[Child]) -> None:
-    """Start all of them."""
     for child in children:
         child.start()
 

@@ -29,7 +29,6 @@ MAX_LINE_BYTES = 4096
 
 
 def read_line() -> str:
-    """Read one line of standard input."""
     line = sys.stdin.buffer.readline(MAX_LINE_BYTES)
     try:
         return line.decode().rstrip("\r\n")
@@ -89,7 +88,6 @@ def create_user(arguments: Namespace) -> int:
 
 
 def list_users(arguments: Namespace) -> int:
-    """Print everyone who has an account."""
     groups: dict[int, list[str]] = {}
     for user_id, name in ProfileGroup.objects.order_by("oltgroup__name").values_list(
         "profile__user_id", "oltgroup__name"
@@ -152,7 +150,6 @@ def enable_user(arguments: Namespace) -> int:
 
 
 def find_user(name: str) -> User:
-    """Load a person by the login name."""
     user = people().filter(username=name).first()
     if user is None:
         raise OperatorError(_('There is no user "%s"; `facho user create` adds one.') % name)
@@ -262,7 +259,6 @@ def list_tokens(arguments: Namespace) -> int:
 
 
 def revoke_token(arguments: Namespace) -> int:
-    """End a token."""
     token = ApiToken.objects.select_related("user").filter(id=arguments.id).first()
     if token is None:
         raise OperatorError(_("There is no token %s; `facho token list` shows them.") % arguments.id)

@@ -117,7 +117,6 @@ def begin_stop(**_about: object) -> None:
 
 @worker_shutdown.connect
 def stop(**_about: object) -> None:
-    """Leave no claim behind."""
     app.close_worker()
 
 

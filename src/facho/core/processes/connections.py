@@ -93,12 +93,10 @@ class BoundedProtocol(H11Protocol):
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Make room."""
         self._connections.leave(self)
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Expect the next request."""
         self._expecting_since = self.loop.time()
         super().on_response_complete()
 

@@ -43,7 +43,6 @@ async def run_scheduler(stop: asyncio.Event) -> None:
 
 
 def main() -> None:
-    """Run `facho scheduler`."""
     share_arenas()
     logger.info("scheduler.started")
     run_until_signal(run_scheduler)

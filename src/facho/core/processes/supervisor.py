@@ -120,7 +120,6 @@ class Child:
 
     @property
     def exit_status(self) -> int | None:
-        """None while it runs."""
         return self.process.poll() if self.process else None
 
 

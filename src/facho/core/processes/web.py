@@ -166,7 +166,6 @@ class Gate:
         self._building = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         try:
             await self._answer(scope, receive, send)
         except Refused as refusal:

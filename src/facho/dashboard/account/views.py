@@ -207,7 +207,6 @@ def add_token(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_required
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
-    """Revoke a token of the logged-in user."""
     user = _user(request)
     token = ApiToken.objects.filter(id=token_id, user=user).first()
     if token is None:

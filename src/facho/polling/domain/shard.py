@@ -41,5 +41,4 @@ def all_shards(count: int) -> tuple[Shard, ...]:
 
 
 def shard_of(olt_id: int, shards: Iterable[Shard]) -> Shard:
-    """Return the one that serves an OLT."""
     return next(shard for shard in shards if shard.holds(olt_id))

@@ -58,6 +58,13 @@ def test_end_of_an_index_that_differs_by_model_is_not_compared() -> None:
     assert index.encode(Place(1, 0, 13, 4)) == (16780548, 0, 0)
 
 
+def test_light_of_the_olts_own_transceiver_is_no_onts() -> None:
+    family = load_definitions()["hsgq_gpon"]
+
+    assert family.decode_index((16777472, 65535, 65535)) is None
+    assert family.decode_index((16777472, 0, 0)) == family.decode_index((16777472,)) == Place(port=1)
+
+
 def test_last_row_of_a_port_is_known_in_the_numbers_of_either_firmware() -> None:
     index = load_definitions()["cdata_gpon"].indexes["onu"]
 

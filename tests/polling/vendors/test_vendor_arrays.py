@@ -73,6 +73,8 @@ def plain(rule: ValueRule, tag: int, raw: Value) -> object:
 
 def plain_scaled(rule: ValueRule, value: float) -> object:
     scaled = float(Fraction(str(value)) * rule.scale + rule.offset)
+    if rule.second_scale is not None and not rule.low * 5 <= scaled <= rule.high * 5:
+        scaled = float(Fraction(str(value)) * rule.second_scale + rule.offset)
     if not rule.low <= scaled <= rule.high:
         return Reject.OUT_OF_RANGE
     # Of integers the scale is exact.

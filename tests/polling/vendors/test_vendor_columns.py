@@ -1,5 +1,6 @@
 """Columns: a typed value or a reason, for every definition and whatever a device sends."""
 
+import math
 from datetime import datetime
 
 import pytest
@@ -12,8 +13,9 @@ from facho.polling.vendors.column import Column, ColumnReader
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import BitField, Place, build_index
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.schema import parse
+from facho.polling.vendors.schema import DefinitionError, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Decoded, Reject, Scope, Typed, Unit
+from facho.snmp_get.onu_tables import pack_values
 
 COLUMNS = [
     pytest.param(column, id=f"{found.key}-{column.key}")
@@ -148,6 +150,32 @@ def test_sentinel_is_compared_with_what_was_sent_not_with_the_scaled_value() -> 
 
     assert of.decode(Tag.OCTET_STRING, b"40.00") == Decoded(0)
     assert of.decode(Tag.OCTET_STRING, b"0.01").value == pytest.approx(-39.99)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"), [(-215, -21.5), (-21450, -21.45), (2310, 2.31), (-750, None), (-900_000, None), (0, None)]
+)
+def test_value_far_beyond_any_light_is_read_by_the_second_scale(raw: int, expected: float | None) -> None:
+    light = read_column("{id: 1, type: Integer32, unit: dBm, scale: 0.1, second_scale: 0.001, sentinels: [0]}")
+
+    numbers, _, _ = light.decode_all(pack_values([(Tag.INTEGER, raw)]))
+
+    assert light.decode(Tag.INTEGER, raw).value == expected
+    assert numbers is not None
+    assert numbers.tolist() == [pytest.approx(math.nan if expected is None else expected, nan_ok=True)]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "type: Integer32, second_scale: 0.1",
+        "type: OctetString, second_scale: 1",
+        "unit: dBm, type: Integer32, second_scale: 0",
+    ],
+)
+def test_second_scale_without_a_limit_or_a_number_is_refused(written: str) -> None:
+    with pytest.raises(DefinitionError, match="second_scale"):
+        read_column(f"{{id: 1, {written}}}")
 
 
 def test_measured_value_is_a_float_even_where_the_device_counts_whole_units() -> None:

@@ -20,6 +20,7 @@ UNITS: Mapping[str, tuple[Unit, float]] = {
     "units of 0.01dBm": (Unit.DBM, 0.01),
     "0.002 dBm": (Unit.DBM, 0.002),
     "0.1dBm": (Unit.DBM, 0.1),
+    "0.1dbm": (Unit.DBM, 0.1),
     "0.001dBm": (Unit.DBM, 0.001),
     "unit is 0.1DBm": (Unit.DBM, 0.1),
     "Unit is 0.1dB": (Unit.DBM, 0.1),

@@ -8,7 +8,7 @@ done on a number or on an array of them, octets are read one by one and remember
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -56,6 +56,8 @@ _RULES_VERSION = 1
 _EXACT = 1 << 53
 # What arithmetic decoders add at most before scaling.
 _ADDED = 1 << 16
+# So many times beyond the range a value is of another scale; nearer to it, it is a reading that cannot be true.
+_BEYOND = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class ValueRule:
     sentinels: tuple[Value, ...] = ()
     scale: Fraction = Fraction(1)
     offset: Fraction = Fraction(0)
+    # Of values that are far too large by `scale`: firmware of one family differs in it.
+    second_scale: Fraction | None = None
     low: float = -math.inf
     high: float = math.inf
     # By the number on the wire, or by the text in lower case.
@@ -141,12 +145,19 @@ class _Scale(NamedTuple):
         multiplier, offset, divisor = _ratio(rule)
         return cls(multiplier, offset, divisor, rule.is_measured or divisor != 1, rule.low, rule.high)
 
+    @classmethod
+    def second_of(cls, rule: ValueRule) -> "_Scale | None":
+        return None if rule.second_scale is None else cls.of(replace(rule, scale=rule.second_scale, second_scale=None))
+
     def apply(self, number: Any) -> Any:
         scaled = number * self.multiplier + self.offset
         return scaled / self.divisor if self.is_divided else scaled
 
     def is_possible(self, value: Any) -> Any:
         return (value >= self.low) & (value <= self.high)
+
+    def is_beyond(self, value: Any) -> Any:
+        return (value < self.low * _BEYOND) | (value > self.high * _BEYOND)
 
 
 def build_decode(rule: ValueRule) -> tuple[Decode, Callable[[RawValues], DecodedValues]]:
@@ -183,13 +194,15 @@ def _read_numbered_words(rule: ValueRule) -> Read:
 
 
 def _read_numbers(rule: ValueRule) -> Read:
-    read, scale = _read_others(rule), _Scale.of(rule)
+    read, scale, second = _read_others(rule), _Scale.of(rule), _Scale.second_of(rule)
 
     def read_number(raw: Any) -> Decoded:
         value, reason = read(raw)
         if reason is not None:
             return Decoded(None, reason)
         scaled = scale.apply(value)
+        if second is not None and scale.is_beyond(scaled):
+            scaled = second.apply(value)
         return Decoded(scaled) if scale.is_possible(scaled) else OUT_OF_RANGE
 
     return read_number
@@ -272,8 +285,9 @@ def _build_fill(rule: ValueRule) -> _Fill:
 
 
 def _fill_numbers(rule: ValueRule) -> _Fill:
-    scale, read = _Scale.of(rule), rule.decoder.decode
-    limit = max(0, (_EXACT - abs(scale.offset)) // scale.multiplier - _ADDED)
+    scale, second, read = _Scale.of(rule), _Scale.second_of(rule), rule.decoder.decode
+    limits = [(_EXACT - abs(each.offset)) // each.multiplier - _ADDED for each in (scale, second) if each]
+    limit = max(0, min(limits))
     sentinels = [raw for raw in rule.sentinels if isinstance(raw, int) and abs(raw) < _EXACT]
 
     def fill(raw: RawValues, rows: _Rows, found: _Found) -> _Rows:
@@ -281,6 +295,8 @@ def _fill_numbers(rule: ValueRule) -> _Fill:
         is_exact = _is_exact(raw.tags[rows], numbers, limit)
         exact, numbers = rows[is_exact], numbers[is_exact]
         values = scale.apply(read(numbers))
+        if second is not None:
+            values = np.where(scale.is_beyond(values), second.apply(read(numbers)), values)
         is_possible = scale.is_possible(values)
         is_reading = np.ones(len(exact), np.bool_)
         for sentinel in sentinels:
@@ -341,6 +357,8 @@ def _fingerprint(rule: ValueRule) -> str:
         rule.offset,
         limits,
         words,
+        # Left out where there is none: columns without it keep their stored values.
+        *((rule.second_scale,) if rule.second_scale is not None else ()),
     )
     return blake2b(repr(told).encode(), digest_size=8).hexdigest()
 
@@ -455,6 +473,7 @@ def _read_rule(section: Section, unit: Unit | None) -> ValueRule:
         sentinels=_read_sentinels(section, decoder),
         scale=section.fraction("scale", 1),
         offset=section.fraction("offset", 0),
+        second_scale=section.fraction("second_scale", 1) if section.has("second_scale") else None,
         low=low,
         high=high,
         words=words,
@@ -466,6 +485,10 @@ def _read_rule(section: Section, unit: Unit | None) -> ValueRule:
         raise section.error("decoder", f"{rule.decoder.name!r} gives no number: a scale means nothing")
     if rule.scale <= 0:
         raise section.error("scale", "must be above 0")
+    if rule.second_scale is not None and (rule.second_scale <= 0 or not rule.decoder.is_numeric or rule.words):
+        raise section.error("second_scale", "must be above 0, of a number")
+    if rule.second_scale is not None and not math.isfinite(rule.low - rule.high):
+        raise section.error("second_scale", "needs a range that decides when it is meant")
     if {raw if isinstance(raw, int) else str(decoder.decode(raw)).lower() for raw in rule.sentinels} & set(rule.words):
         raise section.error("sentinels", "a value is a word or a sentinel, not both")
     return rule

@@ -19,7 +19,16 @@ from facho.polling.snmp.columns import ColumnRows
 from facho.polling.vendors.column import Column, ValueRule, build_decode
 from facho.polling.vendors.decoders import DECODERS, Decoder, clean_text
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import BasedIndex, BitField, EitherIndex, Index, Place, build_either, build_index
+from facho.polling.vendors.index import (
+    BasedIndex,
+    BitField,
+    EitherIndex,
+    Index,
+    Place,
+    SteppedIndex,
+    build_either,
+    build_index,
+)
 from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.vocabulary import Reject, Scope
@@ -203,6 +212,11 @@ def plain_place(index: Index, suffix: Oid) -> int:
     """Cut the suffix as one long number, field by field, and put it together again."""
     if len(suffix) != index.length:
         return NOWHERE
+    if isinstance(index, SteppedIndex):
+        high, low = divmod(suffix[0], index.step)
+        suffix = (high << 20 | low, *suffix[1:])
+        if high >= 1 << 12:
+            return NOWHERE
     number = int.from_bytes(b"".join(sub_id.to_bytes(4, "big") for sub_id in suffix))
     number -= index.base if isinstance(index, BasedIndex) else 0
     if number < 0:

@@ -154,7 +154,9 @@ class EitherIndex(Index):
 
     def encode(self, place: Place) -> Oid:
         for formula in self.formulas[:-1]:
-            if all(getattr(place, name) in bits.values for name, bits in formula.fields.items()):
+            if _has_no_more(formula, place) and all(
+                getattr(place, name) in bits.values for name, bits in formula.fields.items()
+            ):
                 return formula.encode(place)
         return self.formulas[-1].encode(place)
 
@@ -162,12 +164,17 @@ class EitherIndex(Index):
         ends = []
         for formula in self.formulas:
             try:
-                ends.append(formula.encode_end(port))
+                ends.extend([formula.encode_end(port)] if _has_no_more(formula, port) else ())
             except ValueError:
                 continue
         if not ends:
             raise ValueError(f"{'/'.join(map(str, port[:3]))} does not fit index {self.name}")
         return max(ends)
+
+
+def _has_no_more(formula: Index, place: Place) -> bool:
+    """Tell whether the place has nothing but 0 outside the fields of a formula."""
+    return all(not value or name in formula.fields for name, value in zip(Place._fields, place, strict=True))
 
 
 def build_either(name: str, scope: Scope, formulas: Sequence[Index]) -> EitherIndex:
@@ -195,12 +202,42 @@ class BasedIndex(Index):
         return place, is_valid & (counted >= 0)
 
 
+# A field with a step is read as if it began at this bit of its sub-identifier, below which the others are.
+STEP_SHIFT = 20
+STEP_BITS = SUB_ID_BITS - STEP_SHIFT
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedIndex(Index):
+    """A formula whose first sub-identifier counts a field in decimal steps: 1000003 is 1 and 3 by a step of 1000000."""
+
+    step: int = 1
+
+    def encode(self, place: Place) -> Oid:
+        first, *rest = Index.encode(self, place)
+        return ((first >> STEP_SHIFT) * self.step + (first & (1 << STEP_SHIFT) - 1), *rest)
+
+    def _read(self, sub_ids: Any) -> tuple[list[Any], Any]:
+        first = sub_ids[0] // self.step << STEP_SHIFT | sub_ids[0] % self.step
+        place, is_valid = Index._read(self, [first, *sub_ids[1:]])
+        return place, is_valid & (sub_ids[0] < self.step << STEP_BITS)
+
+
+def count_in_steps(index: Index, step: int) -> SteppedIndex:
+    """Return the index whose first sub-identifier has its highest field in steps."""
+    return SteppedIndex(*_parts_of(index), step=step)
+
+
+def _parts_of(index: Index) -> tuple[Any, ...]:
+    fields = (index.name, index.scope, index.length, index.fields, index.fixed)
+    return (*fields, index.is_exact, index.sub_ids, index.parts)
+
+
 def count_from(index: Index, base: int) -> BasedIndex:
     """Return the index with `base` added to its only sub-identifier; ValueError if it has several."""
     if index.length != 1:
         raise ValueError("rows are counted by one number only")
-    formula = (index.name, index.scope, 1, index.fields, index.fixed, index.is_exact, index.sub_ids, index.parts)
-    return BasedIndex(*formula, base=base)
+    return BasedIndex(*_parts_of(index), base=base)
 
 
 def write_place(index: Index, place: Place) -> str:

@@ -14,7 +14,17 @@ from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column, ColumnReader
 from facho.polling.vendors.definition import IDENTITY, MAC, CostClass, Definition, Job, Polling, Recognition, Table
-from facho.polling.vendors.index import BitField, Index, Place, build_either, build_index, count_from
+from facho.polling.vendors.index import (
+    STEP_BITS,
+    STEP_SHIFT,
+    BitField,
+    Index,
+    Place,
+    build_either,
+    build_index,
+    count_from,
+    count_in_steps,
+)
 from facho.polling.vendors.learned_index import LearnedIndex, build_learned_index
 from facho.polling.vendors.row_rules import RowRule
 from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
@@ -185,7 +195,7 @@ def _either(name: str, scope: Scope, section: Section, formulas: Sequence[list[A
 
 
 def _read_formula(name: str, scope: Scope, section: Section, key: str, written: Sequence[object]) -> Index:
-    components = []
+    components, steps = [], dict[int, int]()
     for at, component in enumerate(written):
         path = section.at(f"{key}[{at}]")
         fields = {path: component}
@@ -196,12 +206,19 @@ def _read_formula(name: str, scope: Scope, section: Section, key: str, written: 
             # A bare name or number stands for a whole sub-identifier.
             is_bare = isinstance(entry, str | int)
             whole = {"field" if isinstance(entry, str) else "const": entry} if is_bare else entry
-            found.append(_read_field(Section.of(whole, section.source, where)))
+            field = Section.of(whole, section.source, where)
+            if field.has("step"):
+                steps[at] = field.integer("step", low=2, high=1 << STEP_SHIFT)
+                field.data |= {"shift": STEP_SHIFT, "bits": STEP_BITS}
+            found.append(_read_field(field))
         components.append(found)
+    if steps.keys() - {0}:
+        raise section.error(key, "only the first sub-identifier can count in steps")
     try:
-        return build_index(name, scope, components)
+        formula = build_index(name, scope, components)
     except ValueError as error:
         raise section.error(key, str(error)) from None
+    return count_in_steps(formula, steps[0]) if steps else formula
 
 
 def _read_learned_index(name: str, scope: Scope, section: Section) -> LearnedIndex:

@@ -326,6 +326,16 @@ def test_an_olt_that_hides_its_onus_says_so_until_a_discovery_lists_them(
     assert sentence not in text(viewer, olt)
 
 
+def test_an_olt_most_of_whose_rows_have_no_place_carries_a_warning(viewer: Client) -> None:
+    node = make_node(make_olt("North", reachability="up"))
+    summary = {"onus": 5, "misplaced_rows": 25}
+    make_execution(node, ExecutionState.SUCCESS, task_type="discovery", result=summary)
+
+    page = text(viewer, node.workflow.olt)
+
+    assert '<p class="banner warn">25 rows of its tables of ONUs have unknown numbers and are not read.' in page
+
+
 @pytest.mark.parametrize(("by_place", "is_warned"), [(125, True), (3, False)])
 def test_an_olt_that_shows_no_serial_at_all_carries_a_warning(
     viewer: Client, by_place: int, *, is_warned: bool

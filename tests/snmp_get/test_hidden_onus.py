@@ -1,5 +1,6 @@
 """Every family with parts of its SNMP view closed: ONUs without a serial are stored by place, and zero is a failure."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from facho.hosts.models import Olt, SnmpVersionChoice
 from facho.onus.models import Onu, OnuReading
 from facho.polling.domain.collection import Collected
 from facho.polling.domain.execution_state import FailureKind
+from facho.polling.domain.onu_presence import MISPLACED_ROWS
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.learned_index import LearnedIndex
@@ -207,6 +209,26 @@ def test_an_olt_whose_ports_count_none_loses_its_onus_after_a_day() -> None:
 
     assert ends == [FailureKind.HIDDEN_ONUS] * 3 + [None]
     assert not Onu.objects.filter(is_present=True).exists()
+
+
+@pytest.mark.parametrize("slug", ["descubrimiento", "estado"])
+def test_rows_without_a_place_that_are_most_of_a_table_are_not_silent(slug: str) -> None:
+    async def scene(bench: Bench) -> None:
+        family, view = bench.simulated.definition, bench.simulated._personality.view
+        job, at = family.job(slug), view.column_of(family.column("onu.serial").oid)
+        assert at is not None
+        told.append((await bench.collect(job.query_type, job.columns)).summary)
+        # Numbers of another slot than the definition knows.
+        indexes = view.columns[at].rows.indexes
+        indexes[5:] = [(number + (1 << 24),) for (number,) in indexes[5:]]
+        for column in view.columns:
+            column.forget_all()
+        told.append((await bench.collect(job.query_type, job.columns)).summary)
+
+    told: list[Mapping[str, object]] = []
+    on_bench(scene, vendor="hsgq_gpon", onus=ONUS)
+
+    assert [(each["onus"], each.get(MISPLACED_ROWS)) for each in told] == [(ONUS, None), (5, ONUS - 5)]
 
 
 def test_an_snmp_v1_agent_shows_its_columns_one_by_one() -> None:

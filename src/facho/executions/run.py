@@ -15,7 +15,7 @@ from facho.hosts.models import Olt
 from facho.infrastructure.statements import Given, Insert, Select
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, FreeOid, Summary
 from facho.polling.domain.execution_state import UNREACHABLE, ExecutionState, FailureKind, QueryType
-from facho.polling.domain.onu_presence import Sign
+from facho.polling.domain.onu_presence import MISPLACED_ROWS, Sign
 from facho.polling.domain.retry import SILENCE, AfterFailure, RetryPolicy, decide_after_failure
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import next_slot_after_try
@@ -293,7 +293,16 @@ def explain_failure(kind: str, summary: Mapping[str, object]) -> str:
 
 
 def warn_of_places(summary: Mapping[str, object]) -> str:
-    """Say that a discovery found ONUs and not one of their serials; empty if it did."""
+    """Say that most rows of a discovery have no place, or that it found ONUs and not one of their serials; else empty."""
+    rows = summary.get(MISPLACED_ROWS)
+    if isinstance(rows, int):
+        return ngettext(
+            "%(n)s row of its tables of ONUs has an unknown number and is not read. Is its vendor another?"
+            " Record it with `facho record` and report it.",
+            "%(n)s rows of its tables of ONUs have unknown numbers and are not read. Is its vendor another?"
+            " Record it with `facho record` and report it.",
+            rows,
+        ) % {"n": rows}
     onus = summary.get("by_place")
     if not isinstance(onus, int) or onus != summary.get("onus"):
         return ""

@@ -32,6 +32,7 @@ TITLES: Mapping[str, "_StrPromise"] = MappingProxyType(
         "chassis.memory": _("Memory in use on the OLT"),
         "chassis.temperature": _("Temperature of the chassis"),
         "chassis.model": _("Model of the OLT"),
+        "chassis.onu_count": _("ONUs of the OLT"),
         "chassis.version": _("Software of the OLT"),
         "fan.status": _("Fan"),
         "fan.speed": _("Fan speed"),

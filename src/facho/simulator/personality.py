@@ -24,6 +24,7 @@ from facho.simulator.readings import (
     OnuReading,
     board_reading,
     hardware_address,
+    olt_reading,
     plain_reading,
     port_reading,
 )
@@ -285,7 +286,8 @@ class Personality:
         if scope is Scope.AUTOFIND:
             read_waiting = self._reading(column, self.waiting.reading(column.key), lambda onu: onu.salt)
             return MibColumn(column.oid, self.waiting.rows(column.index), read_waiting, _kind(column))
-        return MibColumn(column.oid, self._scalar_rows, self._reading(column, None, lambda _: 0), _kind(column))
+        read_olt = self._reading(column, olt_reading(column.key), lambda _: 0)
+        return MibColumn(column.oid, self._scalar_rows, read_olt, _kind(column))
 
     def _onu_column(self, column: VendorColumn) -> MibColumn[Any]:
         index = column.index

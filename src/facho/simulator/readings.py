@@ -140,6 +140,11 @@ def board_reading(key: str) -> BoardReading | None:
     return BOARD.get(key)
 
 
+def olt_reading(key: str) -> Callable[[OltWorld], Candidates] | None:
+    """Return the reader of a key such as `chassis.onu_count`, None if the world does not model it."""
+    return OLT.get(key)
+
+
 def plain_reading(column: Column, *, salt: int, at: float) -> Candidates:
     """Return a plausible value for a column the world does not model."""
     if column.rule.words:
@@ -244,6 +249,10 @@ PORT: Mapping[str, PortReading] = MappingProxyType(
         "if.admin": lambda port: (LinkState.UP,),
         "if.oper": _link,
     }
+)
+
+OLT: Mapping[str, Callable[[OltWorld], Candidates]] = MappingProxyType(
+    {"chassis.onu_count": lambda world: (sum(1 for _ in world.onus),)}
 )
 
 BOARD: Mapping[str, BoardReading] = MappingProxyType(

@@ -16,7 +16,7 @@ from itertools import groupby
 from facho.onus.store import MAX_SERIAL_LENGTH, count_present, is_storable, load_places, load_ports
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, FreeOid, Rows, RunControl, RunProgress
 from facho.polling.domain.execution_state import FailureKind, QueryType
-from facho.polling.domain.onu_presence import OnuIdentity, Sign, Walk, clean_identity, find_evidence
+from facho.polling.domain.onu_presence import MISPLACED_ROWS, OnuIdentity, Sign, Walk, clean_identity, find_evidence
 from facho.polling.domain.onu_state import OnuPlace, PortPlace, RunState
 from facho.polling.domain.onu_table import OnuTable, pack_place
 from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
@@ -39,8 +39,8 @@ logger = logging.getLogger(__name__)
 # Agents that drop large requests for live values answer so many ONUs; the size doubles while that works.
 FIRST_LIVE_ONUS = 2
 DOWN_CAUSE = "onu.last_down_cause"
-# Columns of PON ports that count all their ONUs together, the best first.
-PORT_COUNTS = (("pon.onu_count",), ("pon.onu_online", "pon.onu_offline"))
+# Columns that count all ONUs together, of PON ports or of the OLT, the best first.
+PORT_COUNTS = (("pon.onu_count",), ("chassis.onu_count",), ("pon.onu_online", "pon.onu_offline"))
 # As they are logged; pages have words of their own.
 _REASONS = {
     Sign.UNPLACED: "the tables list {} ONUs, but none with a place: is the SNMP view closed?",
@@ -195,7 +195,16 @@ async def walk_tables(reader: Reader, keys: Sequence[str]) -> Part:
         if failure := walk.failure:
             break
     table = gathered.table()
-    return Part({"onus": len(table), **table.rejects}, failure, Rows(table=table))
+    counts = {"onus": len(table), **_count_misplaced(reader, gathered, len(table)), **table.rejects}
+    return Part(counts, failure, Rows(table=table))
+
+
+def _count_misplaced(reader: Reader, gathered: GatheredOnus, onus: int) -> dict[str, int]:
+    """Count the rows without a place if they are most of a table: the family numbers ONUs in another way then."""
+    if gathered.misplaced <= onus:
+        return {}
+    logger.warning("onus.rows_without_place olt=%s rows=%s onus=%s", reader.olt_id, gathered.misplaced, onus)
+    return {MISPLACED_ROWS: gathered.misplaced}
 
 
 async def discover(reader: Reader, keys: Sequence[str]) -> Part:
@@ -221,6 +230,7 @@ class _Listing:
 
     keys: Sequence[str]
     walk: WalkResult
+    gathered: GatheredOnus
     onus: dict[Place, OnuIdentity]
     unplaced: int
 
@@ -242,7 +252,7 @@ async def _list_onus(reader: Reader, keys: Sequence[str]) -> _Listing:
         others = set[Oid]().union(*(reader.told.get(index.learned_from, ()) for index in learned))
         rows = max(sum(suffix not in others for suffix, _, _ in column) for column in walk.rows)
         unplaced = max(rows - sum(definition.is_free(of.values) for of in readings), 0)
-    return _Listing(keys, walk, onus, unplaced)
+    return _Listing(keys, walk, gathered, onus, unplaced)
 
 
 async def _found(reader: Reader, listing: _Listing) -> Part:
@@ -254,6 +264,7 @@ async def _found(reader: Reader, listing: _Listing) -> Part:
     found: dict[OnuPlace, OnuIdentity] = {place: who for place, who in listing.onus.items() if reach.covers(place)}
     ports = () if walk.complete else await reader.database.run(load_ports, reader.olt_id)
     counts = {"onus": len(found), "refused_rows": max(max(map(len, walk.rows)) - len(listing.onus), 0)}
+    counts |= _count_misplaced(reader, listing.gathered, len(listing.onus))
     nameless = sum(clean_identity(each) == OnuIdentity() for each in found.values())
     if nameless and (reader.definition.has_column(SERIAL) or reader.definition.has_column(MAC)):
         counts["by_place"] = nameless

@@ -23,8 +23,11 @@ from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Index, Place
+from facho.polling.vendors.learned_index import LearnedIndex
 
 Places = NDArray[np.int64]
+# Of the tables that every vendor's devices have.
+STANDARD = (1, 3, 6, 1, 2, 1)
 
 
 @dataclass(slots=True)
@@ -41,6 +44,8 @@ class GatheredOnus:
     """Columns of ONUs while they come in."""
 
     definition: Definition
+    # The most rows of a walked column whose index cannot be true.
+    misplaced: int = 0
     _oids: dict[str, _OidParts] = field(default_factory=dict)
 
     def add_walk(self, keys: Sequence[str], walked: Sequence[ColumnRows]) -> None:
@@ -50,6 +55,8 @@ class GatheredOnus:
             shared = self.definition.readings(key)
             places = _places(shared[0].index, rows, read)
             is_somewhere, values = places != NOWHERE, rows.values
+            if _lists_onus_alone(shared[0]):
+                self.misplaced = max(self.misplaced, int(np.count_nonzero(~is_somewhere)))
             # A row that came without a value is not one that did not come.
             tags = np.where(values.tags == NO_VALUE, np.uint8(Tag.NULL), values.tags)
             kept = RawValues(
@@ -77,7 +84,7 @@ class GatheredOnus:
         """Move what came of these columns elsewhere."""
         oids = {format_oid(self.definition.readings(key)[0].oid) for key in keys}
         moved = {oid: self._oids.pop(oid) for oid in oids & self._oids.keys()}
-        return GatheredOnus(self.definition, moved)
+        return GatheredOnus(self.definition, _oids=moved)
 
     def clear(self) -> None:
         """Forget what came."""
@@ -120,6 +127,11 @@ def pack_values(values: Sequence[tuple[int, Value]]) -> RawValues:
             sizes.append(IS_INTEGER)
     tags = np.array([tag for tag, _ in values], np.uint8)
     return RawValues(tags, np.array(numbers, np.int64), np.array(sizes, np.int32), bytes(octets))
+
+
+def _lists_onus_alone(column: Column) -> bool:
+    """Tell whether other rows than those of ONUs are a surprise; interfaces of all kinds share a standard table."""
+    return not isinstance(column.index, LearnedIndex) and column.oid[: len(STANDARD)] != STANDARD
 
 
 def _places(index: Index, rows: ColumnRows, read: list[tuple[Index, ColumnRows, Places]]) -> Places:

@@ -173,6 +173,10 @@ class Walk:
         return self.is_complete or place[:3] in self.complete_ports
 
 
+# Its count in a summary: rows of a table of ONUs without a place, where they are more than those with one.
+MISPLACED_ROWS = "misplaced_rows"
+
+
 class Sign(StrEnum):
     """What shows that an OLT has ONUs though a walk listed none; the value is the name of its count in a summary."""
 

@@ -132,7 +132,7 @@ async def _online(
     reader: Reader, places: Sequence[Place], gathered: GatheredOnus
 ) -> tuple[list[Place], SnmpError | None]:
     """Find who is online now with one cheap walk, whose states are worth storing too, with why the others are not."""
-    keys = _state_keys(reader.definition)
+    keys = reader.definition.guards(_state_keys(reader.definition))
     walk = await reader.walk(keys)
     gathered.add_walk(keys, walk.rows)
     is_online = _online_places(gathered.table())

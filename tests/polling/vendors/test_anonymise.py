@@ -24,7 +24,7 @@ HUAWEI, ZTE, VSOL, UFIBER, GENERIC = (
     FAMILIES[key] for key in ("huawei_smartax", "zte_c300_c320", "vsol_gpon_v1600g", "ubiquiti_ufiber", "generic")
 )
 OCTETS = int(Tag.OCTET_STRING)
-TELLING = {"text", "gpon_sn8", "gpon_sn_text", "mac"}
+TELLING = {"text", "gpon_sn8", "gpon_sn_text", "gpon_sn_strict", "mac"}
 
 makers = st.sampled_from(["HWTC", "ZTEG", "FHTT"])
 serials = st.builds(lambda maker, tail: maker.encode() + tail, makers, st.binary(min_size=4, max_size=4))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.onu_table import OnuTable, Reading
+from facho.polling.domain.onu_table import NO_VALUE, OnuTable, Reading
 from facho.polling.snmp.ber import Tag
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.row_rules import RowRule, settle
@@ -45,6 +45,33 @@ def test_column_counts_only_under_its_condition() -> None:
     rows = [{"a": "secret", "mode": 2}, {"a": "HWTC", "mode": 1}, {"a": "HWTC"}]
 
     assert [row["a"] for row in settled({"a": RowRule(when={"mode": (1,)})}, *rows)] == [None, "HWTC", None]
+
+
+def test_row_whose_serial_cannot_be_true_has_other_columns() -> None:
+    family = load_definitions()["tplink_deltastream"]
+    keys = ("onu.serial", "onu.run_state", "onu.rx_power")
+    sent = {
+        "onu.serial": [(Tag.OCTET_STRING, b"TPLG0A1B2C3D"), (Tag.OCTET_STRING, b"Customer no 9"), (NO_VALUE, None)],
+        "onu.run_state": [(Tag.INTEGER, 1)] * 3,
+        "onu.rx_power": [(Tag.OCTET_STRING, b"-21.45")] * 3,
+    }
+    columns = tuple(family.column(key).of_onus(pack_values(sent[key]))[0] for key in keys)
+
+    rows = family.settle(OnuTable(np.arange(3), columns)).readings()
+
+    assert [(row.values["onu.run_state"], row.values["onu.rx_power"]) for row in rows] == [
+        ("online", -21.45),
+        (None, None),
+        ("online", -21.45),
+    ]
+
+
+def test_what_a_guard_decides_is_read_with_its_guard() -> None:
+    family = load_definitions()["tplink_deltastream"]
+
+    assert set(family.companions(["onu.rx_power"])) == {"onu.rx_power", "onu.serial"}
+    assert family.guards(["onu.run_state"]) == ("onu.run_state", "onu.serial")
+    assert load_definitions()["huawei_smartax"].guards(["onu.run_state"]) == ("onu.run_state",)
 
 
 def test_numbers_heed_the_rules() -> None:

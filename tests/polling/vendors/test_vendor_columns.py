@@ -34,6 +34,7 @@ SAMPLES: dict[str, list[Typed]] = {
     "text": ["", "Calle 12, casa 3"],
     "gpon_sn8": ["HWTC0A1B2C3D"],
     "gpon_sn_text": ["FHTT1231E796"],
+    "gpon_sn_strict": ["FHTT1231E796"],
     "date_and_time": [
         datetime.fromisoformat("2025-03-04T05:06:07"),
         datetime.fromisoformat("2025-03-04T05:06:07+02:00"),

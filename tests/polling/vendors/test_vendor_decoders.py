@@ -79,6 +79,7 @@ def test_value_of_a_vector_survives_the_way_to_the_wire_and_back(
         b"48 57 54 43 0A 1B 2C 3D",
         bytes.fromhex("485754430A1B2C3D"),
         b"HWTC0A1B2C3D\x00",
+        b"HWTC-0A1B2C3D",
     ],
 )
 def test_serial_has_one_spelling_however_it_arrives(spelling: bytes) -> None:
@@ -93,11 +94,18 @@ def test_serial_has_one_spelling_however_it_arrives(spelling: bytes) -> None:
         (b"short", Reject.MALFORMED),
         (b"a-serial-far-too-long", Reject.MALFORMED),
         (bytes.fromhex("000102030A1B2C3D"), "000102030A1B2C3D"),
-        (b"ITBS-00123456", "ITBS-00123456"),
+        (b"ITBS-5F7B1FCD", "ITBS5F7B1FCD"),
+        (b"ITBS_00123456", "ITBS_00123456"),
     ],
 )
 def test_odd_serial_is_kept_when_it_can_name_an_onu(raw: bytes, expected: str | Reject) -> None:
     assert decode_serial(raw) == expected
+
+
+@pytest.mark.parametrize("raw", [b"Customer no 9", b"1.0.2", b"000102030A1B2C3D"])
+def test_strict_serial_is_nothing_but_a_serial(raw: bytes) -> None:
+    assert DECODERS["gpon_sn_strict"].decode(raw) is Reject.MALFORMED
+    assert DECODERS["gpon_sn_strict"].decode(b"TPLG-0a1b2c3d") == "TPLG0A1B2C3D"
 
 
 @given(serials)
@@ -180,7 +188,9 @@ def test_hardware_address_has_one_spelling(raw: bytes, expected: str | Reject) -
     assert decode_mac(raw) == expected
 
 
-@pytest.mark.parametrize("name", ["gpon_sn8", "gpon_sn_text", "date_and_time", "text_number", "mac", "text"])
+@pytest.mark.parametrize(
+    "name", ["gpon_sn8", "gpon_sn_text", "gpon_sn_strict", "date_and_time", "text_number", "mac", "text"]
+)
 @given(raw=st.binary(max_size=300) | st.text(max_size=60).map(str.encode))
 def test_no_octets_make_a_decoder_raise(name: str, raw: bytes) -> None:
     DECODERS[name].decode(raw)

@@ -29,7 +29,7 @@ MAY_STAY = frozenset(
     }
 )  # fmt: skip
 
-_SERIALS = frozenset({"gpon_sn8", "gpon_sn_text"})
+_SERIALS = frozenset({"gpon_sn8", "gpon_sn_text", "gpon_sn_strict"})
 _MEASURES = frozenset({"date_and_time", "text_number"})
 _PADDING = b"\x00 \t\r\n"
 _BINARY = re.compile(rb"[\x01-\x08\x0b\x0c\x0e-\x1f]")
@@ -180,7 +180,7 @@ class _Disguise:
         if len(raw) == 8:
             return new
         text = clean_text(raw)
-        if len(text) == 12:
+        if len(text) == 12 or text[4:5] == "-":
             return _respell(raw, new[:4].decode("ascii") + _fill(text[4:], new[4:].hex()))
         return _respell(raw, _fill(text, new.hex()))
 

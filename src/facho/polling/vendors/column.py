@@ -51,7 +51,7 @@ Read = Callable[[Any], Decoded]
 # Values of one column that are remembered with what they mean: more than an OLT has ONUs, a megabyte at most.
 _REMEMBERED = 4_096
 # Raise it when a decoder reads the same octets in another way: stored values are then read again.
-_RULES_VERSION = 1
+_RULES_VERSION = 2
 # Integers up to here are floats without loss.
 _EXACT = 1 << 53
 # What arithmetic decoders add at most before scaling.

@@ -21,7 +21,8 @@ INTEGER_TAGS = frozenset(map(int, (Tag.INTEGER, Tag.COUNTER32, Tag.GAUGE32, Tag.
 _OCTET_TAGS = frozenset((int(Tag.OCTET_STRING),))
 
 _HEX_SERIAL = re.compile(r"[0-9A-Fa-f]{16}")
-_VENDOR_SERIAL = re.compile(r"[A-Za-z0-9]{4}[0-9A-Fa-f]{8}")
+# Some devices write a dash after the vendor's letters.
+_VENDOR_SERIAL = re.compile(r"([A-Za-z0-9]{4})-?([0-9A-Fa-f]{8})")
 _DBM_IN_PARENTHESES = re.compile(r"\(\s*([-+]?\d+(?:\.\d+)?)\s*dBm", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _TEXT_TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -64,19 +65,27 @@ def decode_serial(raw: bytes) -> str | Reject:
     digits = text.replace(" ", "")
     if _HEX_SERIAL.fullmatch(digits):
         return _serial_of_octets(bytes.fromhex(digits))
-    if _VENDOR_SERIAL.fullmatch(text):
-        return text.upper()
+    match = _VENDOR_SERIAL.fullmatch(text)
+    if match:
+        return (match[1] + match[2]).upper()
     if 12 <= len(text) <= 16:
         return text
     return Reject.MALFORMED if text else Reject.SENTINEL
+
+
+def decode_strict_serial(raw: bytes) -> str | Reject:
+    """Read a serial with the letters of a vendor; any other text is malformed, not an odd serial."""
+    serial = decode_serial(raw)
+    return serial if isinstance(serial, Reject) or _VENDOR_SERIAL.fullmatch(serial) else Reject.MALFORMED
 
 
 def encode_serial(serial: str) -> bytes:
     """Return the 8 octets of a serial, or its text if it has no such form."""
     if _HEX_SERIAL.fullmatch(serial):
         return bytes.fromhex(serial)
-    if _VENDOR_SERIAL.fullmatch(serial):
-        return serial[:4].encode("ascii") + bytes.fromhex(serial[4:])
+    match = _VENDOR_SERIAL.fullmatch(serial)
+    if match:
+        return match[1].encode("ascii") + bytes.fromhex(match[2])
     return serial.encode()
 
 
@@ -201,6 +210,8 @@ _ALL = (
     _octets("gpon_sn8", decode_serial, encode_serial),
     # The same serial from devices that spell it out.
     _octets("gpon_sn_text", decode_serial, str.encode),
+    # Of firmware that has something else in this column.
+    _octets("gpon_sn_strict", decode_strict_serial, str.encode),
     Decoder("date_and_time", bytes, _OCTET_TAGS, decode_date_and_time, encode_date_and_time, absent=bytes(8)),
     Decoder(
         "text_number",

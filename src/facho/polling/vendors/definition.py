@@ -167,8 +167,14 @@ class Definition:
             if rule.fills in wanted:
                 wanted[key] = None
             if key in wanted:
-                wanted |= dict.fromkeys(rule.when or ())
+                wanted |= dict.fromkeys(rule.needed)
         return tuple(dict.fromkeys(self.columns[key].shares or key for key in wanted))
+
+    def guards(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Return keys with those that show whether their rows are what they are taken for."""
+        asked = tuple(keys)
+        guards = (self.row_rules[key].guard for key in asked if key in self.row_rules)
+        return tuple(dict.fromkeys((*asked, *filter(None, guards))))
 
     def settle(self, table: OnuTable) -> OnuTable:
         """Return what was read as columns decide about each other."""

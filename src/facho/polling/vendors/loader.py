@@ -257,6 +257,12 @@ def _read_table(name: str, section: Section, indexes: Mapping[str, Index], confi
         raise section.error("index", "names no index of this file")
     reader = ColumnReader(oid, index, section.word("cost", Cost), section.word("confidence", Confidence, confidence))
     columns = tuple(reader.read(key, entry) for key, entry in section.section("columns").sections())
+    guard = section.text("guard", "")
+    if guard:
+        columns = tuple(
+            column if column.key == guard else replace(column, row_rule=replace(column.row_rule, guard=guard))
+            for column in columns
+        )
     section.close()
     return Table(name, oid, index, columns)
 
@@ -285,7 +291,7 @@ def _collect_columns(top: Section, tables: tuple[Table, ...]) -> dict[str, Colum
 def _row_rules(top: Section, columns: Mapping[str, Column]) -> dict[str, RowRule]:
     rules = {key: column.row_rule for key, column in columns.items() if not column.row_rule.is_empty}
     for key, rule in rules.items():
-        for named in (*filter(None, [rule.fills]), *(rule.when or ())):
+        for named in (*filter(None, [rule.fills]), *rule.needed):
             if named not in columns:
                 raise top.error(f"tables.*.columns.{key}", f"{named} is no column of this file")
             if columns[named].index.scope is not columns[key].index.scope:

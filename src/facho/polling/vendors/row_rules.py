@@ -11,7 +11,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from facho.polling.domain.onu_table import OnuColumn, OnuTable
+from facho.polling.domain.onu_table import NO_VALUE, NO_VALUE_TAGS, OnuColumn, OnuTable
 from facho.polling.vendors.schema import Section
 
 
@@ -21,17 +21,24 @@ class RowRule:
 
     `when` has the values of other keys under which the column counts. `shown_with` are values of the column itself: a
     device that shows none of them in any row does not tell them apart, and the column says nothing there. `lists` are
-    those of rows that are ONUs, in tables with rows for free places.
+    those of rows that are ONUs, in tables with rows for free places. `guard` is a key whose value, where it cannot be
+    true, shows that the row has other columns than the definition says.
     """
 
     fills: str = ""
     when: Mapping[str, tuple[object, ...]] | None = None
     shown_with: tuple[str, ...] = ()
     lists: tuple[object, ...] = ()
+    guard: str = ""
 
     @property
     def is_empty(self) -> bool:
-        return not (self.fills or self.when or self.shown_with or self.lists)
+        return not (self.fills or self.when or self.shown_with or self.lists or self.guard)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The keys without which it cannot be told whether the column counts."""
+        return (*(self.when or ()), *filter(None, [self.guard]))
 
 
 NO_RULE = RowRule()
@@ -56,6 +63,8 @@ def settle(rules: Mapping[str, RowRule], table: OnuTable) -> OnuTable:
             columns[key] = _limit(columns[key], np.zeros(len(table), np.bool_), rule)
         if key in columns and rule.when is not None:
             columns[key] = _limit(columns[key], _holds(rule.when, columns, len(table)), rule)
+        if key in columns and rule.guard in columns and not (is_true := _is_true(columns[rule.guard])).all():
+            columns[key] = _limit(columns[key], is_true, rule)
     for key, rule in rules.items():
         if rule.fills and key in columns:
             columns[rule.fills] = _fill(rule.fills, columns.get(rule.fills), columns[key])
@@ -67,6 +76,12 @@ def _holds(when: Mapping[str, tuple[object, ...]], columns: Mapping[str, OnuColu
     for key, values in when.items():
         holds &= _has(columns[key], values) if key in columns else False
     return holds
+
+
+def _is_true(column: OnuColumn) -> NDArray[np.bool_]:
+    """Tell the rows in which a column has a value, or came without any: a closed view shows nothing."""
+    is_absent = np.isin(column.raw.tags, [NO_VALUE, *NO_VALUE_TAGS])
+    return is_absent | [value is not None for value in column.values_of(np.arange(len(column.raw)))]
 
 
 def _has(column: OnuColumn, values: Sequence[object]) -> NDArray[np.bool_]:

@@ -80,6 +80,23 @@ def test_what_cannot_be_true_is_no_value_and_what_is_no_reading_is_no_row() -> N
     assert gathered.counts == {"out_of_range": 1, "refused_rows": 1}
 
 
+@pytest.mark.parametrize(
+    ("index", "place"),
+    [
+        ((1, 1, 49, 8, *b"CPU Core"), "1/1/CPU Core"),
+        ((1, 1, 49, 1, 50), "1/1/2"),
+        ((1, 9, 49, 1, 50), None),
+        ((1,), None),
+    ],
+)
+def test_a_row_that_is_named_by_a_text_is_shown_with_it(index: tuple[int, ...], place: str | None) -> None:
+    gathered = OltGathered()
+
+    gathered.add(load_definitions()["datacom_dmos"].column("chassis.temperature"), index, int(Tag.INTEGER), 41)
+
+    assert [each.place for each in gathered.named()] == ([place] if place else [])
+
+
 def test_a_counter_tells_its_growth_between_two_reads() -> None:
     async def scene(bench: Bench) -> None:
         await bench.collect(QueryType.TABLE, ["pon.in_octets"])

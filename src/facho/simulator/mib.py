@@ -30,7 +30,7 @@ class MibRows(Generic[Owner]):
     """The sorted rows of one or more columns; each row belongs to an ONU, a port or a scalar."""
 
     def __init__(self, index_of: Callable[[Owner], Oid], owners: Iterable[Owner]) -> None:
-        self._index_of = index_of
+        self.index_of = index_of
         pairs = sorted(((index_of(owner), owner) for owner in owners), key=lambda pair: pair[0])
         self.indexes: list[Oid] = [index for index, _ in pairs]
         self.owners: list[Owner] = [owner for _, owner in pairs]
@@ -38,7 +38,7 @@ class MibRows(Generic[Owner]):
 
     def insert(self, owner: Owner) -> None:
         """Add a row; other rows stay encoded."""
-        index = self._index_of(owner)
+        index = self.index_of(owner)
         at = bisect_left(self.indexes, index)
         self.indexes.insert(at, index)
         self.owners.insert(at, owner)
@@ -60,7 +60,7 @@ class MibRows(Generic[Owner]):
         return [column for column in self.columns if column.cells]
 
     def _find(self, owner: Owner) -> int:
-        return bisect_left(self.indexes, self._index_of(owner))
+        return bisect_left(self.indexes, self.index_of(owner))
 
 
 class MibColumn(Generic[Owner]):
@@ -78,7 +78,7 @@ class MibColumn(Generic[Owner]):
         self.kind = kind
         # Empty until the column is first asked for: most columns of most OLTs never are.
         self.cells: list[bytes | None] = []
-        self._read = read
+        self.read = read
         rows.columns.append(self)
 
     def forget_all(self) -> None:
@@ -92,14 +92,14 @@ class MibColumn(Generic[Owner]):
         if None in cells:
             for at in range(start, start + len(cells)):
                 if self.cells[at] is None:
-                    typed = self._read(self.rows.owners[at])
+                    typed = self.read(self.rows.owners[at])
                     oid = self.prefix + self.rows.indexes[at]
                     self.cells[at] = ABSENT if typed is None else encode_varbind((oid, *typed))
             cells = self.cells[start:stop]
         return cells  # type: ignore[return-value]  # no cell is None any more
 
     def encode_as(self, indexes: Iterable[Oid]) -> list[bytes]:
-        typed = self._read(self.rows.owners[-1]) or (Tag.NULL, None)
+        typed = self.read(self.rows.owners[-1]) or (Tag.NULL, None)
         return [encode_varbind((self.prefix + index, *typed)) for index in indexes]
 
 

@@ -3,6 +3,7 @@
 Nothing here knows a brand: what is sent is what the definition can encode.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -56,6 +57,7 @@ class RowNumbers:
 
 
 NO_OBJECT_ID: Oid = (0, 0)
+VERSIONS = ("V1.2.3", "1.2.3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,14 @@ def identity_of(definition: Definition, number: int) -> SystemIdentity:
         # A text the family's pattern accepts: a model name, or the pattern's literal part.
         literal = rules.description.pattern.strip("^$").replace("\\", "")
         description = next((text for text in (model, literal) if rules.description.search(text)), description)
-    return SystemIdentity(object_id, description)
+    told = [column.rule.pattern for column in definition.columns.values() if column.oid == SYS_DESCR[:-1]]
+    return SystemIdentity(object_id, " ".join((description, *filter(None, map(_text_of, told)))))
+
+
+def _text_of(pattern: str) -> str:
+    """Return a text with a version where the pattern looks for one; empty if there is none so plain."""
+    texts = (f"{pattern.partition('(')[0]}{version}" for version in VERSIONS)
+    return next((text for text in texts if re.search(pattern, text)), "")
 
 
 AUTOFIND: Mapping[str, OnuReading] = MappingProxyType(
@@ -228,8 +237,11 @@ class Personality:
         self._definition = definition
         columns = {column.prefix: column for column in self._system_columns(identity)}
         for vendor_column in (*definition.columns.values(), *standard.columns_of(Scope.INTERFACE)):
-            if vendor_column.shares is None and vendor_column.oid not in columns:
+            built = columns.get(vendor_column.oid)
+            if vendor_column.shares is None and built is None:
                 columns[vendor_column.oid] = self._build(vendor_column)
+            elif built is not None and vendor_column.index.scope is Scope.PON:
+                columns[vendor_column.oid] = self._with_ports(built, self._port_column(vendor_column))
         self.view = MibView(list(columns.values()))
         world.listeners.append(self)
 
@@ -353,6 +365,20 @@ class Personality:
         known = self._count_waiting if column.key == "pon.autofind_count" else port_reading(column.key)
         read = self._reading(column, known, lambda port: hash(port.place) & 0xFFFF)
         return MibColumn(column.oid, rows, read, _kind(column))
+
+    def _with_ports(self, onus: MibColumn[Any], ports: MibColumn[SimulatedPort]) -> MibColumn[Any]:
+        """Join the rows of ONUs and of PON ports that one standard column has."""
+        owners = [*self._world.ports.values(), *self._world.onus]
+        rows: MibRows[Any] = MibRows(
+            lambda owner: (ports if isinstance(owner, SimulatedPort) else onus).rows.index_of(owner), owners
+        )
+        self._onu_rows[f"{onus.prefix} with ports"] = self._port_rows[f"{onus.prefix} with ports"] = rows
+        return MibColumn(
+            onus.prefix,
+            rows,
+            lambda owner: (ports if isinstance(owner, SimulatedPort) else onus).read(owner),
+            onus.kind,
+        )
 
     def _count_waiting(self, port: SimulatedPort) -> Candidates:
         return (self.waiting.count(port.place),)

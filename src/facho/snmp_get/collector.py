@@ -413,7 +413,8 @@ def plan_reading(definition: Definition, request: CollectRequest) -> Plan:
     """
     if request.onu is not None:
         return Plan()
-    by_oid = {column.oid: column for column in definition.columns.values() if not column.shares}
+    # Of two columns of one OID the first is meant: it is about ONUs.
+    by_oid = {column.oid: column for column in [*definition.columns.values()][::-1] if not column.shares}
     wanted = [_wanted(free) for free in request.oids]
     for key in request.columns:
         if not definition.has_column(key):

@@ -20,7 +20,7 @@ from facho.polling.snmp.memory import PER_ROW
 from facho.polling.snmp.oid import Oid, format_oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Place, write_place
+from facho.polling.vendors.index import Place, write_row
 from facho.polling.vendors.loader import AUTOFIND_SERIAL
 from facho.polling.vendors.vocabulary import HONEST, Scope, Typed
 from facho.snmp_get.reading import Part, Reader
@@ -60,7 +60,7 @@ class OltGathered:
             oid=format_oid(column.oid),
             index=index,
             name=column.key,
-            place=write_place(column.index, place),
+            place=write_row(column.index, suffix, place),
             value=_value_text(decoded.value),
             unit=column.unit.value if column.unit and decoded.value is not None else "",
             raw=raw_text(tag, raw),

@@ -1,6 +1,7 @@
 """Whole columns: the arrays say what a plain reading of each value says, for every definition and all types."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -77,6 +78,9 @@ def plain(rule: ValueRule, tag: int, raw: Value) -> object:
         assert isinstance(raw, int)
         return rule.words.get(raw, Reject.UNKNOWN_ENUM)
     value = plain_number(rule.decoder.name, raw) if isinstance(raw, int) else rule.decoder.decode(raw)
+    if rule.pattern:
+        match = re.search(rule.pattern, str(value))
+        return match[1] if match else Reject.SENTINEL
     return plain_scaled(rule, value) if isinstance(value, int | float) else value
 
 

@@ -55,6 +55,8 @@ def column(key: str, family: str = "huawei_smartax") -> Column:
 
 
 def samples(of: Column) -> list[Typed]:
+    if of.rule.pattern:
+        return []
     if of.rule.words:
         return list(of.rule.words.values())
     if not of.rule.decoder.is_numeric:
@@ -164,6 +166,25 @@ def test_value_far_beyond_any_light_is_read_by_the_second_scale(raw: int, expect
     assert light.decode(Tag.INTEGER, raw).value == expected
     assert numbers is not None
     assert numbers.tolist() == [pytest.approx(math.nan if expected is None else expected, nan_ok=True)]
+
+
+@pytest.mark.parametrize(
+    ("key", "descr", "expected"),
+    [
+        ("zte_c300_c320", "C320 Version V2.1.0 Software, Copyright (c)", "V2.1.0"),
+        ("zte_c600_titan", "C600 Version V1.2.2 Software", "V1.2.2"),
+        ("datacom_dmos", "DM4610 OLT 8GPON+8GX DmOS version 5.0.0", "5.0.0"),
+        ("datacom_dmos", "a name", None),
+    ],
+)
+def test_version_is_the_part_of_a_text_that_its_pattern_names(key: str, descr: str, expected: str | None) -> None:
+    assert column("chassis.version", key).decode(Tag.OCTET_STRING, descr.encode()).value == expected
+
+
+@pytest.mark.parametrize("pattern", ["no group", "(two) (groups)", "(open"])
+def test_pattern_without_one_value_is_refused(pattern: str) -> None:
+    with pytest.raises(DefinitionError, match="pattern"):
+        read_column(f"{{id: 1, type: OctetString, pattern: '{pattern}'}}")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ def test_light_of_the_olts_own_transceiver_is_no_onts() -> None:
     assert family.decode_index((16777472, 0, 0)) == family.decode_index((16777472,)) == Place(port=1)
 
 
+@pytest.mark.parametrize("number", [94380032, 94445568])
+def test_pon_port_of_an_isam_is_none_of_its_onts(number: int) -> None:
+    assert load_definitions()["nokia_isam"].decode_index((number,)) is None
+
+
 def test_last_row_of_a_port_is_known_in_the_numbers_of_either_firmware() -> None:
     index = load_definitions()["cdata_gpon"].indexes["onu"]
 

@@ -36,6 +36,7 @@ UNITS: Mapping[str, tuple[Unit, float]] = {
     "Unit is 100uV": (Unit.VOLT, 0.0001),
     "0.001 Volts": (Unit.VOLT, 0.001),
     "Centi-degree centigrade": (Unit.CELSIUS, 0.01),
+    "C": (Unit.CELSIUS, 1),
     "units of C": (Unit.CELSIUS, 1),
     "unit C": (Unit.CELSIUS, 1),
     "unit: C": (Unit.CELSIUS, 1),
@@ -45,13 +46,14 @@ UNITS: Mapping[str, tuple[Unit, float]] = {
     "Unit: m": (Unit.METRE, 1),
     "1m": (Unit.METRE, 1),
     "percent": (Unit.PERCENT, 1),
+    "%": (Unit.PERCENT, 1),
     "unit:1%": (Unit.PERCENT, 1),
     "UNITS: percentage": (Unit.PERCENT, 1),
     "Mbit/s": (Unit.MEGABIT_PER_SECOND, 1),
     "unit:bps": (Unit.MEGABIT_PER_SECOND, 0.000001),
 }
 OCTETS = ("OCTET STRING", "DisplayString", "MacAddress", "PhysAddress")
-INTEGERS = ("INTEGER", "Integer32", "Unsigned32", "TruthValue", "Gauge", "TimeTicks", "Counter64")
+INTEGERS = ("INTEGER", "Integer32", "Unsigned32", "UnsignedPercent", "TruthValue", "Gauge", "TimeTicks", "Counter64")
 
 
 def read_objects() -> dict[str, dict[str, str]]:

@@ -38,6 +38,7 @@ ENTERPRISES = "1.3.6.1.4.1"
         ("6321.1.2.4.1.4", "Calix, Inc E5-16F AXOS-R2.2.0", "calix_axos", "E5-16F"),
         ("6321.1.2.2.5.3", "Calix E7-2", "calix_exa", "E7-2"),
         ("17409", "FD1208S-B0", "cdata_epon", "FD1208S"),
+        ("34592.1.3", "FD1104SN", "cdata_fd11", None),
     ],
 )
 def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: str, model: str | None) -> None:
@@ -60,7 +61,6 @@ def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: st
         ("37950.1.1.5.10.14.1", "V3600 Switch", "neither a V1600G nor a V1600D"),
         ("17409", "town-olt", "Several brands"),
         ("17409.1.11", "EDFA", "not an OLT"),
-        ("34592.1.3", "FD1104SN", "FD11 series"),
         ("637.61.1", "7750 SR", "does not say that it is an ISAM"),
         ("3320.1.100.0", "BDCOM(tm) S2528-C Software, Version 2.2.0C", "switches answer under the same number"),
         ("3709.1.2.137", "DM4770 32CX DmOS version 7.2.0", "not an OLT of the DM46 series"),
@@ -111,6 +111,8 @@ def test_nothing_that_a_device_says_breaks_recognition(object_id: str, descr: st
         ("17409", "town-olt", "17409.2.8.4.1", "cdata_gpon"),
         ("17409", "town-olt", "17409.2.3.4.1", "cdata_epon"),
         ("17409", "FD1616", "17409.2.3.4.1", "cdata_epon"),
+        ("34592", "town-olt", "34592.1.3.4.1", "cdata_fd11"),
+        ("34592", "town-olt", "34592.1.5.1.1.2.18.1", "cdata_native"),
         ("50224.3.1.1", "PK700", "50224.3.12.2", "hsgq_gpon"),
         ("50224.3.1.1", "PK700", "50224.3.3.2", "hsgq_epon"),
         ("2011.2.123", "Huawei Integrated Access Software", "2011.6.128.1.1.2.53", "huawei_smartax_epon"),

@@ -51,10 +51,12 @@ def rows_of(family: Definition, values: tuple[VarBind, ...]) -> dict[str, Any]:
     rejected: Counter[str] = Counter()
     refused = set()
     for oid, tag, raw in values:
-        for column in columns_at(family, oid):
-            place = column.index.decode(oid[len(column.oid) :])
+        columns = columns_at(family, oid)
+        places = [column.index.decode(oid[len(column.oid) :]) for column in columns]
+        if columns and not any(place is not None for place in places):
+            refused.add(oid)
+        for column, place in zip(columns, places, strict=True):
             if place is None:
-                refused.add(oid)
                 continue
             decoded = column.decode(tag, raw)
             if decoded.reason is not None:

@@ -23,7 +23,7 @@ from facho.polling.vendors.recognition import GENERIC_KEY
 # Texts that a vendor chose, not an operator; every other column is disguised.
 MAY_STAY = frozenset(
     {
-        "sys.descr", "if.name", "if.descr", "board.type",
+        "sys.descr", "if.name", "if.descr", "board.type", "chassis.version",
         "onu.vendor", "onu.model", "onu.hw_version", "onu.sw_version", "onu.sw_version_standby", "onu.fw_version",
         "autofind.model", "autofind.sw_version",
     }
@@ -93,7 +93,8 @@ class _Columns:
 
 def _by_oid(definition: Definition) -> dict[Oid, tuple[Column, ...]]:
     found: dict[Oid, tuple[Column, ...]] = {}
-    for column in definition.columns.values():
+    # A part of a standard text is kept or replaced with it.
+    for column in (each for each in definition.columns.values() if not each.rule.pattern):
         found[column.oid] = (*found.get(column.oid, ()), column)
     return found
 

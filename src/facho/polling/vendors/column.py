@@ -6,6 +6,7 @@ done on a number or on an array of them, octets are read one by one and remember
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,8 @@ class ValueRule:
     high: float = math.inf
     # By the number on the wire, or by the text in lower case.
     words: Mapping[int | str, StrEnum] = field(default_factory=dict)
+    # The part of a text that is the value, in parentheses; a text without it has none.
+    pattern: str = ""
     # Measured quantities are floats on every brand, even where one of them counts in whole units.
     is_measured: bool = False
 
@@ -210,11 +213,15 @@ def _read_numbers(rule: ValueRule) -> Read:
 
 def _read_others(rule: ValueRule) -> Read:
     sentinels, read = frozenset(map(_bare, rule.sentinels)), rule.decoder.decode
+    pattern = re.compile(rule.pattern) if rule.pattern else None
 
     def read_value(raw: Any) -> Decoded:
         if sentinels and _bare(raw) in sentinels:
             return SENTINEL
         value = read(raw)
+        if pattern is not None:
+            match = pattern.search(str(value))
+            return Decoded(match[1]) if match else SENTINEL
         return Decoded(None, value) if isinstance(value, Reject) else Decoded(value)
 
     return read_value
@@ -280,7 +287,7 @@ def _build_fill(rule: ValueRule) -> _Fill:
     if rule.decoder.is_arithmetic:
         return _fill_words(rule) if rule.words else _fill_numbers(rule)
     # What cannot be wrong is not read before somebody wants to see it.
-    is_right = rule.decoder.reads_all and not rule.words
+    is_right = rule.decoder.reads_all and not rule.words and not rule.pattern
     return lambda raw, rows, found: rows[:0] if is_right else rows
 
 
@@ -359,6 +366,7 @@ def _fingerprint(rule: ValueRule) -> str:
         words,
         # Left out where there is none: columns without it keep their stored values.
         *((rule.second_scale,) if rule.second_scale is not None else ()),
+        *((rule.pattern,) if rule.pattern else ()),
     )
     return blake2b(repr(told).encode(), digest_size=8).hexdigest()
 
@@ -477,6 +485,7 @@ def _read_rule(section: Section, unit: Unit | None) -> ValueRule:
         low=low,
         high=high,
         words=words,
+        pattern=_read_pattern(section, decoder, words),
         is_measured=unit in _MEASURED,
     )
     if rule.words and (rule.decoder.name not in ("integer", "text") or rule.scale != 1 or rule.offset != 0):
@@ -492,6 +501,17 @@ def _read_rule(section: Section, unit: Unit | None) -> ValueRule:
     if {raw if isinstance(raw, int) else str(decoder.decode(raw)).lower() for raw in rule.sentinels} & set(rule.words):
         raise section.error("sentinels", "a value is a word or a sentinel, not both")
     return rule
+
+
+def _read_pattern(section: Section, decoder: Decoder, words: Mapping[int | str, StrEnum]) -> str:
+    written = section.text("pattern", "")
+    try:
+        groups = re.compile(written).groups
+    except re.error as error:
+        raise section.error("pattern", f"is not a regular expression: {error}") from None
+    if written and (groups != 1 or decoder.name != "text" or words):
+        raise section.error("pattern", "must have the value in parentheses, of a text without words")
+    return written
 
 
 def _read_type(section: Section) -> tuple[Tag, Decoder]:

@@ -18,6 +18,9 @@ from facho.polling.vendors.vocabulary import Scope
 
 SUB_ID_BITS = 32
 _MAX_SUB_ID = 0xFFFF_FFFF
+# Numbers among the texts of an index; no chassis counts further.
+_SPELLED_BITS = 15
+_MAX_SPELLED = (1 << _SPELLED_BITS) - 1
 
 
 class Place(NamedTuple):
@@ -238,6 +241,65 @@ def count_from(index: Index, base: int) -> BasedIndex:
     if index.length != 1:
         raise ValueError("rows are counted by one number only")
     return BasedIndex(*_parts_of(index), base=base)
+
+
+class SpelledPart(NamedTuple):
+    """A part of an index that is spelled out: a number, or a text with its length before it unless it is the rest."""
+
+    field: str
+    is_text: bool = False
+    is_rest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SpelledIndex(Index):
+    """An index with texts in it, such as the name of a sensor; the place has the numbers among them, else 0."""
+
+    spelling: tuple[SpelledPart, ...] = ()
+
+    def read(self, suffix: Oid) -> list[str] | None:
+        """Return the parts of a suffix as texts, None if it is spelled in another way."""
+        parts, rest = [], suffix
+        for part in self.spelling:
+            if not rest:
+                return None
+            size = 1 if not part.is_text else len(rest) if part.is_rest else rest[0] + 1
+            said, rest = rest[0 if part.is_rest or not part.is_text else 1 : size], rest[size:]
+            if not said or part.is_text and not all(0x20 <= letter < 0x7F for letter in said):
+                return None
+            parts.append("".join(map(chr, said)) if part.is_text else str(said[0]))
+        return parts if not rest else None
+
+    def decode(self, suffix: Oid) -> Place | None:
+        """Return the place of a suffix, None if it is spelled in another way."""
+        parts = self.read(suffix)
+        if parts is None:
+            return None
+        fields = zip((part.field for part in self.spelling), parts, strict=True)
+        return Place(**{name: int(text) for name, text in fields if text.isdecimal() and int(text) <= _MAX_SPELLED})
+
+    def encode(self, place: Place) -> Oid:
+        """Return the suffix with the numbers of a place spelled out."""
+        suffix: list[int] = []
+        for part in self.spelling:
+            number = getattr(place, part.field)
+            letters = list(str(number).encode())
+            suffix += [number] if not part.is_text else letters if part.is_rest else [len(letters), *letters]
+        return tuple(suffix)
+
+
+def build_spelled(name: str, scope: Scope, spelling: Sequence[SpelledPart]) -> SpelledIndex:
+    """Build an index with texts; ValueError if a text has no end."""
+    if any(part.is_rest for part in spelling[:-1]):
+        raise ValueError("only the last text can be the rest of an index")
+    fields = {part.field: BitField(part.field, bits=_SPELLED_BITS) for part in spelling}
+    return SpelledIndex(name, scope, len(spelling), fields, 0, is_exact=False, spelling=tuple(spelling))
+
+
+def write_row(index: Index, suffix: Oid, place: Place) -> str:
+    """Format the place of a row, in the words of its index if it has some."""
+    parts = index.read(suffix) if isinstance(index, SpelledIndex) else None
+    return write_place(index, place) if parts is None else "/".join(parts)
 
 
 def write_place(index: Index, place: Place) -> str:

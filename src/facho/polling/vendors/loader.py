@@ -20,8 +20,10 @@ from facho.polling.vendors.index import (
     BitField,
     Index,
     Place,
+    SpelledPart,
     build_either,
     build_index,
+    build_spelled,
     count_from,
     count_in_steps,
 )
@@ -177,6 +179,8 @@ def read_index(name: str, section: Section) -> Index:
         formulas = section.items("either", list)
         section.close()
         return _either(name, scope, section, formulas)
+    if any(isinstance(each, dict) and "text" in each for each in section.data.get("components", ())):
+        return _read_spelled(name, scope, section)
     base = section.integer("base", 0, high=_MOST_ADDED)
     formula = _read_formula(name, scope, section, "components", section.items("components", object))
     section.close()
@@ -184,6 +188,26 @@ def read_index(name: str, section: Section) -> Index:
         return count_from(formula, base) if base else formula
     except ValueError as error:
         raise section.error("base", str(error)) from None
+
+
+def _read_spelled(name: str, scope: Scope, section: Section) -> Index:
+    """Read components of which some are texts: `{field: slot, text: sized}`, or `rest` for one without its length."""
+    if scope in (Scope.ONU, Scope.PON, Scope.AUTOFIND):
+        raise section.error("components", "only rows of the OLT itself can be told by texts")
+    parts = []
+    for at, component in enumerate(section.items("components", object)):
+        written = {"field": component} if isinstance(component, str) else component
+        entry = Section.of(written, section.source, section.at(f"components[{at}]"))
+        field, text = entry.text("field"), entry.text("text", "number")
+        if field not in Place._fields or text not in ("number", "sized", "rest"):
+            raise entry.error("field", f"must be one of {', '.join(Place._fields)}, as number, sized or rest")
+        entry.close()
+        parts.append(SpelledPart(field, is_text=text != "number", is_rest=text == "rest"))
+    section.close()
+    try:
+        return build_spelled(name, scope, parts)
+    except ValueError as error:
+        raise section.error("components", str(error)) from None
 
 
 def _either(name: str, scope: Scope, section: Section, formulas: Sequence[list[Any]]) -> Index:
@@ -274,16 +298,18 @@ def _collect_columns(top: Section, tables: tuple[Table, ...]) -> dict[str, Colum
             if column.key in columns:
                 raise top.error(f"tables.{table.name}.columns.{column.key}", "is defined twice")
             columns[column.key] = column
-    owners: dict[Oid, str] = {}
-    for column in columns.values():
-        if column.shares is None and owners.setdefault(column.oid, column.key) != column.key:
-            raise top.error(f"tables.*.columns.{column.key}", f"has the OID of {owners[column.oid]}: say `shares`")
+    # Interfaces of all kinds share a standard column; what a row is about follows from its index.
+    owners: dict[tuple[Oid, Scope], str] = {}
+    for column in (each for each in columns.values() if each.shares is None):
+        owner = owners.setdefault((column.oid, column.index.scope), column.key)
+        if owner != column.key:
+            raise top.error(f"tables.*.columns.{column.key}", f"has the OID of {owner}: say `shares`")
     if AUTOFIND_SERIAL not in columns and any(column.index.scope is Scope.AUTOFIND for column in columns.values()):
         raise top.error("tables", f"ONUs that wait are listed by their serials: {AUTOFIND_SERIAL} is missing")
     if MAC in columns and columns[MAC].rule.decoder.name != "mac":
         raise top.error(f"tables.*.columns.{MAC}.decoder", "must be mac: ONUs are told apart by one spelling")
     for column in columns.values():
-        if column.shares is not None and owners.get(column.oid) != column.shares:
+        if column.shares is not None and owners.get((column.oid, column.index.scope)) != column.shares:
             raise top.error(f"tables.*.columns.{column.key}.shares", f"{column.shares} has not the same OID")
     return columns
 

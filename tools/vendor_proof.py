@@ -1,6 +1,6 @@
-"""Writes what the vendor definitions rest on: an extract of MIB objects, and the list of columns without proof.
+"""Writes what follows from the vendor definitions: the families and the columns without proof in docs/vendors.md.
 
-Without an argument only the list in docs/vendors.md is written; with the path of a table of MIB objects (family, oid,
+Without an argument only the page is written; with the path of a table of MIB objects (family, oid,
 module, name, type, unit, …, separated by tabs) the extract too.
 """
 
@@ -11,13 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from facho.polling.vendors.column import Column
+from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.vocabulary import Cost
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/vendors.md"
 EXTRACT = ROOT / "tests/polling/vendors/data/mib_objects.tsv"
 HEADER = ("name", "oid", "type", "enumeration", "unit")
-BEGIN, END = "<!-- begin: columns without proof -->", "<!-- end: columns without proof -->"
+BEGIN, END = "<!-- begin: {} -->", "<!-- end: {} -->"
+FAMILIES, UNPROVEN = "families", "columns without proof"
 CAPTURE = "capture "
 _ENUMERATION = re.compile(r"\{(.*)\}")
 _ENTRY = re.compile(r"\(\s*(-?\d+)\s*\)")
@@ -42,7 +45,7 @@ STANDARD = {
 def main(arguments: list[str]) -> int:
     for path in arguments[:1]:
         write_extract(Path(path))
-    PAGE.write_text(with_list(PAGE.read_text("utf-8")), "utf-8")
+    PAGE.write_text(with_lists(PAGE.read_text("utf-8")), "utf-8")
     columns = all_columns()
     print(f"{sum(bool(column.proof) for _, column in columns)} of {len(columns)} columns have a proof")
     return 0
@@ -73,11 +76,28 @@ def _split_type(written: str) -> tuple[str, str]:
     return plain, " ".join(_ENTRY.findall(enumeration[1])) if enumeration else ""
 
 
-def with_list(page: str) -> str:
-    """Return the page with the list between its marks written again; ValueError if there are no marks."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{list_unproven(all_columns())}{END}{after}"
+def with_lists(page: str) -> str:
+    """Return the page with the lists between their marks written again; ValueError if there are no marks."""
+    lists = {FAMILIES: list_families(load_definitions().values()), UNPROVEN: list_unproven(all_columns())}
+    for name, text in lists.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        before, rest = page.split(begin)
+        _, after = rest.split(end)
+        page = f"{before}{begin}\n{text}{end}{after}"
+    return page
+
+
+def list_families(families: Iterable[Definition]) -> str:
+    """Write a table of the families, those that read no ONU last."""
+    rows = []
+    for family in sorted(families, key=lambda each: not each.onu_indexes):
+        is_proven = any(column.proof for column in family.columns.values())
+        confidence = family.confidence if is_proven else f"{family.confidence}, no MIB is public"
+        minutes = family.polling.classes[Cost.LIVE].min_interval_seconds // 60
+        pace = f"{minutes} min" if family.onu_indexes else "–"
+        rows.append(f"| `{family.key}` | {family.title} | {confidence} | {pace} |")
+    head = ["| Key | Devices | Confidence | Live optics, at most every |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
 
 
 def list_unproven(columns: Iterable[tuple[str, Column]]) -> str:

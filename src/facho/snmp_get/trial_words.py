@@ -1,6 +1,6 @@
 """Shows what came of a trial and a review to the person who writes the definition."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.polling.domain.onu_table import raw_text
-from facho.polling.snmp.ber import Tag
+from facho.polling.snmp.ber import Oid, Tag
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import write_place
@@ -74,18 +74,26 @@ def describe_gaps(review: Review) -> list[str]:
     return lines
 
 
-def describe_recognition(definition: Definition, sys_object_id: str, sys_descr: str) -> str:
-    """Write whether a device that says this of itself belongs to the family."""
+def describe_recognition(definition: Definition, sys_object_id: str, sys_descr: str, trial: Trial) -> str:
+    """Write whether a device that says this of itself, and had these rows, belongs to the family."""
     verdict = definition.recognise(sys_object_id, sys_descr)
     words = {"key": definition.key, "oid": sys_object_id}
     if not sys_object_id:
         return _("The OLT has not reported its sysObjectID yet, so its recognition cannot be checked.")
     if isinstance(verdict, Definition):
         return _("With sysObjectID %(oid)s the OLT is recognised as %(key)s.") % words
+    if definition.may_be(sys_object_id) and _has_rows_below(definition.recognition.tables, trial):
+        return _("With sysObjectID %(oid)s and the tables that have rows the OLT is recognised as %(key)s.") % words
     if verdict is None:
         return _("With sysObjectID %(oid)s the OLT is not recognised as %(key)s: check `recognition`.") % words
     words["sentence"] = _(verdict.sentence)
     return _("With sysObjectID %(oid)s the OLT is refused by %(key)s: %(sentence)s") % words
+
+
+def _has_rows_below(tables: Sequence[Oid], trial: Trial) -> bool:
+    """Tell whether a column below one of the tables, or above it, had rows."""
+    read = [tried.verdict.column.oid for tried in trial.columns if tried.verdict.rows]
+    return any(oid[: len(table)] == table[: len(oid)] for oid in read for table in tables)
 
 
 def _doubt(doubt: Doubt) -> str:

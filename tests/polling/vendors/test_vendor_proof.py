@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tools.vendor_proof import CAPTURE, PAGE, all_columns, with_list
+from tools.vendor_proof import CAPTURE, PAGE, all_columns, with_lists
 
 from facho.polling.snmp.ber import Tag
 from facho.polling.vendors.column import Column
@@ -96,11 +96,11 @@ def test_extract_holds_what_columns_name_and_nothing_else() -> None:
     assert {param.values[0].proof for param in PROVEN} == set(OBJECTS)
 
 
-def test_list_of_columns_without_proof_is_current() -> None:
-    """`python -m tools.vendor_proof` writes it."""
+def test_lists_of_families_and_of_columns_without_proof_are_current() -> None:
+    """`python -m tools.vendor_proof` writes them."""
     page = PAGE.read_text("utf-8")
 
-    assert with_list(page) == page
+    assert with_lists(page) == page
 
 
 def test_column_of_high_confidence_without_proof_belongs_to_a_family_that_drivers_agree_on() -> None:

@@ -81,7 +81,7 @@ def _tried_on_recording(arguments: Namespace, definition: Definition, bounds: Tr
 def _print(trial: Trial, olt: Olt | None, definition: Definition, arguments: Namespace) -> None:
     lines = describe_trial(trial)
     unread = len(definition.columns) - len(lines)
-    recognition = describe_recognition(definition, olt.sys_object_id, olt.sys_descr) if olt else ""
+    recognition = describe_recognition(definition, olt.sys_object_id, olt.sys_descr, trial) if olt else ""
     if arguments.as_json:
         columns = [asdict(line) for line in lines]
         dump({"olt": olt.name if olt else "", "recognition": recognition, "unread": unread, "columns": columns})

@@ -1,7 +1,7 @@
 """Writes what follows from the vendor definitions: the families and the columns without proof in docs/vendors.md.
 
 Without an argument only the page is written; with the path of a table of MIB objects (family, oid,
-module, name, type, unit, …, separated by tabs) the extract too.
+module, name, type, unit, index, …, separated by tabs) the extract too.
 """
 
 import csv
@@ -18,27 +18,29 @@ from facho.polling.vendors.vocabulary import Cost
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/vendors.md"
 EXTRACT = ROOT / "tests/polling/vendors/data/mib_objects.tsv"
-HEADER = ("name", "oid", "type", "enumeration", "unit")
+HEADER = ("name", "oid", "type", "enumeration", "unit", "index")
 BEGIN, END = "<!-- begin: {} -->", "<!-- end: {} -->"
 FAMILIES, UNPROVEN = "families", "columns without proof"
 CAPTURE = "capture "
-_ENUMERATION = re.compile(r"\{(.*)\}")
+# Ends an enumeration that the table of MIB objects has in part only.
+CUT = "…"
+_ENUMERATION = re.compile(r"\{([^}]*)(\})?")
 _ENTRY = re.compile(r"\(\s*(-?\d+)\s*\)")
 # The standard objects that definitions name; tables of vendor MIBs leave them out.
 STANDARD = {
-    "SNMPv2-MIB::sysDescr": ("1.3.6.1.2.1.1.1", "OCTET STRING", "", ""),
-    "SNMPv2-MIB::sysObjectID": ("1.3.6.1.2.1.1.2", "OBJECT IDENTIFIER", "", ""),
-    "SNMPv2-MIB::sysUpTime": ("1.3.6.1.2.1.1.3", "TimeTicks", "", "centiseconds"),
-    "SNMPv2-MIB::sysName": ("1.3.6.1.2.1.1.5", "OCTET STRING", "", ""),
-    "IF-MIB::ifDescr": ("1.3.6.1.2.1.2.2.1.2", "OCTET STRING", "", ""),
-    "IF-MIB::ifType": ("1.3.6.1.2.1.2.2.1.3", "INTEGER", "", ""),
-    "IF-MIB::ifAdminStatus": ("1.3.6.1.2.1.2.2.1.7", "INTEGER", "1 2 3", ""),
-    "IF-MIB::ifOperStatus": ("1.3.6.1.2.1.2.2.1.8", "INTEGER", "1 2 3 4 5 6 7", ""),
-    "IF-MIB::ifName": ("1.3.6.1.2.1.31.1.1.1.1", "OCTET STRING", "", ""),
-    "IF-MIB::ifHCInOctets": ("1.3.6.1.2.1.31.1.1.1.6", "Counter64", "", ""),
-    "IF-MIB::ifHCOutOctets": ("1.3.6.1.2.1.31.1.1.1.10", "Counter64", "", ""),
-    "IF-MIB::ifHighSpeed": ("1.3.6.1.2.1.31.1.1.1.15", "Gauge32", "", "Mbit/s"),
-    "IF-MIB::ifAlias": ("1.3.6.1.2.1.31.1.1.1.18", "OCTET STRING", "", ""),
+    "SNMPv2-MIB::sysDescr": ("1.3.6.1.2.1.1.1", "OCTET STRING", "", "", ""),
+    "SNMPv2-MIB::sysObjectID": ("1.3.6.1.2.1.1.2", "OBJECT IDENTIFIER", "", "", ""),
+    "SNMPv2-MIB::sysUpTime": ("1.3.6.1.2.1.1.3", "TimeTicks", "", "centiseconds", ""),
+    "SNMPv2-MIB::sysName": ("1.3.6.1.2.1.1.5", "OCTET STRING", "", "", ""),
+    "IF-MIB::ifDescr": ("1.3.6.1.2.1.2.2.1.2", "OCTET STRING", "", "", "ifIndex"),
+    "IF-MIB::ifType": ("1.3.6.1.2.1.2.2.1.3", "INTEGER", "", "", "ifIndex"),
+    "IF-MIB::ifAdminStatus": ("1.3.6.1.2.1.2.2.1.7", "INTEGER", "1 2 3", "", "ifIndex"),
+    "IF-MIB::ifOperStatus": ("1.3.6.1.2.1.2.2.1.8", "INTEGER", "1 2 3 4 5 6 7", "", "ifIndex"),
+    "IF-MIB::ifName": ("1.3.6.1.2.1.31.1.1.1.1", "OCTET STRING", "", "", "ifIndex"),
+    "IF-MIB::ifHCInOctets": ("1.3.6.1.2.1.31.1.1.1.6", "Counter64", "", "", "ifIndex"),
+    "IF-MIB::ifHCOutOctets": ("1.3.6.1.2.1.31.1.1.1.10", "Counter64", "", "", "ifIndex"),
+    "IF-MIB::ifHighSpeed": ("1.3.6.1.2.1.31.1.1.1.15", "Gauge32", "", "Mbit/s", "ifIndex"),
+    "IF-MIB::ifAlias": ("1.3.6.1.2.1.31.1.1.1.18", "OCTET STRING", "", "", "ifIndex"),
 }
 
 
@@ -61,19 +63,24 @@ def write_extract(objects: Path) -> None:
     named = {column.proof for _, column in all_columns() if column.proof and not column.proof.startswith(CAPTURE)}
     found = {name: (name, *values) for name, values in STANDARD.items() if name in named}
     with objects.open(encoding="utf-8") as file:
-        for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            name = f"{row[2]}::{row[3]}"
-            if name in named and "SEQUENCE" not in row[4]:
-                found.setdefault(name, (name, row[1], *_split_type(row[4]), row[5]))
+        rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    indexes = {row[1]: row[6] for row in rows if row[4] != "notification"}
+    for row in rows:
+        name = f"{row[2]}::{row[3]}"
+        if name in named and "SEQUENCE" not in row[4]:
+            entry = row[1].rpartition(".")[0]
+            found.setdefault(name, (name, row[1], *_split_type(row[4]), row[5], indexes.get(entry, "")))
     lines = ["\t".join(fields) for fields in (HEADER, *(found[name] for name in sorted(found)))]
     EXTRACT.write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def _split_type(written: str) -> tuple[str, str]:
-    """Return the plain type and the numbers of its enumeration; a shortened enumeration has none."""
+    """Return the plain type and the numbers of its enumeration, of a shortened one those that are left and CUT."""
     plain = written.split("{")[0].split("=")[-1].strip() or written.split("{")[0].strip()
     enumeration = _ENUMERATION.search(written)
-    return plain, " ".join(_ENTRY.findall(enumeration[1])) if enumeration else ""
+    if enumeration is None:
+        return plain, ""
+    return plain, " ".join((*_ENTRY.findall(enumeration[1]), *([] if enumeration[2] else [CUT])))
 
 
 def with_lists(page: str) -> str:

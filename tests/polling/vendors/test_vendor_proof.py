@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tools.vendor_proof import CAPTURE, PAGE, all_columns, with_lists
+from tools.vendor_proof import CAPTURE, CUT, PAGE, all_columns, with_lists
 
 from facho.polling.snmp.ber import Tag
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import INTEGER_TAGS, parse_oid
-from facho.polling.vendors.vocabulary import Confidence, Unit
+from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.vocabulary import Confidence, Scope, Unit
 
 DATA = Path(__file__).parent / "data"
 # What units are called in MIBs, with the scale to ours; only those that leave no doubt.
@@ -52,6 +53,8 @@ UNITS: Mapping[str, tuple[Unit, float]] = {
     "Mbit/s": (Unit.MEGABIT_PER_SECOND, 1),
     "unit:bps": (Unit.MEGABIT_PER_SECOND, 0.000001),
 }
+# Sub-identifiers of an index that is a serial of twelve letters, and of a slot with a serial of eight octets.
+SPELLED = {1: 1 + 12, 2: 1 + 1 + 8}
 OCTETS = ("OCTET STRING", "DisplayString", "MacAddress", "PhysAddress")
 INTEGERS = ("INTEGER", "Integer32", "Unsigned32", "UnsignedPercent", "TruthValue", "Gauge", "TimeTicks", "Counter64")
 
@@ -79,9 +82,32 @@ def test_column_is_the_object_that_it_names(column: Column) -> None:
 
 @pytest.mark.parametrize("column", [param for param in PROVEN if param.values[0].rule.words])
 def test_column_knows_every_number_of_its_enumeration(column: Column) -> None:
-    numbers = {int(number) for number in OBJECTS[column.proof]["enumeration"].split()}
+    numbers = {int(number) for number in OBJECTS[column.proof]["enumeration"].split() if number != CUT}
 
     assert numbers <= {*column.rule.words, *column.rule.sentinels}
+
+
+def test_enumerations_that_the_table_of_mib_objects_cuts_are_these() -> None:
+    """Of these a number may be missing in the definition, and no test would tell."""
+    words = [(key, column) for key, column in all_columns() if column.rule.words and column.proof in OBJECTS]
+
+    cut = {(key, column.key) for key, column in words if OBJECTS[column.proof]["enumeration"].endswith(CUT)}
+
+    assert cut == {
+        ("calix_exa", "onu.admin_state"),
+        ("dasan", "onu.last_down_cause"),
+        ("eltex_ltp", "onu.run_state"),
+    }
+
+
+@pytest.mark.parametrize("column", PROVEN)
+def test_column_has_the_index_of_its_table(column: Column) -> None:
+    clause = [part for part in OBJECTS[column.proof]["index"].split(",") if part.strip()]
+    is_spelled = isinstance(column.index, LearnedIndex) and not column.index.forms
+
+    assert (not clause) == (column.index.scope is Scope.SCALAR)
+    # A serial in an index takes a sub-identifier for its length and one for each octet.
+    assert column.index.length == (len(clause) if clause and not is_spelled else SPELLED.get(len(clause), 1))
 
 
 @pytest.mark.parametrize("column", [param for param in PROVEN if OBJECTS[param.values[0].proof]["unit"] in UNITS])

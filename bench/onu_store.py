@@ -188,9 +188,10 @@ def _plain_poll(olt_id: int, clock: _Clock) -> Callable[[], None]:
     clock.polls += 1
     now, table = clock.now, _table(clock.polls, 10)
     values = [
-        (str(number), oid, value)
-        for number, reading in enumerate(table.readings())
-        for oid, value in reading.raw.items()
+        (str(number), column.oid, str(value))
+        for number in range(ONUS)
+        for column in table.columns
+        for value in (column.raw.at(number),)
     ]
 
     @transaction.atomic

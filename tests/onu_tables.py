@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from facho.polling.domain.onu_table import IS_INTEGER, NO_VALUE, OnuColumn, OnuTable, RawValues, Reading, pack_place
+from facho.polling.domain.onu_state import OnuPlace
+from facho.polling.domain.onu_table import IS_INTEGER, NO_VALUE, OnuColumn, OnuTable, RawValues, pack_place
 from facho.polling.snmp.columns import ColumnRows, Row
 from facho.snmp_get.onu_tables import pack_values
 
 _OCTET_STRING, _NULL = 4, 5
 RULE = "rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a device says of one ONU: decoded values by key, and values as they came by OID."""
+
+    place: OnuPlace
+    values: dict[str, object]
+    raw: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +35,7 @@ class KnownTexts:
         return self.values.get(raw) if isinstance(raw, bytes) and tag == _OCTET_STRING else None
 
 
-def table_of(*readings: Reading, rule: str = RULE, oid_of: Callable[[str], str] = str) -> OnuTable:
+def table_of(*readings: Told, rule: str = RULE, oid_of: Callable[[str], str] = str) -> OnuTable:
     """Return the table of these ONUs; the raw value of a key is the text at `oid_of(key)`, NULL if there is none.
 
     Numbers make a column of quantities, words one with a vocabulary; raw values of other OIDs have no key.
@@ -48,7 +58,7 @@ def column_rows(rows: Iterable[Row]) -> ColumnRows:
     return ColumnRows(ids, ends, pack_values([(tag, value) for _, tag, value in ordered]))
 
 
-def _column(readings: Iterable[Reading], key: str, oid: str, rule: str) -> OnuColumn:
+def _column(readings: Iterable[Told], key: str, oid: str, rule: str) -> OnuColumn:
     values = [reading.values.get(key) for reading in readings]
     texts = [reading.raw.get(oid, "").encode() for reading in readings]
     raw, decoder = _raw(readings, key, oid), KnownTexts(dict(zip(texts, values, strict=True)))
@@ -63,7 +73,7 @@ def _column(readings: Iterable[Reading], key: str, oid: str, rule: str) -> OnuCo
     return OnuColumn(key, oid, rule, raw, decoder)
 
 
-def _raw(readings: Iterable[Reading], key: str, oid: str) -> RawValues:
+def _raw(readings: Iterable[Told], key: str, oid: str) -> RawValues:
     texts = [reading.raw.get(oid) for reading in readings]
     sizes = np.array([IS_INTEGER if text is None else len(text.encode()) for text in texts], np.int32)
     ends = np.cumsum(np.maximum(sizes, 0))

@@ -14,10 +14,9 @@ from api.rows import make_node, make_olt, make_olt_value, make_onu
 from facho.onus.models import Onu
 from facho.onus.value_history import save_olt_history, save_onu_history
 from facho.polling.domain.collection import OltValue
-from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
 from facho.snmp_jobs.models import SnmpJobOid
-from onu_tables import table_of
+from onu_tables import Told, table_of
 
 OID = "1.3.6.1.4.1.9.1"
 OLT, ONU = "olts/{olt_id}/data/history/", "onus/{onu_id}/data/history/"
@@ -35,7 +34,7 @@ def onu(db: None) -> Onu:
         now = timezone.now() - ago
         value = OltValue(OID, "0.1", "board.cpu", "0/1", str(number), "percent", str(number))
         save_olt_history(olt.id, [value], now=now)
-        save_onu_history(olt.id, table_of(Reading(Place(0, 1, 0, 1), {}, {OID: str(number + 5)})), {OID}, now=now)
+        save_onu_history(olt.id, table_of(Told(Place(0, 1, 0, 1), {}, {OID: str(number + 5)})), {OID}, now=now)
     return onu
 
 

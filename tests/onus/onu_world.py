@@ -10,10 +10,9 @@ from facho.onus.raw_values import load_raw_values
 from facho.onus.store import save_inventory, save_table
 from facho.polling.domain.onu_presence import OnuIdentity, Walk
 from facho.polling.domain.onu_state import DownCause, RunState
-from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
 from factories import NOW
-from onu_tables import table_of
+from onu_tables import Told, table_of
 
 HERE, THERE, ELSEWHERE = Place(0, 1, 0, 1), Place(0, 1, 0, 2), Place(0, 2, 5, 1)
 INTERVAL = timedelta(minutes=5)
@@ -33,13 +32,13 @@ def street(count: int, *, port: int = 0) -> dict[Place, str]:
     return {Place(0, 1, port, number): f"HWTC{port:02}{number:06}" for number in range(1, count + 1)}
 
 
-def reading(place: Place, **values: object) -> Reading:
+def reading(place: Place, **values: object) -> Told:
     """Read these values; those that are None came without a raw value, too."""
     keyed = {f"onu.{name}": _WORDS.get(value, value) for name, value in values.items()}
-    return Reading(place, keyed, {key: str(value) for key, value in keyed.items() if value is not None})
+    return Told(place, keyed, {key: str(value) for key, value in keyed.items() if value is not None})
 
 
-def poll(olt: Olt, *readings: Reading, now: datetime = NOW, is_poll: bool = True) -> int:
+def poll(olt: Olt, *readings: Told, now: datetime = NOW, is_poll: bool = True) -> int:
     return save_table(olt.id, table_of(*readings), now=now, is_poll=is_poll)
 
 

@@ -10,11 +10,12 @@ from facho.onus.history import Resolution, read_onu
 from facho.onus.history_metrics import Metric
 from facho.onus.history_models import HistoryPoll
 from facho.onus.models import Onu, OnuData, OnuEvent, OnuReading
-from facho.onus.store import save_inventory
+from facho.onus.store import save_inventory, save_table
 from facho.polling.domain.onu_presence import OnuIdentity, Walk
-from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
+from facho.polling.vendors.row_rules import RowRule, settle
 from factories import NOW, make_olt
+from onu_tables import Told, table_of
 
 pytestmark = pytest.mark.django_db
 
@@ -46,6 +47,43 @@ def test_an_unchanged_poll_takes_four_statements(count: int, django_assert_num_q
 
     with django_assert_num_queries(4):
         poll(olt, *(reading(place, run_state="online") for place in onus), now=LATER)
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_light_that_moves_takes_two_statements_more_and_loads_no_onu(
+    count: int, django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of all ONUs, and their raw values."""
+    olt, onus = make_olt(), street(count)
+    walk(olt, onus)
+    poll(olt, *(reading(place, run_state="online", rx_power=-20.0, distance=100) for place in onus))
+    monkeypatch.setattr("facho.onus.readings.load_present", None)
+
+    with django_assert_num_queries(6):
+        changed = poll(olt, *(reading(p, run_state="online", rx_power=-20.1, distance=100) for p in onus), now=LATER)
+
+    assert changed == count
+    assert set(OnuReading.objects.values_list("rx_power_cdbm", "distance_m", "power_at")) == {(-2010, 100, LATER)}
+
+
+def test_another_raw_value_of_the_same_light_changes_nothing() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1"})
+    poll(olt, reading(HERE, rx_power=-21.001, temperature=40.01))
+
+    assert poll(olt, reading(HERE, rx_power=-21.002, temperature=40.02), now=LATER) == 0
+    assert OnuReading.objects.get().power_at == NOW
+
+
+def test_light_that_another_column_stands_in_for_is_stored_when_that_one_moves() -> None:
+    olt = make_olt()
+    walk(olt, {HERE: "HWTC1", THERE: "HWTC2"})
+    rules = {"onu.other_rx": RowRule(fills="onu.rx_power")}
+    for now, light in ((NOW, -20.0), (LATER, -20.5)):
+        table = table_of(reading(HERE, rx_power=None, other_rx=light), reading(THERE, rx_power=-25.0, other_rx=light))
+        save_table(olt.id, settle(rules, table), now=now)
+
+    assert list(OnuReading.objects.order_by("onu__serial").values_list("rx_power_cdbm", flat=True)) == [-2050, -2500]
 
 
 def test_everything_that_a_definition_offers_has_its_column() -> None:
@@ -255,7 +293,7 @@ def test_a_free_oid_changes_nothing_but_its_raw_value() -> None:
     olt = make_olt()
     walk(olt, {HERE: "HWTC1"})
 
-    assert poll(olt, Reading(HERE, {}, {"1.3.6.1": "7"})) == 0
+    assert poll(olt, Told(HERE, {}, {"1.3.6.1": "7"})) == 0
 
     assert raw_values(Onu.objects.get()) == {"1.3.6.1": "7"}
 

@@ -24,11 +24,10 @@ from facho.onus.store import save_inventory, save_table
 from facho.polling.domain.onu_events import PollChanges, compare_poll
 from facho.polling.domain.onu_presence import OnuIdentity, Walk
 from facho.polling.domain.onu_state import DownCause, RunState
-from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.vocabulary import AdminState
 from factories import NOW, make_olt
-from onu_tables import table_of
+from onu_tables import Told, table_of
 
 pytestmark = pytest.mark.django_db
 
@@ -85,9 +84,7 @@ def decode(key: str, raw: str, scale: int) -> Any:
         return None
 
 
-def save_rows(
-    olt: Olt, read: Sequence[Reading], raw: dict[tuple[int, str], tuple[str, datetime]], now: datetime
-) -> None:
+def save_rows(olt: Olt, read: Sequence[Told], raw: dict[tuple[int, str], tuple[str, datetime]], now: datetime) -> None:
     """Store readings as before there were tables: every ONU is loaded, compared and judged."""
     keys = set(chain.from_iterable(reading.values for reading in read))
     of_onus = [column.name for column in readings.ONU_COLUMNS if column.key in keys]
@@ -156,8 +153,8 @@ class TwoWays:
         if is_poll and any(STATE in reading.values for reading in read):
             OltMemory.objects.update_or_create(olt=by_row, defaults={"states_at": self.now})
 
-    def reading(self, place: Place, keys: Sequence[str], *, is_free: bool) -> Reading:
-        reading = Reading(place, {}, {})
+    def reading(self, place: Place, keys: Sequence[str], *, is_free: bool) -> Told:
+        reading = Told(place, {}, {})
         for key in keys:
             if key not in self.values[place]:
                 continue

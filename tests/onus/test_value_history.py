@@ -15,10 +15,9 @@ from facho.onus import value_history
 from facho.onus.history import Resolution, read_olt_row, read_onu
 from facho.onus.value_history import find_metric, find_row, save_olt_history, save_onu_history
 from facho.polling.domain.collection import OltValue
-from facho.polling.domain.onu_table import Reading
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
-from onu_tables import table_of
+from onu_tables import Told, table_of
 
 pytestmark = pytest.mark.django_db
 
@@ -125,13 +124,13 @@ def test_a_device_that_invents_rows_and_oids_gets_no_more_of_them(
 def test_values_of_an_onu_follow_it() -> None:
     ports = make_ports(2)
     (onu,) = make_onus(ports[0], 1, now=NOW)
-    here, nobody = Reading(Place(0, 1, 0, 1), {}, {CPU: "5"}), Reading(Place(9, 9, 9, 9), {}, {CPU: "6"})
+    here, nobody = Told(Place(0, 1, 0, 1), {}, {CPU: "5"}), Told(Place(9, 9, 9, 9), {}, {CPU: "6"})
     save_onu_history(onu.olt_id, table_of(here, nobody), {CPU}, now=NOW)
     compact_all(LATER)
     onu.pon_port = ports[1]
     onu.save()
 
-    there = Reading(Place(0, 1, 1, 1), {}, {CPU: "7"})
+    there = Told(Place(0, 1, 1, 1), {}, {CPU: "7"})
     save_onu_history(onu.olt_id, table_of(there), {CPU}, now=LATER)
 
     metric = find_metric(CPU)

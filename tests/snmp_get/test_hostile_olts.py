@@ -11,13 +11,12 @@ from facho.onus.models import Onu, OnuData, PonPort
 from facho.onus.store import load_places, save_table
 from facho.polling.domain.collection import FreeOid, OltValue, UnauthorisedOnu
 from facho.polling.domain.execution_state import FailureKind, QueryType
-from facho.polling.domain.onu_table import Reading
 from facho.polling.snmp.memory import MEGABYTE
 from facho.polling.snmp.oid import format_oid
 from facho.simulator.faults import FORGED_VALUE, HOSTILE, Faults
 from facho.simulator.lies import LoopKind
 from factories import NOW, make_olt
-from onu_tables import table_of
+from onu_tables import Told, table_of
 from raw_rows import raw_values
 from snmp_get.olt_bench import Bench, on_bench
 
@@ -146,7 +145,7 @@ def test_an_olt_has_only_so_many_raw_values(monkeypatch: pytest.MonkeyPatch, cap
 
     assert len(raw_values()) == 40 * 3
     monkeypatch.setattr("facho.onus.raw_values.MAX_VALUES", 125)
-    made_up = [Reading(place, {}, {"1.3.9": "made up"}) for place in load_places(Olt.objects.get().id)]
+    made_up = [Told(place, {}, {"1.3.9": "made up"}) for place in load_places(Olt.objects.get().id)]
     for _ in range(2):
         save_table(Olt.objects.get().id, table_of(*made_up), now=NOW)
     assert len(raw_values()) == 125

@@ -3,8 +3,9 @@
 PostgreSQL gets the rows as one array a column, SQLite a prepared statement. `in_shard` selects one engine's rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from django.db import connection, models
@@ -37,6 +38,51 @@ def update_values(model: type[models.Model], names: Sequence[str], rows: Sequenc
     sets = ", ".join(f"{_column(field)} = %s" for field in fields)
     statement = f"UPDATE {table} SET {sets} WHERE {_column(key)} = %s"  # noqa: S608 our own names
     _execute(statement, [*fields, key], [[*values, pk] for pk, *values in rows])
+
+
+def update_numbers(
+    model: type[models.Model],
+    keys: Sequence[int],
+    columns: Mapping[str, Sequence[int | None]],
+    *,
+    kept: Collection[str] = (),
+    stamps: Mapping[str, datetime] = MappingProxyType({}),
+) -> int:
+    """Set number fields of the rows with these keys where one of them is another; returns how many rows changed.
+
+    None leaves a field as it is if it is one of `kept`, and clears any other. Rows that change get the `stamps`, too.
+    """
+    if not keys:
+        return 0
+    key, *fields = _fields(model, ["pk", *columns])
+    stamped, table = _fields(model, list(stamps)), _table(model)
+    is_postgresql = connection.vendor == "postgresql"
+    place = "new.{0}" if is_postgresql else "%s"
+    new = [
+        (f"coalesce({place}, {table}.{{0}})" if field.name in kept else place).format(_column(field))
+        for field in fields
+    ]
+    old = [f"{table}.{_column(field)}" for field in fields]
+    sets = [f"{_column(field)} = {value}" for field, value in zip(fields, new, strict=True)]
+    sets += [f"{_column(field)} = %s" for field in stamped]
+    differ = " OR ".join(
+        f"{one} IS {'DISTINCT FROM' if is_postgresql else 'NOT'} {other}" for one, other in zip(old, new, strict=True)
+    )
+    stamp_values = [connection.ops.adapt_datetimefield_value(stamp) for stamp in stamps.values()]
+    with open_cursor() as cursor:
+        if is_postgresql:
+            names = ", ".join(map(_column, (key, *fields)))
+            cursor.execute(
+                f"UPDATE {table} SET {', '.join(sets)} FROM unnest({_arrays([key, *fields])}) AS new({names}) "  # noqa: S608 our own names
+                f"WHERE {table}.{_column(key)} = new.{_column(key)} AND ({differ})",
+                [*stamp_values, *map(_numbers, (keys, *columns.values()))],
+            )
+        else:
+            cursor.executemany(
+                f"UPDATE {table} SET {', '.join(sets)} WHERE {_column(key)} = %s AND ({differ})",  # noqa: S608 our own names
+                [(*row, *stamp_values, pk, *row) for pk, *row in zip(keys, *columns.values(), strict=True)],
+            )
+        return int(cursor.rowcount)
 
 
 def insert_values(
@@ -95,13 +141,17 @@ def _array(field: "models.Field[Any, Any]", values: Row) -> str | list[Any]:
     if isinstance(field, models.BinaryField):
         return list(values)
     if not isinstance(field, models.CharField | models.TextField | models.JSONField):
-        return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+        return _numbers(values)
     # Text holds no NUL in PostgreSQL, so it can stand between the values while all of them are escaped at once.
     joined = "\0".join(values)
     if joined.count("\0") >= len(values):
         raise ValueError("text with a NUL cannot be stored")
     escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
     return f'{{"{escaped}"}}'
+
+
+def _numbers(values: Row) -> str:
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
 def _adapted(fields: Fields, rows: Sequence[Row]) -> Sequence[Row]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.utils.timezone import get_current_timezone_name, make_aware
 
-from facho.infrastructure.bulk import insert_values, update_values
+from facho.infrastructure.bulk import insert_values, update_numbers, update_values
 from facho.onus.events import save_events, save_late_causes
 from facho.onus.history import Samples, append
 from facho.onus.history_metrics import STATE_CODES, Floats, Ints, Metric
@@ -82,12 +82,29 @@ class StoredColumn:
         return stored if value is None and not self.forgets else value
 
 
-def _steps(per_unit: int, lowest: int, highest: int, value: object) -> int | None:
-    if not isinstance(value, int | float):
-        return None
-    steps = value * per_unit
-    # Also refuses NaN.
-    return round(steps) if lowest <= steps <= highest else None
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Whole steps of a quantity, as they are stored; what the column cannot hold is no value."""
+
+    per_unit: int
+    lowest: int
+    highest: int
+
+    def __call__(self, value: object) -> int | None:
+        if not isinstance(value, int | float):
+            return None
+        steps = value * self.per_unit
+        # Also refuses NaN.
+        return round(steps) if self.lowest <= steps <= self.highest else None
+
+    def of_all(self, numbers: Floats) -> list[int | None]:
+        """Convert many, each as one would be."""
+        steps = numbers * self.per_unit
+        is_held = (steps >= self.lowest) & (steps <= self.highest)
+        found: list[int | None] = np.rint(np.where(is_held, steps, 0)).astype(np.int64).tolist()
+        for row in np.flatnonzero(~is_held).tolist():
+            found[row] = None
+        return found
 
 
 def _text(max_length: int, value: object) -> str | None:
@@ -111,7 +128,7 @@ def _moment(value: object) -> datetime | None:
     return moment if _EARLIEST <= moment < _LATEST else None
 
 
-power_steps = partial(_steps, 100, -MAX_SMALL, MAX_SMALL)
+power_steps = Steps(100, -MAX_SMALL, MAX_SMALL)
 
 ONU_COLUMNS = (
     # Of an ONU without a serial it is its identity.
@@ -124,13 +141,13 @@ ONU_COLUMNS = (
 READING_COLUMNS = (
     StoredColumn(LAST_UP, "last_up_at", _moment),
     StoredColumn(LAST_DOWN, "last_down_at", _moment),
-    StoredColumn("onu.distance", "distance_m", partial(_steps, 1, 0, MAX_INTEGER)),
+    StoredColumn("onu.distance", "distance_m", Steps(1, 0, MAX_INTEGER)),
     StoredColumn(RX_POWER, "rx_power_cdbm", power_steps, forgets=True),
     StoredColumn("onu.tx_power", "tx_power_cdbm", power_steps, forgets=True),
     StoredColumn("onu.olt_rx_power", "olt_rx_power_cdbm", power_steps, forgets=True),
-    StoredColumn("onu.temperature", "temperature_tenths", partial(_steps, 10, -MAX_SMALL, MAX_SMALL), forgets=True),
-    StoredColumn("onu.voltage", "voltage_mv", partial(_steps, 1000, 0, MAX_INTEGER), forgets=True),
-    StoredColumn("onu.bias", "bias_ua", partial(_steps, 1000, 0, MAX_INTEGER), forgets=True),
+    StoredColumn("onu.temperature", "temperature_tenths", Steps(10, -MAX_SMALL, MAX_SMALL), forgets=True),
+    StoredColumn("onu.voltage", "voltage_mv", Steps(1000, 0, MAX_INTEGER), forgets=True),
+    StoredColumn("onu.bias", "bias_ua", Steps(1000, 0, MAX_INTEGER), forgets=True),
 )
 
 
@@ -141,18 +158,21 @@ def save_table(olt_id: int, table: OnuTable, *, now: datetime, is_poll: bool = T
     """
     poll = _PolledTable.of(table, load_onus(olt_id, now=now))
     blocks = load_blocks(olt_id, poll.by_oid)
-    touched, changed_blocks = poll.judge(), dict[str, RawBlock]()
+    touched, changed_blocks = dict[str, Bools](), dict[str, RawBlock]()
     for oid, columns in poll.by_oid.items():
         raw = take(columns[0].raw, poll.rows)
         compared = compare(blocks.by_oid[oid], poll.onu_ids, raw, rule=_rule_of(columns), now=int(now.timestamp()))
-        touched |= compared.touched
+        touched[oid] = compared.touched
         if compared.block is not None:
             changed_blocks[oid] = compared.block
-    pairs = _load_pairs(olt_id, poll, touched)
+    quantities = poll.quantities()
+    single, plain = poll.divide(touched, quantities)
+    pairs = _load_pairs(olt_id, poll, single)
     changes = PollChanges((), (), ())
     if not poll.columns.keys().isdisjoint(_TOLD):
         changes = compare_poll(((onu.status, _told(reading.values)) for onu, reading in pairs), now=now)
     changed = _save_status(pairs, changes) | _save_columns(poll.columns, pairs, now)
+    of_quantities = _save_quantities(poll, plain, quantities, now)
     save_events(olt_id, changes.events, port_ids={onu.place[:3]: onu.pon_port_id for onu, _ in pairs})
     save_late_causes(changes.late_causes)
     save_blocks(olt_id, blocks, changed_blocks, onu_ids=poll.onus.ids, now=now)
@@ -161,7 +181,16 @@ def save_table(olt_id: int, table: OnuTable, *, now: datetime, is_poll: bool = T
         follow_outages(olt_id, poll.onus, changes.statuses, now=now)
         if is_poll:
             insert_values(OltMemory, ["olt", "states_at"], [(olt_id, now)], unique=["olt"])
-    return len(changed)
+    return len(changed) + of_quantities
+
+
+class _Quantity(NamedTuple):
+    """A polled column that is stored in steps; entry i of both arrays is of the i-th ONU that was found."""
+
+    stored: StoredColumn
+    steps: Steps
+    numbers: Floats
+    came: Bools
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,6 +216,38 @@ class _PolledTable:
     @property
     def onu_ids(self) -> Ints:
         return self.onus.ids[self.here]
+
+    def quantities(self) -> "list[_Quantity]":
+        """Return the polled columns that are stored as numbers and were decoded as such."""
+        polled = ((stored, self.columns[stored.key]) for stored in _polled(READING_COLUMNS, self.columns))
+        return [
+            _Quantity(stored, stored.convert, column.numbers[self.rows], column.raw.tags[self.rows] != NO_VALUE)
+            for stored, column in polled
+            if isinstance(stored.convert, Steps) and column.numbers is not None
+        ]
+
+    def divide(self, touched: Mapping[str, Bools], quantities: "Sequence[_Quantity]") -> tuple[Bools, Bools]:
+        """Return which ONUs become objects, and of which others nothing but quantities may be new.
+
+        Objects are those to which a rule may apply, and those of which a text or a time changed. `touched` says by OID
+        whose values are others.
+        """
+        single, plain = self.judge(), np.zeros(len(self.rows), dtype=np.bool_)
+        numeric = {quantity.stored.key for quantity in quantities}
+        for key, column in self.columns.items():
+            is_other = touched[column.oid]
+            if column.stand_ins or column.counts is not None:
+                # Other columns decide about its values, too.
+                is_other = np.any(list(touched.values()), axis=0)
+            if key in numeric:
+                plain |= is_other
+            elif key in _SINGLE_KEYS and not (key in (STATE, CAUSE) and column.codes is not None):
+                single |= is_other
+        for quantity in quantities:
+            if quantity.stored.forgets:
+                # Of what did not come, the value before is kept.
+                single |= plain & ~quantity.came
+        return single, plain & ~single
 
     def judge(self) -> Bools:
         """Return for which ONUs a rule may apply though their raw values are the same.
@@ -226,6 +287,10 @@ def _rule_of(columns: Sequence[OnuColumn]) -> str:
     rules = [f"{column.key}={column.rule}" for column in columns]
     is_zoned = any(column.key in (LAST_UP, LAST_DOWN) for column in columns)
     return " ".join([*rules, get_current_timezone_name()] if is_zoned else rules)
+
+
+# Of what changed in these, an object is made; but states and causes that are words have been judged.
+_SINGLE_KEYS = _TOLD | {column.key for column in (*ONU_COLUMNS, *READING_COLUMNS)}
 
 
 def _load_pairs(olt_id: int, poll: _PolledTable, touched: Bools) -> Pairs:
@@ -286,6 +351,17 @@ def _save_columns(keys: Mapping[str, object], pairs: Pairs, now: datetime) -> se
         names, of_readings = [*names, "power_at"], [(*row, now) for row in of_readings]
     update_values(OnuReading, names, of_readings)
     return {row[0] for row in chain(of_onus, of_readings)}
+
+
+def _save_quantities(poll: _PolledTable, plain: Bools, quantities: Sequence[_Quantity], now: datetime) -> int:
+    """Save the quantities of ONUs of which nothing else is new; returns how many were changed."""
+    return update_numbers(
+        OnuReading,
+        poll.onu_ids[plain].tolist(),
+        {quantity.stored.name: quantity.steps.of_all(quantity.numbers[plain]) for quantity in quantities},
+        kept=[quantity.stored.name for quantity in quantities if not quantity.stored.forgets],
+        stamps={"power_at": now} if RX_POWER in poll.columns else {},
+    )
 
 
 def _changed(columns: Sequence[StoredColumn], first: int, pairs: Pairs) -> list[tuple[Any, ...]]:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.domain.onu_table import NO_VALUE, OnuTable, Reading
+from facho.polling.domain.onu_table import NO_VALUE, OnuTable
 from facho.polling.snmp.ber import Tag
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.row_rules import RowRule, settle
 from facho.polling.vendors.schema import DefinitionError
 from facho.snmp_get.onu_tables import pack_values
-from onu_tables import table_of
+from onu_tables import Told, table_of
 
 HUAWEI = (files("facho.polling.vendors") / "definitions" / "huawei_smartax.yaml").read_text("utf-8")
 
@@ -21,7 +21,7 @@ HUAWEI = (files("facho.polling.vendors") / "definitions" / "huawei_smartax.yaml"
 def settled(rules: Mapping[str, RowRule], *rows: dict[str, object]) -> list[dict[str, object]]:
     """Return rows, of one ONU each, as the rules leave them."""
     raw = [{key: str(value) for key, value in row.items() if value is not None} for row in rows]
-    table = table_of(*(Reading((0, 0, 1, at), row, raw[at]) for at, row in enumerate(rows)))
+    table = table_of(*(Told((0, 0, 1, at), row, raw[at]) for at, row in enumerate(rows)))
     return [reading.values for reading in settle(rules, table).readings()]
 
 
@@ -76,7 +76,7 @@ def test_what_a_guard_decides_is_read_with_its_guard() -> None:
 
 def test_numbers_heed_the_rules() -> None:
     rows = [{"a": -20.5, "mode": 1, "b": -1.0}, {"a": -21.5, "mode": 2, "b": -2.0}]
-    table = table_of(*(Reading((0, 0, 1, at), row, {k: str(v) for k, v in row.items()}) for at, row in enumerate(rows)))
+    table = table_of(*(Told((0, 0, 1, at), row, {k: str(v) for k, v in row.items()}) for at, row in enumerate(rows)))
 
     columns = settle({"a": RowRule(when={"mode": (1,)}), "b": RowRule(fills="a")}, table).columns
 

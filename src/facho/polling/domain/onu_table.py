@@ -31,11 +31,10 @@ Raw = int | bytes | tuple[int, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Decoded values of one ONU by their column key, and values as they came by their OID; only what was read."""
+    """Decoded values of one ONU by their column key; only what was read."""
 
     place: OnuPlace
     values: dict[str, object]
-    raw: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,18 +130,12 @@ class OnuTable:
     def readings(self, rows: NDArray[np.intp] | None = None) -> list[Reading]:
         """Decode these rows, or all: the values that came, of every column."""
         wanted = np.arange(len(self)) if rows is None else rows
-        found = [Reading(unpack_place(place), {}, {}) for place in self.places[wanted].tolist()]
-        written: set[str] = set()
+        found = [Reading(unpack_place(place), {}) for place in self.places[wanted].tolist()]
         for column in self.columns:
             tags = column.raw.tags[wanted].tolist()
             for tag, value, reading in zip(tags, column.values_of(wanted), found, strict=True) if column.key else ():
                 if tag != NO_VALUE or value is not None:
                     reading.values[column.key] = value
-            if column.oid not in written:
-                for tag, raw, reading in zip(tags, column.raw.some(wanted), found, strict=True):
-                    if raw is not None:
-                        reading.raw[column.oid] = raw_text(tag, raw)
-            written.add(column.oid)
         return found
 
 

@@ -49,8 +49,9 @@ Encode = Callable[[Typed | None], tuple[Tag, Value]]
 # Reads a value whose type is right.
 Read = Callable[[Any], Decoded]
 
-# Values of one column that are remembered with what they mean: more than an OLT has ONUs, a megabyte at most.
-_REMEMBERED = 4_096
+# Values of one column that are remembered with what they mean, such as models and versions. Those that differ by ONU
+# fill it in the first hour, so it is small: each family has several such columns.
+_REMEMBERED = 512
 # Raise it when a decoder reads the same octets in another way: stored values are then read again.
 _RULES_VERSION = 2
 # Integers up to here are floats without loss.

@@ -152,7 +152,7 @@ def test_a_silent_olt_is_told_in_one_line(ask: Ask, settings: Settings) -> None:
     done = ask("get", SYS_NAME, faults=Faults(is_silent=True))
 
     assert (done.status, done.err.count("\n")) == (1, 1)
-    assert "told 0 values, then: " in done.err
+    assert "sent 0 values, then: " in done.err
 
 
 @pytest.mark.parametrize(

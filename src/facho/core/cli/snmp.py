@@ -90,10 +90,7 @@ def read(arguments: Namespace) -> int:
     try:
         answer = asyncio.run(_ask_when_free(olt, question, arguments.wait))
     except OltBusy as error:
-        raise OperatorError(
-            _("OLT %(name)s stayed busy for %(seconds)s s: try again later, or wait longer with --wait.")
-            % {"name": olt.name, "seconds": arguments.wait}
-        ) from error
+        raise stayed_busy(olt.name, arguments.wait) from error
     if way is Way.TABLE:
         print_table(answer.values, as_json=arguments.as_json)
     else:
@@ -107,6 +104,11 @@ def read(arguments: Namespace) -> int:
     elif answer.cut == "time":
         _tell(_("There is more: the time of %s s is over.") % f"{question.max_seconds:g}")
     return 0
+
+
+def stayed_busy(name: str, seconds: float) -> OperatorError:
+    text = _("OLT %(name)s stayed busy for %(seconds)s s: try again later, or wait longer with --wait.")
+    return OperatorError(text % {"name": name, "seconds": seconds})
 
 
 def find_olt(name: str) -> Olt:

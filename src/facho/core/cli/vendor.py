@@ -8,7 +8,7 @@ from gettext import gettext as _
 
 from facho.core import wiring
 from facho.core.cli.output import cell, dump, print_rows, tell_site
-from facho.core.cli.snmp import find_olt
+from facho.core.cli.snmp import find_olt, stayed_busy
 from facho.core.product import OperatorError
 from facho.core.wiring import COMMAND_LINE, OltBusy, open_parts
 from facho.hosts.models import Olt
@@ -57,10 +57,7 @@ def try_(arguments: Namespace) -> int:
     try:
         trial = asyncio.run(_tried(olt, review.definition, bounds, arguments.wait))
     except OltBusy as error:
-        raise OperatorError(
-            _("OLT %(name)s stayed busy for %(seconds)s s: try again later, or wait longer with --wait.")
-            % {"name": olt.name, "seconds": arguments.wait}
-        ) from error
+        raise stayed_busy(olt.name, arguments.wait) from error
     _print(trial, olt, review.definition, arguments)
     if trial.failure is not None:
         words = {"name": olt.name, "count": len(trial.columns), "reason": cell(trial.failure.message).rstrip(".")}

@@ -23,8 +23,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.timezone import override as use_zone
@@ -208,9 +208,7 @@ def add_token(request: HttpRequest) -> HttpResponse:
 @login_required
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
     user = _user(request)
-    token = ApiToken.objects.filter(id=token_id, user=user).first()
-    if token is None:
-        raise Http404
+    token = get_object_or_404(ApiToken, id=token_id, user=user)
     with transaction.atomic():
         record(user, token, Action.DELETED)
         token.delete()

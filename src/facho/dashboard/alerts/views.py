@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django import forms
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
@@ -138,10 +138,7 @@ def _seen_by(request: HttpRequest) -> QuerySet[Alert]:
 
 
 def _find(request: HttpRequest, alert_id: int) -> Alert:
-    alert = _seen_by(request).filter(pk=alert_id).first()
-    if alert is None:
-        raise Http404
-    return alert
+    return get_object_or_404(_seen_by(request), pk=alert_id)
 
 
 def _row(alert: Alert) -> AlertRow:

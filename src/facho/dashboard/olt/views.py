@@ -9,8 +9,8 @@ from typing import Any
 from django.contrib import messages
 from django.db import transaction
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
@@ -377,12 +377,8 @@ def load_part(request: HttpRequest, olt: Olt, part: PagePart[Olt]) -> dict[str, 
 
 def find_olt(request: HttpRequest, olt_id: int) -> Olt:
     """Return an OLT in the user's scope, else raise 404."""
-    olt = (
-        scope_of(request.user).narrow(Olt.objects.filter(id=olt_id).only("name", "vendor", "sys_object_id"), "").first()
-    )
-    if olt is None:
-        raise Http404
-    return olt
+    olts = Olt.objects.only("name", "vendor", "sys_object_id")
+    return get_object_or_404(scope_of(request.user).narrow(olts, ""), id=olt_id)
 
 
 def _context(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
@@ -484,10 +480,7 @@ def _operated(request: HttpRequest, olt_id: int) -> Olt:
 
 def _node(olt: Olt, node_id: int) -> WorkflowNode:
     nodes = WorkflowNode.objects.select_related("job", "workflow__olt").only("job__name", "workflow__olt__name")
-    node = nodes.filter(id=node_id, workflow__olt=olt).first()
-    if node is None:
-        raise Http404
-    return node
+    return get_object_or_404(nodes, id=node_id, workflow__olt=olt)
 
 
 def _answer(request: HttpRequest, olt: Olt, name: str, said: str, **context: Any) -> HttpResponse:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from facho.accounts.scope import OltScope
 from facho.dashboard.onu.names import Since, cause_of, code_of, name_of, since_of
 from facho.dashboard.shared.light import LIGHTS, WEAKEST_CDBM, Light, judge_light
-from facho.hosts.models import Olt
+from facho.dashboard.shared.page import offer_olts
 from facho.onus.models import UNKNOWN_PORT, Onu, OnuReading, RunStateChoice
 from facho.onus.search import FoundOnus, of_place, of_text
 from facho.onus.shown_state import in_state, shown_state
@@ -74,10 +74,7 @@ class OnuFilterForm(forms.Form):
     def __init__(self, data: Any, scope: OltScope) -> None:
         super().__init__(data, auto_id="onu-%s", label_suffix="")
         self._scope = scope
-        olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
-        field = self.fields["olt"]
-        if isinstance(field, forms.ChoiceField):
-            field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]
+        offer_olts(self, scope)
 
     def clean_q(self) -> Q | None:
         text = self.cleaned_data["q"]

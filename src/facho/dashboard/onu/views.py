@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Q
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.functional import Promise
@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from facho.accounts.scope import OltScope, scope_of
+from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import OnuFilterForm, rows_of
 from facho.dashboard.onu.names import EventLine, Since, event_rows, since_of
 from facho.dashboard.onu.plot import SPANS, load_plot
@@ -202,11 +202,6 @@ class RawValue:
     updated_at: datetime
 
 
-def load_onu(onu_id: int, scope: OltScope) -> Onu | None:
-    """Load an ONU in scope with everything shown of it; one query."""
-    return scope.narrow(shown_onus()).filter(id=onu_id).first()
-
-
 def load_sheet(onu: Onu) -> OnuSheet:
     """Judge a loaded ONU; two queries."""
     reading: OnuReading | None = getattr(onu, "reading", None)
@@ -353,11 +348,8 @@ def onu_reading(request: HttpRequest, onu_id: int) -> HttpResponse:
 
 
 def find_onu(request: HttpRequest, onu_id: int) -> Onu:
-    """Return an ONU in the user's scope, else raise 404."""
-    onu = load_onu(onu_id, scope_of(request.user))
-    if onu is None:
-        raise Http404
-    return onu
+    """Return an ONU in the user's scope with everything shown of it, else raise 404; one query."""
+    return get_object_or_404(scope_of(request.user).narrow(shown_onus()), id=onu_id)
 
 
 def reading_context(request: HttpRequest, onu: Onu) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from django import forms
 from django.db.models import Q, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.timezone import localtime
@@ -407,10 +407,7 @@ def outage_acknowledge(request: HttpRequest, outage_id: int) -> HttpResponse:
 
 
 def _find(request: HttpRequest, outage_id: int) -> Outage:
-    outage = with_names(scope_of(request.user).narrow(Outage.objects.filter(pk=outage_id))).first()
-    if outage is None:
-        raise Http404
-    return outage
+    return get_object_or_404(with_names(scope_of(request.user).narrow(Outage.objects.all())), pk=outage_id)
 
 
 def _state(request: HttpRequest, outage: Outage, now: datetime) -> dict[str, Any]:

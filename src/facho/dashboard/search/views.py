@@ -1,7 +1,6 @@
 """Search from anywhere: ONUs by what is written of them or by place, those that wait, and OLTs by name or address."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -11,14 +10,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.onu.names import Since, code_of, name_of, since_of
+from facho.dashboard.onu.list import OnuLine, rows_of
 from facho.dashboard.shared.page import for_users
 from facho.hosts.models import Olt, WaitingOnu
 from facho.infrastructure.folding import fold
 from facho.onus.models import Onu
 from facho.onus.search import MIN_LETTERS as ONU_LETTERS
 from facho.onus.search import FoundOnus, of_code, of_place, of_text, shown_onus
-from facho.onus.shown_state import shown_state
 
 # One letter is on half of all names.
 MIN_LETTERS = 2
@@ -38,39 +36,13 @@ class OltHit:
 
 
 @dataclass(frozen=True, slots=True)
-class OnuHit:
-    """A found ONU under its best name; any text in it may come from the device."""
-
-    id: int
-    code: str
-    name: str
-    olt: str
-    place: str
-    state: str
-    state_words: str
-    since: Since
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingHit:
-    """A found ONU that is not authorised yet; any text in it may come from the device."""
-
-    serial: str
-    model: str
-    olt_id: int
-    olt: str
-    place: str
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """The listed results; `has_more` if there are more ONUs."""
 
     text: str
     olts: list[OltHit]
-    onus: list[OnuHit]
-    waiting: list[WaitingHit] = field(default_factory=list)
+    onus: list[OnuLine]
+    waiting: list[WaitingOnu] = field(default_factory=list)
     has_more: bool = False
 
     @property
@@ -97,7 +69,7 @@ def find(text: str, scope: OltScope, *, lines: int) -> Found:
     return Found(
         text,
         [OltHit(*row) for row in olts.values_list("id", "name", "address")[:lines]],
-        [_hit(onu) for onu in onus[:lines]],
+        rows_of(onus[:lines]),
         _find_waiting(text, scope, lines),
         len(onus) > lines,
     )
@@ -120,15 +92,12 @@ def _find_onus(text: str, scope: OltScope, count: int) -> list[Onu]:
     return sorted(found, key=lambda onu: not _begins(onu, fold(text)))[:count]
 
 
-def _find_waiting(text: str, scope: OltScope, count: int) -> list[WaitingHit]:
+def _find_waiting(text: str, scope: OltScope, count: int) -> list[WaitingOnu]:
     """Search by part of the serial; the table is small."""
     if _letters(text) < ONU_LETTERS:
         return []
     onus = scope.narrow(WaitingOnu.objects.filter(serial__icontains=text)).select_related("olt").only(*_WAITING_COLUMNS)
-    return [
-        WaitingHit(onu.serial, onu.model, onu.olt_id, onu.olt.name, onu.pon_port, onu.first_seen_at)
-        for onu in onus.order_by("serial", "id")[:count]
-    ]
+    return list(onus.order_by("serial", "id")[:count])
 
 
 def _exact_pages(text: str, scope: OltScope) -> list[str]:
@@ -149,20 +118,6 @@ def _begins(onu: Onu, text: str) -> bool:
     customer = getattr(onu, "customer", None)
     names = (onu.serial, onu.description, onu.name, onu.mac, customer.label if customer else "")
     return any(f" {fold(name)}".find(f" {text}") >= 0 for name in names)
-
-
-def _hit(onu: Onu) -> OnuHit:
-    state = shown_state(onu)
-    return OnuHit(
-        id=onu.id,
-        code=code_of(onu),
-        name=name_of(onu),
-        olt=onu.olt.name,
-        place=f"{onu.pon_port}/{onu.onu_id}",
-        state=state.value,
-        state_words=str(state.label),
-        since=since_of(onu, state),
-    )
 
 
 def _olt_page(olt_id: int) -> str:

@@ -109,6 +109,14 @@ def is_part(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true" and "HX-History-Restore-Request" not in request.headers
 
 
+def offer_olts(form: forms.Form, scope: OltScope) -> None:
+    """Offer the OLTs in scope, and all of them, in the field `olt`."""
+    olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
+    field = form.fields["olt"]
+    if isinstance(field, forms.ChoiceField):
+        field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]
+
+
 class TimelineFilter(forms.Form):
     """An OLT in scope and a time range; invalid values are reported and ignored."""
 
@@ -118,10 +126,7 @@ class TimelineFilter(forms.Form):
 
     def __init__(self, data: Any, scope: OltScope) -> None:
         super().__init__(data, auto_id="filter-%s", label_suffix="")
-        olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
-        field = self.fields["olt"]
-        if isinstance(field, forms.ChoiceField):
-            field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]
+        offer_olts(self, scope)
 
     @property
     def chosen(self) -> dict[str, Any]:

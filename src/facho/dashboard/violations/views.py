@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from django import forms
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
@@ -122,10 +122,7 @@ def _seen_by(request: HttpRequest) -> QuerySet[QuotaViolation]:
 
 
 def _find(request: HttpRequest, violation_id: int) -> QuotaViolation:
-    violation = _seen_by(request).filter(pk=violation_id).first()
-    if violation is None:
-        raise Http404
-    return violation
+    return get_object_or_404(_seen_by(request), pk=violation_id)
 
 
 def _sheet(task: TaskReport) -> TaskSheet:

@@ -111,7 +111,7 @@ def predict_runs(
     predicted up to `until`.
     """
     forward = _Forward(now, until, list(paused), yield_after_seconds)
-    forward.nodes = {master.node_id: _PlannedNode(master, master.next_run_at) for master in masters}
+    forward.nodes = {master.node_id: _PredictedNode(master, master.next_run_at) for master in masters}
     forward.take_over(going)
     while forward.step():
         pass
@@ -131,7 +131,7 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _PlannedNode:
+class _PredictedNode:
     master: Master
     next_run_at: datetime
     waiting: _Run | None = None
@@ -170,7 +170,7 @@ class _Forward:
     until: datetime
     paused: list[Span]
     yield_after_seconds: float
-    nodes: dict[int, _PlannedNode] = field(default_factory=dict)
+    nodes: dict[int, _PredictedNode] = field(default_factory=dict)
     runs: list[_Run] = field(default_factory=list)
 
     def take_over(self, going: Iterable[Going]) -> None:
@@ -212,7 +212,7 @@ class _Forward:
             if run.slot_at is not None and run.slot_at < self.until and run.slices:
                 yield PredictedRun(run.master, run.slot_at, run.starts_at, tuple(run.slices))
 
-    def _start(self, node: _PlannedNode) -> None:
+    def _start(self, node: _PredictedNode) -> None:
         run, node.waiting = node.waiting, None
         if run is not None and not (run.is_retry and node.next_run_at <= self.now):
             self._hold(node, run, since=self.now)
@@ -224,7 +224,7 @@ class _Forward:
             self.runs.append(run)
             self._hold(node, run, since=self.now)
 
-    def _hold(self, node: _PlannedNode, run: _Run, *, since: datetime) -> None:
+    def _hold(self, node: _PredictedNode, run: _Run, *, since: datetime) -> None:
         """Let a run hold the OLT until it ends or pauses; `since` is in the past if it holds it already."""
         border = self._first_border(node, run, since)
         ends_at = max(since + timedelta(seconds=run.seconds_left), self.now)
@@ -240,7 +240,7 @@ class _Forward:
         else:
             node.next_run_at = plan_end(node.master.grid, node.next_run_at, now=self.now).next_run_at
 
-    def _first_border(self, node: _PlannedNode, run: _Run, since: datetime) -> tuple[datetime, int] | None:
+    def _first_border(self, node: _PredictedNode, run: _Run, since: datetime) -> tuple[datetime, int] | None:
         """Return when a long read pauses, and how many ports it has read by then."""
         wanted_at = min((other.due_at for other in self.nodes.values() if other is not node), default=None)
         ports, seconds = node.master.ports, node.master.seconds or 0.0

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from deploy_files import DEPLOY, PARTS, read_compose, read_supervisor
 
-from facho.core.processes.connections import (
+from facho.core.processes.web import (
     DESCRIPTORS_PER_CONNECTION,
     HEAD_SECONDS,
     MOST_CONNECTIONS,
+    MOST_SIGNED_IN_BODY_BYTES,
     OTHER_DESCRIPTORS,
     STALLED_SECONDS,
 )
-from facho.core.processes.web import MOST_SIGNED_IN_BODY_BYTES
 from facho.core.processes.worker import DRAIN_SECONDS
 
 COMPOSE = read_compose()

@@ -6,6 +6,7 @@ from facho.polling.vendors.learned_index import LearnedIndex, onu_number
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.onu import SimulatedOnu
+from facho.simulator.personality import portless
 from facho.snmp_get.collector import PORT_COUNTS
 
 FAMILIES = [key for key, each in load_definitions().items() if each.onu_indexes]
@@ -24,6 +25,11 @@ def onu_keys(family: Definition) -> list[str]:
 
 
 def stored_place(family: Definition, onu: SimulatedOnu) -> Place:
-    """Return where an ONU is stored: a family that spells serials in its index has no other numbers of ONUs."""
+    """Return where an ONU is stored: a family that spells serials in its index has no other numbers of ONUs.
+
+    One that tells no ports numbers them across its ports.
+    """
+    if not family.tells_ports:
+        return portless(onu.place)
     is_spelt = any(isinstance(index, LearnedIndex) and not index.forms for index in family.onu_indexes.values())
     return onu.place._replace(onu=onu_number(onu.serial) or 0) if is_spelt else onu.place

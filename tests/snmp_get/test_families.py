@@ -8,27 +8,21 @@ from facho.polling.domain.collection import CollectRequest
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.network import Network
 from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import read_optics
 from facho.simulator.shape import Chassis
 from facho.snmp_get.identity import IdentityCollector
+from snmp_get.closed_views import stored_place
 from snmp_get.olt_bench import Always, Bench, on_bench
 
 FAMILIES = [key for key, each in load_definitions().items() if each.onu_indexes]
 ONUS, PORTS = 500, 8
-# Where no table tells ports, all ONUs are on one, and a simulated port has no room for more.
-ONUS_OF_ONE_PORT = 120
 # Tenths of a microwatt tell weak light coarsely.
 LIGHT_STEP_DB = 0.6
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def size_of(family: Definition) -> dict[str, object]:
-    if not family.tells_ports:
-        return {"onus": ONUS_OF_ONE_PORT}
-    return {"onus": ONUS, "chassis": Chassis(1, PORTS, PORTS)}
 
 
 @pytest.mark.parametrize("key", FAMILIES)
@@ -37,16 +31,16 @@ def test_olt_of_500_onus_is_recognised_discovered_and_read(key: str) -> None:
 
     async def scene(bench: Bench) -> None:
         assert await recognised_vendor(bench) == key
-        for slug in ("descubrimiento", "descripcion", "estado", "potencia"):
-            job = family.job(slug)
-            collected = await bench.collect(job.query_type, job.columns)
-            assert collected.failure is None, slug
+        for job in family.jobs:
+            if job.slug in ("descubrimiento", "descripcion", "estado", "potencia"):
+                collected = await bench.collect(job.query_type, job.columns)
+                assert collected.failure is None, job.slug
         assert bench.simulated.counters.max_in_flight == 1
         truth.extend(bench.simulated.world.onus)
 
-    on_bench(scene, vendor=key, **size_of(family))
+    on_bench(scene, vendor=key, onus=ONUS, chassis=Chassis(1, PORTS, PORTS))
 
-    assert Onu.objects.count() == len(truth)
+    assert Onu.objects.count() == len(truth) == ONUS
     assert not OnuReading.objects.exclude(run_state="online").exists()
     assert stored() == pytest.approx(expected(family, truth), abs=LIGHT_STEP_DB)
 
@@ -84,13 +78,19 @@ async def recognised_vendor(bench: Bench) -> str:
     return collector.report.identity.vendor
 
 
-def stored() -> dict[tuple[str, int | None], float]:
-    rows = OnuReading.objects.values_list("onu__description", "distance_m", "rx_power_cdbm")
-    return {(text, distance): light / 100 for text, distance, light in rows}
+def stored() -> dict[tuple[Place, str, int | None], float]:
+    places = [f"onu__pon_port__{part}" for part in ("frame", "slot", "port")]
+    rows = OnuReading.objects.values_list(*places, "onu__onu_id", "onu__description", "distance_m", "rx_power_cdbm")
+    return {(Place(*place), text, distance): light / 100 for *place, text, distance, light in rows}
 
 
-def expected(family: Definition, truth: list[SimulatedOnu]) -> dict[tuple[str, int | None], float]:
-    has_distance = family.has_column("onu.distance")
+def expected(family: Definition, truth: list[SimulatedOnu]) -> dict[tuple[Place, str, int | None], float]:
+    has_distance, has_text = family.has_column("onu.distance"), family.has_column("onu.description")
     return {
-        (onu.description, onu.distance_m if has_distance else None): read_optics(onu, at=0.0).rx_dbm for onu in truth
+        (
+            stored_place(family, onu),
+            onu.description if has_text else "",
+            onu.distance_m if has_distance else None,
+        ): read_optics(onu, at=0.0).rx_dbm
+        for onu in truth
     }

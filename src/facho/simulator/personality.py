@@ -29,6 +29,7 @@ from facho.simulator.readings import (
     plain_reading,
     port_reading,
 )
+from facho.simulator.shape import MAX_ONUS_PER_PORT
 from facho.simulator.world import OltWorld, SimulatedPort
 
 PON_PORT = "onu.pon_port"
@@ -52,8 +53,13 @@ class RowNumbers:
 
     def by(self, index: Index) -> Callable[[SimulatedOnu], Oid]:
         if not isinstance(index, LearnedIndex):
-            return lambda onu: index.encode(onu.place)
+            return lambda onu: index.encode(onu.place if "port" in index.fields else portless(onu.place))
         return self.of if index.forms else lambda onu: index.spell(onu.serial)
+
+
+def portless(place: Place) -> Place:
+    """Return the place of an ONU by its number alone, on an OLT that numbers them across its ports."""
+    return Place(onu=place.port * MAX_ONUS_PER_PORT + place.onu)
 
 
 NO_OBJECT_ID: Oid = (0, 0)

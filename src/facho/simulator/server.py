@@ -61,6 +61,9 @@ def numbering_of(definition: Definition) -> Numbering:
 def shape_for(definition: Definition, onus: int, chassis: Chassis | None = None) -> Shape:
     """Lay out an OLT of this family for that many ONUs; slots count from 1 unless the family says otherwise."""
     numbers = numbering_of(definition)
+    if chassis is not None and not definition.tells_ports:
+        # Its ports are real, and its ONUs are numbered across them.
+        numbers = replace(numbers, port=FREE_CHOICE)
     plan = plan_chassis if len(numbers.slot) > 1 else plan_single_card
     # A family that does not report ports has all its ONUs on one.
     size = chassis or (plan(onus) if len(numbers.port) > 1 else Chassis(1, 1, 1))

@@ -31,7 +31,7 @@ from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.free_oids import Wanted, read_free_oids
 from facho.snmp_get.olt_values import list_waiting, read_olt_values
-from facho.snmp_get.onu_tables import GatheredOnus
+from facho.snmp_get.onu_tables import GatheredOnus, is_standard
 from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of, subject_of
 
 logger = logging.getLogger(__name__)
@@ -250,7 +250,12 @@ async def _list_onus(reader: Reader, keys: Sequence[str]) -> _Listing:
         # A row that the OLT calls otherwise is an interface of another kind.
         learned = [index for index in definition.indexes.values() if isinstance(index, LearnedIndex) and index.forms]
         others = set[Oid]().union(*(reader.told.get(index.learned_from, ()) for index in learned))
-        rows = max(sum(suffix not in others for suffix, _, _ in column) for column in walk.rows)
+        columns = zip(map(definition.column, keys), walk.rows, strict=True)
+        # A standard table has rows of other interfaces too.
+        listing = [
+            sent for column, sent in columns if isinstance(column.index, LearnedIndex) or not is_standard(column)
+        ]
+        rows = max((sum(suffix not in others for suffix, _, _ in sent) for sent in listing), default=0)
         unplaced = max(rows - sum(definition.is_free(of.values) for of in readings), 0)
     return _Listing(keys, walk, gathered, onus, unplaced)
 

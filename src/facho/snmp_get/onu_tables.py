@@ -131,7 +131,11 @@ def pack_values(values: Sequence[tuple[int, Value]]) -> RawValues:
 
 def _lists_onus_alone(column: Column) -> bool:
     """Tell whether other rows than those of ONUs are a surprise; interfaces of all kinds share a standard table."""
-    return not isinstance(column.index, LearnedIndex) and column.oid[: len(STANDARD)] != STANDARD
+    return not isinstance(column.index, LearnedIndex) and not is_standard(column)
+
+
+def is_standard(column: Column) -> bool:
+    return column.oid[: len(STANDARD)] == STANDARD
 
 
 def _places(index: Index, rows: ColumnRows, read: list[tuple[Index, ColumnRows, Places]]) -> Places:

@@ -11,7 +11,7 @@ from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex
 from facho.polling.vendors.row_rules import RowRule, settle
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope, Typed
 
@@ -127,14 +127,16 @@ class Definition:
     @property
     def naming_columns(self) -> tuple[str, ...]:
         """Columns to walk before rows can be identified; empty if their indexes are enough."""
-        learned = (index for index in self.indexes.values() if isinstance(index, LearnedIndex))
+        learned = (index for index in self.indexes.values() if isinstance(index, LearnedIndex | NamedPortsIndex))
         return tuple(dict.fromkeys(index.learned_from for index in learned))
 
     def learn(self, told: Mapping[str, Mapping[Oid, Typed]], last: Iterable[Place] = ()) -> "Definition":
         """Return this definition for one device, given its naming columns and the last places of its ONUs."""
         by_number = {place.onu: place for place in last}
         indexes = {
-            name: index.learn(told[index.learned_from], by_number) if isinstance(index, LearnedIndex) else index
+            name: index.learn(told[index.learned_from], by_number)
+            if isinstance(index, LearnedIndex | NamedPortsIndex)
+            else index
             for name, index in self.indexes.items()
         }
         columns = {key: replace(column, index=indexes[column.index.name]) for key, column in self.columns.items()}
@@ -151,7 +153,7 @@ class Definition:
             tables=tuple(tables),
             onu_indexes=MappingProxyType(
                 {
-                    size: indexes[index.name] if isinstance(index, LearnedIndex) else index
+                    size: indexes[index.name] if isinstance(index, LearnedIndex | NamedPortsIndex) else index
                     for size, index in self.onu_indexes.items()
                 }
             ),

@@ -228,10 +228,11 @@ class SteppedIndex(Index):
 
 def count_in_steps(index: Index, step: int) -> SteppedIndex:
     """Return the index whose first sub-identifier has its highest field in steps."""
-    return SteppedIndex(*_parts_of(index), step=step)
+    return SteppedIndex(*parts_of(index), step=step)
 
 
-def _parts_of(index: Index) -> tuple[Any, ...]:
+def parts_of(index: Index) -> tuple[Any, ...]:
+    """Return the fields of a formula, to build another kind of index on it."""
     fields = (index.name, index.scope, index.length, index.fields, index.fixed)
     return (*fields, index.is_exact, index.sub_ids, index.parts)
 
@@ -240,7 +241,7 @@ def count_from(index: Index, base: int) -> BasedIndex:
     """Return the index with `base` added to its only sub-identifier; ValueError if it has several."""
     if index.length != 1:
         raise ValueError("rows are counted by one number only")
-    return BasedIndex(*_parts_of(index), base=base)
+    return BasedIndex(*parts_of(index), base=base)
 
 
 class SpelledPart(NamedTuple):

@@ -5,9 +5,11 @@ Devices renumber such rows at any time, so they are learned when an operation be
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from string import Formatter
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from facho.polling.domain.onu_table import NOWHERE, pack_place
 from facho.polling.snmp.ber import Oid
 from facho.polling.snmp.columns import ColumnRows
 from facho.polling.vendors.decoders import decode_serial, encode_serial
-from facho.polling.vendors.index import BitField, Index, Place, spread, suffixes_of_length
+from facho.polling.vendors.index import BitField, Index, Place, parts_of, spread, suffixes_of_length
 from facho.polling.vendors.vocabulary import Reject, Scope, Typed
 
 # No chassis counts further than that.
@@ -27,6 +29,7 @@ _SERIAL_DIGITS = 6
 # A slot, the length, and the octets of a serial.
 _SLOT_AND_OCTETS = 10
 _MAX_OCTET = 0xFF
+_MAX_SUB_ID = 0xFFFF_FFFF
 _SERIAL = re.compile(rf"\w{{4,}}[0-9A-Fa-f]{{{_SERIAL_DIGITS}}}", re.ASCII)
 
 
@@ -132,6 +135,62 @@ class LearnedIndex(Index):
         """Return the suffix of a serial; ValueError if this index cannot spell it."""
         octets = encode_serial(serial) if self.length == _SLOT_AND_OCTETS else b""
         return (1, len(octets), *octets) if octets else spell_serial(serial)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPortsIndex(Index):
+    """A formula whose bits of the port are disputed: where the device names its ports, their names decide.
+
+    A device that names none of them is read by the formula; of one that does, only ports with a name are.
+    """
+
+    learned_from: str = ""
+    forms: tuple[NameForm, ...] = ()
+    # The number of a port in the formula by its number on the device, and the other way round.
+    by_formula: Mapping[int, int] = field(default_factory=dict)
+    on_device: Mapping[int, int] = field(default_factory=dict)
+
+    def decode(self, suffix: Oid) -> Place | None:
+        """Return the place by the name of its port, or by the formula if no port has one."""
+        if self.by_formula and suffix:
+            suffix = (self.by_formula.get(suffix[0], _MAX_SUB_ID + 1), *suffix[1:])
+        return Index.decode(self, suffix)
+
+    def encode(self, place: Place) -> Oid:
+        """Return the suffix of a place, an unused one for a port that the device does not name."""
+        first, *rest = Index.encode(self, place)
+        return (self.on_device.get(first, 0) if self.by_formula else first, *rest)
+
+    def learn(self, told: Mapping[Oid, Typed], _last: Mapping[int, Place]) -> "NamedPortsIndex":
+        """Return the index for a device, given the names of its interfaces."""
+        lowest = {name: bits.values[0] for name, bits in self.fields.items()}
+        by_formula: dict[int, int] = {}
+        for suffix, value in sorted(told.items()):
+            found = (form.read(str(value)) for form in self.forms)
+            place = next((place for place in found if place is not None), None)
+            if len(suffix) == 1 and place is not None:
+                # A port that does not fit the formula cannot be told by it.
+                with suppress(ValueError):
+                    port = Place(onu=lowest.get("onu", 0))._replace(frame=place.frame, slot=place.slot, port=place.port)
+                    by_formula.setdefault(suffix[0], Index.encode(self, port)[0])
+        on_device = {number: device for device, number in by_formula.items()}
+        return replace(self, by_formula=MappingProxyType(by_formula), on_device=MappingProxyType(on_device))
+
+    def _read(self, sub_ids: Any) -> tuple[list[Any], Any]:
+        if not self.by_formula or isinstance(sub_ids[0], int):
+            return Index._read(self, sub_ids)
+        numbers, at = np.unique(sub_ids[0], return_inverse=True)
+        first = np.array([self.by_formula.get(int(number), -1) for number in numbers], np.int64)[at]
+        place, is_valid = Index._read(self, [first, *sub_ids[1:]])
+        return place, is_valid & (first >= 0)
+
+
+def name_ports(index: Index, learned_from: str, forms: Iterable[str]) -> NamedPortsIndex:
+    """Return a formula that heeds the names of ports; ValueError if a form is invalid or tells no port."""
+    compiled = tuple(map(read_form, forms))
+    if not compiled or any("port" not in form.fields or "onu" in form.fields for form in compiled):
+        raise ValueError("the names must tell ports")
+    return NamedPortsIndex(*parts_of(index), learned_from=learned_from, forms=compiled)
 
 
 def build_learned_index(

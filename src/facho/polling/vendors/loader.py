@@ -27,7 +27,7 @@ from facho.polling.vendors.index import (
     count_from,
     count_in_steps,
 )
-from facho.polling.vendors.learned_index import LearnedIndex, build_learned_index
+from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex, build_learned_index, name_ports
 from facho.polling.vendors.row_rules import RowRule
 from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
@@ -107,8 +107,9 @@ def build_definition(top: Section) -> Definition:
     tables = tuple(_read_table(name, entry, indexes, confidence) for name, entry in top.section("tables").sections())
     columns = _collect_columns(top, tables)
     for index in indexes.values():
-        if isinstance(index, LearnedIndex) and index.learned_from not in columns:
-            raise top.error(f"indexes.{index.name}.learned_from", "is no column of this file")
+        if isinstance(index, LearnedIndex | NamedPortsIndex) and index.learned_from not in columns:
+            key = "learned_from" if isinstance(index, LearnedIndex) else "ports_named_by"
+            raise top.error(f"indexes.{index.name}.{key}", "is no column of this file")
     section = top.section("polling")
     classes = section.section("classes")
     costs = {}
@@ -183,7 +184,14 @@ def read_index(name: str, section: Section) -> Index:
         return _read_spelled(name, scope, section)
     base = section.integer("base", 0, high=_MOST_ADDED)
     formula = _read_formula(name, scope, section, "components", section.items("components", object))
+    named_by = section.text("ports_named_by", "")
+    names = section.items("names", str, required=bool(named_by)) if named_by else ()
     section.close()
+    if named_by:
+        try:
+            return name_ports(formula, named_by, names)
+        except ValueError as error:
+            raise section.error("names", str(error)) from None
     try:
         return count_from(formula, base) if base else formula
     except ValueError as error:

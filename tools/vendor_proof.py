@@ -101,7 +101,7 @@ def list_families(families: Iterable[Definition]) -> str:
         is_proven = any(column.proof for column in family.columns.values())
         confidence = family.confidence if is_proven else f"{family.confidence}, no MIB is public"
         minutes = family.polling.classes[Cost.LIVE].min_interval_seconds // 60
-        pace = f"{minutes} min" if family.onu_indexes else "–"
+        pace = f"{minutes} min" if family.onu_indexes else "\N{EN DASH}"
         rows.append(f"| `{family.key}` | {family.title} | {confidence} | {pace} |")
     head = ["| Key | Devices | Confidence | Live optics, at most every |", "|---|---|---|---|"]
     return "\n".join([*head, *rows]) + "\n"

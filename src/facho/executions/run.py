@@ -293,7 +293,7 @@ def explain_failure(kind: str, summary: Mapping[str, object]) -> str:
 
 
 def warn_of_places(summary: Mapping[str, object]) -> str:
-    """Say that most rows of a discovery have no place, or that it found ONUs and not one of their serials; else empty."""
+    """Say that most rows of a discovery have no place, or that none of its ONUs has a serial; else empty."""
     rows = summary.get(MISPLACED_ROWS)
     if isinstance(rows, int):
         return ngettext(

@@ -164,7 +164,7 @@ class EitherIndex(Index):
         return self.formulas[-1].encode(place)
 
     def encode_end(self, port: Place) -> Oid:
-        ends = []
+        ends: list[Oid] = []
         for formula in self.formulas:
             try:
                 ends.extend([formula.encode_end(port)] if _has_no_more(formula, port) else ())
@@ -231,10 +231,13 @@ def count_in_steps(index: Index, step: int) -> SteppedIndex:
     return SteppedIndex(*parts_of(index), step=step)
 
 
-def parts_of(index: Index) -> tuple[Any, ...]:
+Formula = tuple[str, Scope, int, Mapping[str, BitField], int, bool, tuple[_SubId, ...], tuple[_Part | None, ...]]
+
+
+def parts_of(index: Index) -> Formula:
     """Return the fields of a formula, to build another kind of index on it."""
-    fields = (index.name, index.scope, index.length, index.fields, index.fixed)
-    return (*fields, index.is_exact, index.sub_ids, index.parts)
+    numbers = (index.name, index.scope, index.length, index.fields, index.fixed)
+    return (*numbers, index.is_exact, index.sub_ids, index.parts)
 
 
 def count_from(index: Index, base: int) -> BasedIndex:
@@ -266,7 +269,7 @@ class SpelledIndex(Index):
                 return None
             size = 1 if not part.is_text else len(rest) if part.is_rest else rest[0] + 1
             said, rest = rest[0 if part.is_rest or not part.is_text else 1 : size], rest[size:]
-            if not said or part.is_text and not all(0x20 <= letter < 0x7F for letter in said):
+            if not said or (part.is_text and not all(0x20 <= letter < 0x7F for letter in said)):
                 return None
             parts.append("".join(map(chr, said)) if part.is_text else str(said[0]))
         return parts if not rest else None

@@ -72,6 +72,7 @@ KEPT = {
     "auth.User": "as many as people work here",
     "executions.ExecutionAttempt": "deleted with its execution",
     "executions.OnuRead": "one row per ONU, overwritten, and deleted with its execution",
+    "executions.HintRead": "one row per OLT and PON port, overwritten",
     "hosts.Olt": "as many as the network has",
     "onus.OltMemory": "one row per OLT, overwritten",
     "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",

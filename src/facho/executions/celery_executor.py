@@ -10,7 +10,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from facho.executions.models import Execution, Origin
-from facho.executions.onu_reads import READ_TASK
+from facho.executions.onu_reads import HINT_TASK, READ_TASK
 from facho.executions.runner import Hints
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import queue_of
@@ -100,7 +100,7 @@ def load_letters(execution_ids: Sequence[int]) -> list[Letter]:
 def _letter(execution_id: int, origin: str, task_type: str, attempt: int, group: str) -> Letter:
     if origin == Origin.PROBE:
         return Letter(execution_id, PROBE, queue_of(DEFAULT_QUEUE, group))
-    if task_type == READ_TASK:
+    if task_type in (READ_TASK, HINT_TASK):
         return Letter(execution_id, SINGLE_GET, queue_of(HIGH_PRIORITY_QUEUE, group))
     task, queue = (ANOTHER_TRY, RETRY_QUEUE) if attempt > 1 else (FIRST_TRY, DEFAULT_QUEUE)
     return Letter(execution_id, task, queue_of(HIGH_PRIORITY_QUEUE if origin == Origin.MANUAL else queue, group))

@@ -30,6 +30,7 @@ class Origin(models.TextChoices):
     SCHEDULE = "schedule", _("schedule")
     MANUAL = "manual", _("by hand")
     PROBE = "probe", _("probe")
+    TRAP = "trap", _("trap")
 
 
 _IS_ACTIVE = Q(status__in=sorted(ACTIVE))
@@ -188,6 +189,45 @@ class OnuRead(models.Model):
 
     def __str__(self) -> str:
         return f"{self.onu_id} · {self.requested_at:%Y-%m-%d %H:%M:%S}"
+
+
+class HintRead(models.Model):
+    """A read that notifications of an OLT ask for: one row for each OLT and PON port, 0/0/0 for all of the OLT.
+
+    `wanted_at` is set while it waits; `asked_at` is when the last one began, and `execution` which it was.
+    """
+
+    olt = models.ForeignKey(Olt, on_delete=models.CASCADE, related_name="+", verbose_name=_("OLT"))
+    frame = models.PositiveSmallIntegerField(_("frame"))
+    slot = models.PositiveSmallIntegerField(_("slot"))
+    port = models.PositiveSmallIntegerField(_("port"))
+    is_whole = models.BooleanField(_("all states"), default=False)
+    onu_number = models.PositiveIntegerField(_("ONU id"), null=True, blank=True, help_text=_("Empty: the whole port."))
+    wanted_at = models.DateTimeField(_("wanted"), null=True, blank=True)
+    not_before = models.DateTimeField(_("not before"))
+    asked_at = models.DateTimeField(_("last read"), null=True, blank=True)
+    execution = models.OneToOneField(
+        Execution,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="hint_read",
+        verbose_name=_("execution"),
+    )
+
+    class Meta:
+        db_table = "hint_reads"
+        verbose_name = _("read after a trap")
+        verbose_name_plural = _("reads after traps")
+        indexes = [models.Index(fields=["wanted_at"], condition=Q(wanted_at__isnull=False), name="hint_read_waiting")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["olt", "frame", "slot", "port", "is_whole"], name="one_hint_read_per_olt_and_port"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.olt_id} · {self.frame}/{self.slot}/{self.port}"
 
 
 class OltToken(models.Model):

@@ -1,25 +1,28 @@
-"""Requests to read one ONU now: made on its page, granted by the scheduler as an execution."""
+"""Reads of single ONUs and ports, granted by the scheduler as executions: a person asks, or a trap hints at them."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cache
+from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
-from django.db.models import DateTimeField, Q, QuerySet
+from django.db.models import BooleanField, DateTimeField, Q, QuerySet, Value
 from django.utils.translation import gettext_lazy
 
 from facho.accounts.audit import Action, record
-from facho.executions.models import OnuRead, Origin
+from facho.executions.models import HintRead, OnuRead, Origin
 from facho.executions.store import Active, ClaimRequest, claim
 from facho.hosts.pauses import is_paused
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, GivenMany, Select
 from facho.onus.models import Onu
+from facho.polling.domain.hints import HintedRead, ReadScope, may_start_at
 from facho.polling.domain.planning import EXPIRES_AFTER, MAX_WAITING_PER_OLT, ReadStart, WantedRead
 from facho.polling.domain.shard import WHOLE, Shard
 
 READ_TASK = "onu_read"
+HINT_TASK = "trap_read"
 
 
 class NotThere(ValueError):
@@ -51,45 +54,114 @@ def request_read_for(user: AbstractBaseUser | AnonymousUser, onu: Onu, *, now: d
         record(user, onu, Action.CHANGED, gettext_lazy("Read now"))
 
 
-def _select_wanted(which: Q) -> Select:
-    """Select the wishes that may be granted; those on an OLT that is paused or disabled wait."""
-    columns = ("onu_id", "onu__olt_id", "requested_at", "onu__olt__poller_group")
+def _select_wanted(onus: Q, hints: Q) -> Select:
+    """Select what may be granted; reads of an OLT that is paused or disabled wait."""
     now, since = Given("now", DateTimeField()), Given("since", DateTimeField())
-    return Select(lambda: _startable(now, since).filter(which).order_by().values_list(*columns))
+
+    def wanted() -> QuerySet[OnuRead, tuple[int, int, datetime, str, bool]]:
+        of_people = (
+            _startable(now, since)
+            .filter(onus)
+            .order_by()
+            .values_list("onu_id", "onu__olt_id", "requested_at", "onu__olt__poller_group", _flag(value=False))
+        )
+        of_traps = (
+            _startable_hints(now)
+            .filter(hints)
+            .order_by()
+            .values_list("id", "olt_id", "wanted_at", "olt__poller_group", _flag(value=True))
+        )
+        return of_people.union(of_traps, all=True)
+
+    return Select(wanted)
+
+
+def _flag(*, value: bool) -> Value:
+    return Value(value, output_field=BooleanField())
 
 
 @cache
 def _wanted_in(shard: Shard) -> Select:
-    return _select_wanted(in_shard("onu__olt_id", shard))
+    return _select_wanted(in_shard("onu__olt_id", shard), in_shard("olt_id", shard))
 
 
-_STILL_WANTED = _select_wanted(Q(GivenMany("onu_ids", "onu_id")))
+_STILL_WANTED = _select_wanted(Q(GivenMany("onu_ids", "onu_id")), Q(GivenMany("hint_ids", "id")))
 
 
 def load_wanted_reads(now: datetime, shard: Shard = WHOLE) -> list[WantedRead]:
-    """Load the wishes of the shard that may be granted, in one query."""
-    return [WantedRead(*row) for row in _wanted_in(shard).rows(now=now, since=now - EXPIRES_AFTER)]
+    """Load the reads of the shard that may be granted, in one query."""
+    return [_wanted(row) for row in _wanted_in(shard).rows(now=now, since=now - EXPIRES_AFTER)]
+
+
+def _wanted(row: Sequence[Any]) -> WantedRead:
+    read_id, olt_id, requested_at, group, is_hint = row
+    return WantedRead(read_id, olt_id, requested_at, group, is_hint=bool(is_hint))
 
 
 def claim_reads(starts: Sequence[ReadStart], tokens: Mapping[int, int], *, owner: str, now: datetime) -> list[Active]:
     """Claim OLTs for open requests; `tokens` were taken before, so no other process claims them."""
-    wanted = [start.read.onu_id for start in starts]
-    still = {onu_id for onu_id, *_ in _STILL_WANTED.rows(now=now, since=now - EXPIRES_AFTER, onu_ids=wanted)}
-    standing = {start.read.olt_id: start for start in starts if start.read.onu_id in still}
+    onu_ids = [start.read.read_id for start in starts if not start.read.is_hint]
+    hint_ids = [start.read.read_id for start in starts if start.read.is_hint]
+    rows = _STILL_WANTED.rows(now=now, since=now - EXPIRES_AFTER, onu_ids=onu_ids, hint_ids=hint_ids)
+    still = {(read.is_hint, read.read_id) for read in map(_wanted, rows)}
+    standing = {start.read.olt_id: start for start in starts if (start.read.is_hint, start.read.read_id) in still}
     requests = [
-        ClaimRequest(olt_id, READ_TASK, Origin.MANUAL, poller_id=start.poller_id, poller_group=start.group)
+        ClaimRequest(
+            olt_id,
+            HINT_TASK if start.read.is_hint else READ_TASK,
+            Origin.TRAP if start.read.is_hint else Origin.MANUAL,
+            poller_id=start.poller_id,
+            poller_group=start.group,
+        )
         for olt_id, start in standing.items()
     ]
     claimed = claim(requests, owner=owner, now=now, tokens=tokens) if requests else []
     for each in claimed:
-        wish = OnuRead.objects.filter(onu_id=standing[each.olt_id].read.onu_id, execution__isnull=True)
-        wish.update(execution_id=each.execution_id)
+        read = standing[each.olt_id].read
+        if read.is_hint:
+            HintRead.objects.filter(id=read.read_id).update(
+                execution_id=each.execution_id, asked_at=now, wanted_at=None
+            )
+        else:
+            wish = OnuRead.objects.filter(onu_id=read.read_id, execution__isnull=True)
+            wish.update(execution_id=each.execution_id)
     return claimed
 
 
+def request_hinted(
+    olt_id: int, reads: Iterable[HintedRead], *, heard_at: datetime, gap: timedelta, now: datetime
+) -> int:
+    """Leave wishes for ports or all states; one that waits is widened, and one that began since covers the hint.
+
+    Returns how many wait. Asked twice, by two receivers, it is the same.
+    """
+    wanted = {(read.frame, read.slot, read.port, read.scope is ReadScope.STATES): read for read in reads}
+    stored = {(row.frame, row.slot, row.port, row.is_whole): row for row in HintRead.objects.filter(olt_id=olt_id)}
+    whole = stored.get((0, 0, 0, True))
+    waiting = 0
+    for key, read in wanted.items():
+        row = stored.get(key)
+        begun = [each.asked_at for each in (row, whole) if each is not None and each.asked_at is not None]
+        if any(began_at > heard_at for began_at in begun) or (whole is not None and whole.wanted_at is not None):
+            continue
+        waiting += 1
+        if row is None:
+            frame, slot, port, is_whole = key
+            fresh = HintRead(olt_id=olt_id, frame=frame, slot=slot, port=port, is_whole=is_whole, not_before=now)
+            fresh.wanted_at, fresh.onu_number = now, read.onu
+            HintRead.objects.bulk_create([fresh], ignore_conflicts=True)
+        elif row.wanted_at is None:
+            starts_at = may_start_at(now, last_began_at=max(begun, default=None), gap=gap)
+            HintRead.objects.filter(id=row.id).update(wanted_at=now, not_before=starts_at, onu_number=read.onu)
+        elif row.onu_number is not None and row.onu_number != read.onu:
+            HintRead.objects.filter(id=row.id).update(onu_number=None)
+    return waiting
+
+
 def is_read_wanted(olt_id: int, *, except_node_id: int | None, now: datetime) -> bool:
-    """Whether a person waits for this OLT; no node asks for reads, so `except_node_id` changes nothing."""
-    return _startable(now, now - EXPIRES_AFTER).filter(onu__olt_id=olt_id).exists()
+    """Whether a person or a hint waits for this OLT; no node asks for reads, so `except_node_id` changes nothing."""
+    of_people = _startable(now, now - EXPIRES_AFTER).filter(onu__olt_id=olt_id)
+    return of_people.exists() or _startable_hints(now).filter(olt_id=olt_id).exists()
 
 
 def count_before(read: OnuRead, *, olt_id: int, now: datetime) -> int:
@@ -104,6 +176,12 @@ def _waiting(since: datetime | Given) -> QuerySet[OnuRead]:
 def _startable(now: datetime | Given, since: datetime | Given) -> QuerySet[OnuRead]:
     return _waiting(since).filter(
         ~is_paused("onu__olt_id", now), onu__olt__enabled=True, onu__is_present=True, onu__misses=0
+    )
+
+
+def _startable_hints(now: datetime | Given) -> QuerySet[HintRead]:
+    return HintRead.objects.filter(
+        ~is_paused("olt_id", now), wanted_at__isnull=False, not_before__lte=now, olt__enabled=True
     )
 
 

@@ -10,11 +10,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext, pgettext_lazy
 
-from facho.executions.models import Execution, ExecutionAttempt, OnuRead
+from facho.executions.models import Execution, ExecutionAttempt, HintRead, OnuRead
 from facho.hosts.models import Olt
 from facho.infrastructure.statements import Given, Insert, Select
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, FreeOid, Summary
 from facho.polling.domain.execution_state import UNREACHABLE, ExecutionState, FailureKind, QueryType
+from facho.polling.domain.hints import HintedRead, ReadScope
 from facho.polling.domain.onu_presence import MISPLACED_ROWS, Sign
 from facho.polling.domain.retry import SILENCE, AfterFailure, RetryPolicy, decide_after_failure
 from facho.snmp_jobs.models import WorkflowNode
@@ -140,7 +141,8 @@ def _collect_request(row: Mapping[str, Any]) -> CollectRequest:
         onu = wish.values_list(
             "onu__pon_port__frame", "onu__pon_port__slot", "onu__pon_port__port", "onu__onu_id"
         ).first()
-        return CollectRequest(*device, vendor, QueryType.GET, columns=(), onu=onu)
+        hint = None if onu else _hinted(row["id"])
+        return CollectRequest(*device, vendor, QueryType.GET, columns=(), onu=onu, hint=hint)
     vendor, query_type, *_ = reads[0]
     return CollectRequest(
         *device,
@@ -150,6 +152,16 @@ def _collect_request(row: Mapping[str, Any]) -> CollectRequest:
         cursor=row["cursor"],
         oids=tuple(FreeOid(oid, name, unit) for *_, oid, name, unit in reads if oid),
     )
+
+
+def _hinted(execution_id: int) -> HintedRead | None:
+    """Return what an execution was started for by a notification; None if by something else."""
+    row = HintRead.objects.filter(execution_id=execution_id).first()
+    if row is None:
+        return None
+    if row.is_whole:
+        return HintedRead(ReadScope.STATES)
+    return HintedRead(ReadScope.PORT, row.frame, row.slot, row.port, row.onu_number)
 
 
 # After these the OLT would not answer the rest of the chain either, or may not be asked.

@@ -16,6 +16,7 @@ from itertools import groupby
 from facho.onus.store import MAX_SERIAL_LENGTH, count_present, is_storable, load_places, load_ports
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, FreeOid, Rows, RunControl, RunProgress
 from facho.polling.domain.execution_state import FailureKind, QueryType
+from facho.polling.domain.hints import HintedRead, ReadScope
 from facho.polling.domain.onu_presence import MISPLACED_ROWS, OnuIdentity, Sign, Walk, clean_identity, find_evidence
 from facho.polling.domain.onu_state import OnuPlace, PortPlace, RunState
 from facho.polling.domain.onu_table import OnuTable, pack_place
@@ -371,6 +372,27 @@ async def fetch_onu(reader: Reader, place: Place) -> Part:
     return Part(counts, failure, Rows(table=table, is_poll=False))
 
 
+async def fetch_states(reader: Reader, hint: HintedRead) -> Part:
+    """Read the states that a notification of the OLT hints at: of one ONU, of a port, or of all by a walk."""
+    keys = reader.definition.companions(_state_keys(reader.definition))
+    known = await reader.database.run(load_places, reader.olt_id)
+    port = Place(hint.frame, hint.slot, hint.port)
+    places = [place for place in known if place.pon == port and hint.onu in (None, place.onu)]
+    is_askable = all(reader.definition.column(key).index.is_exact for key in keys)
+    gathered = GatheredOnus(reader.definition)
+    if hint.scope is ReadScope.STATES or not is_askable or not places:
+        # A place that is not known may be one that the OLT numbers otherwise in its notifications.
+        walk = await reader.walk(keys)
+        gathered.add_walk(keys, walk.rows)
+        failure = walk.failure
+    else:
+        batch = await _fetch_batch(reader, keys, places)
+        gathered.add_batch(keys, places, batch)
+        failure = batch.failure
+    table = gathered.table()
+    return Part({"onus": len(table), **table.rejects}, failure, Rows(table=table, is_poll=False), is_empty=not known)
+
+
 def _offered(definition: Definition, keys: Sequence[str]) -> list[list[str]]:
     """Return which of the columns the family has, those that it asks the ONU for apart: they are waited for longer."""
     columns = [definition.columns[key] for key in keys if key in definition.columns]
@@ -416,7 +438,7 @@ def plan_reading(definition: Definition, request: CollectRequest) -> Plan:
 
     What is asked of a single ONU follows from its state.
     """
-    if request.onu is not None:
+    if request.onu is not None or request.hint is not None:
         return Plan()
     # Of two columns of one OID the first is meant: it is about ONUs.
     by_oid = {column.oid: column for column in [*definition.columns.values()][::-1] if not column.shares}
@@ -492,6 +514,8 @@ async def _parts(reader: Reader, plan: Plan, request: CollectRequest) -> AsyncGe
     """Choose how each thing is read: only ONUs are known beforehand, so only they can be asked for one by one."""
     if request.onu is not None:
         yield await fetch_onu(reader, Place(*request.onu))
+    elif request.hint is not None:
+        yield await fetch_states(reader, request.hint)
     elif plan.identity:
         yield await discover(reader, plan.identity)
     elif plan.onus and request.query_type is QueryType.GET:

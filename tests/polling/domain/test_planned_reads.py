@@ -15,7 +15,7 @@ def test_the_oldest_wish_of_each_free_olt_gets_a_poller() -> None:
 
     starts = plan_reads(wanted, free_pollers={"": [0, 1, 2]}, busy_olts=[9])
 
-    assert [(start.read.onu_id, start.poller_id) for start in starts] == [(2, 0), (3, 1)]
+    assert [(start.read.read_id, start.poller_id) for start in starts] == [(2, 0), (3, 1)]
 
 
 def test_without_a_free_poller_nobody_starts() -> None:
@@ -28,5 +28,5 @@ def test_groups_are_kept_apart_where_there_are_any() -> None:
     grouped = plan_reads(wanted, free_pollers={"": [0], "south": [5]}, busy_olts=[])
     shared = plan_reads(wanted, free_pollers={"": [0, 1, 2]}, busy_olts=[])
 
-    assert [(start.read.onu_id, start.poller_id, start.group) for start in grouped] == [(1, 5, "south"), (3, 0, "")]
+    assert [(start.read.read_id, start.poller_id, start.group) for start in grouped] == [(1, 5, "south"), (3, 0, "")]
     assert [start.group for start in shared] == ["", "", ""]

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from facho.polling.domain.execution_state import FailureKind, QueryType
+from facho.polling.domain.hints import HintedRead
 from facho.polling.domain.onu_presence import Walk
 from facho.polling.domain.onu_state import OnuPlace
 from facho.polling.domain.onu_table import OnuTable
@@ -88,6 +89,8 @@ class CollectRequest:
     oids: tuple[FreeOid, ...] = ()
     # The one ONU whose state and light a person wants to know; the columns follow from that.
     onu: OnuPlace | None = None
+    # What a notification of the OLT asks for; the columns follow from that, too.
+    hint: HintedRead | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,12 +330,14 @@ MAX_WAITING_PER_OLT = 5
 
 @dataclass(frozen=True, slots=True)
 class WantedRead:
-    """A wish that waits, and whose pollers reach its OLT."""
+    """A read that waits, and whose pollers reach its OLT: `read_id` is an ONU's, or that of a hint."""
 
-    onu_id: int
+    read_id: int
     olt_id: int
     requested_at: datetime
     group: str = DEFAULT_GROUP
+    # A notification of the OLT asks for it, not a person.
+    is_hint: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,10 +353,13 @@ class ReadStart:
 def plan_reads(
     wanted: Iterable[WantedRead], *, free_pollers: Mapping[str, Sequence[int]], busy_olts: Collection[int]
 ) -> tuple[ReadStart, ...]:
-    """Give the oldest wish of each free OLT a poller of its group; where no groups are set up all share the pollers."""
+    """Give the oldest wish of each free OLT a poller of its group, those of people before hints.
+
+    Where no groups are set up all share the pollers.
+    """
     left = {group: list(numbers) for group, numbers in free_pollers.items()}
     busy, starts = set(busy_olts), []
-    for read in sorted(wanted, key=lambda read: (read.requested_at, read.onu_id)):
+    for read in sorted(wanted, key=lambda read: (read.is_hint, read.requested_at, read.read_id)):
         group = serving_group(read.group, free_pollers)
         if read.olt_id not in busy and left.get(group):
             busy.add(read.olt_id)

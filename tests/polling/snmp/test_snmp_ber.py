@@ -47,7 +47,7 @@ values = st.one_of(
 )
 varbinds = st.tuples(oids, values).map(lambda pair: (pair[0], *pair[1]))
 int32 = st.integers(-(2**31), 2**31 - 1)
-kinds = st.sampled_from([kind for kind in PduKind if kind is not PduKind.REPORT])
+kinds = st.sampled_from([PduKind.GET, PduKind.GET_NEXT, PduKind.RESPONSE, PduKind.GET_BULK])
 pdus = st.builds(Pdu, kinds, int32, int32, int32, st.lists(varbinds, max_size=12))
 messages = st.builds(SnmpMessage, st.just(1), st.binary(max_size=40), pdus)
 
@@ -159,6 +159,8 @@ def test_a_damaged_varbind_is_refused(damage: str, encoded: str) -> None:
         encode_message_raw(0, b"public", PduKind.GET_BULK, 1, 0, 10, b""),
         encode_message_raw(1, b"x" * 256, PduKind.GET, 1, 0, 0, b""),
         encode_message_raw(1, b"public", PduKind.REPORT, 1, 0, 0, b""),
+        encode_message_raw(1, b"public", PduKind.TRAP, 1, 0, 0, b""),
+        encode_message_raw(1, b"public", PduKind.INFORM, 1, 0, 0, b""),
     ],
 )
 def test_a_damaged_message_is_refused(data: bytes) -> None:

@@ -7,21 +7,25 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from snmp_v3_agent import encode_sealed, report
+from snmp_v3_agent import encode_pdu, encode_sealed, report
 
 from facho.polling.snmp.ber import Oid, Pdu, PduKind, Tag
 from facho.polling.snmp.errors import ForgedAnswer, MalformedMessage, UnexpectedAnswer
 from facho.polling.snmp.oid import SYS_DESCR, SYS_UP_TIME
 from facho.polling.snmp.target import SUPPORTED, AuthProtocol, PrivProtocol, UserCredential
 from facho.polling.snmp.user_security import (
+    Envelope,
     LibraryWire,
     Sealer,
     SnmpEngine,
     decode_envelope,
+    encode_scoped,
     make_engine,
     open_answer,
     open_report,
     read_content,
+    read_scoped,
+    seal_envelope,
 )
 
 ENGINE_ID = b"\x80\x00\x1f\x88\x04facho"
@@ -84,6 +88,32 @@ def test_what_is_sealed_can_be_verified_and_read(wire: LibraryWire, credential: 
     # The digest held: only the kind of PDU is wrong.
     with pytest.raises(UnexpectedAnswer):
         open_answer(sealed, credential, engine)
+
+
+@pytest.mark.parametrize("credential", ALL, ids=level)
+@pytest.mark.parametrize("size", range(9))
+def test_what_we_seal_can_be_opened(credential: UserCredential, size: int) -> None:
+    engine = make_engine(credential, ENGINE_ID)
+    row = (SYS_DESCR, Tag.OCTET_STRING, b"x" * size)
+    message = Envelope(
+        message_id=77,
+        is_authenticated=credential.auth_protocol is not None,
+        is_encrypted=credential.priv_protocol is not None,
+        engine_id=ENGINE_ID,
+        engine_boots=3,
+        engine_time=4_711,
+        user=b"noc",
+        body=encode_scoped(b"engine", b"context", encode_pdu(Pdu(PduKind.RESPONSE, 9, 0, 0, [row]))),
+        is_reportable=True,
+    )
+
+    sealed = decode_envelope(seal_envelope(message, credential, engine))
+
+    assert list(open_answer(sealed, credential, engine).pdu.varbinds) == [row]
+    scoped = read_scoped(sealed, credential, engine)
+    assert (scoped.context_engine_id, scoped.context_name) == (b"engine", b"context")
+    assert (sealed.message_id, sealed.engine_boots, sealed.engine_time) == (77, 3, 4_711)
+    assert sealed.is_reportable
 
 
 def test_no_two_messages_look_alike(wire: LibraryWire) -> None:

@@ -49,12 +49,14 @@ _NO_ERROR = bytes((Tag.INTEGER, 1, 0)) * 2
 
 
 class PduKind(IntEnum):
-    """The PDU types a manager exchanges; reports exist in v3 only."""
+    """The PDU types of v2c and v3; reports exist in v3 only. The trap of v1 has a form of its own."""
 
     GET = 0xA0
     GET_NEXT = 0xA1
     RESPONSE = 0xA2
     GET_BULK = 0xA5
+    INFORM = 0xA6
+    TRAP = 0xA7
     REPORT = 0xA8
 
 
@@ -151,8 +153,8 @@ def decode_head(data: bytes) -> Head:
         if community_end - pos > _MAX_COMMUNITY_BYTES:
             raise MalformedMessage("community too long")
         community = data[pos:community_end]
-        kind = _PDU_KINDS.get(data[community_end])
-        if kind is None or kind is PduKind.REPORT or (version == 0 and kind is PduKind.GET_BULK):
+        kind = _PDU_KINDS.get(data[community_end], PduKind.REPORT)
+        if kind not in _EXCHANGED or (version == 0 and kind is PduKind.GET_BULK):
             raise MalformedMessage("not a PDU we speak")
         pos, size = read_length(data, community_end + 1)
         pdu_end = pos + size
@@ -202,3 +204,5 @@ def _decode_fields(data: bytes, pos: int, end: int, kind: PduKind, request_id: i
 
 
 _PDU_KINDS = {int(kind): kind for kind in PduKind}
+# What a manager and an agent say to each other in v1 and v2c.
+_EXCHANGED = frozenset((PduKind.GET, PduKind.GET_NEXT, PduKind.RESPONSE, PduKind.GET_BULK))

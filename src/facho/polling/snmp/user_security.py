@@ -1,14 +1,14 @@
-"""Keys of v3 users, and the checks every answer to them must pass.
+"""Keys of v3 users, and the checks every message to or from them must pass.
 
-gufo-snmp makes the keys. It is not asked to read answers: it neither verifies their digest nor tells their error
-status and types.
+gufo-snmp makes keys and requests. It is not asked to read answers: it neither verifies their digest nor gives their
+error status and types. Nor can it send notifications or answer them, so those are sealed here.
 """
 
 import hmac
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
@@ -36,7 +36,7 @@ from gufo.snmp.user import (
 )
 
 from facho.polling.snmp.ber import Pdu, PduKind, decode_pdu
-from facho.polling.snmp.ber_values import SEQUENCE, Tag, enter, read_integer
+from facho.polling.snmp.ber_values import SEQUENCE, Tag, encode_integer, enter, read_integer, wrap
 from facho.polling.snmp.errors import ForgedAnswer, MalformedMessage, SessionClosed, TooBig, UnexpectedAnswer
 from facho.polling.snmp.oid import Oid, format_oid
 from facho.polling.snmp.target import AuthProtocol, PrivProtocol, SnmpVersion, UserCredential
@@ -46,6 +46,9 @@ _VERSION = 3
 _USER_BASED_SECURITY = 3
 _AUTHENTICATED = 1
 _ENCRYPTED = 2
+_REPORTABLE = 4
+# What UDP over IPv4 can carry, and we take.
+_MAX_SIZE = 65_507
 _MAX_ENGINE_ID_BYTES = 32
 _MAX_USER_BYTES = 32
 
@@ -62,11 +65,13 @@ class Envelope:
     engine_time: int
     user: bytes
     # Where the digest starts in `data`: it was computed with zeros in its place.
-    digest_at: int
-    digest: bytes
-    salt: bytes
-    body: bytes = field(repr=False)
-    data: bytes = field(repr=False)
+    digest_at: int = 0
+    digest: bytes = b""
+    salt: bytes = b""
+    body: bytes = field(default=b"", repr=False)
+    data: bytes = field(default=b"", repr=False)
+    # Whether the sender wants a report when the message is not taken; never set in a trap.
+    is_reportable: bool = False
 
     @property
     def unsigned(self) -> bytes:
@@ -122,6 +127,7 @@ def _decode(data: bytes) -> Envelope:
         salt=salt,
         body=data[body_at:end],
         data=data,
+        is_reportable=bool(flags & _REPORTABLE),
     )
 
 
@@ -181,6 +187,26 @@ class SnmpEngine:
 
 
 @dataclass(frozen=True, slots=True)
+class UserKeys:
+    """The keys that a user's passphrases make, not yet localised to an engine."""
+
+    auth: bytes = field(default=b"", repr=False)
+    priv: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedPdu:
+    """The content of a v3 message: the PDU is in `data` from `pdu_at` to `end`, after its context."""
+
+    context_engine_id: bytes
+    context_name: bytes
+    pdu: Pdu
+    data: bytes = field(repr=False)
+    pdu_at: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     envelope: Envelope
     pdu: Pdu
@@ -192,11 +218,31 @@ class Opened:
 
 def make_engine(credential: UserCredential, engine_id: bytes) -> SnmpEngine:
     """Derive a user's keys for an engine: milliseconds of hashing, so keep the result."""
+    return localize_keys(credential, derive_keys(credential), engine_id)
+
+
+def derive_keys(credential: UserCredential) -> UserKeys:
+    """Hash a user's passphrases, a million bytes each: milliseconds, so keep the result."""
+    protocol = credential.auth_protocol
+    if protocol is None:
+        return UserKeys()
+    derive = SIGNATURES[protocol].key.get_master_key
+    return UserKeys(derive(credential.auth_key), derive(credential.priv_key) if credential.priv_protocol else b"")
+
+
+def localize_keys(credential: UserCredential, keys: UserKeys, engine_id: bytes) -> SnmpEngine:
+    """Make the keys for one engine: a microsecond."""
     protocol = credential.auth_protocol
     if protocol is None:
         return SnmpEngine(engine_id)
-    priv_key = _localized(protocol, credential.priv_key, engine_id) if credential.priv_protocol else b""
-    return SnmpEngine(engine_id, _localized(protocol, credential.auth_key, engine_id), priv_key)
+    localize = SIGNATURES[protocol].key.get_localized_key
+    priv_key = localize(keys.priv, engine_id) if credential.priv_protocol else b""
+    return SnmpEngine(engine_id, localize(keys.auth, engine_id), priv_key)
+
+
+def is_signed(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> bool:
+    """Whether the digest was made with the user's key for this engine."""
+    return hmac.compare_digest(_digest(envelope.unsigned, credential, engine), envelope.digest)
 
 
 def open_answer(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> Opened:
@@ -210,9 +256,7 @@ def open_answer(envelope: Envelope, credential: UserCredential, engine: SnmpEngi
             raise ForgedAnswer("with a signature though the user has no key")
         if envelope.engine_id != engine.engine_id or envelope.user != credential.user.encode():
             raise ForgedAnswer("as another engine or to another user")
-        signature = SIGNATURES[credential.auth_protocol]
-        digest = hmac.digest(engine.auth_key, envelope.unsigned, signature.hash_name)[: signature.digest_bytes]
-        if not hmac.compare_digest(digest, envelope.digest):
+        if not is_signed(envelope, credential, engine):
             raise ForgedAnswer("with a wrong digest")
     opened = Opened(envelope, read_content(envelope, credential, engine))
     if opened.is_report:
@@ -228,7 +272,7 @@ def open_answer(envelope: Envelope, credential: UserCredential, engine: SnmpEngi
 def open_report(envelope: Envelope) -> Opened:
     if envelope.is_authenticated or not envelope.engine_id:
         raise UnexpectedAnswer("not a report of an engine's id")
-    opened = Opened(envelope, _decode_scoped(envelope.body, padding_bytes=0))
+    opened = Opened(envelope, _decode_scoped(envelope.body, padding_bytes=0).pdu)
     if not opened.is_report:
         raise UnexpectedAnswer("not a report of an engine's id")
     return opened
@@ -236,6 +280,11 @@ def open_report(envelope: Envelope) -> Opened:
 
 def read_content(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> Pdu:
     """Decrypt and decode, without checking the digest."""
+    return read_scoped(envelope, credential, engine).pdu
+
+
+def read_scoped(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> ScopedPdu:
+    """Decrypt and decode with its context, without checking the digest."""
     if not envelope.is_encrypted:
         return _decode_scoped(envelope.body, padding_bytes=0)
     if credential.priv_protocol is None:
@@ -246,9 +295,51 @@ def read_content(envelope: Envelope, credential: UserCredential, engine: SnmpEng
     return _decode_scoped(content, padding_bytes=block_bytes - 1)
 
 
-def _localized(protocol: AuthProtocol, passphrase: bytes, engine_id: bytes) -> bytes:
-    key = SIGNATURES[protocol].key
-    return key.get_localized_key(key.get_master_key(passphrase), engine_id)
+def seal_envelope(envelope: Envelope, credential: UserCredential, engine: SnmpEngine) -> bytes:
+    """Encrypt and sign a message as its flags say; `body` is the plain scoped PDU, the digest is made here."""
+    if envelope.is_encrypted and credential.priv_protocol is not None:
+        padding = -len(envelope.body) % _DES_BLOCK_BYTES if credential.priv_protocol is PrivProtocol.DES else 0
+        envelope = replace(envelope, body=envelope.body + bytes(padding), salt=os.urandom(_SALT_BYTES))
+        encryptor = _cipher(envelope, credential.priv_protocol, engine.priv_key).encryptor()
+        ciphertext = encryptor.update(envelope.body) + encryptor.finalize()
+        envelope = replace(envelope, body=_octets(ciphertext))
+    if not envelope.is_authenticated or credential.auth_protocol is None:
+        return _encode_envelope(envelope)
+    size = SIGNATURES[credential.auth_protocol].digest_bytes
+    unsigned = _encode_envelope(replace(envelope, digest=bytes(size)))
+    digest_at = decode_envelope(unsigned).digest_at
+    return unsigned[:digest_at] + _digest(unsigned, credential, engine) + unsigned[digest_at + size :]
+
+
+def encode_scoped(context_engine_id: bytes, context_name: bytes, encoded_pdu: bytes) -> bytes:
+    """Encode the plain content of a v3 message."""
+    return wrap(SEQUENCE, _octets(context_engine_id) + _octets(context_name) + encoded_pdu)
+
+
+def _encode_envelope(envelope: Envelope) -> bytes:
+    flags = (
+        envelope.is_authenticated * _AUTHENTICATED
+        | envelope.is_encrypted * _ENCRYPTED
+        | envelope.is_reportable * _REPORTABLE
+    )
+    header = encode_integer(envelope.message_id) + encode_integer(_MAX_SIZE)
+    header += _octets(bytes((flags,))) + encode_integer(_USER_BASED_SECURITY)
+    security = _octets(envelope.engine_id) + encode_integer(envelope.engine_boots)
+    security += encode_integer(envelope.engine_time) + _octets(envelope.user)
+    security += _octets(envelope.digest) + _octets(envelope.salt)
+    head = encode_integer(_VERSION) + wrap(SEQUENCE, header) + _octets(wrap(SEQUENCE, security))
+    return wrap(SEQUENCE, head + envelope.body)
+
+
+def _octets(content: bytes) -> bytes:
+    return wrap(Tag.OCTET_STRING, content)
+
+
+def _digest(unsigned: bytes, credential: UserCredential, engine: SnmpEngine) -> bytes:
+    if credential.auth_protocol is None:
+        raise ValueError("a user without a key signs nothing")
+    signature = SIGNATURES[credential.auth_protocol]
+    return hmac.digest(engine.auth_key, unsigned, signature.hash_name)[: signature.digest_bytes]
 
 
 def _cipher(envelope: Envelope, protocol: PrivProtocol, key: bytes) -> Cipher[CBC] | Cipher[CFB]:
@@ -264,14 +355,15 @@ def _cipher(envelope: Envelope, protocol: PrivProtocol, key: bytes) -> Cipher[CB
     return Cipher(AES(key[: _AES_KEY_BYTES[protocol]]), CFB(clock + envelope.salt))
 
 
-def _decode_scoped(data: bytes, *, padding_bytes: int) -> Pdu:
+def _decode_scoped(data: bytes, *, padding_bytes: int) -> ScopedPdu:
     try:
         pos, end = enter(data, 0, len(data), SEQUENCE)
         if len(data) - end > padding_bytes:
             raise MalformedMessage("bytes after the end of the content")
-        _, pos = enter(data, pos, end, Tag.OCTET_STRING)
-        _, pos = enter(data, pos, end, Tag.OCTET_STRING)
-        return decode_pdu(data, pos, end)
+        engine_at, engine_end = enter(data, pos, end, Tag.OCTET_STRING)
+        name_at, pdu_at = enter(data, engine_end, end, Tag.OCTET_STRING)
+        pdu = decode_pdu(data, pdu_at, end)
+        return ScopedPdu(data[engine_at:engine_end], data[name_at:pdu_at], pdu, data, pdu_at, end)
     except IndexError as error:
         raise MalformedMessage("content ends in the middle of a field") from error
 

@@ -276,7 +276,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-class Refused(Exception):
+class HttpRefusal(Exception):
     """A request that does not reach Django, and what it is answered."""
 
     def __init__(self, status: HTTPStatus, detail: Promise | str) -> None:
@@ -361,7 +361,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._answer(scope, receive, send)
-        except Refused as refusal:
+        except HttpRefusal as refusal:
             self.refusals[refusal.status.name.lower()] += 1
             await _refuse(refusal, scope, receive, send)
         except Gone:
@@ -369,10 +369,10 @@ class Gate:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if len(scope["raw_path"]) + len(scope["query_string"]) > MOST_ADDRESS_BYTES:
-            raise Refused(HTTPStatus.REQUEST_URI_TOO_LONG, gettext_lazy("This address is too long."))
+            raise HttpRefusal(HTTPStatus.REQUEST_URI_TOO_LONG, gettext_lazy("This address is too long."))
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEAD_BYTES:
             text = gettext_lazy("The head of this request is too large.")
-            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text)
+            raise HttpRefusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, text)
         path = scope["path"]
         if path == "/livez":
             await _send_response(livez(_bodiless(scope)), send)
@@ -431,7 +431,7 @@ async def _read_body(receive: Receive, most: int) -> bytes:
                     return bytes(body)
                 deadline.reschedule(begun_at + BODY_SECONDS + len(body) / SLOWEST_BYTES_PER_SECOND)
     except TimeoutError:
-        raise Refused(HTTPStatus.REQUEST_TIMEOUT, gettext_lazy("The request did not arrive in time.")) from None
+        raise HttpRefusal(HTTPStatus.REQUEST_TIMEOUT, gettext_lazy("The request did not arrive in time.")) from None
 
 
 async def _never() -> Message:
@@ -450,15 +450,15 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def _too_large(most: int) -> Refused:
+def _too_large(most: int) -> HttpRefusal:
     detail = gettext_lazy("This request is larger than the %(kilobytes)s kB that are read.") % {
         "kilobytes": most // 1024
     }
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+    return HttpRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
 
 
-def _busy() -> Refused:
-    return Refused(HTTPStatus.SERVICE_UNAVAILABLE, gettext_lazy("Facho is busy. Try again in a few seconds."))
+def _busy() -> HttpRefusal:
+    return HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, gettext_lazy("Facho is busy. Try again in a few seconds."))
 
 
 def _address_of(scope: Scope) -> str:
@@ -470,7 +470,7 @@ def _bodiless(scope: Scope) -> ASGIRequest:
     return ASGIRequest(scope, BytesIO())
 
 
-async def _refuse(refusal: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+async def _refuse(refusal: HttpRefusal, scope: Scope, receive: Receive, send: Send) -> None:
     with translation.override(settings.LANGUAGE_CODE):
         detail = str(refusal.detail)
     if scope["path"].startswith(API_PREFIX):

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from facho.polling.snmp.page_size import PageSize
+from facho.polling.snmp.session import PageSize
 
 
 def sizes_until_stable(size: PageSize, limit: int, pages: int) -> list[int]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from facho.polling.snmp.ber import Oid, VarBind
 from facho.polling.snmp.errors import AgentError, AgentTimeout, BudgetSpent, MalformedMessage, SnmpError, TooBig
 from facho.polling.snmp.oid import SYS_UP_TIME
-from facho.polling.snmp.page_size import PageSize
-from facho.polling.snmp.session import NO_DEADLINE, Session, Traffic
+from facho.polling.snmp.session import NO_DEADLINE, PageSize, Session, Traffic
 from facho.polling.snmp.target import CHEAP, LIVE, Patience
 
 # Errors of single ONUs after which an agent that never gave one good answer is left alone.

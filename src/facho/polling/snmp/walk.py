@@ -25,8 +25,7 @@ from facho.polling.snmp.errors import (
 )
 from facho.polling.snmp.memory import PER_ROW, PER_SUB_ID
 from facho.polling.snmp.oid import format_oid
-from facho.polling.snmp.page_size import PageSize
-from facho.polling.snmp.session import NO_DEADLINE, Session, Traffic
+from facho.polling.snmp.session import NO_DEADLINE, PageSize, Session, Traffic
 from facho.polling.snmp.target import CHEAP, Patience, SnmpVersion
 
 if TYPE_CHECKING:

@@ -3,6 +3,11 @@
 from facho.polling.snmp.ber_values import MAX_SUB_IDS, Oid
 
 __all__ = [
+    "GENERIC_TRAPS",
+    "SNMP_TRAP_ADDRESS",
+    "SNMP_TRAP_COMMUNITY",
+    "SNMP_TRAP_ENTERPRISE",
+    "SNMP_TRAP_OID",
     "SYSTEM",
     "SYS_DESCR",
     "SYS_NAME",
@@ -21,6 +26,13 @@ SYS_DESCR: Oid = (*SYSTEM, 1, 0)
 SYS_OBJECT_ID: Oid = (*SYSTEM, 2, 0)
 SYS_UP_TIME: Oid = (*SYSTEM, 3, 0)
 SYS_NAME: Oid = (*SYSTEM, 5, 0)
+# What a notification has before or behind its own varbinds.
+SNMP_TRAP_OID: Oid = (1, 3, 6, 1, 6, 3, 1, 1, 4, 1, 0)
+SNMP_TRAP_ENTERPRISE: Oid = (1, 3, 6, 1, 6, 3, 1, 1, 4, 3, 0)
+SNMP_TRAP_ADDRESS: Oid = (1, 3, 6, 1, 6, 3, 18, 1, 3, 0)
+SNMP_TRAP_COMMUNITY: Oid = (1, 3, 6, 1, 6, 3, 18, 1, 4, 0)
+# coldStart to egpNeighborLoss, from 1.
+GENERIC_TRAPS: Oid = (1, 3, 6, 1, 6, 3, 1, 1, 5)
 # Counters by whose number a v3 agent says why it does not take a message.
 USM_STATS: Oid = (1, 3, 6, 1, 6, 3, 15, 1, 1)
 

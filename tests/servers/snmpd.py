@@ -1,7 +1,7 @@
 """A private net-snmp agent: a free loopback port, a throw-away folder, another user when the run is root's.
 
 It answers v1 and v2c with the community `public` and v3 to the users given. `walk` reads it, or any other agent,
-with net-snmp's own snmpbulkwalk.
+with net-snmp's own snmpbulkwalk; `start_notifier` runs its snmptrap and snmpinform.
 """
 
 import os
@@ -131,6 +131,20 @@ def walk(endpoint: str, arguments: Sequence[str], oid: Oid) -> list[VarBind]:
     # Long strings go on in lines of their own.
     rows = [row.replace("\n", "") for row in f"\n{done.stdout.rstrip()}".split("\n.")[1:]]
     return [_read(row) for row in rows if END_OF_MIB not in row]
+
+
+def start_notifier(
+    tool: str, arguments: Sequence[str], parameters: Sequence[str], folder: Path
+) -> subprocess.Popen[str]:
+    """Run snmptrap or snmpinform; the engine that it makes for itself is kept in the folder."""
+    return subprocess.Popen(
+        [tool, *arguments, *parameters],
+        env=_environ() | {"SNMP_PERSISTENT_DIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def _read(row: str) -> VarBind:

@@ -1,4 +1,4 @@
-"""Writes what follows from the vendor definitions: the families and the columns without proof in docs/vendors.md.
+"""Writes what follows from the vendor definitions: families, columns without proof and notifications in docs/vendors.md.
 
 Without an argument only the page is written; with the path of a table of MIB objects (family, oid,
 module, name, type, unit, index, …, separated by tabs) the extract too.
@@ -7,20 +7,22 @@ module, name, type, unit, index, …, separated by tabs) the extract too.
 import csv
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from facho.polling.domain.hints import Meaning
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.vocabulary import Cost
+from facho.polling.vendors.vocabulary import Confidence, Cost
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/vendors.md"
 EXTRACT = ROOT / "tests/polling/vendors/data/mib_objects.tsv"
 HEADER = ("name", "oid", "type", "enumeration", "unit", "index")
 BEGIN, END = "<!-- begin: {} -->", "<!-- end: {} -->"
-FAMILIES, UNPROVEN = "families", "columns without proof"
+FAMILIES, UNPROVEN, NOTIFICATIONS = "families", "columns without proof", "notifications"
 CAPTURE = "capture "
 # Ends an enumeration that the table of MIB objects has in part only.
 CUT = "…"
@@ -85,7 +87,11 @@ def _split_type(written: str) -> tuple[str, str]:
 
 def with_lists(page: str) -> str:
     """Return the page with the lists between their marks written again; ValueError if there are no marks."""
-    lists = {FAMILIES: list_families(load_definitions().values()), UNPROVEN: list_unproven(all_columns())}
+    lists = {
+        FAMILIES: list_families(load_definitions().values()),
+        UNPROVEN: list_unproven(all_columns()),
+        NOTIFICATIONS: list_notifications(),
+    }
     for name, text in lists.items():
         begin, end = BEGIN.format(name), END.format(name)
         before, rest = page.split(begin)
@@ -119,6 +125,24 @@ def list_unproven(columns: Iterable[tuple[str, Column]]) -> str:
     rows = [f"| `{key}` | {len(keys)} | {', '.join(keys)} |" for key, keys in by_family.items()]
     head = f"{unproven} of {total} columns rest on drivers, templates or scripts alone:\n\n"
     return head + "\n".join(["| Family | Columns | Without proof |", "|---|---|---|", *rows]) + "\n"
+
+
+def list_notifications() -> str:
+    """Write a table of families with what their notifications can say."""
+    rows = []
+    for found in load_definitions().values():
+        rules = found.notifications
+        if rules.rules:
+            meanings = {meaning for rule in rules.rules.values() for meaning in rule.meanings} - {Meaning.OTHER}
+            kinds = sum(max(1, sum(len(by.meanings) for by in rule.by)) for rule in rules.rules.values())
+            counted = Counter(rule.confidence for rule in rules.rules.values())
+            confidence = ", ".join(f"{counted[each]} {each}" for each in Confidence if counted[each])
+            confidence = confidence if len(counted) > 1 else str(rules.confidence)
+            words = ", ".join(meaning for meaning in Meaning if meaning in meanings) or "none is public"
+            switched = "known" if rules.enable else "not known"
+            rows.append(f"| `{found.key}` | {confidence} | {kinds} | {words} | {switched} |")
+    head = ["| Family | Confidence | Kinds | Meanings | Lines that switch them on |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ VARBIND_WORDS = [
     *(f"{format_oid(VARBINDS[1][0])} s HG8546M".split()),
     *(f"{format_oid(VARBINDS[2][0])} o 1.3.6.1".split()),
 ]
-TRAP_OID = (*ENTERPRISE, 0, 18)
-V2_WORDS = ["4711", format_oid(TRAP_OID), *VARBIND_WORDS]
+SNMP_TRAP_OID = (*ENTERPRISE, 0, 18)
+V2_WORDS = ["4711", format_oid(SNMP_TRAP_OID), *VARBIND_WORDS]
 PUBLIC = Community(b"public")
 TOOLS = ["snmptrap", "snmpinform"]
 ENGINE_ID = "0x80001f8804746573746572"
@@ -93,7 +93,7 @@ def test_a_trap_of_v1_counts(listener: Listener) -> None:
 
     _, hearings = listener.hear("snmptrap", ["-v1", "-c", "public"], PUBLIC, words=words)
 
-    expected = Notification(SnmpVersion.V1, TRAP_OID, VARBINDS, uptime_ticks=4_711, agent_address="192.0.2.9")
+    expected = Notification(SnmpVersion.V1, SNMP_TRAP_OID, VARBINDS, uptime_ticks=4_711, agent_address="192.0.2.9")
     assert hearings == [Hearing(expected)]
 
 
@@ -113,7 +113,7 @@ def test_v2c_counts_and_informs_are_answered(listener: Listener, tool: str) -> N
 
     assert is_content
     assert hearing.notification == Notification(
-        SnmpVersion.V2C, TRAP_OID, VARBINDS, uptime_ticks=4_711, is_inform=tool == "snmpinform", tail=b"eventId=1"
+        SnmpVersion.V2C, SNMP_TRAP_OID, VARBINDS, uptime_ticks=4_711, is_inform=tool == "snmpinform", tail=b"eventId=1"
     )
 
 
@@ -138,7 +138,7 @@ def test_a_trap_at_every_level_counts_once(listener: Listener, credential: UserC
     _, hearings = listener.hear("snmptrap", [*v3_arguments(credential), "-e", ENGINE_ID], PUBLIC, credential)
 
     engine_id = bytes.fromhex(ENGINE_ID[2:])
-    expected = Notification(SnmpVersion.V3, TRAP_OID, VARBINDS, uptime_ticks=4_711, engine_id=engine_id)
+    expected = Notification(SnmpVersion.V3, SNMP_TRAP_OID, VARBINDS, uptime_ticks=4_711, engine_id=engine_id)
     assert hearings == [Hearing(expected)]
     if credential.auth_protocol:
         assert list(listener.ear.engines) == [engine_id]
@@ -152,7 +152,7 @@ def test_an_inform_at_every_level_is_answered(listener: Listener, credential: Us
     assert is_content
     assert hearings[-1].notification is not None
     assert hearings[-1].notification.is_inform
-    assert (hearings[-1].notification.oid, hearings[-1].notification.varbinds) == (TRAP_OID, VARBINDS)
+    assert (hearings[-1].notification.oid, hearings[-1].notification.varbinds) == (SNMP_TRAP_OID, VARBINDS)
     # Before it there was the question for our engine, which counts for nothing.
     assert all((hearing.notification, hearing.refused) == (None, None) for hearing in hearings[:-1])
 

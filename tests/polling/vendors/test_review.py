@@ -103,7 +103,8 @@ def test_what_follows_from_a_fault_is_not_reported_as_another() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["key", "brand", "title", "confidence", "recognition", "indexes", "tables", "polling", "jobs"]
+    "part",
+    ["key", "brand", "title", "confidence", "recognition", "indexes", "tables", "polling", "jobs", "notifications"],
 )
 @pytest.mark.parametrize("content", [None, 7, [], {}, {"what": 1}, ["what"]])
 def test_any_part_may_be_nonsense(part: str, content: object) -> None:
@@ -120,8 +121,16 @@ def test_a_definition_without_any_one_key_is_reviewed_to_its_end(key: str) -> No
     for part in list(data):
         left = {name: value for name, value in data.items() if name != part}
         found = review_text(yaml.safe_dump(left), f"{key}.yaml")
-        if part != "notes":
+        if part not in ("notes", "notifications"):
             assert found.faults[0].problem == "is missing", part
+
+
+def test_a_fault_of_the_notifications_hides_no_other() -> None:
+    said = {"said": [{"meaning": "onu_lost", "base": "1.3.6", "names": {1: "lost"}}]}
+
+    found = reviewed(brand=7, notifications=said)
+
+    assert {fault.path for fault in found.faults} == {"brand", "notifications.said[0].meaning"}
 
 
 def test_a_file_that_is_not_yaml_has_one_fault() -> None:

@@ -4,6 +4,7 @@ from facho.polling.snmp.ber_values import MAX_SUB_IDS, Oid
 
 __all__ = [
     "GENERIC_TRAPS",
+    "IF_ENTRY",
     "SNMP_TRAP_ADDRESS",
     "SNMP_TRAP_COMMUNITY",
     "SNMP_TRAP_ENTERPRISE",
@@ -35,6 +36,7 @@ SNMP_TRAP_COMMUNITY: Oid = (1, 3, 6, 1, 6, 3, 18, 1, 4, 0)
 GENERIC_TRAPS: Oid = (1, 3, 6, 1, 6, 3, 1, 1, 5)
 # Counters by whose number a v3 agent says why it does not take a message.
 USM_STATS: Oid = (1, 3, 6, 1, 6, 3, 15, 1, 1)
+IF_ENTRY: Oid = (1, 3, 6, 1, 2, 1, 2, 2, 1)
 
 _MAX_SUB_ID = 0xFFFF_FFFF
 

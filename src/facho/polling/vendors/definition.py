@@ -12,6 +12,7 @@ from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
 from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex
+from facho.polling.vendors.notifications import NO_RULES, NotificationRules
 from facho.polling.vendors.row_rules import RowRule, settle
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope, Typed
 
@@ -103,6 +104,7 @@ class Definition:
     # The ONU indexes by their length, which tells them apart.
     onu_indexes: Mapping[int, Index]
     row_rules: Mapping[str, RowRule]
+    notifications: NotificationRules = NO_RULES
 
     def column(self, key: str) -> Column:
         """KeyError if this family does not have it."""

@@ -28,6 +28,7 @@ from facho.polling.vendors.index import (
     count_in_steps,
 )
 from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex, build_learned_index, name_ports
+from facho.polling.vendors.notifications import read_notifications
 from facho.polling.vendors.row_rules import RowRule
 from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
@@ -110,6 +111,8 @@ def build_definition(top: Section) -> Definition:
         if isinstance(index, LearnedIndex | NamedPortsIndex) and index.learned_from not in columns:
             key = "learned_from" if isinstance(index, LearnedIndex) else "ports_named_by"
             raise top.error(f"indexes.{index.name}.{key}", "is no column of this file")
+    said = top.optional_section("notifications")
+    further = {name: read_index(name, entry) for name, entry in said.optional_section("indexes").sections()}
     section = top.section("polling")
     classes = section.section("classes")
     costs = {}
@@ -142,6 +145,7 @@ def build_definition(top: Section) -> Definition:
         jobs=(),
         onu_indexes=MappingProxyType(_onu_indexes(top, indexes, tables)),
         row_rules=MappingProxyType(_row_rules(top, columns)),
+        notifications=read_notifications(said, indexes | further, confidence),
     )
     jobs = _read_jobs(top, loaded)
     top.close()

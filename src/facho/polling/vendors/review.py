@@ -172,6 +172,9 @@ class _FaultyFile:
     def take_out(self, error: DefinitionError) -> bool:
         """Take out the part at fault; False if there is none that could be."""
         keys = self._keys(error.path)
+        if keys[:1] == ["notifications"]:
+            # Nothing else needs it; its next fault shows when this one is corrected.
+            return self.data.pop("notifications", None) is not None
         if error.problem == UNKNOWN_KEY:
             del self._at(keys[:-1])[keys[-1]]
             return True

@@ -97,6 +97,7 @@ class Counters:
     malformed: int = 0
     wrong_community: int = 0
     crashes: int = 0
+    notifications: int = 0
     # What the answers cost the OLT's processor by the cost model, in its scaled time.
     busy_seconds: float = 0.0
     shortest_retry_ms: float | None = None
@@ -198,6 +199,14 @@ class Agent:
         self._responder.bloat(faults.value_bytes, is_deep=faults.has_deep_oids)
         self._left_to_answer = faults.silent_after
         self._silent_until = 0.0
+
+    def notify(self, data: bytes, address: Address) -> bool:
+        """Send a notification from the agent's own socket; an agent that does not answer sends none."""
+        is_silent = self._injector.current.is_silent or asyncio.get_running_loop().time() < self._silent_until
+        if is_silent or self._endpoint is None or not self._endpoint.send(data, address):
+            return False
+        self.counters.notifications += 1
+        return True
 
     def _receive(self, datagrams: list[tuple[bytes, Address]]) -> None:
         now = asyncio.get_running_loop().time()

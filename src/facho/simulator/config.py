@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_address
 
 from facho.simulator.faults import ALL_HOSTILE, HOSTILE, NO_FAULTS, Faults
 from facho.simulator.life import NATURAL, Life
 from facho.simulator.onu import OFFLINE_SHARE
 from facho.simulator.shape import Chassis
+from facho.simulator.traps import NO_TRAP_FAULTS, TrapFaults
 
 MIXED = "mixed"
 MAX_UDP_PAYLOAD_BYTES = 65_507
@@ -44,6 +46,11 @@ class SimulatorConfig:
     # An attack on the manager by name, or `all`: one after the other. Empty: none.
     hostile: str = ""
     max_message_bytes: int = MAX_UDP_PAYLOAD_BYTES
+    # Where notifications go, an address of this machine and a port; none are sent unless given.
+    traps: tuple[str, int] | None = None
+    # Their community; that of the OLTs unless given.
+    trap_community: str = ""
+    trap_faults: TrapFaults = NO_TRAP_FAULTS
     # The moment at which world time is 0; now, unless given.
     started_at: datetime | None = None
 
@@ -62,5 +69,27 @@ class SimulatorConfig:
             raise ConfigError("latency must not be negative and speed must be above 0")
         if not 0 <= self.port <= MAX_PORT or (self.port and self.port + self.olts - 1 > MAX_PORT):
             raise ConfigError(f"{self.olts} OLTs do not fit on ports from {self.port} to {MAX_PORT}")
+        self._check_traps()
         if not MIN_MESSAGE_BYTES <= self.max_message_bytes <= MAX_UDP_PAYLOAD_BYTES:
             raise ConfigError(f"an agent's messages have between {MIN_MESSAGE_BYTES} and {MAX_UDP_PAYLOAD_BYTES} bytes")
+
+    def _check_traps(self) -> None:
+        """A simulator that storms is a weapon, so it never aims at another machine."""
+        faults, storm = self.trap_faults, self.trap_faults.storm
+        if not all(0 <= share <= 1 for share in (faults.loss, faults.doubled, faults.disorder)):
+            raise ConfigError("the shares of lost, doubled and late notifications are between 0 and 1")
+        if min(faults.delay_seconds, faults.disorder_seconds) < 0 or (
+            storm and min(storm.per_second, storm.seconds) < 0
+        ):
+            raise ConfigError("delays and storms of notifications must not be negative")
+        if self.traps is None:
+            return
+        host, port = self.traps
+        try:
+            is_ours = ip_address(host).is_loopback
+        except ValueError:
+            is_ours = False
+        if not is_ours or (":" in host) != (":" in self.host):
+            raise ConfigError(f"notifications go to a loopback address only, not to {host!r}")
+        if not 1 <= port <= MAX_PORT:
+            raise ConfigError(f"notifications go to a port from 1 to {MAX_PORT}")

@@ -14,6 +14,7 @@ from itertools import cycle
 from random import Random
 from typing import Any
 
+from facho.polling.domain.hints import Meaning
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
@@ -29,6 +30,7 @@ from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment, drift_step
 from facho.simulator.responder import Responder
 from facho.simulator.shape import Chassis, Shape, plan_chassis, plan_single_card, spread_onus
+from facho.simulator.traps import TrapSender, TrapTarget, Utterance
 from facho.simulator.world import JournalEntry, OltWorld
 
 # A family that shows no ONUs leaves the numbers to us.
@@ -135,6 +137,11 @@ class SimulatedOlt:
         responder = Responder(self._personality.view, max_message_bytes=config.max_message_bytes)
         self._agent = Agent(responder, self._injector, community=config.community.encode(), refresh=self.refresh)
         self.endpoint = Endpoint(config.host, config.port + number if config.port else 0)
+        self.traps: TrapSender | None = None
+        if config.traps is not None:
+            target = TrapTarget(*config.traps, (config.trap_community or config.community).encode())
+            self.traps = TrapSender(self.world, definition, moment, target, seed=config.seed, send=self._agent.notify)
+            self.traps.faults = config.trap_faults
 
     @property
     def host(self) -> str:
@@ -209,10 +216,18 @@ class SimulatedOlt:
             if column.prefix in oids:
                 column.slice(0, len(column.rows.indexes))
 
+    def say(self, meaning: Meaning, place: Place = Place(), serial: str = "") -> bool:  # noqa: B008 - a tuple
+        """Send a notification, true or not; False if nothing is sent or the family has no word for it."""
+        return self.traps is not None and self.traps.say(Utterance((meaning,), place, serial))
+
     def open(self) -> None:
         self._agent.open(self.endpoint)
+        if self.traps is not None:
+            self.traps.start(self.refresh)
 
     def close(self) -> None:
+        if self.traps is not None:
+            self.traps.stop()
         self._agent.close()
 
 

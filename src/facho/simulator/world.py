@@ -96,6 +96,8 @@ class OltWorld:
         self.shape = shape
         self.now = 0.0
         self.journal: list[JournalEntry] = []
+        # How many entries there were in all, the dropped ones included.
+        self.recorded = 0
         self.listeners: list[WorldListener] = []
         self._customers = customers
         self._due: list[tuple[float, int, Action]] = []
@@ -298,6 +300,11 @@ class OltWorld:
                 return onu_id
         raise ValueError(f"PON port {place} is full")
 
+    def entries_since(self, recorded: int) -> list[JournalEntry]:
+        """Return the entries after the first `recorded` ones, if they are still kept."""
+        missing = self.recorded - recorded
+        return self.journal[-missing:] if missing > 0 else []
+
     def _ports_on(self, board: Place) -> list[Place]:
         return [place for place in self.ports if place[:2] == board[:2]]
 
@@ -346,5 +353,6 @@ class OltWorld:
     def _keep(self, entry: JournalEntry) -> None:
         """Append an entry, and sometimes drop the oldest: a demo may run for weeks."""
         self.journal.append(entry)
+        self.recorded += 1
         if len(self.journal) > 2 * JOURNAL_ENTRIES:
             del self.journal[:-JOURNAL_ENTRIES]

@@ -169,6 +169,12 @@ def add_simulate(subparsers: Subparsers) -> None:
         help=_("OLTs that harm the client: endless, bloated, huge, deep, crowded, overflowing, forger, flood or all"),
     )
     command.add_argument("--community", default="public", help=_("what the OLTs listen to (default: public)"))
+    command.add_argument(
+        "--traps",
+        type=host_and_port,
+        metavar="H:P",
+        help=_("send SNMP notifications to this address of the machine (default: none are sent)"),
+    )
 
 
 def add_olt(subparsers: Subparsers) -> None:

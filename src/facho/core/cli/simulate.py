@@ -32,6 +32,7 @@ def simulate(arguments: Namespace) -> int:
             seed=arguments.seed,
             community=arguments.community,
             hostile=arguments.hostile,
+            traps=arguments.traps,
         )
     except ConfigError as error:
         arguments.usage_error(str(error))

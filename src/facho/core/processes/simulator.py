@@ -15,11 +15,21 @@ SEED = 156_801
 
 
 def main() -> int:
-    """Run as a child of `facho demo`; the arguments are the numbers of OLTs, of ONUs on each, and the first port."""
+    """Run as a child of `facho demo`; the arguments are the numbers of OLTs, of ONUs on each, and the first port.
+
+    A fourth one is the port of the receiver of notifications on this machine; without it none are sent.
+    """
     exit_with_parent()
-    olts, onus, port = map(int, sys.argv[1:])
-    faults = Faults(live_row_seconds=LIVE_ROW_SECONDS)
-    config = SimulatorConfig(olts=olts, onus=onus, port=port, latency_ms=LATENCY_MS, seed=SEED, faults=faults)
+    olts, onus, port, *receiver = map(int, sys.argv[1:])
+    config = SimulatorConfig(
+        olts=olts,
+        onus=onus,
+        port=port,
+        latency_ms=LATENCY_MS,
+        seed=SEED,
+        faults=Faults(live_row_seconds=LIVE_ROW_SECONDS),
+        traps=("127.0.0.1", receiver[0]) if receiver else None,
+    )
     return run_simulator(config, tells_counters=False)
 
 

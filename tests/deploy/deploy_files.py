@@ -11,7 +11,7 @@ import yaml
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = DEPLOY / "systemd"
 COMMON = UNITS / "facho-.service.d/common.conf"
-PARTS = ("web", "scheduler", "worker", "beat", "beat-worker")
+PARTS = ("web", "scheduler", "traps", "worker", "beat", "beat-worker")
 PROGRAMS = "/opt/facho/bin/"
 
 

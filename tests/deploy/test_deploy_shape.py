@@ -75,8 +75,9 @@ class TestCompose:
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert seconds(service["stop_grace_period"]) > 2 * DRAIN_SECONDS
 
-    def test_only_the_proxy_can_be_reached_from_outside(self) -> None:
-        assert [name for name, service in SERVICES.items() if "ports" in service] == ["proxy"]
+    def test_only_the_proxy_and_the_receiver_of_traps_can_be_reached_from_outside(self) -> None:
+        assert {name for name, service in SERVICES.items() if "ports" in service} == {"proxy", "traps"}
+        assert SERVICES["traps"]["ports"] == ["1162:1162/udp"]
 
     def test_images_have_plain_names(self) -> None:
         images = {service["image"] for service in SERVICES.values()} | set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.M))

@@ -43,6 +43,7 @@ from facho.polling.domain.quota import LossSeverity
 from facho.polling.domain.schedule import hour_of, task_type
 from facho.polling.domain.shard import Shard
 from facho.snmp_jobs.models import WorkflowNode
+from facho.traps.models import OltTraps, TrapSender
 from facho.zabbix_pollers.activity import is_scheduling, our_shards
 from facho.zabbix_pollers.models import PollerStatus
 from facho.zabbix_pollers.read_model import PollerView, Queue, load_candidates, load_pollers
@@ -115,6 +116,9 @@ class Snapshot:
     violations: Mapping[str, int]
     # By OLT and state.
     onus: Mapping[tuple[int, str], int]
+    # By OLT; and, where every OLT is in scope, those that did not count, by reason.
+    traps: Mapping[int, int]
+    refused_traps: Mapping[str, int]
 
     @property
     def names(self) -> dict[int, str]:
@@ -132,7 +136,7 @@ class Snapshot:
 
 
 def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
-    """Load everything in 17 statements, however many OLTs and nodes there are.
+    """Load everything in 19 statements, however many OLTs and nodes there are.
 
     Pollers and queue cover all OLTs, everything else those in scope.
     """
@@ -164,7 +168,13 @@ def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
         quotas=_load_quotas(hour_of(now).start),
         violations=_load_violations(now - DAY, scope),
         onus=count_present(),
+        traps=dict(OltTraps.objects.values_list("olt_id", "heard")),
+        refused_traps=_load_refused() if scope.is_everything else {},
     )
+
+
+def _load_refused() -> dict[str, int]:
+    return dict(TrapSender.objects.order_by().values_list("reason").annotate(Sum("count")))
 
 
 def _load_nodes(scope: OltScope) -> list[NodeMetrics]:
@@ -603,6 +613,18 @@ RUN_FAMILIES = (
         "Datagrams from the OLT's address to these runs that were not valid SNMP.",
         ("olt",),
         _of_olts(lambda runs: runs.malformed_answers),
+    ),
+    MetricFamily(
+        "facho_olt_traps_total",
+        "Traps and informs of the OLT that counted.",
+        ("olt",),
+        lambda snapshot: [((name,), snapshot.traps.get(olt_id, 0)) for olt_id, name in snapshot.names.items()],
+    ),
+    MetricFamily(
+        "facho_traps_refused_total",
+        "Traps and informs that did not count, by reason.",
+        ("reason",),
+        lambda snapshot: [((reason,), count) for reason, count in snapshot.refused_traps.items()],
     ),
 )
 

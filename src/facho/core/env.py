@@ -174,6 +174,8 @@ SETTINGS = (
     Setting("FACHO_BEAT_SCHEDULER_SECONDS", _period, "1", _("seconds, above 0 and up to 31 days")),
     Setting("FACHO_BEAT_QUOTAS_SECONDS", _period, "3600", _("seconds, above 0 and up to 31 days")),
     Setting("FACHO_BEAT_CLEANUP_SECONDS", _period, "86400", _("seconds, above 0 and up to 31 days")),
+    Setting("FACHO_TRAPS_BIND", read_bind, "0.0.0.0:1162", _("HOST:PORT, the port being at most 65535")),
+    Setting("FACHO_TRAP_GAP_SECONDS", partial(_seconds, low=1), "10", _("seconds, from 1 and below a day")),
     Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
     Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
     Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en")), "es", _("es or en")),

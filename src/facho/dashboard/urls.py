@@ -22,6 +22,7 @@ from facho.dashboard.outage.views import outage_acknowledge, outage_page, outage
 from facho.dashboard.overview.views import overview, overview_hour, overview_live
 from facho.dashboard.pollers.views import pollers_page
 from facho.dashboard.search.views import search_page, search_suggestions
+from facho.dashboard.traps.views import traps_page, traps_switch
 from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
 from facho.dashboard.waiting.views import waiting_export, waiting_page
 from facho.dashboard.workbench.views import workbench_page
@@ -62,6 +63,8 @@ urlpatterns = [
     path("violations/", violations_page, name="violations"),
     path("violations/<int:violation_id>/", violation_page, name="violation"),
     path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="acknowledge-violation"),
+    path("traps/", traps_page, name="traps"),
+    path("traps/switch/", traps_switch, name="traps-switch"),
     path("waiting/", waiting_page, name="waiting"),
     path("waiting/export/", waiting_export, name="waiting-export"),
     path("workbench/", workbench_page, name="workbench"),

@@ -41,6 +41,9 @@ RETENTIONS = (
     # Overwritten by every read: what is not read any more goes.
     Retention("hosts.OltData", "updated_at", 30),
     Retention("hosts.WaitingOnu", "last_seen_at", 30),
+    Retention("traps.Trap", "heard_at", 90),
+    Retention("traps.TrapSender", "last_heard_at", 30),
+    Retention("traps.TrapReceiver", "seen_at", 400),
     Retention("onus.OnuEvent", "at", 730),
     # An open outage has no end to count from.
     Retention("onus.Outage", "ended_at", 730),
@@ -83,6 +86,7 @@ KEPT = {
     "snmp_jobs.SnmpJob": "as many as people define",
     "snmp_jobs.Workflow": "one per OLT",
     "snmp_jobs.WorkflowNode": "one per job and OLT",
+    "traps.OltTraps": "one row per OLT, overwritten",
     "zabbix_pollers.LeaderLease": "one row for each engine, overwritten",
     "execution_coordinator.OltState": "one row per OLT, overwritten",
     "hosts.LearnedSize": "one row per OLT and set of columns",
@@ -96,6 +100,7 @@ READ_WHOLE = {
     "hosts.OltData": "one row per OLT and value, overwritten",
     "hosts.WaitingOnu": "as many as wait to be authorised",
     "api.ApiToken": "as many as people make",
+    "traps.TrapReceiver": "as many as listen",
     "admin.LogEntry": "what people changed; its table is not ours to index",
 }
 

@@ -1,7 +1,9 @@
 """OLTs with their brands, models, credentials, health and latest values; waiting ONUs and pauses."""
 
+from ipaddress import ip_address
 from typing import NamedTuple
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -66,6 +68,15 @@ class Reachability(models.TextChoices):
     DOWN = "down", _("does not answer")
 
 
+def validate_addresses(value: str) -> None:
+    """Refuse what is not a list of numeric addresses."""
+    for text in filter(None, map(str.strip, value.split(","))):
+        try:
+            ip_address(text)
+        except ValueError as error:
+            raise ValidationError(_("%(text)s is not an IP address.") % {"text": text}) from error
+
+
 class OltAddress(NamedTuple):
     """The host as entered and the address packets are sent to."""
 
@@ -120,6 +131,15 @@ class Olt(models.Model):
     # Whose workers reach it, in the distributed mode; empty: the default group.
     poller_group = models.CharField(_("poller group"), max_length=40, blank=True, default="", db_default="")
 
+    trap_addresses = models.CharField(
+        _("further trap addresses"),
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("Addresses that its traps come from besides its own, separated by commas."),
+    )
+
     reachability = models.CharField(
         _("reachability"), max_length=10, choices=Reachability.choices, default=Reachability.UNKNOWN, editable=False
     )
@@ -159,6 +179,11 @@ class Olt(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def trap_sources(self) -> list[str]:
+        """The further addresses, each in its usual form."""
+        return [str(ip_address(text.strip())) for text in self.trap_addresses.split(",") if text.strip()]
 
     @property
     def place(self) -> OltAddress:

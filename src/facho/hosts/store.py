@@ -110,7 +110,7 @@ def _target(row: Row | None, request: CollectRequest, definition_in_flight: int)
         source = None
     target = Target(
         address=request.address,
-        credential=_credential(olt),
+        credential=credential_of(olt),
         version=_WIRE_VERSIONS[SnmpVersionChoice(olt.snmp_version)],
         port=request.port,
         source_address=source,
@@ -118,7 +118,9 @@ def _target(row: Row | None, request: CollectRequest, definition_in_flight: int)
     return target, Limits(olt.max_in_flight or definition_in_flight, olt.packets_per_second)
 
 
-def _credential(olt: _Access) -> Credential:
+def credential_of(olt: "_Access | Olt") -> Credential:
+    """Return as whom an OLT is spoken to; AccessDenied if what is stored is unusable or for another place."""
+
     def key(secret: Secret) -> bytes:
         return secret.reveal_for(str(OltAddress(olt.host, olt.address, olt.port))).encode()
 

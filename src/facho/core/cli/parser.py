@@ -69,6 +69,7 @@ def build_parser() -> ArgumentParser:
         add_demo,
         add_run,
         add_distributed,
+        add_traps,
         add_simulate,
         add_olt,
         add_onu,
@@ -139,6 +140,19 @@ def add_distributed(subparsers: Subparsers) -> None:
         subparsers, "web", _("distributed mode: serve pages and API; any number"), "run.run_web", needs=Needs.NOTHING
     )
     web.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
+
+
+def add_traps(subparsers: Subparsers) -> None:
+    command = add_command(
+        subparsers,
+        "traps",
+        _("hear the traps of OLTs (distributed mode), switch them on or off, or watch them"),
+        "traps.traps",
+        needs=Needs.NOTHING,
+    )
+    command.add_argument(
+        "what", nargs="?", choices=("run", "on", "off", "watch"), default="run", help=_("what to do (default: run)")
+    )
 
 
 def add_simulate(subparsers: Subparsers) -> None:

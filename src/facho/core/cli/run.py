@@ -4,12 +4,13 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from gettext import gettext as _
 from socket import socket as Socket
 from typing import IO
 
 from django.conf import settings
+from django.db import Error
 
 from facho.core.data_folder import EngineRuns, engine_lock
 from facho.core.env import Mode
@@ -58,13 +59,26 @@ def product_children(socket: Socket, lock: IO[str]) -> list[Child]:
     # Counted once, here: a child might be allowed other cores.
     environment = {"FACHO_ENGINES": str(len(shards))}
     web = Child("facho.core.processes.web", [str(socket.fileno())], environment, inherited=[socket])
-    return [web, *(_engine(shard, lock, environment) for shard in shards)]
+    return [web, *(_engine(shard, lock, environment) for shard in shards), _receiver()]
 
 
 def _engine(shard: Shard, lock: IO[str], environment: Mapping[str, str]) -> Child:
     module, arguments = "facho.core.processes.engine", [str(shard.number), str(shard.count), str(lock.fileno())]
     name = module if shard.is_whole else f"{module} {shard}"
     return Child(module, arguments, environment, inherited=[lock], name=name)
+
+
+def _receiver() -> Child:
+    """Describe the receiver of traps, which runs while they are switched on."""
+
+    def is_wanted() -> bool:
+        from facho.traps.store import is_switched_on
+
+        with suppress(Error):
+            return is_switched_on()
+        return False
+
+    return Child("facho.core.processes.traps", is_wanted=is_wanted)
 
 
 def listen(bind: str | None) -> Socket:
@@ -76,8 +90,10 @@ def listen(bind: str | None) -> Socket:
 
 
 def start(children: list[Child]) -> None:
+    """Start all that run anyway; the others follow when they are wanted."""
     for child in children:
-        child.start()
+        if child.is_wanted is None:
+            child.start()
 
 
 def tell_end(child: Child, status: int) -> None:

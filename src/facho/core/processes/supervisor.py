@@ -26,6 +26,8 @@ LOOK_SECONDS = 0.5
 # A child that dies again and again is not restarted in a tight loop.
 MIN_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
 STABLE_SECONDS = 60.0
+# How often a child that is not wanted is thought of again.
+WANTED_SECONDS = 5.0
 
 
 def run_until_signal(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -93,6 +95,8 @@ class Child:
     name: str = ""
     reads_stdout: bool = False
     needs_django: bool = True
+    # Asked now and then where a child runs only while somebody wants it.
+    is_wanted: Callable[[], bool] | None = None
     process: subprocess.Popen[str] | None = None
     started_at: float = 0.0
     restart_at: float = 0.0
@@ -163,6 +167,13 @@ def stop(children: Sequence[Child]) -> None:
 
 def _look_after(child: Child, tell: Callable[[Child, int], None]) -> None:
     now = time.monotonic()
+    if child.process is None and child.is_wanted is not None:
+        if now >= child.restart_at and child.is_wanted():
+            child.restart_at = 0.0
+            child.start()
+        else:
+            child.restart_at = child.restart_at if child.restart_at > now else now + WANTED_SECONDS
+        return
     if child.restart_at:
         if now >= child.restart_at:
             child.restart_at = 0.0
@@ -170,6 +181,9 @@ def _look_after(child: Child, tell: Callable[[Child, int], None]) -> None:
         return
     status = child.exit_status
     if status is None:
+        return
+    if child.is_wanted is not None and status == 0:
+        child.process = None
         return
     was_stable = now - child.started_at >= STABLE_SECONDS
     child.patience = MIN_RESTART_SECONDS if was_stable else min(child.patience * 2, MAX_RESTART_SECONDS)

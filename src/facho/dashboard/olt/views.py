@@ -26,6 +26,7 @@ from facho.dashboard.overview.olt_rows import load_olt_row
 from facho.dashboard.overview.outages import load_outages_of
 from facho.dashboard.shared.light import ready_name
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
+from facho.dashboard.traps.views import load_said
 from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure, warn_of_places
 from facho.executions.run_sums import Runs, load_run_sums
@@ -397,7 +398,7 @@ def _light(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
 
 
 def _events(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
-    return {"events": load_events(olt.id, EVENT_LINES)}
+    return {"events": load_events(olt.id, EVENT_LINES), "said": load_said({"olt_id": olt.id}, EVENT_LINES)}
 
 
 def _work(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from facho.dashboard.onu.plot import SPANS, load_plot
 from facho.dashboard.overview.outages import OutageRow, outage_rows
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
+from facho.dashboard.traps.views import load_said
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.onus import raw_values
 from facho.onus.events import all_events, load_page
@@ -311,7 +312,11 @@ def _light(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
 
 
 def _past(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
-    return {"events": load_onu_events(onu.id, EVENT_LINES), "outages": load_onu_outages(onu, OUTAGE_LINES)}
+    return {
+        "events": load_onu_events(onu.id, EVENT_LINES),
+        "outages": load_onu_outages(onu, OUTAGE_LINES),
+        "said": load_said({"onu_id": onu.id}, EVENT_LINES),
+    }
 
 
 def _raw(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:

@@ -1,0 +1,42 @@
+"""The process that hears notifications of OLTs: a child of `facho run`, or `facho traps` of the distributed mode."""
+
+import asyncio
+import logging
+import sys
+
+from django.conf import settings
+
+from facho.core.env import split_bind
+from facho.core.processes.limits import raise_descriptor_limit, share_arenas
+from facho.core.processes.supervisor import exit_with_parent, run_until_signal
+from facho.infrastructure.gateway import SystemClock, ThreadGateway
+from facho.traps.receiver import TrapReception, receiver_name
+
+logger = logging.getLogger("facho.traps")
+
+
+async def receive(stop: asyncio.Event, *, ends_when_off: bool) -> None:
+    """Hear notifications until told to stop."""
+    bind = split_bind(settings.FACHO_TRAPS_BIND)
+    database = ThreadGateway(1)
+    try:
+        reception = TrapReception(database, SystemClock(), receiver_name(bind[1]), bind)
+        await reception.run(stop, ends_when_off=ends_when_off)
+    except OSError as error:
+        # The socket; everything else of the network is our own answer to an inform.
+        logger.error("traps.cannot_listen address=%s error=%s", settings.FACHO_TRAPS_BIND, error.strerror)  # noqa: TRY400
+        sys.exit(1)
+    finally:
+        await database.close()
+
+
+def main(*, ends_when_off: bool = False) -> None:
+    """Run `facho traps`."""
+    share_arenas()
+    raise_descriptor_limit()
+    run_until_signal(lambda stop: receive(stop, ends_when_off=ends_when_off))
+
+
+if __name__ == "__main__":
+    exit_with_parent()
+    main(ends_when_off=True)

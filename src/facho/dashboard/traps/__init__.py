@@ -1,0 +1,1 @@
+"""What OLTs said by themselves."""

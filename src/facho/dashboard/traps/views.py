@@ -1,0 +1,161 @@
+"""Traps: what OLTs said and what was read then, senders that are not OLTs, and OLTs that never send any."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.audit import Action, record
+from facho.accounts.roles import Role, role_of
+from facho.accounts.scope import scope_of
+from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_admins, for_users, is_part
+from facho.hosts.store import OLT_SECRETS
+from facho.onus.timeline import load_rows
+from facho.polling.vendors.loader import load_definitions
+from facho.traps.models import Meanings, Outcomes, Trap, TrapReceiver, TrapSender, TrapSwitch
+from facho.traps.store import is_switched_on, load_silent_olts, switch
+
+SHOWN_SENDERS = 20
+SHOWN_SILENT = 20
+# A receiver says every ten seconds that it lives.
+LIVES_FOR = timedelta(seconds=40)
+_LOOKS = {Outcomes.CONFIRMED: "up", Outcomes.NOT_CONFIRMED: "late"}
+
+
+class TrapFilter(TimelineFilter):
+    meaning = forms.ChoiceField(
+        label=_("What"), required=False, choices=[("", pgettext_lazy("traps", "all")), *Meanings.choices]
+    )
+    outcome = forms.ChoiceField(
+        label=_("Read"),
+        required=False,
+        choices=[("", pgettext_lazy("traps", "all")), *(choice for choice in Outcomes.choices if choice[0])],
+    )
+    field_order = ("olt", "meaning", "outcome", "after", "before")
+
+    def narrow(self, traps: QuerySet[Trap]) -> QuerySet[Trap]:
+        values = self.chosen
+        given = {
+            "olt": "olt_id",
+            "meaning": "meaning",
+            "outcome": "outcome",
+            "after": "heard_at__gte",
+            "before": "heard_at__lt",
+        }
+        return traps.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+
+
+@dataclass(frozen=True, slots=True)
+class TrapLine:
+    """One line of the table; names and serials may come from the device."""
+
+    trap: Trap
+    what: str
+    outcome: str | Promise
+    look: str
+    # How long after it was heard the state was read, in seconds.
+    delay: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SilentOlt:
+    """An OLT that never sent a trap, and the lines that switch them on for its brand."""
+
+    id: int
+    name: str
+    lines: tuple[str, ...]
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def traps_page(request: HttpRequest) -> HttpResponse:
+    scope, now = scope_of(request.user), timezone.now()
+    form, cursor = TrapFilter(request.GET, scope), cursor_of(request)
+    traps = Trap.objects.select_related("olt", "onu").defer(*OLT_SECRETS)
+    page = load_rows(form.narrow(scope.narrow(traps)), "heard_at", cursor, ROWS_PER_PAGE)
+    context = {
+        "here": "events",
+        "now": now,
+        "form": form,
+        "is_first": cursor is None,
+        "page": page,
+        "rows": trap_lines(page.rows),
+    }
+    if is_part(request):
+        return render(request, "traps/list.html", context)
+    is_admin = role_of(request.user) is Role.ADMIN
+    context |= {"is_on": is_switched_on(), "bind": settings.FACHO_TRAPS_BIND, "may_switch": is_admin}
+    context["listens"] = TrapReceiver.objects.filter(seen_at__gt=now - LIVES_FOR).exists()
+    if is_admin and scope.is_everything:
+        context |= {"senders": load_senders(), "silent": load_silent()}
+    return render(request, "traps/traps.html", context)
+
+
+@require_POST
+@for_admins
+def traps_switch(request: HttpRequest) -> HttpResponse:
+    """Switch the receiver on or off; it follows within seconds."""
+    is_on = request.POST.get("is_on") == "yes"
+    with transaction.atomic():
+        switch(is_on=is_on)
+        row = TrapSwitch.objects.get()
+        record(request.user, row, Action.CHANGED, _("switched on") if is_on else _("switched off"))
+    messages.success(request, _("Traps are heard from now on.") if is_on else _("Traps are not heard any more."))
+    return redirect("traps")
+
+
+def trap_lines(traps: list[Trap]) -> list[TrapLine]:
+    return [
+        TrapLine(
+            trap,
+            _describe(trap),
+            trap.get_outcome_display() if trap.onu_id else "",
+            _LOOKS.get(Outcomes(trap.outcome), "unknown"),
+            _delay(trap.heard_at, trap.settled_at),
+        )
+        for trap in traps
+    ]
+
+
+def load_said(which: Mapping[str, int], count: int) -> list[TrapLine]:
+    """Load what was said lately of an OLT or an ONU; one query."""
+    return trap_lines(list(Trap.objects.filter(**which).order_by("-heard_at", "-id")[:count]))
+
+
+def load_senders() -> list[TrapSender]:
+    """Load who sent what did not count, the latest first."""
+    return list(TrapSender.objects.select_related("olt").defer(*OLT_SECRETS)[:SHOWN_SENDERS])
+
+
+def load_silent() -> list[SilentOlt]:
+    """Name OLTs that never sent a trap, with the commands of their brand."""
+    definitions = load_definitions()
+    found = []
+    for olt in load_silent_olts()[:SHOWN_SILENT]:
+        definition = definitions.get(olt.vendor)
+        lines = definition.notifications.enable if definition else ()
+        found.append(SilentOlt(olt.id, olt.name, tuple(lines)))
+    return found
+
+
+def _describe(trap: Trap) -> str:
+    told = str(trap.get_meaning_display())
+    return str(_("%(what)s: over")) % {"what": told} if trap.is_end else told
+
+
+def _delay(heard_at: datetime, settled_at: datetime | None) -> float | None:
+    return None if settled_at is None else max((settled_at - heard_at).total_seconds(), 0.0)

@@ -1,0 +1,210 @@
+"""What is kept of traps, which nodes run because of them, and what the reads make of what was said."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from api.rows import make_onu
+from facho.executions.models import Execution, HintRead
+from facho.hosts.models import Olt
+from facho.onus.models import Onu, OnuReading
+from facho.polling.domain.execution_state import ExecutionState, QueryType
+from facho.polling.domain.hints import HintPlace, Meaning, Said
+from facho.snmp_jobs.models import WorkflowNode
+from facho.traps.models import OltTraps, Trap, TrapSender
+from facho.traps.store import (
+    MAX_ROWS_AT_ONCE,
+    MAX_SENDERS,
+    SAME_FOR,
+    SETTLES_WITHIN,
+    EngineClock,
+    HeardTrap,
+    begin_receiver,
+    load_engines,
+    load_senders,
+    load_silent_olts,
+    save_heard,
+    save_refused,
+    settle,
+)
+from factories import NOW, make_job, make_node, make_olt
+
+pytestmark = pytest.mark.django_db
+
+SECOND = timedelta(seconds=1)
+PLACE = HintPlace(0, 1, 6, 54)
+
+
+def heard(olt: Olt, meaning: Meaning, place: HintPlace = PLACE, *, at: datetime = NOW, mark: str = "") -> HeardTrap:
+    said = Said("x", meaning, place)
+    return HeardTrap(olt.id, at, "1.3.6.1", said, f"{meaning}{place.onu}{at.timestamp()}{mark}"[-32:])
+
+
+def hear(*traps: HeardTrap, now: datetime = NOW) -> int:
+    return save_heard(traps, {}, now=now)
+
+
+def scene() -> tuple[Olt, Onu]:
+    olt = make_olt()
+    return olt, make_onu(olt, (0, 1, 6, 54))
+
+
+def read(olt: Olt, onu: Onu, state: str, at: datetime) -> None:
+    """Let a hinted read of the port begin and end, and find the ONU in a state."""
+    execution = Execution.objects.create(
+        olt=olt,
+        task_type="trap_read",
+        status=ExecutionState.SUCCESS,
+        address=olt.address,
+        port=olt.port,
+        token=1,
+        created_at=at,
+        started_at=at,
+        finished_at=at,
+    )
+    HintRead.objects.filter(olt=olt).update(execution=execution, asked_at=at, wanted_at=None)
+    OnuReading.objects.filter(onu=onu).update(run_state=state)
+
+
+def test_what_was_said_and_read_agree() -> None:
+    olt, onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS))
+    read(olt, onu, "offline", NOW + SECOND)
+
+    settle(NOW + 2 * SECOND)
+
+    [trap] = Trap.objects.all()
+    assert (trap.outcome, trap.settled_at) == ("confirmed", NOW + 2 * SECOND)
+
+
+def test_a_trap_that_lies_is_not_confirmed_and_changes_nothing() -> None:
+    olt, onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS))
+    read(olt, onu, "online", NOW + SECOND)
+
+    settle(NOW + 2 * SECOND)
+
+    assert Trap.objects.get().outcome == "not_confirmed"
+    assert OnuReading.objects.get(onu=onu).run_state == "online"
+
+
+def test_a_read_that_began_before_the_trap_settles_nothing() -> None:
+    olt, onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS, at=NOW + 5 * SECOND), now=NOW + 5 * SECOND)
+    read(olt, onu, "online", NOW)
+
+    settle(NOW + 6 * SECOND)
+
+    assert Trap.objects.get().outcome == ""
+
+
+def test_what_nobody_read_in_time_is_told_so() -> None:
+    olt, _onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS))
+
+    settle(NOW + SETTLES_WITHIN)
+
+    assert Trap.objects.get().outcome == "not_read"
+
+
+def test_the_same_trap_later_is_another_one() -> None:
+    olt, _onu = scene()
+    one = heard(olt, Meaning.ONU_LOS)
+    hear(one)
+    hear(one, now=NOW + SECOND)
+
+    hear(one, now=NOW + SAME_FOR + 2 * SECOND)
+
+    assert [trap.repeats for trap in Trap.objects.order_by("id")] == [1, 0]
+
+
+def test_rows_of_one_moment_are_bounded_and_the_reads_are_not_lost() -> None:
+    olt, _onu = scene()
+    hear(*(heard(olt, Meaning.ONU_LOS, HintPlace(0, 1, 6, number)) for number in range(MAX_ROWS_AT_ONCE + 50)))
+
+    assert Trap.objects.count() == MAX_ROWS_AT_ONCE
+    assert HintRead.objects.get().onu_number is None
+
+
+def test_numbers_that_no_chassis_has_are_not_asked_for() -> None:
+    olt, _onu = scene()
+
+    hear(heard(olt, Meaning.PON_LOS, HintPlace(0, 1, 70_000)))
+
+    assert Trap.objects.get().port == 70_000
+    assert not HintRead.objects.exists()
+
+
+def test_a_card_asks_for_a_discovery_at_most_once_a_minute() -> None:
+    olt, _onu = scene()
+    node = make_node(olt, make_job(query_type=QueryType.DISCOVERY), next_run_at=NOW + timedelta(hours=1))
+
+    hear(heard(olt, Meaning.BOARD_DOWN, HintPlace(0, 1)))
+
+    assert WorkflowNode.objects.get(id=node.id).run_requested_at == NOW
+    WorkflowNode.objects.filter(id=node.id).update(run_requested_at=None, last_run_at=NOW + SECOND)
+    hear(heard(olt, Meaning.BOARD_UP, HintPlace(0, 1), at=NOW + 5 * SECOND), now=NOW + 5 * SECOND)
+    assert WorkflowNode.objects.get(id=node.id).run_requested_at is None
+
+
+def test_an_onu_that_was_found_asks_for_the_waiting_list() -> None:
+    olt, _onu = scene()
+    job = make_job(query_type=QueryType.WALK, columns=("autofind.serial",))
+    node = make_node(olt, job, next_run_at=NOW + timedelta(hours=1))
+
+    hear(heard(olt, Meaning.ONU_DISCOVERED, HintPlace(0, 1, 6)))
+
+    assert WorkflowNode.objects.get(id=node.id).run_requested_at == NOW
+
+
+def test_a_poll_of_the_states_that_begins_now_is_not_doubled() -> None:
+    olt, _onu = scene()
+    job = make_job(query_type=QueryType.WALK, columns=("onu.run_state",))
+    make_node(olt, job, next_run_at=NOW + timedelta(milliseconds=500))
+
+    hear(heard(olt, Meaning.ONU_LOS))
+
+    assert not HintRead.objects.exists()
+
+
+def test_a_disabled_olt_is_not_heard() -> None:
+    olt, _onu = scene()
+    one = heard(olt, Meaning.ONU_LOS)
+    Olt.objects.update(enabled=False)
+
+    assert (load_senders(), hear(one)) == ({}, 0)
+
+
+def test_the_clock_of_an_engine_only_goes_forward() -> None:
+    olt, _onu = scene()
+    engine = bytes(range(12))
+    for boots, seconds in ((2, 50), (1, 900), (2, 60)):
+        one = heard(olt, Meaning.ONU_LOS, mark=f"{boots}{seconds}")
+        save_heard([one], {olt.id: EngineClock(engine, boots, seconds)}, now=NOW)
+
+    assert load_engines() == [EngineClock(engine, 2, 60)]
+
+
+def test_a_receiver_keeps_its_engine_and_counts_its_starts() -> None:
+    first, second = begin_receiver("host/1162", NOW), begin_receiver("host/1162", NOW)
+
+    assert first.engine_id == second.engine_id
+    assert (first.boots, second.boots) == (1, 2)
+
+
+def test_strangers_are_remembered_by_name_up_to_a_number() -> None:
+    counts = {(f"10.{n >> 8}.{n & 255}.1", "unknown_sender"): (1, None) for n in range(MAX_SENDERS + 10)}
+
+    save_refused(counts, now=NOW)
+    save_refused(counts, now=NOW)
+
+    assert TrapSender.objects.count() == MAX_SENDERS
+    assert set(TrapSender.objects.values_list("count", flat=True)) == {2}
+
+
+def test_an_olt_that_never_sent_a_trap_is_named() -> None:
+    spoke, silent = make_olt(), make_olt()
+    hear(heard(spoke, Meaning.FAN))
+
+    assert load_silent_olts() == [silent]
+    assert OltTraps.objects.get().heard == 1

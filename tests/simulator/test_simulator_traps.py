@@ -14,7 +14,7 @@ from facho.polling.domain.hints import HintPlace, Meaning, Said
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.ber import PduKind, Tag, decode_message
 from facho.polling.snmp.ber_values import enter, read_length
-from facho.polling.snmp.oid import SYS_UP_TIME, TRAP_OID
+from facho.polling.snmp.oid import SNMP_TRAP_OID, SYS_UP_TIME
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import definition, load_definitions
@@ -25,7 +25,7 @@ from facho.simulator.faults import Faults
 from facho.simulator.life import STILL, Life
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.shape import Chassis
-from facho.simulator.traps import TICK_SECONDS, TRAP_PDU, StormKind, TrapFaults, TrapSender, TrapStorm
+from facho.simulator.traps import TICK_SECONDS, TRAP_PDU, StormKind, TrapFaults, SimulatedTraps, TrapStorm
 from facho.simulator.world import JOURNAL_ENTRIES
 
 HUAWEI = "huawei_smartax"
@@ -69,7 +69,7 @@ class Receiver:
         # The client reads answers, which have the same fields.
         message = decode_message(data[:pdu_at] + bytes((PduKind.RESPONSE,)) + data[pdu_at + 1 :])
         (first, _, _), (second, _, oid), *varbinds = message.pdu.varbinds
-        assert (first, second) == (SYS_UP_TIME, TRAP_OID)
+        assert (first, second) == (SYS_UP_TIME, SNMP_TRAP_OID)
         assert isinstance(oid, tuple)
         return Heard(explain(self._family, oid, varbinds), message.community, source)
 
@@ -113,7 +113,7 @@ def busy_port(olt: SimulatedOlt) -> Place:
     return max(olt.world.ports.values(), key=lambda port: len(port.onus)).place
 
 
-def sender_of(olt: SimulatedOlt) -> TrapSender:
+def sender_of(olt: SimulatedOlt) -> SimulatedTraps:
     assert olt.traps is not None
     return olt.traps
 

@@ -30,7 +30,7 @@ from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment, drift_step
 from facho.simulator.responder import Responder
 from facho.simulator.shape import Chassis, Shape, plan_chassis, plan_single_card, spread_onus
-from facho.simulator.traps import TrapSender, TrapTarget, Utterance
+from facho.simulator.traps import SimulatedTraps, TrapTarget, Utterance
 from facho.simulator.world import JournalEntry, OltWorld
 
 # A family that shows no ONUs leaves the numbers to us.
@@ -137,10 +137,10 @@ class SimulatedOlt:
         responder = Responder(self._personality.view, max_message_bytes=config.max_message_bytes)
         self._agent = Agent(responder, self._injector, community=config.community.encode(), refresh=self.refresh)
         self.endpoint = Endpoint(config.host, config.port + number if config.port else 0)
-        self.traps: TrapSender | None = None
+        self.traps: SimulatedTraps | None = None
         if config.traps is not None:
             target = TrapTarget(*config.traps, (config.trap_community or config.community).encode())
-            self.traps = TrapSender(self.world, definition, moment, target, seed=config.seed, send=self._agent.notify)
+            self.traps = SimulatedTraps(self.world, definition, moment, target, seed=config.seed, send=self._agent.notify)
             self.traps.faults = config.trap_faults
 
     @property

@@ -13,7 +13,7 @@ from random import Random
 from facho.polling.domain.hints import Meaning
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.ber import Oid, Tag, VarBind, encode_message_raw, encode_varbinds
-from facho.polling.snmp.oid import SNMP_TRAPS, SYS_UP_TIME, TRAP_OID
+from facho.polling.snmp.oid import GENERIC_TRAPS, SNMP_TRAP_OID, SYS_UP_TIME
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.notifications import compose
@@ -114,7 +114,7 @@ class TrapTarget:
     community: bytes
 
 
-class TrapSender:
+class SimulatedTraps:
     """Sends what one world records to one receiver. `send` returns whether the datagram left."""
 
     def __init__(
@@ -196,7 +196,7 @@ class TrapSender:
         spoken = (self._encode(Utterance(word, onu.place, onu.serial)) for word, onu in zip(words, onus, strict=True))
         bodies = [body for body in spoken if body is not None]
         if kind is StormKind.FORGED:
-            return self._forged(bodies or [encode_varbinds(self._heads((*SNMP_TRAPS, 1)))])
+            return self._forged(bodies or [encode_varbinds(self._heads((*GENERIC_TRAPS, 1)))])
         return (
             (encode_trap(self._target.community, self._next_id(), body) for body in cycle(bodies)) if bodies else None
         )
@@ -223,7 +223,7 @@ class TrapSender:
     def _heads(self, oid: Oid) -> list[VarBind]:
         return [
             (SYS_UP_TIME, int(Tag.TIMETICKS), self._moment.uptime_ticks),
-            (TRAP_OID, int(Tag.OBJECT_IDENTIFIER), oid),
+            (SNMP_TRAP_OID, int(Tag.OBJECT_IDENTIFIER), oid),
         ]
 
     def _next_id(self) -> int:

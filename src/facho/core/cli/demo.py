@@ -8,12 +8,14 @@ import urllib.error
 import urllib.request
 from argparse import Namespace
 from gettext import gettext as _
+from socket import AF_INET, SOCK_DGRAM, socket
 from typing import IO
 
 from django.conf import settings
 from django.utils import timezone
 
 from facho.core.cli.run import alone_on_folder, listen, product_children, start, tell_end
+from facho.core.env import split_bind
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
 from facho.core.product import OperatorError, bring_up_to_date, open_product, tell_warnings
@@ -31,6 +33,8 @@ def run_demo(arguments: Namespace) -> int:
     os.environ.setdefault("FACHO_DATA_DIR", DEFAULT_FOLDER)
     # A visitor looks at the page; successes are not printed on the terminal.
     os.environ.setdefault("FACHO_LOG_LEVEL", "WARNING")
+    # Any port that is free: the demo must not take that of a real receiver.
+    os.environ.setdefault("FACHO_TRAPS_BIND", f"127.0.0.1:{_free_udp_port()}")
     open_product()
     folder = settings.DATA_FOLDER
     if (folder.path / "facho.sqlite3").exists() and not folder.demo_mark.exists():
@@ -47,8 +51,8 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
 
     folder = settings.DATA_FOLDER
     tell_warnings()
-    socket = listen(arguments.bind)
-    product = product_children(socket, lock)
+    listening = listen(arguments.bind)
+    product = product_children(listening, lock)
     # Before the long part; standard output is for the address and the login.
     print(_("Starting; the data is in %s.") % folder.path, file=sys.stderr, flush=True)
     bring_up_to_date()
@@ -58,9 +62,10 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
         supervisor.raise_on_signals()
         lines = _start_simulator(simulator, arguments, demo_data.load_first_port())
         access = demo_data.provide_access(folder)
+        demo_data.switch_traps_on()
         demo_data.save_olts([demo_data.DemoOlt.parse(line) for line in lines], now=timezone.now())
         start(product)
-        url = supervisor.url_of(socket)
+        url = supervisor.url_of(listening)
         _wait_until_ready(url, product[0])
         print(f"url: {url}\nlogin: {access.user} {access.password}\ntoken: {access.token}", flush=True)
         print(_("Press Ctrl-C to stop."), flush=True)
@@ -71,12 +76,19 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
         supervisor.stop(children)
 
 
+def _free_udp_port() -> int:
+    with socket(AF_INET, SOCK_DGRAM) as tried:
+        tried.bind(("127.0.0.1", 0))
+        return int(tried.getsockname()[1])
+
+
 def _start_simulator(simulator: Child, arguments: Namespace, first_port: int | None) -> list[str]:
     """Start the simulated OLTs on ports of their own, which they get again after a crash; return what they announce."""
     for port in (first_port, *(secrets.choice(PORTS) for _try in range(TRIES))):
         if port is None:
             continue
-        simulator.arguments = [str(number) for number in (arguments.olts, arguments.onus, port)]
+        numbers = (arguments.olts, arguments.onus, port, split_bind(settings.FACHO_TRAPS_BIND)[1])
+        simulator.arguments = [str(number) for number in numbers]
         simulator.start()
         lines = [simulator.stdout.readline() for _number in range(arguments.olts)]
         if all(lines):

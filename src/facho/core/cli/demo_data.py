@@ -18,6 +18,7 @@ from facho.infrastructure.secrets import Secret
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.store import NodeChange, change_nodes
+from facho.traps.store import switch
 
 USER = "admin"
 # What the simulator calls its OLTs; a visitor's own are left alone.
@@ -96,3 +97,8 @@ def provide_access(folder: DataFolder) -> Access:
         access = Access(USER, password, create_token(user))
     write_private(folder.demo_mark, json.dumps(asdict(access)))
     return access
+
+
+def switch_traps_on() -> None:
+    """Let the simulated OLTs be heard: the cut fibre of the demo appears within seconds."""
+    switch(is_on=True)

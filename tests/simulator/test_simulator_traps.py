@@ -25,7 +25,7 @@ from facho.simulator.faults import Faults
 from facho.simulator.life import STILL, Life
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.shape import Chassis
-from facho.simulator.traps import TICK_SECONDS, TRAP_PDU, StormKind, TrapFaults, SimulatedTraps, TrapStorm
+from facho.simulator.traps import TICK_SECONDS, TRAP_PDU, SimulatedTraps, StormKind, TrapFaults, TrapStorm
 from facho.simulator.world import JOURNAL_ENTRIES
 
 HUAWEI = "huawei_smartax"

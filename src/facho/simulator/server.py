@@ -140,7 +140,9 @@ class SimulatedOlt:
         self.traps: SimulatedTraps | None = None
         if config.traps is not None:
             target = TrapTarget(*config.traps, (config.trap_community or config.community).encode())
-            self.traps = SimulatedTraps(self.world, definition, moment, target, seed=config.seed, send=self._agent.notify)
+            self.traps = SimulatedTraps(
+                self.world, definition, moment, target, seed=config.seed, send=self._agent.notify
+            )
             self.traps.faults = config.trap_faults
 
     @property

@@ -1,4 +1,4 @@
-"""Writes what follows from the vendor definitions: families, columns without proof and notifications in docs/vendors.md.
+"""Writes what follows from the vendor definitions: the lists of docs/vendors.md, and the extract of MIB objects.
 
 Without an argument only the page is written; with the path of a table of MIB objects (family, oid,
 module, name, type, unit, index, …, separated by tabs) the extract too.

@@ -7,6 +7,7 @@ import pytest
 from raw_manager import RawManager
 
 from facho.polling.snmp.ber import Oid, PduKind
+from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import CostModel, Faults
 from facho.simulator.life import STILL
@@ -102,8 +103,13 @@ async def test_a_fleet_of_hundreds_answers_in_one_process() -> None:
     async with Simulation.start(config) as simulation:
 
         async def ask_some(manager: RawManager, olts: list[SimulatedOlt]) -> int:
-            states = [len(await manager.walk(olt, olt.definition.column("onu.run_state").oid)) for olt in olts]
-            return sum(states)
+            count = 0
+            for olt in olts:
+                column = olt.definition.column("onu.run_state")
+                ports = [each.index for each in olt.definition.columns_of(Scope.PON) if each.oid == column.oid]
+                suffixes = [oid[len(column.oid) :] for oid, _, _ in await manager.walk(olt, column.oid)]
+                count += sum(not any(index.decode(suffix) for index in ports) for suffix in suffixes)
+            return count
 
         shares = [simulation.olts[at :: len(managers)] for at in range(len(managers))]
         answered = await asyncio.gather(*map(ask_some, managers, shares))

@@ -249,7 +249,7 @@ async def test_nothing_is_sent_unless_asked_for() -> None:
 
 
 async def test_a_family_without_a_word_for_it_says_nothing() -> None:
-    async with speaking("nokia_isam", onus=4) as (olt, receiver):
+    async with speaking("ubiquiti_ufiber", onus=4) as (olt, receiver):
         olt.world.cut(busy_port(olt))
         sender_of(olt).say_recorded()
         olt.say(Meaning.DEVICE_RESTART)

@@ -46,7 +46,13 @@ class Olt:
         names = [row for name in self.definition.naming_columns for row in self._walk(name)]
         column = learned(self.definition, names).column(key)
         size = len(column.oid)
-        return {column.index.decode(o[size:]): column.decode(t, v).value for o, t, v in self._walk(key)}
+        # A table may list ports and ONUs: rows of the other column of the same OID are not of this one.
+        others = [each.index for each in self.definition.columns.values() if each.oid == column.oid and each != column]
+        return {
+            column.index.decode(oid[size:]): column.decode(tag, value).value
+            for oid, tag, value in self._walk(key)
+            if not any(index.decode(oid[size:]) and index.scope is not column.index.scope for index in others)
+        }
 
     def _walk(self, key: str) -> list[VarBind]:
         column = self.definition.column(key)

@@ -227,7 +227,7 @@ class _PolledTable:
         ]
 
     def divide(self, touched: Mapping[str, Bools], quantities: "Sequence[_Quantity]") -> tuple[Bools, Bools]:
-        """Return which ONUs become objects, and of which others nothing but quantities may be new.
+        """Return which ONUs become objects, and of which others only quantities may be new.
 
         Objects are those to which a rule may apply, and those of which a text or a time changed. `touched` says by OID
         whose values are others.

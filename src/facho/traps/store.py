@@ -1,4 +1,4 @@
-"""Rows of the traps: who may send, what was heard, the reads that follow, and what the reads found."""
+"""Rows of the traps: known senders, what was heard, the reads that follow, and what the reads found."""
 
 import hashlib
 import secrets

@@ -25,6 +25,7 @@ from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.timeline import load_rows
 from facho.polling.vendors.loader import load_definitions
+from facho.polling.vendors.notifications import NO_RULES
 from facho.traps.models import Meanings, Outcomes, Trap, TrapReceiver, TrapSender, TrapSwitch
 from facho.traps.store import is_switched_on, load_silent_olts, switch
 
@@ -143,12 +144,14 @@ def load_senders() -> list[TrapSender]:
 
 def load_silent() -> list[SilentOlt]:
     """Name OLTs that never sent a trap, with the commands of their brand."""
-    definitions = load_definitions()
+    definitions, port = load_definitions(), int(settings.FACHO_TRAPS_BIND.rpartition(":")[2])
     found = []
     for olt in load_silent_olts()[:SHOWN_SILENT]:
         definition = definitions.get(olt.vendor)
-        lines = definition.notifications.enable if definition else ()
-        found.append(SilentOlt(olt.id, olt.name, tuple(lines)))
+        rules = definition.notifications if definition else NO_RULES
+        # Words to replace: which of this machine's addresses an OLT reaches is not known, and a community is a secret.
+        lines = rules.enabling(address="ADDRESS", port=port, community="COMMUNITY")
+        found.append(SilentOlt(olt.id, olt.name, lines))
     return found
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 
 from facho.polling.snmp.ber import VarBind
+from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_get.onu_tables import is_standard
 
 
 def _gives_ids(definition: Definition) -> bool:
@@ -15,6 +17,13 @@ def _gives_ids(definition: Definition) -> bool:
 
 # The families that show ONUs by the ids that they gave them; the others know them by their serials alone.
 GIVING_IDS = sorted(key for key, each in load_definitions().items() if each.onu_indexes and _gives_ids(each))
+
+
+def rows_of_its_own(column: Column, rows: Iterable[VarBind]) -> list[tuple[Place | None, VarBind]]:
+    """Return the rows of a column with their places; those of other interfaces in a standard table are left out."""
+    size = len(column.oid)
+    placed = [(column.index.decode(row[0][size:]), row) for row in rows if row[0][:size] == column.oid]
+    return [(place, row) for place, row in placed if place is not None or not is_standard(column)]
 
 
 def learned(definition: Definition, rows: Iterable[VarBind], last: Iterable[Place] = ()) -> Definition:

@@ -41,7 +41,7 @@ from facho.snmp_get.recording import (
     next_sample,
 )
 from factories import NOW, make_olt
-from learned_rows import GIVING_IDS, learned
+from learned_rows import GIVING_IDS, learned, rows_of_its_own
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -111,11 +111,7 @@ def on_bench(
 def decoded(definition: Definition, text: str, key: str) -> dict[Place | None, object]:
     rows = read_recording(text)
     column = learned(definition, rows).column(key)
-    return {
-        column.index.decode(oid[len(column.oid) :]): column.decode(tag, value).value
-        for oid, tag, value in rows
-        if oid[: len(column.oid)] == column.oid
-    }
+    return {place: column.decode(tag, value).value for place, (_, tag, value) in rows_of_its_own(column, rows)}
 
 
 def live_columns(definition: Definition) -> list[Column]:

@@ -22,7 +22,7 @@ SQLITE_BUSY_SECONDS = 20
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": SQLITE_BUSY_SECONDS,
-    # Each thread has a connection: their 2 MB of pages each would fill over the first hour, and the system has them too.
+    # Each thread has a connection; 2 MB of pages in each would fill over the first hour, and the system has them too.
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-512;",
 }
 

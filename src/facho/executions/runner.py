@@ -265,7 +265,7 @@ class NodeRunner:
 
     async def _store(self, run: Run, collected: Collected) -> Finished | None:
         """Finish with the rows, or, when they cannot be stored, without them: that is a failed try."""
-        finished = await self._guarded(run, self.database.run(self._finish, run, collected))
+        finished = await self._guarded(run, self.database.run_long(self._finish, run, collected))
         if isinstance(finished, Collected):
             without_rows = replace(finished, was_heard=collected.was_heard)
             return await self.database.run(self._finish, run, without_rows)
@@ -346,7 +346,7 @@ class NodeRunner:
             self.hints.held(held[1])
 
     async def _hand_over(self, run: Run, rows: Sequence[Rows]) -> None:
-        if not await self.database.run(self._save_part, run, rows):
+        if not await self.database.run_long(self._save_part, run, rows):
             raise OwnershipLost("another owner holds the claim")
 
     @transaction.atomic
@@ -366,12 +366,14 @@ class NodeRunner:
 
     @transaction.atomic
     def _finish(self, run: Run, collected: Collected) -> Finished | None:
-        now = self.clock.now()
         store.hold_token(run.olt_id)
+        store.save_rows(run.olt_id, collected.rows, now=self.clock.now())
+        # A run ends when its rows are stored; one whose token was taken stores nothing.
+        now = self.clock.now()
         ending = judge(run, collected, now)
         if not store.close(run, ending, summary=collected.summary, now=now):
+            transaction.set_rollback(True)
             return None
-        store.save_rows(run.olt_id, collected.rows, now=now)
         following = open_next(run, ending, owner=self.owner, now=now)
         finished = Finished(run, ending, collected.was_heard, following)
         for step in self.finishing_steps:

@@ -82,11 +82,18 @@ class ThreadGateway:
             thread_name_prefix="database",
             initializer=self._remember_connection,
         )
+        # A long call computes as much as it waits: two of them would keep short ones from thread and interpreter.
+        self._one_long = asyncio.Lock()
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `call` returns; a lost connection is worth one repeat, since stores are guarded by tokens."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, partial(self._call, partial(call, *args, **kwargs)))
+
+    async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same for one call at a time: what follows the end of a run waits for no more than one run's rows."""
+        async with self._one_long:
+            return await self.run(call, *args, **kwargs)
 
     def aside(self) -> "ThreadGateway":
         """Open one more thread on the same storage, for work that others must not wait for."""

@@ -74,20 +74,13 @@ class PollerManager:
 
         First come the reads that people wait for: what a claim takes from a node, the node takes in the next tick.
         """
-        reads, assignments = await self._database.run(self._plan, unfinished, now)
-        started = 0
-        if reads:
-            claimed = await self._database.run(store.claim_read_starts, reads, owner=self._owner, now=now)
-            for claim in claimed:
-                self._executor.start(claim.execution_id, claim.token)
-            started += len(claimed)
-        if assignments:
-            claimed = await self._database.run(store.claim_assignments, assignments, owner=self._owner, now=now)
-            due: dict[int | None, DueNode] = {assignment.node.node_id: assignment.node for assignment in assignments}
-            for claim in claimed:
-                self.assign_node(CompositeNode(due[claim.node_id], seen_at=now), claim)
-            started += len(claimed)
-        return started
+        # One call: the idle poller would wait for a thread, and for the event loop, once more with each.
+        reads, starts = await self._database.run(self._plan_and_claim, unfinished, now)
+        for claim in reads:
+            self._executor.start(claim.execution_id, claim.token)
+        for node, claim in starts:
+            self.assign_node(CompositeNode(node, seen_at=now), claim)
+        return len(reads) + len(starts)
 
     def assign_node(self, composite: CompositeNode, claimed: Active) -> None:
         """Let the poller that was claimed for it run master and chain; a plain function, so it waits for nothing."""
@@ -121,6 +114,15 @@ class PollerManager:
     def get_stats(now: datetime, *, queue_count: int = 0, scope: OltScope = EVERYTHING) -> Overview:
         """Return every poller with all executions of what it runs, the first nodes of the queue, and the sums."""
         return load_overview(now, queue_count=queue_count, scope=scope)
+
+    def _plan_and_claim(
+        self, unfinished: Unfinished, now: datetime
+    ) -> tuple[Sequence[Active], Sequence[tuple[DueNode, Active]]]:
+        planned, assignments = self._plan(unfinished, now)
+        reads = store.claim_read_starts(planned, owner=self._owner, now=now) if planned else []
+        claimed = store.claim_assignments(assignments, owner=self._owner, now=now) if assignments else []
+        due: dict[int | None, DueNode] = {assignment.node.node_id: assignment.node for assignment in assignments}
+        return reads, [(due[claim.node_id], claim) for claim in claimed]
 
     def _plan(self, unfinished: Unfinished, now: datetime) -> tuple[Sequence[ReadStart], Sequence[Assignment]]:
         candidates = choose_candidates(load_due_nodes(now, self._shard), unfinished.waiting, now)

@@ -17,7 +17,7 @@ from celery.signals import (
 )
 from kombu.transport import TRANSPORT_ALIASES, redis
 
-from facho.core.processes.limits import collect_seldom, raise_descriptor_limit, share_arenas
+from facho.core.processes.limits import collect_seldom, raise_descriptor_limit, share_arenas, switch_often
 from facho.core.product import OperatorError, open_distributed
 from facho.polling.domain.planning import group_of
 
@@ -106,6 +106,7 @@ def begin(**_about: object) -> None:
     """Look for lost messages where executions are carried out."""
     logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
     collect_seldom()
+    switch_often()
     app.worker.begin_duty()
 
 

@@ -19,6 +19,7 @@ from facho.core.processes.limits import (
     keep_few_statements,
     raise_descriptor_limit,
     release_free_memory,
+    switch_often,
 )
 from facho.core.processes.supervisor import run_until_signal
 from facho.core.wiring import ENGINE, Engine, Parts, build_engine, hand_back_runs, open_parts
@@ -126,6 +127,7 @@ def main(number: str = "1", count: str = "1", lock: str = "") -> None:
     raise_descriptor_limit()
     keep_few_statements(ENGINE_STATEMENTS)
     collect_seldom()
+    switch_often()
     with engine_lock(settings.DATA_FOLDER, inherited=int(lock) if lock else None):
         logger.info("engine.started number=%s", shard)
         run_until_signal(partial(run_engine, shard=shard))

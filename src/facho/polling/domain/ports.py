@@ -43,6 +43,9 @@ class DatabaseGateway(Protocol):
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return or raise what `call` does."""
 
+    async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do the same for a call that takes long, such as one that stores many rows; short calls go first."""
+
 
 # More than the longest run takes.
 LONG_IDLE = timedelta(minutes=20)

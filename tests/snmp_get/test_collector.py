@@ -1,6 +1,7 @@
 """Collecting from simulated OLTs over real UDP: what is asked, how gently, and what becomes of it."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,8 +17,12 @@ from facho.onus.readings import ONU_COLUMNS, READING_COLUMNS
 from facho.polling.domain.collection import Rows
 from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause
+from facho.polling.snmp.oid import Oid
+from facho.polling.snmp.session import Session
+from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.faults import Faults
+from facho.snmp_get.reading import FIRST_LIVE_ONUS
 from factories import NOW, give_secrets
 from snmp_get.olt_bench import Bench, HandingOver, Spent, Yielding, on_bench
 
@@ -266,6 +271,25 @@ def test_first_light_of_an_agent_that_drops_large_answers_asks_little_more_than_
         assert first <= 3 * bench.simulated.counters.requests
 
     on_bench(scene, onus=64, timeout=1.0, faults=Faults(lost_above=484))
+
+
+@pytest.mark.parametrize("vendor", ["cdata_gpon", "cdata_epon", "hsgq_gpon", "hsgq_epon"])
+def test_first_light_that_has_to_be_walked_begins_with_few_rows(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be asked for by ONU, and what an agent leaves unanswered costs a long time-out."""
+    family, first_pages = load_definitions()[vendor], list[int | None]()
+
+    async def walk_and_note(session: Session, oids: Sequence[Oid], options: WalkOptions) -> WalkResult:
+        first_pages.append(options.first_repetitions)
+        return await walk_columns(session, oids, options)
+
+    async def scene(bench: Bench) -> None:
+        await bench.discover()
+        monkeypatch.setattr("facho.snmp_get.reading.walk_columns", walk_and_note)
+        await bench.collect(QueryType.GET, family.job("potencia").columns)
+
+    on_bench(scene, vendor=vendor)
+
+    assert first_pages[-1] == FIRST_LIVE_ONUS
 
 
 def test_a_packet_holds_no_more_values_than_a_page_of_the_familys_walks() -> None:

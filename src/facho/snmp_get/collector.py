@@ -37,8 +37,6 @@ from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of, 
 
 logger = logging.getLogger(__name__)
 
-# Agents that drop large requests for live values answer so many ONUs; the size doubles while that works.
-FIRST_LIVE_ONUS = 2
 DOWN_CAUSE = "onu.last_down_cause"
 # Columns that count all ONUs together, of PON ports or of the OLT, the best first.
 PORT_COUNTS = (("pon.onu_count",), ("chassis.onu_count",), ("pon.onu_online", "pon.onu_offline"))
@@ -175,7 +173,7 @@ async def _fetch_batch(reader: Reader, keys: Sequence[str], places: Sequence[Pla
         max_varbinds=polling.max_repetitions * min(len(keys), polling.max_varbinds),
         learned_onus_per_packet=reader.learned.get(subject) or reader.sizes.get(subject),
         failing_onus_per_packet=reader.learned.get(limit) or reader.sizes.get(limit),
-        first_onus_per_packet=FIRST_LIVE_ONUS if reader.definition.cost_of(keys) is Cost.LIVE else None,
+        first_onus_per_packet=reader.first_size(keys),
         patience=reader.patience(keys),
         deadline=reader.deadline,
     )

@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 _SUBJECT_LENGTH = 255
 # Far above any table of an OLT.
 MAX_ROWS = WalkOptions().max_rows
+# Agents that drop large requests for live values answer so many ONUs; the size doubles while that works.
+FIRST_LIVE_ONUS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +116,28 @@ class Reader:
     async def walk(self, keys: Sequence[str]) -> WalkResult:
         """Walk columns side by side, beginning with the size that worked last time."""
         oids = [self.definition.column(key).oid for key in keys]
-        return await self.walk_oids(subject_of("walk", keys), oids, self.patience(keys))
+        return await self.walk_oids(
+            subject_of("walk", keys), oids, self.patience(keys), first_size=self.first_size(keys)
+        )
+
+    def first_size(self, keys: Iterable[str]) -> int | None:
+        """Return with how many ONUs to begin where nothing was learned; None: with as many as are wanted."""
+        return FIRST_LIVE_ONUS if self.definition.cost_of(keys) is Cost.LIVE else None
 
     async def walk_oids(
-        self, subject: str, oids: Sequence[Oid], patience: Patience, *, max_rows: int = MAX_ROWS
+        self,
+        subject: str,
+        oids: Sequence[Oid],
+        patience: Patience,
+        *,
+        max_rows: int = MAX_ROWS,
+        first_size: int | None = None,
     ) -> WalkResult:
         """Walk below OIDs side by side; `subject` is the name under which the size that worked is remembered."""
         options = WalkOptions(
             max_repetitions=self.definition.polling.max_repetitions,
             learned_repetitions=self.sizes.get(subject),
+            first_repetitions=first_size,
             patience=patience,
             deadline=self.deadline,
             max_rows=max_rows,

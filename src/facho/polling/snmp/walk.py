@@ -49,6 +49,8 @@ class WalkOptions:
 
     max_repetitions: int = 25
     learned_repetitions: int | None = None
+    # Repetitions of the first page where nothing was learned, if a time-out is dear; None: as many as wanted.
+    first_repetitions: int | None = None
     patience: Patience = CHEAP
     deadline: float = NO_DEADLINE
     # Far above any table of an OLT: an agent beyond this invents rows.
@@ -159,7 +161,8 @@ class _Walk:
         self._held_bytes = 0
         self._width = len(columns)
         self._is_v1 = session.target.version is SnmpVersion.V1
-        self.size = PageSize(1 if self._is_v1 else options.max_repetitions, options.learned_repetitions)
+        wanted = 1 if self._is_v1 else options.max_repetitions
+        self.size = PageSize(wanted, options.learned_repetitions, start=options.first_repetitions)
         self._session = session
         self._patience = self._page_patience = options.patience
         self._deadline = options.deadline

@@ -117,6 +117,8 @@ def measure_section(*, olts: int, onus: int, seconds: float, players: int = 1) -
                 1,
             ),
             Target("Cores of the product and its server", found["cores"], CORES),
+            Target("Missed slots", found["skipped"], 0),
+            Target("Failed runs", found["failed"], 0),
             Target(f"Values wrong or missing of {wrong['of']:,}", wrong["wrong"], 0),
             Target("Requests in flight on an OLT", found["in_flight"], 1),
             Target("MB of the engine", found["engine_mb"], ENGINE_MB),

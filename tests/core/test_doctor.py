@@ -75,6 +75,19 @@ def test_a_sound_installation_that_runs_is_all_ok(folder: DataFolder, running_en
 
 
 @pytest.mark.django_db
+def test_a_missing_decoder_is_a_warning_with_what_to_install(
+    folder: DataFolder, running_engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = findings()["decoder"]
+    monkeypatch.setattr("facho.polling.snmp.pages.is_compiled", lambda: False)
+
+    missing = findings()["decoder"]
+
+    assert compiled.verdict is Verdict.OK
+    assert (missing.verdict, "install gcc and python3-dev" in missing.text) == (Verdict.WARNING, True)
+
+
+@pytest.mark.django_db
 def test_a_leader_that_starts_nothing_is_an_error_with_its_reason(folder: DataFolder, running_engine: None) -> None:
     lead(timezone.now())
     LeaderLease.objects.update(standstill="disk_full")

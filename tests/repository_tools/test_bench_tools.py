@@ -1,10 +1,14 @@
 """What the benchmarks measure with is right: the bare prototype, the fleet, CPU of process trees, what breaks first."""
 
+import importlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from bench import report
 from bench.bare import BareColumn, encode_request, place_of, walk
 from bench.end_to_end import BARE, ON_SQLITE, PRODUCT, PipelineSample, describe
 from bench.fleet import VENDOR, running_fleet
@@ -153,3 +157,26 @@ def test_driven_product_stores_what_is_true() -> None:
 
 def all_values(*, olts: int, onus: int) -> int:
     return olts * onus * len(KEYS)
+
+
+def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+
+    def sections() -> Iterator[report.Section]:
+        yield report.Section("First", ("Name",), [("one",)], [])
+        raise RuntimeError("the second one breaks")
+
+    with pytest.raises(RuntimeError, match="second"):
+        report.print_sections(sections(), keep_as="engine")
+
+    assert "## First" in (tmp_path / "engine.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["run_cost", "distributed"])
+def test_a_measurement_alone_fails_where_a_promise_is_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module(f"bench.{name}")
+    broken = report.Section("Broken", ("Name",), [], [report.Target("a promise", 2, 1)])
+    for measure in ("measure_section", "measure_fixed_cost"):
+        monkeypatch.setattr(module, measure, lambda: broken, raising=False)
+
+    assert module.measure_alone() == 1

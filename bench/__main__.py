@@ -26,7 +26,7 @@ from bench.report import Section
 
 def main() -> int:
     """Measure, print, keep; 1 when a promise does not hold."""
-    ended = report.print_sections(_measure(_arguments()), keep_as="engine")
+    ended = report.print_sections(_measure(_arguments()), keep_as=report.WHOLE)
     print("Growth to 100,000 ONUs takes minutes more and has a command of its own: python -m bench.growth")
     return ended
 

@@ -263,7 +263,8 @@ def main() -> int:
             rounds=options.rounds,
             interval_seconds=options.interval,
             peers=options.peers,
-        )
+        ),
+        keep_as="end_to_end",
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
+# Under this name the whole bench keeps its results; a part that is measured alone has its own.
+WHOLE = "engine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def save(name: str, sections: Sequence[Section]) -> None:
     """Write what was measured to `bench/results`."""
     RESULTS.mkdir(exist_ok=True)
     text = "\n".join(section.markdown for section in sections)
-    (RESULTS / f"{name}.md").write_text(f"# Results of `python -m bench`\n\n{text}")
+    command = "bench" if name == WHOLE else f"bench.{name}"
+    (RESULTS / f"{name}.md").write_text(f"# Results of `python -m {command}`\n\n{text}")
     figures = {
         section.title: {
             "rows": [dict(zip(section.head, row, strict=True)) for row in section.rows],

@@ -135,7 +135,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of measuring (default: 300)")
     parser.add_argument("--players", type=int, default=1, help="processes of the simulator (default: 1)")
     options = parser.parse_args()
-    return print_sections([measure_section(**vars(options))])
+    return print_sections([measure_section(**vars(options))], keep_as="sustained")
 
 
 if __name__ == "__main__":

@@ -173,10 +173,14 @@ def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["run_cost", "distributed"])
-def test_a_measurement_alone_fails_where_a_promise_is_broken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_alone_fails_where_a_promise_is_broken(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
     module = importlib.import_module(f"bench.{name}")
     broken = report.Section("Broken", ("Name",), [], [report.Target("a promise", 2, 1)])
     for measure in ("measure_section", "measure_fixed_cost"):
         monkeypatch.setattr(module, measure, lambda: broken, raising=False)
 
     assert module.measure_alone() == 1
+    assert f"`python -m bench.{name}`" in (tmp_path / f"{name}.md").read_text()

@@ -16,7 +16,7 @@ from facho.simulator.onu import SimulatedOnu
 from facho.simulator.personality import UPLINKS, identity_of
 from facho.simulator.readings import hardware_address, read_optics
 from facho.simulator.server import SimulatedOlt, Simulation
-from learned_rows import GIVING_IDS, learned
+from learned_rows import GIVING_IDS, learned, rows_of_its_own
 
 FAMILIES = sorted(load_definitions())
 WITH_ONUS = [key for key in FAMILIES if load_definitions()[key].onu_indexes]
@@ -37,14 +37,15 @@ async def walk_column(manager: RawManager, olt: SimulatedOlt, key: str) -> list[
     return await manager.walk(olt, olt.definition.column(key).oid)
 
 
+# A family may have neither.
+TEXTS = {"onu.description", "onu.name"}
+
+
 async def read_column(manager: RawManager, olt: SimulatedOlt, key: str) -> dict[object, object]:
     names = [row for name in olt.definition.naming_columns for row in await walk_column(manager, olt, name)]
     column = learned(olt.definition, names).column(key)
     rows = await manager.walk(olt, column.oid)
-    placed = [(column.index.decode(oid[len(column.oid) :]), tag, value) for oid, tag, value in rows]
-    # The interfaces of PON ports share a standard column with those of ONUs.
-    is_shared = column.oid[:6] == (1, 3, 6, 1, 2, 1)
-    return {place: column.decode(tag, value).value for place, tag, value in placed if place or not is_shared}
+    return {place: column.decode(tag, value).value for place, (_, tag, value) in rows_of_its_own(column, rows)}
 
 
 @pytest.mark.parametrize("family", GIVING_IDS)
@@ -84,18 +85,12 @@ async def test_the_cause_of_an_absence_is_told(family: str, manager: RawManager)
                 assert causes[onu.place] in told_as(onu)
 
 
-TEXTS = {"onu.description", "onu.name"}
-WITH_TEXTS = [family for family in GIVING_IDS if TEXTS & load_definitions()[family].columns.keys()]
-
-
 def told_as(onu: SimulatedOnu) -> set[DownCause]:
     power_lost = {DownCause.DYING_GASP, DownCause.POWER_OFF}
     return power_lost if onu.last_down_cause is DownCause.DYING_GASP else {DownCause.LOS}
 
 
-@pytest.mark.parametrize(
-    "family", [family for family in GIVING_IDS if TEXTS & load_definitions()[family].columns.keys()]
-)
+@pytest.mark.parametrize("family", [key for key in GIVING_IDS if TEXTS & set(load_definitions()[key].columns)])
 async def test_customers_can_be_told_apart_by_what_the_operator_wrote(family: str, manager: RawManager) -> None:
     async with Simulation.start(config_for(family)) as simulation:
         olt = simulation.olts[0]

@@ -7,12 +7,12 @@ import pytest
 from raw_manager import RawManager
 
 from facho.polling.snmp.ber import Oid, PduKind
-from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import CostModel, Faults
 from facho.simulator.life import STILL
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.shape import Chassis
+from learned_rows import rows_of_its_own
 
 # A pass of minutes takes a fraction of a second.
 SCALE = 0.0005
@@ -103,13 +103,8 @@ async def test_a_fleet_of_hundreds_answers_in_one_process() -> None:
     async with Simulation.start(config) as simulation:
 
         async def ask_some(manager: RawManager, olts: list[SimulatedOlt]) -> int:
-            count = 0
-            for olt in olts:
-                column = olt.definition.column("onu.run_state")
-                ports = [each.index for each in olt.definition.columns_of(Scope.PON) if each.oid == column.oid]
-                suffixes = [oid[len(column.oid) :] for oid, _, _ in await manager.walk(olt, column.oid)]
-                count += sum(not any(index.decode(suffix) for index in ports) for suffix in suffixes)
-            return count
+            columns = [(olt, olt.definition.column("onu.run_state")) for olt in olts]
+            return sum([len(rows_of_its_own(column, await manager.walk(olt, column.oid))) for olt, column in columns])
 
         shares = [simulation.olts[at :: len(managers)] for at in range(len(managers))]
         answered = await asyncio.gather(*map(ask_some, managers, shares))

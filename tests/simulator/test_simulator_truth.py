@@ -19,7 +19,7 @@ from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import DRIFT_STEP_SECONDS, Moment, read_optics
 from facho.simulator.server import shape_for
 from facho.simulator.world import OltWorld
-from learned_rows import GIVING_IDS, learned
+from learned_rows import GIVING_IDS, learned, rows_of_its_own
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 STEPS = 60
@@ -45,14 +45,7 @@ class Olt:
     def told(self, key: str) -> Told:
         names = [row for name in self.definition.naming_columns for row in self._walk(name)]
         column = learned(self.definition, names).column(key)
-        size = len(column.oid)
-        # A table may list ports and ONUs: rows of the other column of the same OID are not of this one.
-        others = [each.index for each in self.definition.columns.values() if each.oid == column.oid and each != column]
-        return {
-            column.index.decode(oid[size:]): column.decode(tag, value).value
-            for oid, tag, value in self._walk(key)
-            if not any(index.decode(oid[size:]) and index.scope is not column.index.scope for index in others)
-        }
+        return {place: column.decode(t, v).value for place, (_, t, v) in rows_of_its_own(column, self._walk(key))}
 
     def _walk(self, key: str) -> list[VarBind]:
         column = self.definition.column(key)

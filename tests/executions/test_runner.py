@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import pytest
 
@@ -106,18 +105,6 @@ def test_a_run_stores_its_rows_in_the_finishing_transaction() -> None:
     assert states() == [ExecutionState.SUCCESS]
     assert Execution.objects.get().result == {"onus": 3}
     assert LearnedSize.objects.filter(subject="found", rows=25).exists()
-
-
-def test_a_run_ends_when_its_rows_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until then its poller is at work."""
-    stored_at: list[datetime] = []
-    monkeypatch.setattr(store, "save_rows", lambda *_args, now: stored_at.append(SystemClock().now()))
-
-    run_node(make_node(), Scripted([lambda permit: Collected(was_heard=True)]))
-
-    ended_at = Execution.objects.get().finished_at
-    assert ended_at is not None
-    assert ended_at >= stored_at[0]
 
 
 @dataclass

@@ -182,7 +182,7 @@ def test_the_demo_polls_stops_at_ctrl_c_and_finds_its_data_and_a_visitors_olt_ag
         token = demo.read_until("token")
         wait_until(lambda: demo.get("/api/v1/onus/")["count"] == 16, "16 ONUs")
         children = demo.children()
-        assert len(children) == 3
+        assert len(children) == 4
         demo.process.send_signal(signal.SIGINT)
         assert demo.process.wait(PATIENCE_SECONDS) == 0
         assert all(is_gone(pid) for pid in children)

@@ -366,14 +366,12 @@ class NodeRunner:
 
     @transaction.atomic
     def _finish(self, run: Run, collected: Collected) -> Finished | None:
-        store.hold_token(run.olt_id)
-        store.save_rows(run.olt_id, collected.rows, now=self.clock.now())
-        # A run ends when its rows are stored; one whose token was taken stores nothing.
         now = self.clock.now()
+        store.hold_token(run.olt_id)
         ending = judge(run, collected, now)
         if not store.close(run, ending, summary=collected.summary, now=now):
-            transaction.set_rollback(True)
             return None
+        store.save_rows(run.olt_id, collected.rows, now=now)
         following = open_next(run, ending, owner=self.owner, now=now)
         finished = Finished(run, ending, collected.was_heard, following)
         for step in self.finishing_steps:

@@ -7,7 +7,6 @@ from gettext import gettext as _
 from django.conf import settings
 from django.db import transaction
 
-from facho.core.cli.output import cell, write_down
 from facho.core.product import bring_up_to_date, open_distributed, open_product, tell_warnings
 
 LOOK_SECONDS = 0.5
@@ -33,6 +32,8 @@ def _run() -> int:
 
 
 def _switch(*, is_on: bool) -> int:
+    # They need the models, so they are loaded after Django.
+    from facho.core.cli.output import write_down
     from facho.traps.models import TrapSwitch
     from facho.traps.store import switch
 
@@ -46,6 +47,7 @@ def _switch(*, is_on: bool) -> int:
 
 def _watch() -> int:
     """Print what is heard from now on, until Ctrl-C."""
+    from facho.core.cli.output import cell
     from facho.traps.models import Trap, TrapSender
 
     last = Trap.objects.order_by("-id").values_list("id", flat=True).first() or 0

@@ -1,0 +1,26 @@
+"""`facho traps on|off`: the switch of the receiver."""
+
+import pytest
+from cli_runner import Command
+
+from facho.traps.store import is_switched_on
+
+pytestmark = pytest.mark.django_db
+
+
+def test_traps_are_switched_on_and_off_with_an_entry_in_the_audit(facho: Command) -> None:
+    from django.contrib.admin.models import LogEntry
+
+    on = facho("traps", "on")
+    assert (on.status, on.out, is_switched_on()) == (0, "Traps are heard at 0.0.0.0:1162.\n", True)
+
+    off = facho("traps", "off")
+    assert (off.status, off.out, is_switched_on()) == (0, "Traps are not heard any more (0.0.0.0:1162).\n", False)
+    assert [entry.change_message for entry in LogEntry.objects.order_by("id")] == ["switched on", "switched off"]
+
+
+def test_the_embedded_product_hears_by_itself(facho: Command) -> None:
+    done = facho("traps")
+
+    assert done.status == 1
+    assert "use `facho run`" in done.err

@@ -273,7 +273,7 @@ def test_first_light_of_an_agent_that_drops_large_answers_asks_little_more_than_
     on_bench(scene, onus=64, timeout=1.0, faults=Faults(lost_above=484))
 
 
-@pytest.mark.parametrize("vendor", ["cdata_gpon", "cdata_epon", "hsgq_gpon", "hsgq_epon"])
+@pytest.mark.parametrize("vendor", ["cdata_gpon", "cdata_epon", "hsgq_epon"])
 def test_first_light_that_has_to_be_walked_begins_with_few_rows(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot be asked for by ONU, and what an agent leaves unanswered costs a long time-out."""
     family, first_pages = load_definitions()[vendor], list[int | None]()

@@ -61,7 +61,7 @@ def test_a_recording_goes_to_standard_output_and_its_progress_beside_it(record: 
     assert len(read_recording(done.out)) > 100
     assert done.out.startswith("# A device of the family huawei_smartax.")
     progress = done.err.splitlines()
-    assert progress[0] == "1 of 15: system group, 4 values"
+    assert progress[0] == "1 of 16: system group, 4 values"
     assert progress[-1].startswith(f"{len(done.out.splitlines())} lines recorded.")
 
 

@@ -398,7 +398,7 @@ def _light(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
 
 
 def _events(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
-    return {"events": load_events(olt.id, EVENT_LINES), "said": load_said({"olt_id": olt.id}, EVENT_LINES)}
+    return {"events": load_events(olt.id, EVENT_LINES), "traps": load_said({"olt_id": olt.id}, EVENT_LINES)}
 
 
 def _work(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:

@@ -315,7 +315,7 @@ def _past(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
     return {
         "events": load_onu_events(onu.id, EVENT_LINES),
         "outages": load_onu_outages(onu, OUTAGE_LINES),
-        "said": load_said({"onu_id": onu.id}, EVENT_LINES),
+        "traps": load_said({"onu_id": onu.id}, EVENT_LINES),
     }
 
 

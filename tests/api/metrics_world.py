@@ -12,6 +12,7 @@ from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.schedule import HOUR, hour_of
 from facho.snmp_jobs.models import WorkflowNode
+from facho.traps.models import TrapSender
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -48,6 +49,9 @@ def scrape(now: datetime = NOW) -> Scraped:
 def make_world(name: str = "") -> Olt:
     """Make an OLT for which every family has a sample."""
     olt = make_olt(name, reachability=Reachability.UP, last_answer_at=NOW - MINUTE)
+    TrapSender.objects.get_or_create(
+        address="192.0.2.9", reason="rate", defaults={"count": 7, "first_heard_at": NOW, "last_heard_at": NOW}
+    )
     failed = make_execution(make_node(olt), ExecutionState.FAILED, at=NOW - MINUTE, attempt=2)
     make_attempts(failed, (0, 1), (2, 3))
     make_execution(make_node(olt, next_run_at=NOW), ExecutionState.SUCCESS, at=NOW - MINUTE)

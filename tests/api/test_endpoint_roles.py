@@ -66,6 +66,8 @@ USER     GET    200 events/
 USER     GET    200 violations/
 USER     GET    200 violations/<int:violation_id>/
 OPERATOR POST   302 violations/<int:violation_id>/acknowledge/
+USER     GET    200 traps/
+ADMIN    POST   302 traps/switch/
 USER     GET    200 waiting/
 USER     GET    200 waiting/export/
 ADMIN    GET    200 workbench/

@@ -70,6 +70,12 @@ class TrapLine:
     # How long after it was heard the state was read, in seconds.
     delay: float | None
 
+    @property
+    def definition_line(self) -> str:
+        """What gives an unknown trap a meaning, in the language of definitions."""
+        base, _, number = self.trap.oid.rpartition(".")
+        return f"- {{meaning: other, base: {base}, names: {{{number}: my_trap}}}}"
+
 
 @dataclass(frozen=True, slots=True)
 class SilentOlt:

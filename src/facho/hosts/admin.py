@@ -393,6 +393,7 @@ class OltAdmin(CsvAdmin):
         ),
         (gettext_lazy("Load limits"), {"classes": ["collapse"], "fields": ["max_in_flight", "packets_per_second"]}),
         (gettext_lazy("Distributed mode"), {"classes": ["collapse"], "fields": ["poller_group"]}),
+        (gettext_lazy("Traps"), {"classes": ["collapse"], "fields": ["trap_addresses"]}),
         (gettext_lazy("Learned"), {"fields": tuple(readonly_fields)}),
     ]
 

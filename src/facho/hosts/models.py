@@ -3,7 +3,6 @@
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -66,15 +65,6 @@ class Reachability(models.TextChoices):
     UNKNOWN = "unknown", _("unknown")
     UP = "up", _("answers")
     DOWN = "down", _("does not answer")
-
-
-def validate_addresses(value: str) -> None:
-    """Refuse what is not a list of numeric addresses."""
-    for text in filter(None, map(str.strip, value.split(","))):
-        try:
-            ip_address(text)
-        except ValueError as error:
-            raise ValidationError(_("%(text)s is not an IP address.") % {"text": text}) from error
 
 
 class OltAddress(NamedTuple):

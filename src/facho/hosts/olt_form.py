@@ -1,6 +1,7 @@
 """The form of an OLT: judges it by the rules of the inventory, and takes secrets without ever showing one."""
 
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -94,6 +95,7 @@ class OltForm(_OltModelForm):
             "max_in_flight",
             "packets_per_second",
             "poller_group",
+            "trap_addresses",
         ]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -102,6 +104,16 @@ class OltForm(_OltModelForm):
             is_stored = getattr(self.instance, f"has_{name}", False)
             field = self.fields[new_secret(name)]
             field.widget.attrs["placeholder"] = _("stored") if is_stored else _("none stored")
+
+    def clean_trap_addresses(self) -> str:
+        """Refuse what is not a list of numeric addresses."""
+        written: str = self.cleaned_data["trap_addresses"]
+        for text in filter(None, map(str.strip, written.split(","))):
+            try:
+                ip_address(text)
+            except ValueError as error:
+                raise forms.ValidationError(_("%(text)s is not an IP address.") % {"text": text}) from error
+        return written
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}

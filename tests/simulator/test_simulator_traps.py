@@ -25,7 +25,7 @@ from facho.simulator.faults import Faults
 from facho.simulator.life import STILL, Life
 from facho.simulator.server import SimulatedOlt, Simulation
 from facho.simulator.shape import Chassis
-from facho.simulator.traps import TICK_SECONDS, TRAP_PDU, SimulatedTraps, StormKind, TrapFaults, TrapStorm
+from facho.simulator.traps import TICK_SECONDS, SimulatedTraps, StormKind, TrapFaults, TrapStorm
 from facho.simulator.world import JOURNAL_ENTRIES
 
 HUAWEI = "huawei_smartax"
@@ -65,7 +65,7 @@ class Receiver:
     def _decode(self, data: bytes, source: tuple[object, ...]) -> Heard:
         at, _ = read_length(data, 1)
         _, pdu_at = enter(data, at + 3, len(data), Tag.OCTET_STRING)
-        assert data[pdu_at] == TRAP_PDU
+        assert data[pdu_at] == PduKind.TRAP
         # The client reads answers, which have the same fields.
         message = decode_message(data[:pdu_at] + bytes((PduKind.RESPONSE,)) + data[pdu_at + 1 :])
         (first, _, _), (second, _, oid), *varbinds = message.pdu.varbinds

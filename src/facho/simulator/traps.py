@@ -12,8 +12,9 @@ from random import Random
 
 from facho.polling.domain.hints import Meaning
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.snmp.ber import Oid, Tag, VarBind, encode_message_raw, encode_varbinds
+from facho.polling.snmp.ber import Oid, PduKind, Tag, VarBind, encode_message_raw, encode_varbinds
 from facho.polling.snmp.oid import GENERIC_TRAPS, SNMP_TRAP_OID, SYS_UP_TIME
+from facho.polling.snmp.target import SnmpVersion
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.notifications import compose
@@ -23,8 +24,6 @@ from facho.simulator.world import JournalEntry, JournalKind, OltWorld
 # How long a change may stay unsaid. Worlds move only when somebody looks, so it is also how often they are looked at.
 TICK_SECONDS = 0.2
 STORM_TICK_SECONDS = 0.01
-SNMP_V2C = 1
-TRAP_PDU = 0xA7
 _MAX_ID = 0x7FFF_FFFF
 # Different notifications of a storm; it repeats them.
 _STORM_VARIETY = 1_000
@@ -104,7 +103,7 @@ def utterances_of(entries: Iterable[JournalEntry]) -> list[Utterance]:
 
 def encode_trap(community: bytes, request_id: int, varbinds: bytes) -> bytes:
     """Wrap encoded varbinds, with uptime and notification first, as an SNMPv2c trap."""
-    return encode_message_raw(SNMP_V2C, community, TRAP_PDU, request_id, 0, 0, varbinds)
+    return encode_message_raw(SnmpVersion.V2C, community, PduKind.TRAP, request_id, 0, 0, varbinds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from facho.hosts.models import Olt
 from facho.hosts.store import credential_of
 from facho.infrastructure.secrets import UndecryptableSecret
 from facho.onus.models import OltMemory, Onu, OnuReading, PonPort
-from facho.polling.domain.execution_state import QueryType
+from facho.onus.store import is_storable
+from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.hints import (
     NODE_GAP,
-    HintedRead,
     HintOutcome,
     Meaning,
     ReadScope,
@@ -33,6 +33,8 @@ from facho.polling.domain.hints import (
 from facho.polling.domain.onu_state import RunState
 from facho.polling.snmp.errors import AccessDenied
 from facho.polling.snmp.target import Credential
+from facho.polling.vendors.definition import RUN_STATE
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_jobs.models import WorkflowNode
@@ -48,7 +50,6 @@ MAX_ROWS_AT_ONCE = 300
 # Addresses that are remembered; a forged sender address costs nothing, so they are bounded.
 MAX_SENDERS = 1_000
 _ENGINE_ID_BYTES = 12
-_SMALL = 32_767
 
 
 class KnownSender(NamedTuple):
@@ -217,7 +218,13 @@ def _rows(olt_id: int, traps: Sequence[HeardTrap], copies: Mapping[str, int]) ->
 def _ask_for_reads(olt_id: int, heard: Sequence[HeardTrap], now: datetime) -> None:
     reads = plan_hinted_reads(trap.said for trap in heard)
     gap = timedelta(seconds=settings.FACHO_TRAP_GAP_SECONDS)
-    of_states = [read for read in reads if read.scope in (ReadScope.PORT, ReadScope.STATES) and _fits(read)]
+    # A device may name any number.
+    of_states = [
+        read
+        for read in reads
+        if read.scope in (ReadScope.PORT, ReadScope.STATES)
+        and is_storable(Place(read.frame, read.slot, read.port, read.onu or 0))
+    ]
     if of_states and not _is_poll_near(olt_id, now):
         request_hinted(olt_id, of_states, heard_at=max(trap.heard_at for trap in heard), gap=gap, now=now)
     scopes = {read.scope for read in reads}
@@ -231,15 +238,10 @@ def _ask_for_reads(olt_id: int, heard: Sequence[HeardTrap], now: datetime) -> No
         request_runs(nodes.filter(job__oids__column_key__in=_waiting_columns()).distinct(), now=now)
 
 
-def _fits(read: HintedRead) -> bool:
-    """Whether the numbers fit our columns: a device may say any."""
-    return max(read.frame, read.slot, read.port) <= _SMALL and (read.onu or 0) <= 2_147_483_647
-
-
 def _is_poll_near(olt_id: int, now: datetime) -> bool:
     """Whether a poll of the states begins at this very moment: it finds what a hint is about."""
     states = WorkflowNode.objects.filter(
-        workflow__olt_id=olt_id, enabled=True, suspended_at__isnull=True, job__oids__column_key="onu.run_state"
+        workflow__olt_id=olt_id, enabled=True, suspended_at__isnull=True, job__oids__column_key=RUN_STATE
     )
     return states.filter(next_run_at__lte=now + timedelta(seconds=1), next_run_at__gt=now).exists()
 
@@ -313,7 +315,7 @@ def _load_read_times(olt_ids: Iterable[int]) -> dict[tuple[int, int | None], dat
     times: dict[tuple[int, int | None], datetime] = {}
     polled = OltMemory.objects.filter(olt_id__in=olt_ids, states_at__isnull=False)
     times |= {(olt_id, None): at for olt_id, at in polled.values_list("olt_id", "states_at") if at is not None}
-    reads = HintRead.objects.filter(olt_id__in=olt_ids, execution__status="SUCCESS")
+    reads = HintRead.objects.filter(olt_id__in=olt_ids, execution__status=ExecutionState.SUCCESS)
     ports = {
         (olt_id, frame, slot, port): port_id
         for port_id, olt_id, frame, slot, port in PonPort.objects.filter(olt_id__in=olt_ids).values_list(
@@ -329,6 +331,7 @@ def _load_read_times(olt_ids: Iterable[int]) -> dict[tuple[int, int | None], dat
     return times
 
 
-def load_silent_olts() -> list[Olt]:
-    """Return the enabled OLTs that never sent a notification that counted."""
-    return list(Olt.objects.filter(enabled=True, trap_sums__isnull=True).defer("community").order_by("name"))
+def load_silent_olts(count: int) -> list[Olt]:
+    """Return the first enabled OLTs that never sent a notification that counted, with name and vendor only."""
+    silent = Olt.objects.filter(enabled=True, trap_sums__isnull=True).order_by("name")
+    return list(silent.only("name", "vendor")[:count])

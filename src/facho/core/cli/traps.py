@@ -48,12 +48,14 @@ def _switch(*, is_on: bool) -> int:
 def _watch() -> int:
     """Print what is heard from now on, until Ctrl-C."""
     from facho.core.cli.output import cell
+    from facho.hosts.store import OLT_SECRETS
     from facho.traps.models import Trap, TrapSender
 
     last = Trap.objects.order_by("-id").values_list("id", flat=True).first() or 0
     counts = dict(TrapSender.objects.values_list("id", "count"))
     while True:
-        for trap in Trap.objects.filter(id__gt=last).select_related("olt").defer("olt__community").order_by("id")[:500]:
+        heard = Trap.objects.filter(id__gt=last).select_related("olt").defer(*OLT_SECRETS)
+        for trap in heard.order_by("id")[:500]:
             last = trap.id
             words = [trap.heard_at, trap.olt.name, trap.get_meaning_display(), trap.place, trap.name, trap.serial]
             print("  ".join(cell(word) for word in words), flush=True)

@@ -152,7 +152,7 @@ def load_silent() -> list[SilentOlt]:
     """Name OLTs that never sent a trap, with the commands of their brand."""
     definitions, port = load_definitions(), int(settings.FACHO_TRAPS_BIND.rpartition(":")[2])
     found = []
-    for olt in load_silent_olts()[:SHOWN_SILENT]:
+    for olt in load_silent_olts(SHOWN_SILENT):
         definition = definitions.get(olt.vendor)
         rules = definition.notifications if definition else NO_RULES
         # Words to replace: which of this machine's addresses an OLT reaches is not known, and a community is a secret.

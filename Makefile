@@ -25,9 +25,9 @@ test: packages check  ## what a push needs, in ten minutes: all tests, of the la
 	$(call say,the tests that a push needs)
 	@$(BIN)/python tools/tiers.py push
 
-test-all: packages .venv/dev.stamp  ## what `make test` leaves out, in forty: all crashes, storms, roles, new random examples, PostgreSQL
+test-all: packages .venv/dev.stamp  ## what `make test` leaves out, in forty: crashes, storms, roles, new random examples; MINUTES=20 ends it sooner
 	$(call say,the tests that a push leaves out)
-	@$(BIN)/python tools/tiers.py rest
+	@$(BIN)/python tools/tiers.py rest $(if $(MINUTES),--minutes $(MINUTES))
 
 test-fast: .venv/dev.stamp  ## in less than a minute: rules, vendors, SNMP and the repository itself; no server, no database
 	@$(BIN)/pytest --quiet -m 'not slow' tests/polling tests/architecture
@@ -35,7 +35,7 @@ test-fast: .venv/dev.stamp  ## in less than a minute: rules, vendors, SNMP and t
 mutations: .venv/dev.stamp  ## break the product in every way of tests/mutations: a test of the requirement must notice
 	@$(BIN)/python -m tools.mutations
 
-bench: .venv/dev.stamp  ## measure what polling costs, against peers and against itself; PEERS=1 adds Zabbix; half an hour
+bench: .venv/dev.stamp  ## measure what polling costs; PEERS=1 adds Zabbix, BENCH=values measures a part alone; half an hour
 	@$(BIN)/python -m bench $(if $(PEERS),--peers) $(BENCH)
 
 check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrations

@@ -64,7 +64,6 @@ class BarePipeline:
         self._database.execute(CREATE)
 
     def poll(self) -> int:
-        """Return how many values were stored."""
         return asyncio.run(self._poll_all())
 
     async def _poll_all(self) -> int:
@@ -176,7 +175,6 @@ def _end(page: bytes, at: int) -> int:
 
 
 def main() -> None:
-    """Poll as often as asked."""
     task = json.loads(sys.argv[1])
     pipeline = BarePipeline(BareTask(**{**task, "columns": [BareColumn(**column) for column in task["columns"]]}))
     for line in sys.stdin:

@@ -16,6 +16,7 @@ from django.db import connection
 from bench.report import Section, Target
 from bench.truth import EPOCH, true_rows
 from bench.virtual_engine import DirectGateway, add_simulated_olt
+from bench.virtual_loop import VirtualTimeLoop
 from facho.executions.store import save_rows
 from facho.hosts.models import Olt
 from facho.onus.models import Onu
@@ -28,12 +29,10 @@ from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import CostModel, Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
-from facho.simulator.shape import Chassis
-from facho.simulator.virtual_loop import VirtualTimeLoop
+from facho.simulator.onu import Chassis
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_get import collector
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.reading import Devices
@@ -152,7 +151,7 @@ async def measure_pass(steps: Steps, *, seed: int, time_scale: float = 1.0) -> P
                 seconds += await _run(OltCollector(Devices(network, DirectGateway(), UNLIMITED_SECONDS)), request)
         counted = simulated.counters
         rows, wrong = _check(olt, simulated)
-        # A running loop has a connection of its own, which nobody else would close.
+        # A running loop has a connection of its own, which no one else would close.
         connection.close()
         return Pass(
             seconds=seconds / time_scale,

@@ -22,6 +22,7 @@ from facho.polling.snmp.target import Community, Target
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_get.onu_tables import GatheredOnus
 
 ADDRESS = "127.0.0.1"
 TIMEOUT_SECONDS = 30
@@ -39,15 +40,12 @@ class Task:
 
     @property
     def columns(self) -> list[Column]:
-        """The columns themselves."""
         definition = load_definitions()[self.vendor]
         return [definition.column(key) for key in self.keys]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one walk of the whole fleet cost the client."""
-
     rows: int
     cpu_seconds: float
     wall_seconds: float
@@ -60,21 +58,17 @@ class _Always:
 
 
 async def walk_with_facho(task: Task) -> int:
-    """Walk all columns of an OLT side by side."""
     return await _walk_fleet(task, lambda result: sum(map(len, result.rows)))
 
 
 async def walk_and_decode_with_facho(task: Task) -> int:
-    """Walk, and make of each row a place and a typed value."""
-    columns = task.columns
+    """Walk, and make a table of places and typed values of it, as the product does."""
+    definition = load_definitions()[task.vendor]
 
     def decode(result: WalkResult) -> int:
-        decoded = [
-            (column.index.decode(suffix), column.decode(tag, value))
-            for column, rows in zip(columns, result.rows, strict=True)
-            for suffix, tag, value in rows
-        ]
-        return len(decoded)
+        gathered = GatheredOnus(definition)
+        gathered.add_walk(task.keys, result.rows)
+        return len(gathered.table()) * len(task.keys)
 
     return await _walk_fleet(task, decode)
 
@@ -113,7 +107,6 @@ CLIENTS: Mapping[str, Callable[[Task], Awaitable[int]]] = MappingProxyType(
 
 
 async def measure(name: str, task: Task) -> Cost:
-    """Walk once."""
     load_definitions()
     wall, cpu = time.perf_counter(), time.process_time()
     rows = await CLIENTS[name](task)

@@ -39,7 +39,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The trackers of some hours beside an independent count."""
+    """The trackers of some hours, and an independent count."""
 
     trackers: int
     slots: int

@@ -1,7 +1,7 @@
 """What messages cost: the same work by the embedded engine, and by one, two and four workers.
 
 Run as a program it measures on one database, SQLite or a private PostgreSQL, and prints its figures as JSON, because
-Django is set up once in a process. `python -m bench.distributed` alone measures both and prints the tables.
+Django is set up once in a process. `make bench BENCH=messages` measures both.
 """
 
 import json
@@ -22,7 +22,7 @@ from bench.both_databases import TESTS, empty_database
 from bench.fleet import VENDOR, running_fleet
 from bench.private_database import private_database
 from bench.processes import own_module, running, tree_seconds
-from bench.report import Section, Target, print_sections
+from bench.report import Section, Target
 
 OLTS, ONUS, LATENCY_MS = 30, 250, 5.0
 FEW_ONUS, FIXED_MS = 2, 20.0
@@ -68,16 +68,8 @@ def measure_fixed_cost(*, olts: int = OLTS) -> Section:
     )
 
 
-def measure_alone() -> int:
-    """Print the tables; 1 when a promise does not hold."""
-    sections = (measure() for measure in (measure_section, measure_fixed_cost))
-    return print_sections(sections, keep_as="distributed")
-
-
 def main() -> None:
-    """Measure on one database, or print the tables."""
-    if len(sys.argv) == 1:
-        sys.exit(measure_alone())
+    """Measure on one database."""
     database, olts, onus = sys.argv[1:]
     sys.path.insert(0, str(TESTS))
     with ExitStack() as world, running_fleet(olts=int(olts), onus=int(onus), latency_ms=LATENCY_MS) as fleet:

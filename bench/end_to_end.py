@@ -6,7 +6,6 @@ all find the same changes. Each has a database server of its own. CPU is that of
 the server's included.
 """
 
-import argparse
 import json
 import math
 import sys
@@ -24,7 +23,7 @@ from bench.both_databases import TESTS, private_server
 from bench.fleet import VENDOR, Fleet, running_fleet
 from bench.processes import Conversation, conversation, tree_seconds
 from bench.product import KEYS, ProductTask, percentile, running_product
-from bench.report import Section, Target, print_sections
+from bench.report import Section, Target
 from bench.zabbix import NoZabbix, ZabbixTask, find_version, running_zabbix
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.index import Place
@@ -73,17 +72,19 @@ class PipelineSample:
 
 
 def measure_sections(*, olts: int, onus: int, rounds: int, interval_seconds: int, peers: bool) -> Iterator[Section]:
-    """Measure saturated and at an interval, and compare with what was promised."""
+    """Measure saturated and, next to Zabbix, at an interval; compare with what was promised."""
     sys.path.insert(0, str(TESTS))
     with ExitStack() as stack:
         fleet = stack.enter_context(running_fleet(olts=olts, onus=onus, latency_ms=LATENCY_MS, speed=1.0))
         pipelines = dict(_start(stack, fleet, peers=peers))
         title = f"From {olts} OLTs with {onus} ONUs each to a database, {len(KEYS)} values an ONU"
         yield describe(title, measure_rounds(fleet, pipelines, rounds), peers=peers)
+        if not peers:
+            return
         for name in (BARE, ON_SQLITE):
             del pipelines[name]
         seconds = interval_seconds or max(INTERVAL_SECONDS * olts * onus // INTERVAL_ONUS, 1)
-        yield _measure_interval(fleet, pipelines, seconds, peers=peers)
+        yield _measure_interval(fleet, pipelines, seconds)
 
 
 def _start(stack: ExitStack, fleet: Fleet, *, peers: bool) -> Iterator[tuple[str, Pipeline]]:
@@ -176,7 +177,7 @@ def _sample(pipeline: Pipeline, fleet: Fleet) -> PipelineSample:
 
 
 def describe(title: str, samples: dict[str, list[PipelineSample]], *, peers: bool) -> Section:
-    """Put medians in a table, and beside them what they promise."""
+    """Put medians in a table, with what they promise."""
     cpu = {name: median(sample.cpu for sample in taken) for name, taken in samples.items()}
     shares = {name: median(sample.simulator_share for sample in taken) for name, taken in samples.items()}
     gaps = [gap for sample in samples[PRODUCT] for gap in sample.gaps_ms]
@@ -219,14 +220,14 @@ def _of_zabbix(cpu: Mapping[str, float], at_most: float, *, peers: bool) -> list
     return [Target("CPU per value, of Zabbix's", cpu[PRODUCT] / zabbix, at_most)] if peers else []
 
 
-def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_seconds: int, *, peers: bool) -> Section:
+def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_seconds: int) -> Section:
     """Let all poll at the same interval at the same time; the first one, in which they get in step, does not count."""
     fleet.go_on()
     for pipeline in pipelines.values():
         pipeline.schedule(interval_seconds)
     time.sleep(interval_seconds + SETTLE_SECONDS)
     before = {name: (_cpu(pipeline), pipeline.count_stored()) for name, pipeline in pipelines.items()}
-    time.sleep(max(2 * interval_seconds, MIN_WINDOW_SECONDS))
+    time.sleep(max(interval_seconds, MIN_WINDOW_SECONDS))
     cost = {
         name: (_cpu(pipeline) - before[name][0]) / (pipeline.count_stored() - before[name][1]) * 1e6
         for name, pipeline in pipelines.items()
@@ -237,36 +238,9 @@ def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_sec
         f"The same fleet at an interval of {interval_seconds} s",
         ("Pipeline", "CPU s per million values"),
         list(cost.items()),
-        _of_zabbix(cost, OF_ZABBIX_AT_INTERVAL, peers=peers),
+        _of_zabbix(cost, OF_ZABBIX_AT_INTERVAL, peers=True),
     )
 
 
 def _cpu(pipeline: Pipeline) -> float:
     return tree_seconds(*pipeline.own, *pipeline.server)
-
-
-def main() -> int:
-    """Measure this alone."""
-    parser = argparse.ArgumentParser(prog="python -m bench.end_to_end", description=__doc__)
-    parser.add_argument("--olts", type=int, default=200)
-    parser.add_argument("--onus", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--interval", type=int, default=0, help="seconds (default: 300 for 100,000 ONUs, less for fewer)"
-    )
-    parser.add_argument("--peers", action="store_true", help="with Zabbix")
-    options = parser.parse_args()
-    return print_sections(
-        measure_sections(
-            olts=options.olts,
-            onus=options.onus,
-            rounds=options.rounds,
-            interval_seconds=options.interval,
-            peers=options.peers,
-        ),
-        keep_as="end_to_end",
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -62,7 +62,6 @@ class Exporter:
         self._url = f"http://127.0.0.1:{port}"
 
     def wait_until_ready(self) -> None:
-        """Return when it answers."""
         for _ in range(START_SECONDS * 20):
             try:
                 with urllib.request.urlopen(self._url, timeout=SCRAPE_SECONDS):  # noqa: S310 - our own loopback

@@ -1,6 +1,8 @@
-"""Plays a fleet until it is told to stop, in one or more processes: `python -m bench.fleet FIRST OLTS ONUS …`.
+"""Plays a fleet until it is stopped, in one or more processes: `python -m bench.fleet FIRST OLTS ONUS …`.
 
-ONUs fail and return and their light moves, but none is added or moved: what is polled stays as many values.
+ONUs fail and return and their light moves, but none is added or moved: what is polled stays as many values. All light
+of a simulated OLT moves at once, so each OLT has a minute of its own: a fleet that moved in one second would have the
+simulator encode all of it in that second, while a real one spreads over the minute.
 """
 
 import asyncio
@@ -15,11 +17,13 @@ from bench.processes import Conversation, answer, conversation, cpu_seconds
 from bench.truth import true_values
 from facho.core.processes.limits import raise_descriptor_limit
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import NATURAL, STILL
-from facho.simulator.server import SimulatedOlt, WorldClock
+from facho.simulator.readings import DRIFT_STEP_SECONDS
+from facho.simulator.server import SimulatedOlt, SimulatorConfig, WorldClock
+from facho.simulator.world import NATURAL, STILL
 
 VENDOR = "huawei_smartax"
+# Multiples of it, without their whole part, lie evenly between 0 and 1, however many there are.
+GOLDEN = 0.618034
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,6 @@ class Fleet:
 
     @property
     def cpu_seconds(self) -> float:
-        """What it cost so far."""
         return sum(cpu_seconds(player.pid) for player in self.players)
 
     @property
@@ -50,7 +53,6 @@ class Fleet:
             player.ask("move_on", seconds, *keys)
 
     def go_on(self) -> None:
-        """Let world time pass again."""
         for player in self.players:
             player.ask("go_on")
 
@@ -101,28 +103,45 @@ class _StoppableClock(WorldClock):
             self._stopped_at = None
 
 
+def clock_of(number: int, speed: float) -> _StoppableClock:
+    """Return world time of an OLT; its light moves at another second of the minute than that of others."""
+    clock = _StoppableClock(speed=speed)
+    clock.skip(number * GOLDEN % 1 * DRIFT_STEP_SECONDS)
+    return clock
+
+
 async def _play(numbers: Sequence[int], config: SimulatorConfig) -> None:
-    clock = _StoppableClock(speed=config.speed)
     definition = load_definitions()[VENDOR]
-    olts = [SimulatedOlt(config, definition, number, clock) for number in numbers]
+    clocks = {number: clock_of(number, config.speed) for number in numbers}
+    olts = [SimulatedOlt(config, definition, number, clock) for number, clock in clocks.items()]
     for olt in olts:
         olt.open()
     # A fleet is hundreds of thousands of objects that stay: looking through them again and again would stall it.
     gc.freeze()
 
     def move_on(seconds: float, *keys: str) -> None:
-        clock.jump(seconds)
         oids = {definition.column(key).oid for key in keys}
-        for olt in olts:
+        for olt, clock in zip(olts, clocks.values(), strict=True):
+            clock.jump(seconds)
             olt.encode_ahead(oids)
+
+    def stand_still() -> None:
+        for clock in clocks.values():
+            clock.stop()
+
+    def go_on() -> None:
+        for clock in clocks.values():
+            clock.go_on()
 
     functions: Mapping[str, Callable[..., object]] = {
         "ports": lambda: [olt.port for olt in olts],
         "max_in_flight": lambda: max(olt.counters.max_in_flight for olt in olts),
-        "stand_still": clock.stop,
+        "stand_still": stand_still,
         "move_on": move_on,
-        "go_on": clock.go_on,
-        "truth": lambda *keys: {olt.port: true_values(olt, keys, at=clock.now()) for olt in olts},
+        "go_on": go_on,
+        "truth": lambda *keys: {
+            olt.port: true_values(olt, keys, at=clock.now()) for olt, clock in zip(olts, clocks.values(), strict=True)
+        },
     }
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 

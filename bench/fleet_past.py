@@ -5,11 +5,16 @@ Its models can be imported only when Django is set up.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+import numpy as np
+from django.db import transaction
+
+from bench.history_values import samples_of
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, WaitingOnu
+from facho.onus.history import PORTS_PER_GROUP_BITS, Samples, append
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.polling.domain.schedule import hour_of
 from facho.snmp_jobs.models import WorkflowNode
@@ -22,6 +27,8 @@ VIOLATED_HOURS = 8
 OUTAGES_OF_AN_OLT = 6
 WAITING_OF_AN_OLT = 3
 AT_ONCE = 2_000
+# A day of polls every 30 seconds that no compaction has touched.
+WAITING_SECONDS, WAITING_POLLS = 30, 2_880
 
 
 def give_past(now: datetime) -> None:
@@ -127,3 +134,19 @@ def _waiting(olts: Sequence[Olt], now: datetime) -> Iterator[WaitingOnu]:
         for port in range(WAITING_OF_AN_OLT):
             serial = f"HWTC{olt.id:04}{port:04}"
             yield WaitingOnu(olt=olt, frame=0, slot=1, port=port, serial=serial, first_seen_at=now, last_seen_at=now)
+
+
+def give_waiting_polls(now: datetime) -> None:
+    """Let the ports around the first ONU have been polled every 30 seconds for a day, and nothing be compacted."""
+    first = Onu.objects.order_by("id").values_list("pon_port_id", flat=True)[0]
+    group = first >> PORTS_PER_GROUP_BITS
+    ports = range(group << PORTS_PER_GROUP_BITS, (group + 1) << PORTS_PER_GROUP_BITS)
+    places = list(Onu.objects.filter(pon_port_id__in=ports).order_by("id").values_list("id", "pon_port_id"))
+    ids, port_ids = (np.array(column, dtype=np.int64) for column in zip(*places, strict=True))
+    start = int(now.timestamp()) - WAITING_POLLS * WAITING_SECONDS
+    at = np.arange(start, start + WAITING_POLLS * WAITING_SECONDS, WAITING_SECONDS, dtype=np.int64)
+    values = samples_of(len(places), at, seed=1)
+    for number, second in enumerate(at.tolist()):
+        columns = {int(metric): column[:, number].copy() for metric, column in values.items()}
+        with transaction.atomic():
+            append(datetime.fromtimestamp(second, UTC), Samples(ids, port_ids, columns))

@@ -1,23 +1,25 @@
-"""What happens when a network grows: `python -m bench.growth` polls 10,000 and 100,000 ONUs, or other sizes.
+"""What happens when a network grows: 10,000 and 100,000 ONUs (`make bench BENCH=growth`), or a million of them.
 
 The whole product on PostgreSQL polls six values of each ONU at an interval. Told are what it keeps of its schedule,
-what it needs, how pages are while it polls, and the first thing that breaks. A million ONUs take minutes until all are
-found, and gigabytes for the simulator.
+what it needs, how pages are while it polls, and the first thing that breaks. A million ONUs (`BENCH=million`) take
+minutes until all are found, and gigabytes for the simulator; longer intervals are tried until one holds.
 """
 
-import argparse
-import sys
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from bench.product import KEYS
-from bench.report import Section, Target, print_sections
-from bench.sustained import scheduled_product
+from bench.report import Section, Target
+from bench.sustained import ScheduledProduct, scheduled_product
 
 SIZES = (10_000, 100_000)
 ONUS_PER_OLT = 500
 ONUS_PER_PLAYER = 250_000
 INTERVAL_SECONDS = 60
 DAY_SECONDS = 86_400
+MILLION, MILLION_INTERVALS = 1_000_000, (60, 120, 300)
 SHOWN: Mapping[str, str] = {
     "values_per_second": "Values a second",
     "cadence_p50": "Cadence p50, s",
@@ -57,19 +59,50 @@ def measure_section(sizes: Sequence[int], *, interval_seconds: int, seconds: flo
     )
 
 
+def measure_million(seconds: float) -> Section:
+    """Poll a million ONUs at the shortest interval that holds."""
+    found: dict[int, dict[str, float]] = {}
+    with _network(MILLION, MILLION_INTERVALS[0]) as product:
+        for interval in MILLION_INTERVALS:
+            # Fewer intervals than one would see a part of the network only.
+            found[interval] = _watch(replace(product, interval_seconds=interval), max(seconds, interval))
+            if not first_to_break(MILLION, found[interval]):
+                break
+    broken = {interval: first_to_break(MILLION, figures) for interval, figures in found.items()}
+    held = next((interval for interval, reason in broken.items() if not reason), math.inf)
+    return Section(
+        f"{MILLION:,} ONUs, {len(KEYS)} values of each",
+        ("Interval, s", *SHOWN.values(), "Breaks first"),
+        [
+            (interval, *(figures[name] for name in SHOWN), broken[interval] or "nothing")
+            for interval, figures in found.items()
+        ],
+        [Target(f"Seconds of the interval that holds with {MILLION:,} ONUs", held, MILLION_INTERVALS[-1])],
+    )
+
+
 def _measure(sizes: Sequence[int], interval_seconds: int, seconds: float) -> Iterator[tuple[int, dict[str, float]]]:
     for size in sizes:
-        olts, players = -(-size // ONUS_PER_OLT), -(-size // ONUS_PER_PLAYER)
-        onus = min(size, ONUS_PER_OLT)
-        with scheduled_product(olts=olts, onus=onus, interval_seconds=interval_seconds, players=players) as product:
-            figures = product.watch(seconds)
-            figures["mb_a_day"] = figures["growth_mb"] / seconds * DAY_SECONDS
-            figures["wal_bytes"] = figures["wal_mb"] * 1e6 / max(figures["values_per_second"] * seconds, 1)
-            figures["page_ms"] = max(product.driver.ask("pages").values())
-            product.driver.ask("schedule", 0)
+        with _network(size, interval_seconds) as product:
+            figures = _watch(product, seconds)
         yield size, figures
         if first_to_break(size, figures):
             return
+
+
+def _network(size: int, interval_seconds: int) -> AbstractContextManager[ScheduledProduct]:
+    olts, players = -(-size // ONUS_PER_OLT), -(-size // ONUS_PER_PLAYER)
+    onus = min(size, ONUS_PER_OLT)
+    return scheduled_product(olts=olts, onus=onus, interval_seconds=interval_seconds, players=players)
+
+
+def _watch(product: ScheduledProduct, seconds: float) -> dict[str, float]:
+    figures = product.watch(seconds)
+    figures["mb_a_day"] = figures["growth_mb"] / seconds * DAY_SECONDS
+    figures["wal_bytes"] = figures["wal_mb"] * 1e6 / max(figures["values_per_second"] * seconds, 1)
+    figures["page_ms"] = max(product.driver.ask("pages").values())
+    product.driver.ask("schedule", 0)
+    return figures
 
 
 def first_to_break(size: int, figures: Mapping[str, float]) -> str:
@@ -79,21 +112,3 @@ def first_to_break(size: int, figures: Mapping[str, float]) -> str:
         if figures[name] > allowed:
             return f"{words}: {figures[name]:.3g} (at most {allowed:g})"
     return ""
-
-
-def main() -> int:
-    """Measure this alone."""
-    parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
-    parser.add_argument(
-        "sizes", nargs="*", type=int, default=list(SIZES), help="numbers of ONUs (default: 10000 100000)"
-    )
-    parser.add_argument("--interval", type=int, default=INTERVAL_SECONDS, help="seconds (default: 60)")
-    parser.add_argument("--seconds", type=float, default=180.0, help="of measuring at each size (default: 180)")
-    options = parser.parse_args()
-    return print_sections(
-        [measure_section(options.sizes, interval_seconds=options.interval, seconds=options.seconds)], keep_as="growth"
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

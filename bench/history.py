@@ -72,7 +72,6 @@ def measure_section(onus: int) -> Section:
 
 
 def main() -> None:
-    """Measure on one database."""
     with private_database(os.environ.get("DATABASE_URL")):
         print(json.dumps(_measure(int(sys.argv[1]))))
 

@@ -49,7 +49,6 @@ class Candidate:
 
 
 def main() -> None:
-    """Print all candidates on both databases, or measure on one."""
     if len(sys.argv) > 1:
         with private_database(os.environ.get("DATABASE_URL")):
             print(json.dumps({candidate.name: _measure(candidate) for candidate in CANDIDATES}))

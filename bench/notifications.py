@@ -18,7 +18,6 @@ SECRET = UserCredential("noc", AuthProtocol.SHA_256, b"s3cr3t-auth-key", PrivPro
 
 
 def main() -> None:
-    """Print a line for each kind of datagram."""
     v2c = [encode_notification(loss_of_signal(onu), PUBLIC, request_id=onu + 1) for onu in range(ONUS)]
     v1 = [encode_notification(loss_of_signal(onu, SnmpVersion.V1), PUBLIC) for onu in range(ONUS)]
     inform = [encode_notification(loss_of_signal(onu, is_inform=True), PUBLIC) for onu in range(ONUS)]

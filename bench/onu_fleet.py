@@ -12,7 +12,7 @@ from django.db import connection
 ONUS_PER_PORT = 64
 PORTS_PER_OLT = 16
 ONUS_PER_OLT = ONUS_PER_PORT * PORTS_PER_OLT
-# One OLT of so many is silent.
+# One OLT in this number is silent.
 SILENT_EVERY = 200
 DISCOVERED_AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -64,7 +64,6 @@ _STATEMENTS = {
 
 
 def fill(onus: int) -> None:
-    """Make so many ONUs, and let the database look at them."""
     olts = -(-onus // ONUS_PER_OLT)
     values = {"onus": onus, "olts": olts, "ports": PORTS_PER_OLT, "per_port": ONUS_PER_PORT, "hash": _HASH}
     values |= {name: text.format(**values) for name, text in _DIALECTS[connection.vendor].items()}

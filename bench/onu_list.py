@@ -1,7 +1,7 @@
 """How long a page of the list of ONUs takes when there are a million of them.
 
 Run as a program, with a number of ONUs, it measures on the database of DATABASE_URL (or SQLite, with a tenth of them:
-the embedded product is made for that many) and prints JSON. A page is a whole request to the API: who asks, the
+the embedded product is made for that many) and prints JSON. A page is a whole request to the API: the user, the
 conditions, the count, the rows and their JSON.
 """
 
@@ -66,7 +66,6 @@ def measure_section(onus: int) -> Section:
 
 
 def main() -> None:
-    """Measure on one database."""
     with private_database(os.environ.get("DATABASE_URL")):
         onus = int(sys.argv[1])
         fill(onus if connection.vendor == "postgresql" else onus // SQLITE_SHARE)

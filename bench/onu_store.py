@@ -1,4 +1,4 @@
-"""What storing a poll of ONUs costs, beside the way that comes to mind first: one ORM upsert a value.
+"""What storing a poll of ONUs costs, compared with the way that comes to mind first: one ORM upsert a value.
 
 Run as a program it measures on the database of DATABASE_URL (or SQLite) and prints its figures as JSON. The product
 stores typed values, raw values, events, outages and history; the plain way stores the raw values alone. CPU time is
@@ -33,7 +33,6 @@ TIMES_FASTER = 10
 
 
 def measure_section() -> Section:
-    """Measure on both databases and compare with what was promised."""
     figures = measure_on_both("bench.onu_store")
     targets = [target for name, found in figures.items() for target in _targets(name, found)]
     head = ("Database", "Changed", "Statements", "Values per CPU second", "Plain upserts", "Times faster", "CPU, ms")
@@ -69,7 +68,6 @@ def _ratio(found: dict[str, Any], one: str, other: str) -> float:
 
 
 def main() -> None:
-    """Measure on one database."""
     with private_database(os.environ.get("DATABASE_URL")):
         print(json.dumps(_measure()))
 

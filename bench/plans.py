@@ -1,7 +1,7 @@
 """Plans against what then really happened: the whole engine polls simulated OLTs for some hours of virtual time.
 
 Starts and lengths that were planned an hour ahead are compared with the executions of the same slots, and the minutes
-of work that were foreseen with those that were used. Beside it, ways to foresee a length on simulated histories.
+of work that were foreseen with those that were used. Also ways to foresee a length, on simulated histories.
 Needs a database and Django.
 """
 
@@ -20,6 +20,7 @@ from django.db.models import Sum
 from bench.report import Section, Target
 from bench.truth import EPOCH
 from bench.virtual_engine import DirectGateway, LoopClock, add_simulated_olt
+from bench.virtual_loop import VirtualTimeLoop
 from facho.core.wiring import build_engine, open_parts
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.feasibility import load_feasibility
@@ -27,12 +28,10 @@ from facho.execution_coordinator.models import ExecutionPlan, PlanStatus
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.prediction import RUNS_REMEMBERED, PastRun, estimate_seconds
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import CostModel, Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
-from facho.simulator.shape import Chassis
-from facho.simulator.virtual_loop import VirtualTimeLoop
+from facho.simulator.onu import Chassis
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
 HOUR = timedelta(hours=1)
@@ -60,7 +59,7 @@ class Compared:
 
 def measure_section() -> Section:
     """Play the hours and compare; then the ways to foresee a length."""
-    # Hundreds of runs have nothing to say beside the figures.
+    # Hundreds of runs have nothing to say besides the figures.
     logging.getLogger("facho").setLevel(logging.WARNING)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(play(olts=OLTS, onus=ONUS, hours=HOURS))
@@ -101,7 +100,7 @@ async def play(*, olts: int, onus: int, hours: int) -> None:
         for simulated in simulation.olts:
             apply_ready_made_jobs(add_simulated_olt(simulated), now=clock.now())
         engine = build_engine(replace(parts, database=gateway, clock=clock))
-        # Plans are made anew when the first discovery of an OLT is over, so the whole pass is played.
+        # Plans are made again when the first discovery of an OLT is over, so the whole pass is played.
         coordinator = ExecutionCoordinator()
         stop = asyncio.Event()
         loop = asyncio.create_task(engine.scheduler.scheduler_loop(stop))
@@ -111,7 +110,7 @@ async def play(*, olts: int, onus: int, hours: int) -> None:
         stop.set()
         await loop
         await engine.executor.drain(timeout_seconds=1_000)
-        # A running loop has a connection of its own, which nobody else would close.
+        # A running loop has a connection of its own, which no one else would close.
         connection.close()
 
 
@@ -159,7 +158,7 @@ def foresee_lengths() -> dict[str, tuple[float, float]]:
     """Compare ways to foresee the next run's length, by their error in per cent, over simulated histories.
 
     Runs take a fixed time and a time for each ONU, vary by a tenth, and one in twenty takes twice as long. ONUs come
-    and go by the day, and now and then a whole card of them is added.
+    and leave by the day, and now and then a whole card of them is added.
     """
     ways: dict[str, Callable[[Sequence[PastRun], int], float]] = {
         "scaled median (ours), %": lambda runs, onus: estimate_seconds(runs, onus=onus) or 0.0,

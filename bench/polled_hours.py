@@ -1,6 +1,6 @@
 """Hours of polling through the database in virtual time: the real scheduler, runner, probes and coordinator.
 
-Only the OLTs are played, by a script of outages; beside it people pause, disable and change things, and once in two
+Only the OLTs are played, by a script of outages; meanwhile people pause, disable and change things, and once in two
 hours everything is killed and started again. Needs a database and Django.
 """
 
@@ -62,7 +62,6 @@ class Pace:
 
 
 def minutes(number: float) -> timedelta:
-    """Shorten what is said often here."""
     return timedelta(minutes=number)
 
 
@@ -77,7 +76,6 @@ class ScriptedOlts:
     answered: int = 0
 
     async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
-        """Take a run's time; a long one looks up at each port."""
         if self.is_silent(request.olt_id):
             await asyncio.sleep(SILENCE_SECONDS)
             return SILENT
@@ -109,7 +107,6 @@ class ScriptedProbe:
     answered: bool = False
 
     async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
-        """Ask, and keep the answer."""
         await asyncio.sleep(PROBE_SECONDS)
         self.answered = not self.olts.is_silent(request.olt_id)
         return GOOD if self.answered else SILENT
@@ -211,12 +208,11 @@ class PolledHours:
         self.olts = [self._add_olt(number, jobs, described) for number in range(olts)]
 
     async def play(self) -> None:
-        """Live through the hours and some minutes more, in which the last runs end."""
         for block in range(0, self.hours * 60, BLOCK_MINUTES):
             await self._play_block(START + minutes(block), first_olt=7 * block // BLOCK_MINUTES)
         await self.clock.wait_until(START + minutes(self.hours * 60 + 10))
         await self.engine.kill()
-        # A running loop has a connection of its own, which nobody else would close.
+        # A running loop has a connection of its own, which no one else would close.
         connection.close()
 
     async def _play_block(self, begin: datetime, *, first_olt: int) -> None:

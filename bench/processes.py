@@ -33,12 +33,12 @@ def running(command: list[str], **options: object) -> Iterator[subprocess.Popen[
 
 
 def own_module(name: str, *arguments: str) -> list[str]:
-    """Return the command that runs a module of ours with this interpreter."""
+    """Return the command that runs one of our modules with this interpreter."""
     return [sys.executable, "-m", name, *arguments]
 
 
 class Conversation:
-    """A module of ours in a process, which does what it is asked and answers in JSON, a line each."""
+    """One of our modules in a process, which does what it is asked and answers in JSON, a line each."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.pid = process.pid
@@ -58,7 +58,7 @@ class Conversation:
 
 @contextmanager
 def conversation(module: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[Conversation]:
-    """Talk with a module of ours until the block is left."""
+    """Talk with one of our modules until the block is left."""
     command = own_module(module, *arguments)
     with running(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **(environ or {})}

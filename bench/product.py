@@ -2,7 +2,7 @@
 
 As a program it takes its task as the first argument and answers to lines, because Django is set up once in a process.
 The database is that of DATABASE_URL, or an SQLite file. Only `facho run` and its children are the product; the CPU of
-this process is nobody's.
+this process is no one's.
 """
 
 import json
@@ -64,7 +64,6 @@ def running_product(task: ProductTask, database_url: str | None) -> Iterator[Con
 
 
 def main() -> None:
-    """Run the product, and do what lines ask for until there are no more."""
     task = ProductTask(**json.loads(sys.argv[1]))
     # An end by a signal takes the product along, too.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
@@ -272,7 +271,7 @@ def compare(truth: Mapping[str, Mapping[str, Sequence[object]]]) -> dict[str, An
         for name, true, found in zip(
             STORED, as_stored(values), stored.get((port, at), [None] * len(STORED)), strict=True
         )
-        # A device that does not tell leaves what was known.
+        # A device that reports nothing leaves what was known.
         if true != found and not (true is None and name in KEPT)
     ]
     return {"wrong": len(wrong), "examples": wrong[:5], "of": sum(map(len, truth.values())) * len(KEYS)}

@@ -35,7 +35,9 @@ def measure_rules() -> Section:
             Target(f"{lengths}: hours that are not counted as the journal has them", found["wrong"], 0),
             Target(f"{lengths}: s from an hour's end to a violation that was certain", found["late"], 60),
             Target(
-                f"{lengths}: % of the violations of early cause that were not announced in time", found["untold"], 10
+                f"{lengths}: % of the violations of early cause that were not announced in time",
+                found["unannounced"],
+                10,
             ),
             Target(f"{lengths}: % of the announcements that were false", found["false"], 10),
         ]
@@ -75,14 +77,13 @@ def _play_week(lengths: str) -> dict[str, float]:
         "wrong": len(miscounted(network)),
         "violations": foresight.violations,
         "late": measure_lateness(network),
-        "untold": (1 - foresight.share_told) * 100,
+        "silent": (1 - foresight.share_told) * 100,
         "false": foresight.share_false * 100,
         "cpu": time.process_time() - began_at,
     }
 
 
 def main() -> None:
-    """Play the hours on one database."""
     with private_database(os.environ.get("DATABASE_URL")):
         print(json.dumps(_play_hours()))
 
@@ -90,10 +91,10 @@ def main() -> None:
 def _play_hours() -> dict[str, Any]:
     from bench.counted_hours import compare
     from bench.polled_hours import Pace, PolledHours
-    from facho.simulator.virtual_loop import VirtualTimeLoop
+    from bench.virtual_loop import VirtualTimeLoop
     from facho.zabbix_pollers import scheduler
 
-    # Thousands of runs have nothing to say beside the figures.
+    # Thousands of runs have nothing to say besides the figures.
     logging.getLogger("facho").setLevel(logging.ERROR)
     scheduler.TICK_SECONDS = TICK_SECONDS
 

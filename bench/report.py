@@ -12,16 +12,18 @@ WHOLE = "engine"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A promise and what was measured for it."""
-
     name: str
     measured: float
     at_most: float
 
     @property
     def is_met(self) -> bool:
-        """Tell whether the promise holds."""
         return self.measured <= self.at_most
+
+    @property
+    def ratio(self) -> float | str:
+        """What was measured as a part of what was promised; of none at all there is no part."""
+        return self.measured / self.at_most if self.at_most else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,8 @@ class Section:
 
     @property
     def markdown(self) -> str:
-        """The section as it is printed and kept."""
         table = _table(self.head, [[_text(cell) for cell in row] for row in self.rows])
-        promises = _table(
-            ("Promise", "At most", "Measured", "Holds"),
-            [[t.name, _text(t.at_most), _text(t.measured), "yes" if t.is_met else "NO"] for t in self.targets],
-        )
-        return f"## {self.title}\n\n{table}\n\n{promises}\n"
+        return f"## {self.title}\n\n{table}\n\n{promise_table(self.targets)}\n"
 
 
 def print_sections(sections: Iterable[Section], *, keep_as: str = "") -> int:
@@ -55,17 +52,26 @@ def print_sections(sections: Iterable[Section], *, keep_as: str = "") -> int:
         printed.append(section)
         if keep_as:
             save(keep_as, printed)
-    broken = [target.name for section in printed for target in section.targets if not target.is_met]
+    targets = [target for section in printed for target in section.targets]
+    broken = [target.name for target in targets if not target.is_met]
+    print(f"## All promises\n\n{promise_table(targets)}\n")
     print(f"Broken: {'; '.join(broken)}" if broken else "All promises hold.")
     return 1 if broken else 0
 
 
+def promise_table(targets: Sequence[Target]) -> str:
+    """Return promises with what was measured, its ratio to what was promised, and whether they hold."""
+    return _table(
+        ("Promise", "At most", "Measured", "Ratio", "Holds"),
+        [[t.name, _text(t.at_most), _text(t.measured), _text(t.ratio), "yes" if t.is_met else "NO"] for t in targets],
+    )
+
+
 def save(name: str, sections: Sequence[Section]) -> None:
-    """Write what was measured to `bench/results`."""
     RESULTS.mkdir(exist_ok=True)
     text = "\n".join(section.markdown for section in sections)
-    command = "bench" if name == WHOLE else f"bench.{name}"
-    (RESULTS / f"{name}.md").write_text(f"# Results of `python -m {command}`\n\n{text}")
+    command = "make bench" if name == WHOLE else f"make bench BENCH={name}"
+    (RESULTS / f"{name}.md").write_text(f"# Results of `{command}`\n\n{text}")
     figures = {
         section.title: {
             "rows": [dict(zip(section.head, row, strict=True)) for row in section.rows],

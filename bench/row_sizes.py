@@ -14,7 +14,6 @@ TABLES = ("onus_onu", "onus_onureading", "onu_customers", "onu_events", "snmp_ex
 
 
 def measure_section(onus: int = ONUS) -> Section:
-    """Fill a database and divide."""
     found = measure_on_postgresql("bench.row_sizes", str(onus))
     rows = [(table, count, size / max(count, 1)) for table, (count, size) in found.items()]
     return Section(

@@ -4,8 +4,8 @@ Many OLTs with two ONUs each, one column: what is left is the fixed cost. Runs t
 claims; those that come one by one, as on a grid, have ticks of their own. CPU is that of this process and of all of the
 server's. Statements are counted in a round of its own, with the function of the product that each came from.
 
-Run as a program, with the numbers of OLTs and rounds, it measures on the database of DATABASE_URL, or SQLite.
-`python -m bench.run_cost` alone measures both databases and prints the table.
+Run as a program, with the numbers of OLTs and rounds, it measures on the database of DATABASE_URL, or SQLite;
+`make bench BENCH=runs` measures both.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from bench.both_databases import measure_on_both
 from bench.fleet import VENDOR, running_fleet
 from bench.private_database import private_database
 from bench.processes import ROOT, cpu_seconds
-from bench.report import Section, Target, print_sections
+from bench.report import Section, Target
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -49,7 +49,6 @@ CARRIERS = ("infrastructure/",)
 
 
 def measure_section(*, olts: int = OLTS, rounds: int = ROUNDS) -> Section:
-    """Measure on both databases and compare with what was promised."""
     figures = measure_on_both("bench.run_cost", str(olts), str(rounds))
     ways = [(f"{name}, {way}", found[way]) for name, found in figures.items() for way in (TOGETHER, ONE_BY_ONE)]
     rows = [
@@ -67,11 +66,6 @@ def measure_section(*, olts: int = OLTS, rounds: int = ROUNDS) -> Section:
         rows,
         [Target(f"{name}: CPU ms per run", found["cpu_ms"], AT_MOST_MS) for name, found in ways],
     )
-
-
-def measure_alone() -> int:
-    """Print the table; 1 when a promise does not hold."""
-    return print_sections([measure_section()], keep_as="run_cost")
 
 
 def main(olts: int, rounds: int) -> None:
@@ -144,7 +138,7 @@ class Asked:
 
     @contextmanager
     def counting(self, parts: "Parts") -> Iterator[None]:
-        """Count anew while the block runs."""
+        """Count from 0 while the block runs."""
         self.by_function, self.calls = Counter(), 0
         submit = parts.database._pool.submit
 
@@ -167,7 +161,7 @@ class Asked:
 
 
 def _asking_function() -> str:
-    """Name the function of the product that asks the database now; none of ours is none."""
+    """Name the function of the product that asks the database now; empty if it is not the product's."""
     frame = sys._getframe()
     while frame is not None:
         path = frame.f_code.co_filename
@@ -253,7 +247,4 @@ def _tree_seconds(server: int | None) -> float:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        sys.exit(measure_alone())
-    else:
-        main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:]))

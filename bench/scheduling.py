@@ -35,7 +35,6 @@ RUN_SECONDS = (2.0, 5.0)
 
 
 def measure_section() -> Section:
-    """Measure on both databases and compare with what was promised."""
     figures = measure_on_both("bench.scheduling")
     targets = [
         target
@@ -55,7 +54,6 @@ def measure_section() -> Section:
 
 
 def main() -> None:
-    """Measure on one database."""
     with private_database(os.environ.get("DATABASE_URL")):
         print(json.dumps(_measure()))
 
@@ -157,7 +155,6 @@ def _scheduler() -> Iterator[Any]:
 
 
 def _tick_ms(due_at: datetime) -> float:
-    """Return the median of five ticks."""
     seconds = []
     with _scheduler() as scheduler:
 

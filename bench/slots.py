@@ -67,8 +67,8 @@ def play_hours(*, olts: int = OLTS, hours: int = HOURS) -> dict[str, Any]:
     """Play hours with kills, a clock that is set and people who change things, and audit every slot."""
     sys.path.insert(0, str(TESTS))
     from bench.polled_hours import Pace, PolledHours
+    from bench.virtual_loop import VirtualTimeLoop
     from facho.executions.models import Execution
-    from facho.simulator.virtual_loop import VirtualTimeLoop
     from slot_audit import audit_database, noting_steps
 
     async def play() -> None:
@@ -92,7 +92,6 @@ def play_hours(*, olts: int = OLTS, hours: int = HOURS) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Play everything, or the hours on one database."""
     parser = argparse.ArgumentParser(prog="python -m bench.slots", description=__doc__)
     parser.add_argument("--executions", type=int, default=EXECUTIONS, help="by the rules alone (default: 1,000,000)")
     parser.add_argument(ON_ONE_DATABASE, action="store_true", help="only the hours, on the database of DATABASE_URL")
@@ -110,7 +109,7 @@ def main() -> int:
 def _measure_hours() -> dict[str, Any]:
     from facho.zabbix_pollers import scheduler
 
-    # Thousands of runs have nothing to say beside the figures.
+    # Thousands of runs have nothing to say besides the figures.
     logging.getLogger("facho").setLevel(logging.ERROR)
     scheduler.TICK_SECONDS = TICK_SECONDS
     began_at = time.process_time()

@@ -99,7 +99,6 @@ class Product:
 
 
 def main() -> int:
-    """Soak and print; 1 when something grew."""
     arguments = _arguments()
     # An end by SIGTERM takes the demo along, too.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
@@ -182,7 +181,7 @@ def _wait_until_polled(product: Product) -> None:
 
 
 def _module(pid: int) -> str:
-    """Return the module that a process of ours runs: python -m MODULE, or what a child of the parent was given."""
+    """Return the module that one of our processes runs: python -m MODULE, or what a child of the parent was given."""
     started, given = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[2:4]
     return given if started == "facho.core.processes" else started
 
@@ -209,9 +208,9 @@ def _section(title: str, subjects: Mapping[str, Sequence[Held]]) -> Section:
 
 def soak_engine(days: int) -> Section:
     """Let the engine's parts live for days on a virtual clock, and compare what is left at the end of each."""
-    from facho.simulator.virtual_loop import VirtualTimeLoop
+    from bench.virtual_loop import VirtualTimeLoop
 
-    # Thousands of runs have nothing to say beside the figures.
+    # Thousands of runs have nothing to say besides the figures.
     logging.getLogger("facho").setLevel(logging.WARNING)
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         at_midnight = runner.run(_live(days))
@@ -220,7 +219,7 @@ def soak_engine(days: int) -> Section:
 
 
 async def _live(days: int) -> list[Held]:
-    """Poll simulated OLTs whose ONUs fail and return, with the chores of `core.processes.housekeeping` beside it."""
+    """Poll simulated OLTs whose ONUs fail and return, and do the chores of `core.processes.housekeeping`."""
     from django.conf import settings
     from django.db import connection
 
@@ -228,9 +227,8 @@ async def _live(days: int) -> list[Held]:
     from bench.virtual_engine import DirectGateway, LoopClock
     from facho.core.wiring import build_engine, open_parts
     from facho.execution_coordinator.coordinator import ExecutionCoordinator
-    from facho.simulator.config import SimulatorConfig
-    from facho.simulator.life import NATURAL, STILL
-    from facho.simulator.server import Simulation
+    from facho.simulator.server import Simulation, SimulatorConfig
+    from facho.simulator.world import NATURAL, STILL
     from facho.zabbix_pollers import scheduler
 
     clock: Any = LoopClock(START)
@@ -259,7 +257,7 @@ async def _live(days: int) -> list[Held]:
         stop.set()
         await scheduling
         await engine.executor.drain(timeout_seconds=1_000)
-        # A running loop has a connection of its own, which nobody else would close.
+        # A running loop has a connection of its own, which no one else would close.
         connection.close()
     return at_midnight
 

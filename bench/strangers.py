@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 120.0
 # What the issue promises on a machine that does nothing else.
 LONGEST_P99_MS = 200.0
 MOST_MB, MOST_TEMPORARY_MB = 400.0, 0.0
-# A connection that reads nothing does not hear that it was closed, so it is opened anew after so long.
+# A connection that reads nothing does not hear that it was closed, so it is opened again after this time.
 UNREAD_SECONDS = 25.0
 IDLE = "nothing"
 BEGUN = "begun\n"
@@ -43,15 +43,12 @@ BEGUN = "begun\n"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered, read to its end."""
-
     status: int
     headers: Message
     body: bytes
 
     @property
     def cookies(self) -> str:
-        """What it set, as the next request sends it."""
         return "; ".join(line.partition(";")[0] for line in self.headers.get_all("Set-Cookie", []))
 
 
@@ -72,18 +69,15 @@ class Web:
     log: Path
 
     def send(self, request: bytes, *, timeout: float = PATIENCE_SECONDS) -> socket.socket:
-        """Send something over a connection of its own."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         with suppress(ConnectionError):  # an answer may have come before everything was sent
             connection.sendall(request)
         return connection
 
     def get(self, path: str, *lines: str, timeout: float = PATIENCE_SECONDS) -> Answer:
-        """Ask for a page with these headers."""
         return read_answer(self.send(request_head("GET", path, *lines, "Connection: close"), timeout=timeout))
 
     def post(self, path: str, fields: Mapping[str, str], cookie: str) -> Answer:
-        """Send a form."""
         return read_answer(self.send(form_request(path, fields, cookie)))
 
     def open_form(self, path: str = "/login/", cookie: str = "") -> tuple[str, str]:
@@ -100,12 +94,10 @@ class Web:
 
 
 def request_head(method: str, path: str, *lines: str) -> bytes:
-    """Write the head of a request."""
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *lines, "", ""]).encode()
 
 
 def form_request(path: str, fields: Mapping[str, str], cookie: str) -> bytes:
-    """Write a request with a form; its texts are sent as they are."""
     parts = [f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n' for name, text in fields.items()]
     body = ("".join(parts) + "--b--\r\n").encode()
     lines = ("Content-Type: multipart/form-data; boundary=b", f"Content-Length: {len(body)}", "Connection: close")
@@ -125,7 +117,6 @@ class Figures:
 
     @property
     def p50(self) -> float:
-        """The middle."""
         return quantiles(self.milliseconds, n=100, method="inclusive")[49]
 
     @property
@@ -337,7 +328,7 @@ async def slow_readers(web: Web) -> None:
 
     async def act(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.transport.pause_reading()  # type: ignore[attr-defined]
-        path = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+        path = "/static/admin/js/vendor/xregexp/xregexp.js"
         writer.write(request_head("GET", path) + request_head("GET", "/api/v1/schema/"))
         await asyncio.sleep(UNREAD_SECONDS)
 
@@ -406,7 +397,6 @@ def measure_section(seconds: float, attacks: list[str]) -> Section:
 
 
 def main() -> int:
-    """Measure and print; or, as a child of that, attack."""
     parser = argparse.ArgumentParser(prog="python -m bench.strangers", description=__doc__)
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"one of: {', '.join(ATTACKS)} (default: all)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each attack runs (default: 60)")

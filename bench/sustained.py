@@ -1,11 +1,10 @@
-"""How many values a second the product stores for minutes on end: `python -m bench.sustained`.
+"""How many values a second the product stores for minutes on end: `make bench BENCH=sustained`.
 
 The whole product on PostgreSQL polls a fleet whose light moves and whose ONUs fail and return, at an interval that asks
 for a tenth more than was promised, with history, events and outages as operators have them. In the end world time
 stands still, every OLT is polled once more, and what is stored is compared with the simulated world.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from bench.both_databases import TESTS, private_server
 from bench.fleet import Fleet, running_fleet
 from bench.processes import Conversation, tree_seconds
 from bench.product import KEYS, POLLERS, ProductTask, running_product
-from bench.report import Section, Target, print_sections
+from bench.report import Section, Target
 
 VALUES_PER_SECOND = 100_000
 MORE = 1.1
@@ -39,7 +38,7 @@ class ScheduledProduct:
     interval_seconds: int
 
     def watch(self, seconds: float) -> dict[str, Any]:
-        """Let it poll for so long after it has come into step, and tell what that brought and cost."""
+        """Let it poll for this time after it has come into step, and return what that brought and cost."""
         self.driver.ask("schedule", self.interval_seconds)
         time.sleep(self.interval_seconds + SETTLE_SECONDS)
         skipped, database = self.driver.ask("slots_skipped"), self.driver.ask("database_mb")
@@ -81,7 +80,6 @@ def scheduled_product(*, olts: int, onus: int, interval_seconds: int, players: i
 
 
 def measure_section(*, olts: int, onus: int, seconds: float, players: int = 1) -> Section:
-    """Measure, and compare with what was promised."""
     interval = max(int(olts * onus * len(KEYS) / (VALUES_PER_SECOND * MORE)), 1)
     with scheduled_product(olts=olts, onus=onus, interval_seconds=interval, players=players) as product:
         found = product.watch(seconds)
@@ -125,18 +123,3 @@ def measure_section(*, olts: int, onus: int, seconds: float, players: int = 1) -
             Target("Cores of each simulator process", found["simulator_share"], SIMULATOR_SHARE),
         ],
     )
-
-
-def main() -> int:
-    """Measure this alone."""
-    parser = argparse.ArgumentParser(prog="python -m bench.sustained", description=__doc__)
-    parser.add_argument("--olts", type=int, default=200)
-    parser.add_argument("--onus", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of measuring (default: 300)")
-    parser.add_argument("--players", type=int, default=1, help="processes of the simulator (default: 1)")
-    options = parser.parse_args()
-    return print_sections([measure_section(**vars(options))], keep_as="sustained")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

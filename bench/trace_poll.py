@@ -37,11 +37,10 @@ class Trace:
 
     @property
     def files(self) -> list[str]:
-        """The files of these functions, in the same order."""
         return list(dict.fromkeys(path for path, _ in self.functions))
 
     def note(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Take note of a call; bodies of modules and classes run at import and are left out."""
+        """Record a call; bodies of modules and classes run at import and are left out."""
         code = frame.f_code
         if not self._is_recording or event != "call" or not code.co_flags & CO_OPTIMIZED:
             return
@@ -50,7 +49,6 @@ class Trace:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record while the block runs."""
         self._is_recording = True
         try:
             yield
@@ -97,7 +95,7 @@ def _add_olt(port: int) -> None:
 
     from facho.hosts.models import Olt
     from facho.infrastructure.secrets import Secret
-    from facho.simulator.config import SimulatorConfig
+    from facho.simulator.server import SimulatorConfig
     from facho.snmp_jobs.models import WorkflowNode
     from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 

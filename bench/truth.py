@@ -54,7 +54,7 @@ TRUTH: Mapping[str, Told] = MappingProxyType(
         "onu.rx_power": _light(lambda optics: optics.rx_dbm),
         "onu.voltage": _light(lambda optics: optics.voltage_v),
         "onu.olt_rx_power": _light(lambda optics: optics.olt_rx_dbm),
-        # Nobody has television.
+        # No ONU has television.
         "onu.catv_rx_power": lambda onu, _: None,
     }
 )

@@ -28,11 +28,9 @@ class LoopClock:
         self.shift = timedelta(0)
 
     def now(self) -> datetime:
-        """Return the time of day."""
         return self._start + timedelta(seconds=self._loop.time() - self._began_at) + self.shift
 
     def monotonic(self) -> float:
-        """Return seconds."""
         return self._loop.time()
 
     def reading(self) -> ClockReading:
@@ -40,7 +38,6 @@ class LoopClock:
         return ClockReading(*[self._loop.time()] * 3)
 
     async def wait_until(self, moment: datetime) -> None:
-        """Let everyone else go on until then."""
         await asyncio.sleep(max((moment - self.now()).total_seconds(), 0))
 
 
@@ -48,16 +45,13 @@ class DirectGateway:
     """Calls the store at once: virtual time stands still meanwhile."""
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what `call` returns."""
         return call(*args, **kwargs)
 
     async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do the same: nothing waits for a thread here."""
         return await self.run(call, *args, **kwargs)
 
 
 def add_simulated_olt(simulated: SimulatedOlt) -> Olt:
-    """Let the product know an OLT of the simulator."""
     return Olt.objects.create(
         name=simulated.name,
         host=simulated.host,

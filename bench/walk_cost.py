@@ -112,11 +112,10 @@ def _summarise(samples: Sequence[Sample]) -> Figures:
 
 
 def describe(found: Mapping[str, Figures]) -> Section:
-    """Put the figures of a fleet in a table, and beside them what they promise."""
     ours = found[FACHO]
     return Section(
         f"Walking {len(KEYS)} columns of many OLTs, {ours.rows:,} varbinds",
-        ("Client", "CPU µs per varbind", "Of ours", "Memory MB", "Seconds", "Simulator's CPU µs per varbind"),
+        ("Client", "CPU µs per varbind", "Relative to Facho", "Memory MB", "Seconds", "Simulator's CPU µs per varbind"),
         [
             (
                 name,

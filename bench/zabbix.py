@@ -158,8 +158,6 @@ def running_zabbix(task: ZabbixTask, folder: Path) -> Iterator["Zabbix"]:
 
 
 class Zabbix:
-    """A running server with its database."""
-
     def __init__(
         self, connection: "psycopg.Connection[Any]", folder: Path, port: int, pids: tuple[int, int], items: int
     ) -> None:
@@ -204,7 +202,6 @@ class Zabbix:
         return {"values": self._items}
 
     def count_stored(self) -> int:
-        """Return how many values are in its history."""
         return int(self._connection.execute("SELECT count(*) FROM history").fetchone()[0])  # type: ignore[index]
 
     def verify(self) -> None:
@@ -278,7 +275,6 @@ def _copy(connection: "psycopg.Connection[Any]", table: str, rows: Iterable[tupl
 
 
 def _free_port() -> int:
-    """Find a port that nobody has now."""
     for port in random.sample(PORTS, len(PORTS)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))

@@ -7,6 +7,7 @@ private PostgreSQL server; the default runs everything on a SQLite file, as the 
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -121,6 +122,14 @@ def own_language() -> Iterator[None]:
     """Forget the language of the test's last request, which would stay for the tests after it."""
     yield
     translation.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def own_waiting_polls() -> Iterator[None]:
+    """Forget the polls that the test added: their rows are gone, and the next test begins with none."""
+    yield
+    if history := sys.modules.get("facho.onus.history"):
+        history.ADDED.clear()
 
 
 @pytest.fixture

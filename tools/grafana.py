@@ -138,7 +138,6 @@ PANELS = (
 
 
 def dashboard(language: str) -> dict[str, Any]:
-    """Return the dashboard in one language."""
     chosen = LANGUAGES.index(language)
     return {
         "uid": f"facho-{language}",
@@ -198,12 +197,10 @@ def _panel(number: int, panel: Panel, language: int) -> dict[str, Any]:
 
 
 def text(language: str) -> str:
-    """Return the file in one language."""
     return json.dumps(dashboard(language), indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> int:
-    """Write every file."""
     FOLDER.mkdir(exist_ok=True)
     for language in LANGUAGES:
         (FOLDER / f"facho-{language}.json").write_text(text(language))

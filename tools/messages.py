@@ -48,7 +48,6 @@ def main() -> int:
 
 
 def load_catalogue() -> Catalog:
-    """Read the Spanish catalogue, or begin an empty one."""
     if not CATALOGUE.exists():
         return Catalog(locale="es")
     with CATALOGUE.open("rb") as file:
@@ -56,7 +55,6 @@ def load_catalogue() -> Catalog:
 
 
 def collect_texts(root: Path = ROOT) -> Catalog:
-    """Find every text that the sources below `root` mark for translation."""
     found = Catalog()
     for path in sorted((root / "src").rglob("*")):
         where = [(path.relative_to(root).as_posix(), 0)]
@@ -74,7 +72,6 @@ def untranslated(catalogue: Catalog) -> Iterator[str]:
 
 
 def render(catalogue: Catalog) -> bytes:
-    """Write the catalogue in an order and with a header that only change with its content."""
     catalogue.header_comment = "# Spanish texts of Facho. `make messages` collects them; translations are written here."
     catalogue.project, catalogue.version, catalogue.fuzzy = "facho", "1", False
     output = BytesIO()

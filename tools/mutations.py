@@ -83,7 +83,6 @@ def main(words: Sequence[str]) -> int:
 
 
 def load_mutations() -> list[Mutation]:
-    """Read the lists."""
     entries = [entry for path in sorted(LISTS.glob("*.toml")) for entry in tomllib.loads(path.read_text())["mutation"]]
     return [Mutation(**{**entry, "ids": tuple(entry["ids"])}) for entry in entries]
 

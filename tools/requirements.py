@@ -14,7 +14,6 @@ ROW = re.compile(r"^\| (\S+) \| ([xo]) \| (.+) \| (.+) \|$", re.MULTILINE)
 
 
 def main() -> int:
-    """Write each row's mark again."""
     named = ids_named_by_tests()
     PAGE.write_text(ROW.sub(lambda row: _marked(row, is_shown=row[1] in named), PAGE.read_text()))
     print(f"{len(named)} of {len(ROW.findall(PAGE.read_text()))} requirements are named by a test")

@@ -50,7 +50,6 @@ def imports(rooms: list[str]) -> dict[str, set[str]]:
 
 
 def room_of(module: str, rooms: list[str]) -> str | None:
-    """Return the innermost room that holds a module."""
     return max((room for room in rooms if f"{module}.".startswith(f"{room}.")), key=len, default=None)
 
 

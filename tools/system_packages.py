@@ -29,7 +29,6 @@ class Need:
 
     @property
     def is_met(self) -> bool:
-        """Whether the program can be found on this machine."""
         return bool(shutil.which(self.program) or (self.pattern and any(Path("/").glob(self.pattern))))
 
 
@@ -46,7 +45,6 @@ NEEDS = (
 
 
 def main() -> int:
-    """Install what is missing, or say how."""
     missing = packages_for(need for need in NEEDS if not need.is_met)
     if not missing:
         return 0
@@ -66,12 +64,10 @@ def main() -> int:
 
 
 def packages_for(needs: Iterable[Need]) -> list[str]:
-    """Name each package once, in the order of the table."""
     return list(dict.fromkeys(package for need in needs for package in need.packages))
 
 
 def how_to_install(packages: list[str]) -> str:
-    """Give the one command that brings the packages."""
     names = " ".join(packages)
     return f"The tests need {names}. Run:\n  sudo apt-get install --no-install-recommends {names}"
 

@@ -5,8 +5,10 @@ folders it runs. A few run at a time, so that one computes while another waits.
 """
 
 import argparse
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,8 +50,6 @@ SQL = (
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Some folders of the tests on one database."""
-
     title: str
     folders: Sequence[str]
     options: tuple[str, ...] = ()
@@ -61,18 +61,16 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a lane ended."""
-
     lane: Lane
     code: int
     seconds: float
     text: str
+    is_cut_short: bool = False
 
     @property
     def line(self) -> str:
-        """The lane in one line: title, minutes, cases."""
         cases = re.findall(r"(\d+) (?:passed|failed|error)", self.text.rstrip().rpartition("\n")[2])
-        verdict = "" if self.code == 0 else "   FAILED"
+        verdict = "   FAILED" if self.code else "   NOT FINISHED" if self.is_cut_short else ""
         return f"{self.lane.title:<48}{self.seconds / 60:6.1f} min{sum(map(int, cases)):7} cases{verdict}"
 
 
@@ -91,7 +89,6 @@ def tiers_of(
 
 
 def folders_with_tests() -> list[str]:
-    """Return the folders of the tests that hold any."""
     return sorted({path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")})
 
 
@@ -118,15 +115,16 @@ def lanes(tier: str) -> list[Lane]:
 
 
 def main() -> int:
-    """Return 0 when every lane did."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tier", choices=[PUSH, REST])
     parser.add_argument("--at-once", type=int, default=(os.cpu_count() or 2) + 1, help="lanes that run at a time")
+    parser.add_argument("--minutes", type=float, help="stop lanes that run for longer; only failed tests count then")
     chosen = parser.parse_args()
     began = time.monotonic()
+    ends_at = began + chosen.minutes * 60 if chosen.minutes is not None else math.inf
     # Ctrl-C reaches the lanes too, since they share our terminal; each then stops what it started.
     with ThreadPoolExecutor(chosen.at_once) as pool:
-        running = [pool.submit(_run, lane, chosen.tier) for lane in lanes(chosen.tier)]
+        running = [pool.submit(run_lane, lane, chosen.tier, ends_at) for lane in lanes(chosen.tier)]
         try:
             reports = [each.result() for each in running]
         except KeyboardInterrupt:
@@ -138,18 +136,40 @@ def main() -> int:
     return 1 if any(report.code for report in reports) else 0
 
 
-def _run(lane: Lane, tier: str) -> Report:
+def run_lane(lane: Lane, tier: str, ends_at: float) -> Report:
+    """Run a lane and print its output; it is not started, or stopped, when the monotonic clock says `ends_at`."""
     began = time.monotonic()
     # Hundreds of processes import the product: one of them compiles it for all.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if began >= ends_at:
+        return Report(lane, 0, 0, "", is_cut_short=True)
     with tempfile.TemporaryFile("w+") as output:
-        code = subprocess.run(
-            lane.command(tier), cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT, check=False
-        ).returncode
+        process = subprocess.Popen(lane.command(tier), cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT)
+        is_cut_short = _stop_at(ends_at, process)
         output.seek(0)
-        report = Report(lane, 0 if code == NOTHING_TO_RUN else code, time.monotonic() - began, output.read())
+        text = output.read()
+    report = Report(
+        lane, _verdict(process.returncode, text, is_cut_short), time.monotonic() - began, text, is_cut_short
+    )
     print(f"-- {report.line}\n{report.text}", flush=True)
     return report
+
+
+def _stop_at(ends_at: float, process: subprocess.Popen[bytes]) -> bool:
+    """Wait for a lane, and interrupt it when its time is over: pytest then stops the servers that it started."""
+    try:
+        process.wait(None if ends_at == math.inf else max(ends_at - time.monotonic(), 0))
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        return True
+    return False
+
+
+def _verdict(code: int, text: str, is_cut_short: bool) -> int:
+    if is_cut_short:
+        return 1 if re.search(r"\d+ (failed|error)", text.rstrip().rpartition("\n")[2]) else 0
+    return 0 if code == NOTHING_TO_RUN else code
 
 
 if __name__ == "__main__":

@@ -56,7 +56,6 @@ def main(arguments: list[str]) -> int:
 
 
 def all_columns() -> list[tuple[str, Column]]:
-    """Return every column of every definition with the key of its family."""
     return [(found.key, column) for found in load_definitions().values() for column in found.columns.values()]
 
 

@@ -26,7 +26,7 @@ LISTS = (
     *("quotas", "violations", "plans", "coordinator/logs"),
 )
 # Pages without rows of OLTs, and those that end the session.
-LEFT_OUT = ("admin/", "logout/", "setup/", "account/", "olts/add/")
+LEFT_OUT = ("admin/", "logout/", "setup/", "invitation/", "account/", "olts/add/")
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from django.utils import timezone
 from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
 from api.rows import make_execution, make_node, make_olt, make_olt_value, make_onu, make_user, make_waiting_onu
 from dashboard.outage_rows import make_outage
-from facho.accounts.models import Profile
+from facho.accounts.models import Profile, SavedView
 from facho.accounts.roles import Role
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.alerts.store import offer_default_rules
@@ -27,7 +27,18 @@ from raw_rows import make_raw_value
 
 OID = "1.3.6.1.4.1.9.77"
 # What an address calls its parts, where that is not the name of a row.
-OTHER_PARTS = {"name": "state", "token": "999999", "section": "x", "app_label": "hosts", "content_type_id": "1"}
+OTHER_PARTS = {
+    "name": "state",
+    "token": "999999",
+    "section": "x",
+    "app_label": "hosts",
+    "content_type_id": "1",
+    "code": "mail",
+    # The port of both sides.
+    "frame": "0",
+    "slot": "1",
+    "port": "3",
+}
 
 
 @dataclass
@@ -126,7 +137,18 @@ def make_world() -> World:
     told.alerts.add(hidden.ids["alert"])
     node = shown.olt.workflow.nodes.order_by("id")[0]
     rule = AlertRule.objects.order_by("id")[0]
-    return World(shown, hidden, {"alert-channel": channel.pk, "alert-rule": rule.pk, "job": node.job_id})
+    somebody = make_user(Role.VIEWER, "somebody")
+    view = SavedView.objects.create(user=make_user(name="view-owner"), page="onus", name="Weak", query="state=weak")
+    common = {
+        "alert-channel": channel.pk,
+        "alert-rule": rule.pk,
+        "rule": rule.pk,
+        "notice": told.pk,
+        "job": node.job_id,
+        "user": somebody.pk,
+        "view": view.pk,
+    }
+    return World(shown, hidden, common)
 
 
 def make_limited(world: World, role: Role = Role.OPERATOR, name: str = "limited") -> User:

@@ -30,6 +30,7 @@ from facho.executions.models import Execution, ProductProcess
 from facho.hosts.models import Olt, WaitingOnu
 from facho.infrastructure.standstill import Standstill
 from facho.onus.models import Onu, OnuReading, Outage, PonPort
+from facho.plant.models import FindingOnu, LightFinding
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.models import Poller
 from factories import NOW, make_node
@@ -121,6 +122,54 @@ def test_after_a_day_less_light_is_usual() -> None:
     passes(0, 24 * 60 + 1)
 
     assert Alert.objects.get().state == "resolved"
+
+
+def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
+    make_rule("branch_step", make_channel())
+    olt = answering_olt()
+    onus = add_onus(olt, 4)
+    step = LightFinding.objects.create(
+        kind="common_step",
+        pon_port=onus[0].pon_port,
+        since=NOW,
+        found_at=NOW,
+        judged_at=NOW,
+        size_db=-3.14,
+        onus_read=4,
+    )
+    FindingOnu.objects.bulk_create(FindingOnu(finding=step, onu=onu, is_hit=onu != onus[0]) for onu in onus)
+    passes(0)
+    LightFinding.objects.update(ended_at=minute(1))
+    passes(1)
+
+    text = f"{olt.name} 0/1/0: 3 of 4 ONUs lost 3.1 dB at once: a splitter, or the fibre to it"
+    assert [title for _, title in messages()] == [text, f"Over: {text}"]
+
+
+def test_decaying_light_is_told_when_it_is_near_enough() -> None:
+    make_rule("light_decay", make_channel(), threshold=14)
+    olt = answering_olt()
+    near, far = add_onus(olt, 2)
+    for onu, days in ((near, 10.0), (far, 25.0)):
+        LightFinding.objects.create(
+            kind="decay",
+            pon_port=onu.pon_port,
+            onu=onu,
+            since=NOW - timedelta(days=9),
+            found_at=NOW,
+            judged_at=NOW,
+            size_db=0.12,
+            level_dbm=-25.8,
+            days_soonest=days - 2,
+            days_likely=days,
+            days_latest=days + 3,
+        )
+
+    passes(0)
+
+    assert [title for _, title in messages()] == [
+        f"{olt.name} 0/1/0: the ONU {near.serial} loses 0.12 dB a day and falls below -27 dBm in 8 to 13 days"
+    ]
 
 
 def test_what_ends_because_its_olt_is_disabled_says_so() -> None:

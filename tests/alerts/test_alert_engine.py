@@ -27,7 +27,7 @@ from facho.alerts.conditions import CONDITIONS
 from facho.alerts.engine import run_pass
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice, NoticeState
 from facho.hosts.models import Olt, OltGroup
-from facho.hosts.pauses import end_pauses, pause
+from facho.hosts.pauses import end_pauses, pause, plan_pauses
 from facho.onus.models import Outage
 
 pytestmark = pytest.mark.django_db
@@ -290,6 +290,20 @@ def test_in_maintenance_nothing_begins_and_nothing_ends() -> None:
     assert sorted(kinds()) == ["opened", "opened", "resolved"]
 
 
+def test_a_silenced_olt_is_polled_and_begins_no_alert() -> None:
+    silent, loud = answering_olt(), answering_olt()
+    make_rule("pon_outage", make_channel())
+    plan_pauses([silent], starts_at=minute(0), ends_at=minute(10), note="", keeps_polling=True)
+    for olt in (silent, loud):
+        cut(olt, add_onus(olt, 3), at=minute(1))
+
+    passes(2)
+    assert [alert.olt for alert in Alert.objects.all()] == [loud]
+
+    passes(11)
+    assert Alert.objects.count() == 2
+
+
 def test_two_rules_of_a_kind_judge_by_their_own_thresholds() -> None:
     loose = make_rule("weak_light", name="loose", threshold=-25)
     tight = make_rule("weak_light", name="tight", threshold=-28)
@@ -399,3 +413,24 @@ def test_a_message_is_told_only_after_it_lasted() -> None:
     passes(5)
 
     assert not Alert.objects.exists()
+
+
+def test_a_recurring_outage_gives_its_intervals_and_its_messages_agree_with_it() -> None:
+    olt = answering_olt()
+    onus = add_onus(olt, 4)
+    make_rule("pon_outage", make_channel(), clear_minutes=5)
+    outage = cut(olt, onus)
+    passes(0)
+    repair(outage, at=minute(20))
+    passes(20, 26)
+    back = [[minute(20).isoformat(), minute(31).isoformat()]]
+    Outage.objects.filter(id=outage.id).update(ended_at=None, resumed_at=minute(31), breaks=back, down=4)
+
+    passes(31)
+
+    began, over, again = Notice.objects.order_by("id")
+    assert (began.kind, over.kind, again.kind) == ("opened", "resolved", "opened")
+    assert "from 2026-03-01 12:00 to 2026-03-01 12:20" in over.body
+    assert "out since 2026-03-01 12:00, back 12:20–12:31" in again.title  # noqa: RUF001 a range
+    assert "(since 2026-03-01 12:31)" in again.body
+    assert Alert.objects.get(state="firing").began_at == minute(31)

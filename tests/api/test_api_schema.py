@@ -1,5 +1,7 @@
 """The OpenAPI document and its page: complete, and without a request to the internet."""
 
+import gzip
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +13,7 @@ from rest_framework.test import APIClient
 
 from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
 from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers, make_waiting_onu
+from facho.api.shared.schema import read_description
 from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState
 
@@ -128,7 +131,41 @@ def test_the_page_of_the_document_has_no_script_inside_and_asks_nobody_else(view
 
     assert page.count("<script") == page.count("<script src=")
     assert "//" not in page.replace("/>", "").split("<body>")[1]
-    assert viewer.get("/api/v1/docs/?script=")["Content-Type"].startswith("application/javascript")
+
+
+def test_the_page_of_the_document_is_in_the_frame_of_the_product_and_light(viewer: APIClient) -> None:
+    answer = viewer.get("/api/v1/docs/", headers={"accept-encoding": "gzip", "accept-language": "en"})
+
+    page = gzip.decompress(answer.content).decode()
+    assert '<nav aria-label="Main">' in page
+    assert len(answer.content) < 100_000
+
+
+def test_the_page_of_the_document_names_every_operation_and_every_object(
+    viewer: APIClient, document: dict[str, Any]
+) -> None:
+    page = viewer.get("/api/v1/docs/").content.decode()
+
+    operations = [each["operationId"] for path in document["paths"].values() for each in path.values()]
+    assert [name for name in operations if f'<details id="{name}">' not in page] == []
+    shapes = document["components"]["schemas"]
+    assert [name for name in shapes if f'<details id="object-{name}">' not in page] == []
+    assert (
+        '<a href="/api/v1/onus/">Try it'
+        in viewer.get("/api/v1/docs/", headers={"accept-language": "en"}).content.decode()
+    )
+    linked = set(re.findall('href="#object-([^"]+)"', page))
+    assert linked <= set(shapes)
+
+
+def test_a_call_is_described_with_its_parameters_body_and_answers(document: dict[str, Any]) -> None:
+    calls = {call.id: call for calls in read_description(document).calls.values() for call in calls}
+
+    wanted = {value.name: value for value in calls["onus_list"].parameters}
+    assert "dying_gasp" in wanted["cause"].words
+    assert calls["pauses_create"].body
+    assert calls["pauses_create"].body.shape == "NewPause"
+    assert {status: value.shape for status, value in calls["pauses_create"].answers.items()} == {"201": "Pause"}
 
 
 def test_the_root_leads_to_the_page_of_the_document(viewer: APIClient) -> None:

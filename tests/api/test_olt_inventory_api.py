@@ -131,6 +131,23 @@ def test_an_olt_is_reached_otherwise_and_the_trail_tells_from_where_to_where(adm
     )
 
 
+def test_further_addresses_of_traps_are_written_read_and_emptied(admin: APIClient) -> None:
+    olt = make_olt("north", host="192.0.2.7", address="192.0.2.7")
+    place = f"/api/v1/olts/{olt.id}/connection/"
+
+    answer = admin.put(place, {"host": "192.0.2.7", "trap_addresses": "192.0.2.8, 2001:db8::1"}, format="json")
+
+    assert answer.json()["trap_addresses"] == "192.0.2.8, 2001:db8::1"
+    assert Olt.objects.get().trap_sources == ["192.0.2.8", "2001:db8::1"]
+    assert "192.0.2.8" in LogEntry.objects.get().change_message
+    admin.put(place, {"host": "192.0.2.7"}, format="json")
+    assert Olt.objects.get().trap_addresses
+    refused = admin.put(place, {"host": "192.0.2.7", "trap_addresses": "olt.example.net"}, format="json")
+    assert told(refused) == [("trap_addresses", "olt.example.net is not an IP address.")]
+    admin.put(place, {"host": "192.0.2.7", "trap_addresses": "none"}, format="json")
+    assert Olt.objects.get().trap_addresses == ""
+
+
 def test_a_stored_secret_stays_where_it_is_and_goes_nowhere_else(admin: APIClient) -> None:
     olt = make_olt("north", host="192.0.2.7", address="192.0.2.7")
     place = f"/api/v1/olts/{olt.id}/connection/"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import GENERIC_KEY
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -102,8 +102,9 @@ def test_a_room_uses_plain_words(room: str) -> None:
     assert [hit for path in files_of(room) for hit in hits(path)] == []
 
 
-def test_the_tools_use_plain_words() -> None:
-    assert [hit for path in sorted((ROOT / "tools").glob("*.py")) for hit in hits(path)] == []
+@pytest.mark.parametrize("folder", ["bench", "tools"])
+def test_measurements_and_tools_use_plain_words(folder: str) -> None:
+    assert [hit for path in sorted((ROOT / folder).glob("*.py")) for hit in hits(path)] == []
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -99,13 +99,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture(scope="package")
 def cut_demo(demo: Demo, browser: Browser) -> Demo:
-    """The demo once a fibre of it is cut, with a day behind it."""
+    """The demo once a fibre of it is cut."""
     context = browser.new_context()
     visit = Visit(context.new_page())
     visit.log_in(demo.url, demo.user, demo.password)
     expect(visit.page.locator(".trouble")).to_be_visible(timeout=PATIENCE_MS)
     context.close()
-    demo.give_past()
     return demo
 
 

@@ -11,9 +11,9 @@ from api.rows import PASSWORD, make_user
 from browser.conftest import PHONE, Visitor
 from facho.accounts.roles import Role
 from facho.onus.models import Onu, OnuEvent
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.shape import Chassis
+from facho.simulator.onu import Chassis
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from truth.polled_fleet import polled
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -48,7 +48,10 @@ def test_what_a_hostile_olt_says_is_text_and_nothing_else(
     visit = visitor(width=PHONE)
     visit.log_in(live_server.url, "ana", PASSWORD)
     widths = []
-    for path in ("/", "/onus/", f"/onus/{onus[0].id}/", "/events/", f"/olts/{onus[0].olt_id}/", "/search/?q=script"):
+    olt, compared = f"/olts/{onus[0].olt_id}/", f"?with={','.join(str(onu.id) for onu in onus[1:5])}"
+    of_port = f"{olt}ports/{onus[0].pon_port}/"
+    pages = ("/", "/onus/", f"/onus/{onus[0].id}/", "/events/", olt, "/search/?q=script")
+    for path in (*pages, f"/onus/{onus[0].id}/{compared}", f"{of_port}{compared}", f"{olt}history/"):
         visit.page.goto(live_server.url + path)
         visit.keep(f"hostile{path.partition('?')[0].replace('/', '-').rstrip('-')}")
         widths.append(visit.width())

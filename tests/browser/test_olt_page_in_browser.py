@@ -94,10 +94,12 @@ def test_a_port_tells_its_figures_to_whoever_points_at_it_or_reaches_it_by_keybo
     expect(tip).to_be_hidden()
 
 
-def test_a_port_of_the_map_leads_to_its_onus(url: str, visitor: Visitor) -> None:
+def test_a_port_of_the_map_leads_to_its_page_and_that_to_its_onus(url: str, visitor: Visitor) -> None:
     visit = at_the_olt(visitor(), url)
 
     visit.page.click("#port-013")
+    expect(visit.page.locator("h1")).to_contain_text("0/1/3")
+    visit.page.click("#port-onus")
 
     expect(visit.page.locator("#onus tbody tr")).to_have_count(1)
     expect(visit.page.locator("#onus")).to_contain_text("0/1/3/1")

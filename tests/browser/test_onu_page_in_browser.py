@@ -84,8 +84,8 @@ def test_a_longer_time_values_under_the_pointer_and_a_read(visitor: Visitor, url
 
     visit.page.click("#span-week")
     expect(visit.page.locator("#span-week")).to_have_attribute("aria-current", "true")
-    visit.page.locator(".plot .column").first.hover()
-    expect(visit.page.locator(".tip")).to_contain_text("dBm")
+    visit.page.locator(".plot .column").nth(3).hover()
+    expect(visit.page.locator(".plot-values")).to_contain_text("dBm")
     visit.page.click("#read-now")
     expect(visit.page.locator("#reading .progress")).to_contain_text("Waiting")
     expect(visit.page.locator("#read-now")).to_be_disabled()

@@ -92,7 +92,7 @@ def test_every_page_of_the_navigation_is_readable(url: str, visitor: Visitor, wi
         expect(visit.page.locator("nav a[aria-current=page]")).to_have_attribute("href", f"/{page}/")
         look(visit, page, width)
     visit.page.goto(f"{url}/violations/")
-    visit.page.click("#list th a")
+    visit.page.click("#list tbody th a")
     expect(visit.page.locator(".slots")).to_be_visible()
     look(visit, "violation", width)
 
@@ -103,9 +103,9 @@ def test_a_list_narrows_as_one_chooses_and_the_address_keeps_it(url: str, visito
     visit.page.goto(f"{url}/outages/")
     expect(visit.page.locator("#list .open")).to_have_count(1)
 
-    visit.page.select_option("[name=show]", "ended")
+    visit.page.select_option("#filter-show", "ended")
 
     expect(visit.page.locator("#list .open")).to_have_count(0)
     visit.page.reload()
-    expect(visit.page.locator("[name=show]")).to_have_value("ended")
+    expect(visit.page.locator("#filter-show")).to_have_value("ended")
     expect(visit.page.locator("#list .open")).to_have_count(0)

@@ -336,3 +336,10 @@ def test_who_saves_a_moment_later_is_told_so(administrator: Client, monkeypatch:
     assert answer.redirect_chain == [(address(Olt, "add"), 302)]
     assert "somebody else" in answer.content.decode()
     assert not Olt.objects.exists()
+
+
+def test_one_changes_ones_password_on_the_page_of_the_account(admin_client: Client) -> None:
+    """The admin's own page asked for a file that is not there."""
+    answer = admin_client.get("/admin/password_change/")
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/account/")

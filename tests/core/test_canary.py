@@ -19,9 +19,8 @@ from facho.executions.models import Execution
 from facho.hosts.csv import write_entries
 from facho.hosts.inventory import export_entries
 from facho.hosts.models import Olt
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from factories import give_secrets, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,9 +18,8 @@ from facho.executions.store import ClaimRequest, claim
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.schedule import hour_of
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs

@@ -26,7 +26,7 @@ def test_what_is_known_and_applied_is_current() -> None:
 
 
 def test_what_separates_them_is_told() -> None:
-    missing = ("alerts", "0002_offered_conditions")
+    missing = ("alerts", "0003_acting_on_messages")
 
     version = compare({*known_migrations(), FUTURE} - {missing})
 
@@ -58,9 +58,9 @@ def test_a_newer_database_is_refused_in_both_modes(settings: Settings) -> None:
 @pytest.mark.django_db
 def test_the_distributed_mode_only_says_what_is_missing(settings: Settings) -> None:
     settings.FACHO_MODE = Mode.DISTRIBUTED
-    MigrationRecorder(connection).record_unapplied("alerts", "0002_offered_conditions")
+    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
 
-    with pytest.raises(MissingMigrations, match=r"alerts\.0002_offered_conditions"):
+    with pytest.raises(MissingMigrations, match=r"alerts\.0003_acting_on_messages"):
         ensure_current()
 
 

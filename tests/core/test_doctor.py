@@ -278,12 +278,12 @@ def test_missing_migrations_are_told_with_what_to_do(
 ) -> None:
     settings.FACHO_MODE = mode
     settings.REDIS_URL = "redis://127.0.0.1:1"
-    MigrationRecorder(connection).record_unapplied("alerts", "0002_offered_conditions")
+    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
 
     found = findings()["migrations"]
 
     assert found.verdict is verdict
-    assert "alerts.0002_offered_conditions" in found.text
+    assert "alerts.0003_acting_on_messages" in found.text
 
 
 @pytest.mark.django_db

@@ -11,9 +11,8 @@ from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Reachability
 from facho.onus.models import Onu, OnuReading
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus

@@ -10,6 +10,7 @@ from django.test import Client
 from api.rows import PASSWORD, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role, role_of
+from facho.alerts.links import load_public_address
 from facho.dashboard.account import views as account
 from facho.dashboard.account.views import make_setup_path
 
@@ -37,7 +38,16 @@ def test_the_link_makes_an_administrator_who_is_logged_in() -> None:
 def test_the_link_asks_for_a_name_and_a_password_twice() -> None:
     page = Client().get(setup_path()).content.decode()
 
-    assert re.findall(r'<input type="\w+" name="(\w+)"', page)[-3:] == ["username", "password1", "password2"]
+    asked = re.findall(r'<input type="\w+" name="(\w+)"', page)[-4:]
+    assert asked == ["username", "password1", "password2", "public_url"]
+
+
+def test_the_address_of_the_browser_is_offered_for_the_links_in_messages_and_kept() -> None:
+    offered = Client().get(setup_path()).content.decode()
+    Client().post(setup_path(), FILLED_IN | {"public_url": "https://facho.isp.example/"})
+
+    assert 'value="http://testserver"' in offered
+    assert load_public_address() == "https://facho.isp.example"
 
 
 def test_the_administrator_reads_on_the_clock_that_was_chosen() -> None:
@@ -54,7 +64,13 @@ def test_the_administrator_reads_on_the_clock_that_was_chosen() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"password2": "another"}, {"password1": "short", "password2": "short"}, {"username": ""}, {"time_zone": "Mars"}],
+    [
+        {"password2": "another"},
+        {"password1": "short", "password2": "short"},
+        {"username": ""},
+        {"time_zone": "Mars"},
+        {"public_url": "facho"},
+    ],
 )
 def test_what_was_filled_in_wrong_makes_nobody(change: dict[str, str]) -> None:
     answer = Client().post(setup_path(), FILLED_IN | change)

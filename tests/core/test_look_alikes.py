@@ -18,10 +18,9 @@ from facho.hosts.store import refusal_of
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.decoders import parse_oid
 from facho.simulator import server
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
 from facho.simulator.personality import SystemIdentity
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.probes import load_unidentified
 from factories import NOW, make_olt

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import pytest
 from bench.polled_hours import START
 from bench.virtual_engine import DirectGateway, LoopClock
+from bench.virtual_loop import VirtualTimeLoop
 from django.db import connection
 from pytest_django import Settings
 
@@ -23,7 +24,6 @@ from facho.executions.store import ClaimRequest
 from facho.hosts.models import Olt
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.simulator.virtual_loop import VirtualTimeLoop
 from facho.snmp_jobs.models import WorkflowNode
 from factories import make_node, make_olt
 

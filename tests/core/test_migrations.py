@@ -18,7 +18,14 @@ ADDS = (operations.CreateModel, operations.AddIndex, operations.AddConstraint)
 # They change what Django says and knows, and nothing in the database.
 WORDS = (operations.AlterModelOptions, operations.AlterConstraint)
 # Reviewed: they make indexes, functions and rows.
-CODE_THAT_ADDS = {"create_since_index", "create_text_indexes", "mark_offered", "store_outside"}
+CODE_THAT_ADDS = {
+    "create_since_index",
+    "create_state_index",
+    "create_text_indexes",
+    "index_texts",
+    "mark_offered",
+    "store_outside",
+}
 # Tables of nothing but the latest values, which the next poll reads again: they may come back in another layout.
 READ_AGAIN = {("onus", "onudata")}
 OWN_APPS = {app for app, _name in known_migrations() if apps.get_app_config(app).name.startswith("facho.")}
@@ -50,10 +57,11 @@ class Step:
     def _adds(self, operation: Operation) -> bool:
         match operation:
             case operations.AddField():
-                is_new_table = self._key(operation) not in self.before.models
-                return is_new_table or _fills_itself(operation.field)
+                return self._is_new_table(operation) or _fills_itself(operation.field)
             case operations.AlterField():
-                return _takes_what_is_there(self._field(self.before, operation), self._field(self.after, operation))
+                return self._is_new_table(operation) or _takes_what_is_there(
+                    self._field(self.before, operation), self._field(self.after, operation)
+                )
             case operations.RemoveIndex() | operations.RemoveConstraint():
                 # One that comes back in the same migration was only changed.
                 kind = "indexes" if isinstance(operation, operations.RemoveIndex) else "constraints"
@@ -63,6 +71,10 @@ class Step:
             case operations.RunPython():
                 return operation.code.__name__ in CODE_THAT_ADDS
         return isinstance(operation, (*ADDS, *WORDS)) or self._is_read_again(operation)
+
+    def _is_new_table(self, operation: Operation) -> bool:
+        """A table that the same migration makes holds nothing yet."""
+        return self._key(operation) not in self.before.models
 
     def _is_read_again(self, operation: Operation) -> bool:
         if not isinstance(operation, operations.DeleteModel):

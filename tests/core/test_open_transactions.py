@@ -10,9 +10,8 @@ from facho.core.wiring import ENGINE, open_parts, run_interactive
 from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest
 from facho.polling.snmp.transport import UdpTransport
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs

@@ -12,9 +12,8 @@ from facho.executions.onu_reads import request_read
 from facho.infrastructure.secrets import Secret
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from factories import make_olt
 from servers.modes import EmbeddedPolling, Polling, in_database

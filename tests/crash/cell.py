@@ -26,8 +26,8 @@ from facho.execution_coordinator.logger import log_executions
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState, QueryType
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import chain_to, make_job, make_node, make_olt

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from facho.polling.snmp.ber import decode_head
 from facho.simulator.agent import Address, Endpoint, Receiver
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 
 
 @dataclass(frozen=True, slots=True)

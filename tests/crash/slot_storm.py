@@ -25,9 +25,9 @@ from facho.hosts.pauses import pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.schedule import Grid
 from facho.polling.domain.shard import WHOLE, Shard, all_shards
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.snmp_jobs.store import NodeChange, change_nodes, request_runs
 from facho.zabbix_pollers.models import LeaderLease

@@ -93,8 +93,8 @@ def test_a_rule_without_an_enabled_channel_says_so_and_leads_an_admin_to_one(
     page, admins = text(viewer, f"/alerts/{alert.id}/"), text(administrator, f"/alerts/{alert.id}/")
 
     assert "Not sent: its rule has no enabled channel, so it is only shown here." in page
-    assert "/admin/alerts/alertchannel/add/" not in page
-    assert "/admin/alerts/alertchannel/add/" in admins
+    assert "/settings/channels/" not in page
+    assert "/settings/channels/" in admins
 
 
 @pytest.mark.parametrize(

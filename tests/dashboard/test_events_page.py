@@ -10,9 +10,10 @@ from django.test import Client
 from django.utils import timezone
 
 from api.rows import make_olt, make_onu, make_user
+from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.hosts.models import Olt, OltGroup
-from facho.onus.models import OnuCustomer, OnuEvent
+from facho.onus.models import OnuCustomer, OnuEvent, Outage
 
 pytestmark = pytest.mark.django_db
 
@@ -131,3 +132,141 @@ def test_marks_without_letters_are_answered_beside_the_field(viewer: Client) -> 
 def test_a_part_is_the_list_alone(viewer: Client) -> None:
     assert "<html" not in viewer.get("/events/", headers={"HX-Request": "true"}).content.decode()
     assert Client().get("/events/").headers["Location"] == "/login/?next=/events/"
+
+
+def cut(olt: Olt, count: int, *, first: int = 0, minutes_ago: int = 30, **fields: Any) -> Outage:
+    """Let the ONUs of port 0/1/3 go down together, with an outage that says so."""
+    outage = make_outage(olt, started_at=timezone.now() - minutes_ago * MINUTE, affected=count, down=count, **fields)
+    for number in range(first, first + count):
+        make_event(olt, number, serial=f"CUT-{number:03}", at=outage.started_at + timedelta(seconds=number))
+    return outage
+
+
+def test_an_outage_of_many_onus_is_one_line_that_opens(viewer: Client) -> None:
+    olt = make_olt("North")
+    outage = cut(olt, 33)
+    make_event(make_olt("South"), 1, serial="ALONE")
+
+    page = text(viewer)
+    opened = text(viewer, f"/events/?open={outage.id}")
+
+    assert "Outage of 33 ONUs: " in page
+    assert ">ALONE</a>" in page
+    assert "CUT-" not in page
+    assert f'href="/events/?open={outage.id}#fold-{outage.id}"' in page
+    assert opened.count(">CUT-") == 33
+    # It stays open when the list refreshes itself.
+    assert f'hx-get="/events/?open={outage.id}&amp;"' in opened
+
+
+def test_those_that_come_back_belong_to_the_line_and_other_ports_do_not(viewer: Client) -> None:
+    olt = make_olt()
+    outage = cut(olt, 5, ended_at=timezone.now() - 10 * MINUTE)
+    make_event(olt, 40, serial="BACK", kind="up", cause="", at=timezone.now() - 5 * MINUTE)
+    make_event(olt, 41, serial="LATER", kind="up", cause="", minutes_ago=0)
+    make_event(olt, 42, serial="DIM", kind="power_drop", cause="", at=outage.started_at + MINUTE)
+    elsewhere = make_event(olt, 43, serial="ELSE", at=outage.started_at + MINUTE)
+    OnuEvent.objects.filter(pk=elsewhere.pk).update(pon_port=make_onu(olt, (0, 1, 4, 0)).pon_port)
+
+    page = text(viewer)
+
+    assert "Outage of 5 ONUs: " in page
+    assert ">BACK<" not in page
+    assert [name for name in ("LATER", "DIM", "ELSE") if f">{name}</a>" not in page] == []
+
+
+def test_a_card_is_one_line_with_its_ports(viewer: Client) -> None:
+    olt = make_olt()
+    card = make_outage(olt, scope="card", port=0, affected=8, down=8, started_at=timezone.now() - 30 * MINUTE)
+    make_outage(olt, part_of=card, started_at=card.started_at, ended_at=timezone.now())
+    for number in range(8):
+        event = make_event(olt, number, serial=f"CARD-{number}", at=card.started_at + timedelta(seconds=number))
+        port = make_onu(olt, (0, 1, number % 2, 50 + number)).pon_port
+        OnuEvent.objects.filter(pk=event.pk).update(pon_port=port)
+
+    page = text(viewer)
+
+    assert page.count("Outage of ") == 1
+    assert "CARD-" not in page
+    assert text(viewer, f"/events/?open={card.id}").count(">CARD-") == 8
+
+
+@pytest.mark.parametrize("query", ["q=CUT-00", "kind=down"])
+def test_a_search_and_a_kind_list_each_event(viewer: Client, query: str) -> None:
+    cut(make_olt(), 5)
+
+    page = text(viewer, f"/events/?{query}")
+
+    assert "Outage of" not in page
+    assert page.count(">CUT-00") == 5
+
+
+def test_a_time_within_an_outage_still_shows_it(viewer: Client) -> None:
+    cut(make_olt(), 40, minutes_ago=5)
+    after = f"{timezone.now() - 5 * MINUTE + timedelta(seconds=20):%Y-%m-%dT%H:%M:%S}"
+
+    assert "Outage of 40 ONUs" in text(viewer, f"/events/?after={after}")
+
+
+def test_pages_of_folded_lines_are_whole_pages(viewer: Client) -> None:
+    olt = make_olt()
+    cut(olt, 60, minutes_ago=10)
+    other = make_olt()
+    for number in range(50):
+        make_event(other, number, minutes_ago=20 + number, serial=f"S-{number:03}")
+
+    first = text(viewer)
+
+    assert first.count(">S-") == 49
+    assert 'rel="next"' in first
+
+
+def test_outages_of_hidden_olts_are_not_shown_as_a_line() -> None:
+    group = OltGroup.objects.create(name="hers")
+    hidden = cut(make_olt("Other"), 5)
+    client, user = Client(headers={"accept-language": "en"}), make_user()
+    Profile.objects.create(user=user).olt_groups.add(group)
+    client.force_login(user)
+
+    page = text(client, f"/events/?open={hidden.id}")
+
+    assert "Outage of" not in page
+    assert "CUT-" not in page
+
+
+def test_folded_lines_cost_a_constant_number_of_queries(
+    viewer: Client, django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]]
+) -> None:
+    outages = [cut(make_olt(), 4) for _ in range(15)]
+
+    with django_assert_max_num_queries(8):
+        text(viewer)
+    with django_assert_max_num_queries(10):
+        text(viewer, f"/events/?open={outages[0].id}")
+
+
+def test_pages_lead_over_folded_outages_and_back(viewer: Client) -> None:
+    for number in range(60):
+        cut(make_olt(), 3, first=number * 3, minutes_ago=number + 1)
+
+    first = text(viewer)
+    older = first.split('rel="next" href="')[1].split('"')[0].replace("&amp;", "&")
+    second = text(viewer, older)
+    newer = second.split('rel="prev" href="')[1].split('"')[0].replace("&amp;", "&")
+
+    assert (first.count("Outage of"), second.count("Outage of")) == (50, 10)
+    assert "CUT-" not in first + second
+    assert text(viewer, newer).count("Outage of") == 50
+
+
+def test_a_long_outage_is_folded_though_many_began_after_it(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("facho.dashboard.events.views.ROWS_PER_PAGE", 3)
+    long = cut(make_olt("Long"), 4, minutes_ago=100)
+    make_event(long.olt, 90, serial="BACK", kind="up", cause="", minutes_ago=1)
+    for number in range(8):
+        cut(make_olt(), 3, first=number * 3, minutes_ago=number + 2)
+
+    page = text(viewer)
+
+    assert ">BACK<" not in page
+    assert page.count("Outage of") == 9

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from api.rows import make_execution, make_leader, make_node, make_olt, make_user
+from api.rows import make_execution, make_leader, make_node, make_olt, make_onu, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.accounts.scope import OltScope
@@ -17,6 +17,8 @@ from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.hosts.models import Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import Workflow, WorkflowNode
+from facho.traps.models import OltTraps
+from facho.traps.store import is_switched_on
 
 pytestmark = pytest.mark.django_db
 
@@ -383,6 +385,35 @@ def test_a_test_that_passed_warns_of_what_the_view_hides(admin: Client, finding:
 
     assert f"<strong>{title}</strong>" in shown
     assert "a view that holds the whole tree (1.3.6.1)" in shown
+
+
+def test_the_last_step_offers_to_switch_traps_on_and_then_shows_what_to_type(admin: Client) -> None:
+    olt = waiting_olt(**HUAWEI)
+    make_node(olt)
+    make_onu(olt)
+    place = f"/olts/add/{olt.id}/"
+    assert "Switch traps on" in page(admin, place)
+
+    answer = admin.post("/traps/switch/", {"is_on": "yes", "olt": str(olt.id)})
+
+    assert (answer.headers["Location"], is_switched_on()) == (place, True)
+    shown = page(admin, place)
+    assert "this OLT has sent none yet" in shown
+    assert "snmp-agent trap enable standard" in shown
+    OltTraps.objects.create(olt=olt, last_heard_at=timezone.now())
+    assert 'id="trap-' not in page(admin, place)
+
+
+def test_no_traps_are_offered_before_there_is_data(admin: Client) -> None:
+    olt = waiting_olt(**HUAWEI)
+    make_node(olt)
+
+    assert "Switch traps on" not in page(admin, f"/olts/add/{olt.id}/")
+
+
+def test_the_address_of_a_stranger_is_filled_in(admin: Client) -> None:
+    assert 'value="192.0.2.9"' in page(admin, "/olts/add/?host=192.0.2.9")
+    assert "<script>" not in page(admin, "/olts/add/?host=%22%3E%3Cscript%3E")
 
 
 def test_the_first_data_say_why_no_onu_was_found(admin: Client) -> None:

@@ -108,7 +108,7 @@ def test_who_is_down_shows_why_and_that_its_light_is_of_before(viewer: Client) -
     make_onu(olt, (0, 1, 0, 1), run_state="offline", last_down_cause="los", rx_power_cdbm=-2900)
     make_onu(olt, (0, 1, 0, 2), run_state="online", last_down_cause="dying_gasp", rx_power_cdbm=-1604)
 
-    page = text(viewer)
+    page = text(viewer, **{"HX-Request": "true"})
 
     assert '<span class="mark offline">offline</span> <span class="muted">loss of signal</span>' in page
     assert '<span class="muted">before: -29.00 dBm</span>' in page

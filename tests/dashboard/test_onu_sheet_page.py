@@ -81,7 +81,7 @@ def test_it_says_what_is_wrong_since_when_and_what_to_do(viewer: Client) -> None
     assert "3 of 4 ONUs of this port are online" in page
     assert "the fault is between the splitter and this customer" in page
     assert "Read when it was last online" in page
-    assert f'href="/onus/?olt={olt.id}&amp;port=0%2F1%2F3"' in page
+    assert f'href="/olts/{olt.id}/ports/0/1/3/"' in page
 
 
 def test_a_cut_is_told_from_a_single_fault(viewer: Client) -> None:
@@ -170,7 +170,7 @@ def test_light_is_drawn_with_gaps_limits_and_states(viewer: Client) -> None:
     assert 'class="curve olt-rx"' in page
     kinds = [part.split('"')[0] for part in page.split('<rect class="')[1:] if "stretch" not in part]
     assert [kind for kind in kinds if kind != "column"] == ["online", "offline", "online"]
-    assert "The ONU receives: -21.50 dBm" in page.split('data-tip="')[1]
+    assert "The ONU receives: -21.50 dBm" in page.split('data-values="')[1]
 
 
 @pytest.mark.parametrize("span", ["day", "week", "month", "nonsense"])

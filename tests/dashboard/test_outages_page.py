@@ -15,6 +15,7 @@ from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import Olt, OltGroup
 from facho.onus.models import Onu, OnuEvent, Outage
+from facho.traps.models import Trap
 
 pytestmark = pytest.mark.django_db
 
@@ -68,7 +69,7 @@ def test_what_goes_on_comes_before_what_is_over(viewer: Client) -> None:
 
     assert page.index("fibre cut</a>") < page.index("no power at the customers</a>")
     assert f'href="/outages/{cut.id}/"' in page
-    assert "lasted 60 s" in page
+    assert 'data-label="Lasted" class="short">60 s</td>' in page
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,23 @@ def test_failing_power_is_told_by_the_last_words_of_the_onus(viewer: Client) -> 
     assert "4 of 5 ONUs reported a power failure (dying gasp)." in page
     assert "None sent a dying gasp." not in page
     assert "The other port of the card was out at the same time." in page
+
+
+def test_gasps_that_only_traps_announced_are_marked_and_change_no_cause(viewer: Client) -> None:
+    olt = make_olt()
+    cut = make_outage(olt)
+    take_down(cut, olt, ["los"] * 5)
+    for onu in Onu.objects.filter(onu_id__lt=4):
+        said = {"oid": "1", "meaning": "onu_dying_gasp", "heard_at": cut.started_at}
+        Trap.objects.create(olt=olt, onu=onu, pon_port_id=onu.pon_port_id, **said)
+
+    page = text(viewer, f"/outages/{cut.id}/")
+
+    assert "5 of 5 ONUs lost the signal (LOS)." in page
+    assert "4 of 5 ONUs announced a dying gasp by trap; it was not read as their cause." in page
+    assert "None sent a dying gasp." not in page
+    assert "But most ONUs announced a power failure by trap" in page
+    assert "the fibre is cut or unplugged" in page
 
 
 def test_nobody_says_that_an_outage_of_a_disabled_olt_goes_on(viewer: Client) -> None:
@@ -280,3 +298,14 @@ def test_the_parts_of_the_page_refresh_alone(viewer: Client) -> None:
     assert "<html" not in text(viewer, f"/outages/{cut.id}/state/")
     assert "<html" not in text(viewer, f"/outages/{cut.id}/onus/?page=x")
     assert viewer.get(f"/outages/{cut.id}/nothing/").status_code == 404
+
+
+def test_a_recurring_outage_shows_when_service_was_back(viewer: Client) -> None:
+    at = timezone.now().replace(hour=7, minute=30)
+    back = [[at.replace(minute=50).isoformat(), at.replace(hour=8, minute=1).isoformat()]]
+    outage = make_outage(make_olt("North"), started_at=at, resumed_at=at.replace(hour=8, minute=1), breaks=back)
+
+    page = text(viewer, f"/outages/{outage.id}/")
+
+    assert f"out since {at:%Y-%m-%d} 07:30, back 07:50–08:01" in page  # noqa: RUF001 a range
+    assert ">out again</text>" in page

@@ -1,6 +1,7 @@
 """The page of traps: the switch, what OLTs said and what was read, who is not heard, and who never speaks."""
 
 from datetime import timedelta
+from importlib.resources import files
 
 import pytest
 from django.test import Client
@@ -9,7 +10,12 @@ from django.utils import timezone
 from api.rows import make_olt, make_onu, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
+from facho.dashboard.traps.views import load_said_of_port, trap_lines
 from facho.hosts.models import Olt, OltGroup
+from facho.polling.domain.hints import Meaning
+from facho.polling.snmp.oid import parse_oid
+from facho.polling.vendors.loader import read_definition
+from facho.polling.vendors.notifications import explain
 from facho.traps.models import Trap, TrapReceiver, TrapSender
 from facho.traps.store import is_switched_on, switch
 
@@ -70,6 +76,22 @@ def test_the_pages_of_olt_and_onu_say_what_was_said(admin: Client) -> None:
         assert "dying gasp" in text(admin, address)
 
 
+def test_what_was_said_of_a_port_and_its_onus_stands_together() -> None:
+    olt = make_olt("North")
+    onu, other = make_onu(olt, (0, 1, 6, 54)), make_onu(olt, (0, 1, 7, 54))
+    heard_at = timezone.now()
+    read = {"outcome": "confirmed", "settled_at": heard_at + timedelta(seconds=1.5), "heard_at": heard_at}
+    say(olt, meaning="pon_los", pon_port=onu.pon_port, **read)
+    say(olt, meaning="onu_los", onu=onu, pon_port=onu.pon_port)
+    say(olt, meaning="onu_los", onu=other, pon_port=other.pon_port)
+    say(olt, meaning="fan")
+
+    port, of_onu = load_said_of_port(olt.id, (0, 1, 6), 10)
+
+    assert (port.what, str(port.outcome), port.delay) == ("loss of signal of a PON port", "confirmed", 1.5)
+    assert (of_onu.trap.onu_id, str(of_onu.outcome)) == (onu.id, "being read")
+
+
 def test_a_stranger_can_be_added_as_an_olt(admin: Client) -> None:
     send()
 
@@ -86,6 +108,23 @@ def test_an_unknown_trap_shows_its_values_without_running_them(admin: Client) ->
 
     assert "1.3.6.1.9 = &lt;script&gt;" in page
     assert "- {meaning: other, base: 1.3.6.1.4.1.9, names: {9: my_trap}}" in page
+
+
+def test_the_line_for_an_unknown_trap_gives_it_a_meaning_in_a_definition_of_ones_own(admin: Client) -> None:
+    olt = make_olt("North")
+    Olt.objects.update(vendor="huawei_smartax")
+    trap = say(olt, meaning="other", oid="1.3.6.1.4.1.99999.0.9", values=[["1.3.6.1.9", "0x02", "7"]])
+    [shown] = trap_lines([trap])
+    ours = (files("facho.polling.vendors") / "definitions/huawei_smartax.yaml").read_text()
+
+    line = shown.definition_line.replace("other", "fan")
+    own = read_definition(ours.replace("  said:\n", f"  said:\n    {line}\n", 1), "huawei_smartax.yaml")
+
+    said = explain(own, parse_oid(trap.oid), ())
+    assert (said.name, said.meaning) == ("my_trap", Meaning.FAN)
+    page = text(admin)
+    assert "definitions/huawei_smartax.yaml" in page
+    assert "onu_los" in page
 
 
 def test_olts_that_never_speak_are_named_with_what_to_type(admin: Client) -> None:

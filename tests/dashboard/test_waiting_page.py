@@ -111,12 +111,13 @@ def test_the_navigation_names_every_page_marks_the_present_one_and_counts_what_n
         assert f'<a href="{address}"' in page
     assert page.count("aria-current") == 1
     assert '<a href="/waiting/" aria-current="page">To authorise</a>' in page
-    assert '<span class="badge">1<span class="hidden">' in page
+    assert 'class="badge"><span>1</span><span class="hidden">' in page
     assert "/admin/" not in page
 
 
-def test_only_admins_are_led_to_the_administration(db: None) -> None:
-    client = Client()
-    client.force_login(make_user(Role.ADMIN))
+def test_only_those_who_may_change_something_are_led_to_the_settings(viewer: Client) -> None:
+    admin = Client()
+    admin.force_login(make_user(Role.ADMIN))
 
-    assert 'href="/admin/"' in text(client)
+    assert 'href="/settings/"' in text(admin)
+    assert 'href="/settings/"' not in text(viewer)

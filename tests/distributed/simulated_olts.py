@@ -10,9 +10,8 @@ from django.utils import timezone
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from factories import make_job, make_node, make_olt
 

@@ -96,8 +96,8 @@ def _enter_product(database: PostgresqlServer, broker: RedisServer) -> None:
 
 def _play(cluster: Cluster, database: PostgresqlServer, order: dict[str, Any]) -> dict[str, Any]:
     from crash.devices import simulated
-    from facho.simulator.config import SimulatorConfig
-    from facho.simulator.life import STILL
+    from facho.simulator.server import SimulatorConfig
+    from facho.simulator.world import STILL
 
     config = SimulatorConfig(vendor="huawei_smartax", olts=order["olts"], onus=8, latency_ms=20, life=STILL)
     with simulated(config) as devices, every_message_twice(cluster.redis) as doubled:

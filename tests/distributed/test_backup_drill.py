@@ -17,9 +17,8 @@ from pytest_django import Settings
 
 from distributed.simulated_olts import LONG, add, has_ended, is_running, simulated
 from facho.executions.models import Execution
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt
+from facho.simulator.server import SimulatedOlt, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SnmpJob
 from facho.snmp_jobs.store import grid_of
 from servers.cluster import Cluster, wait_until

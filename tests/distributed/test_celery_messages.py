@@ -27,9 +27,8 @@ from facho.executions.onu_reads import request_read
 from facho.executions.store import ClaimRequest
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState, QueryType
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_get.tasks import get_poller_task
 from facho.snmp_jobs.tasks import execute_one
 from facho.zabbix_pollers.store import renew_leadership

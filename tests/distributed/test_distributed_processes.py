@@ -17,8 +17,8 @@ from facho.executions import store
 from facho.executions.models import Execution, ExecutionAttempt, Origin
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import give_secrets

@@ -9,7 +9,7 @@ from crash.cell import pid_of
 from crash.devices import simulated
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
+from facho.simulator.server import SimulatorConfig
 from facho.zabbix_pollers.models import LeaderLease
 from race.frozen import CLOCKS, DEVICES, FEWEST_RUNS, FrozenClock, add_olts, findings, freeze_again_and_again
 from race.test_frozen_machines import MANY, OLTS

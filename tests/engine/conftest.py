@@ -3,8 +3,7 @@
 import asyncio
 
 import pytest
-
-from facho.simulator.virtual_loop import VirtualTimeLoop
+from bench.virtual_loop import VirtualTimeLoop
 
 ON_THE_REAL_CLOCK = {"test_net_snmp.py"}
 

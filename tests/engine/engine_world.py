@@ -8,8 +8,7 @@ from facho.polling.snmp.ber import Oid
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import Community, Target
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 
 
 class Always:

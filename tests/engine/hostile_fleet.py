@@ -41,13 +41,17 @@ class Product:
     @property
     def engine_peak_mb(self) -> float:
         """The most memory that the engine ever held, as the kernel noted it."""
-        lines = Path(f"/proc/{self._engine_pid}/status").read_text().splitlines()
+        return self.peak_mb("processes.engine")
+
+    def peak_mb(self, module: str) -> float:
+        """The most memory that a child ever held, by a part of its command line."""
+        lines = Path(f"/proc/{self.child(module)}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM"))
 
-    @property
-    def _engine_pid(self) -> int:
+    def child(self, module: str) -> int:
+        """Return the process id of a child."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return next(int(pid) for pid in children if "processes.engine" in Path(f"/proc/{pid}/cmdline").read_text())
+        return next(int(pid) for pid in children if module in Path(f"/proc/{pid}/cmdline").read_text())
 
     def look(self) -> None:
         """Let a moment pass: the cores belong to the product and the OLTs."""

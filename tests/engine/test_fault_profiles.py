@@ -17,10 +17,10 @@ from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, encode_message
 from facho.polling.snmp.columns import Row
 from facho.polling.snmp.target import CHEAP, LIVE
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
-from facho.simulator.config import MAX_UDP_PAYLOAD_BYTES, SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
-from facho.simulator.lies import LoopKind
-from facho.simulator.life import STILL
+from facho.simulator.responder import LoopKind
+from facho.simulator.server import MAX_UDP_PAYLOAD_BYTES, SimulatorConfig
+from facho.simulator.world import STILL
 
 SEED = 1
 ONUS = 1_500

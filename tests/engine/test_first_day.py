@@ -18,15 +18,14 @@ from api.rows import make_user
 from facho.accounts.roles import Role
 from facho.core.wiring import ENGINE, build_engine, open_parts
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
+from facho.execution_coordinator.feasibility import load_lengths
 from facho.execution_coordinator.models import CoordinatorLog, EventType, QuotaTracker, QuotaViolation
-from facho.execution_coordinator.workload import load_lengths
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.onus.models import OnuReading, RunStateChoice
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import Simulation
+from facho.simulator.server import Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers import scheduler

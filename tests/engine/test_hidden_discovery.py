@@ -26,9 +26,8 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers import scheduler

@@ -12,8 +12,8 @@ from facho.polling.snmp.session import Session
 from facho.polling.snmp.target import Community, SnmpVersion, Target
 from facho.polling.snmp.walk import WalkOptions, walk_columns
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from servers.snmpd import COMMUNITY, private_snmpd, walk
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 from past_runs import add_run
 from remembered_runs import remember
 
-from facho.execution_coordinator.workload import Length, load_lengths
+from facho.execution_coordinator.feasibility import Length, load_lengths
 from facho.hosts.models import Olt
 from facho.onus.models import Onu, OnuReading, PonPort
 from facho.polling.domain.execution_state import ExecutionState, QueryType

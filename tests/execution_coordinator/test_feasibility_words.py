@@ -9,6 +9,7 @@ from django.urls import reverse
 from remembered_runs import remember
 from rest_framework.test import APIClient
 
+from facho.accounts.roles import Role, give_role
 from facho.execution_coordinator.feasibility import advise, load_feasibility
 from facho.hosts.models import Olt
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
@@ -129,3 +130,49 @@ def test_a_disabled_olt_needs_nothing() -> None:
     Olt.objects.update(enabled=False)
 
     assert load_feasibility([olt.id])[olt.id].judged.minutes_per_hour == 0
+
+
+def test_the_page_of_the_olt_says_it_as_long_as_it_is_so(client: Client) -> None:
+    olt, states, _ = busy_olt()
+    viewer = User.objects.create_user("viewer")
+    give_role(viewer, Role.VIEWER)
+    client.force_login(viewer)
+    address = f"/olts/{olt.id}/feasibility/"
+    english = {"accept-language": "en"}
+
+    page = client.get(f"/olts/{olt.id}/", headers=english).content.decode()
+    warned = client.get(address, headers=english).content.decode()
+    WorkflowNode.objects.filter(id=states.id).update(interval_seconds=3_600)
+    calm = client.get(address, headers=english).content.decode()
+
+    assert f'hx-get="{address}" hx-trigger="load, every 60s"' in page
+    assert f"{olt.name} needs 71 min of SNMP per hour." in warned
+    assert "banner" not in calm
+
+
+def test_a_message_of_the_admin_leaves_names_as_they_are(administrator: Client) -> None:
+    """Django writes the first letter of each message as a capital, and "olt-lab" is another name then."""
+    olt, states, _ = busy_olt()
+    Olt.objects.filter(id=olt.id).update(name="olt-lab")
+    inputs = {"enabled": "on", "interval_seconds": "300", "priority": "51"}
+    change = reverse("admin:snmp_jobs_workflownode_change", args=[states.id])
+
+    saved = administrator.post(change, inputs, follow=True)
+
+    page = saved.content.decode()
+    assert ">olt-lab needs 71 min" in page
+    assert "Olt-lab" not in page
+
+
+def test_times_are_told_without_artefacts_of_adding(administrator: Client) -> None:
+    node = make_node()
+    remember(node, 413.882)
+    remember(chain_to(node), 0.1)
+    remember(chain_to(node), 0.2)
+    client = APIClient()
+    client.force_authenticate(User.objects.get(is_superuser=True))
+
+    told = client.get(f"/api/v1/olts/{node.workflow.olt_id}/feasibility/").json()
+
+    assert told["nodes"][0]["seconds"] == 414.18
+    assert told["minutes_per_hour"] == round(told["minutes_per_hour"], 2)

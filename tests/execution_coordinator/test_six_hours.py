@@ -9,10 +9,10 @@ import pytest
 from bench import slots
 from bench.counted_hours import compare
 from bench.polled_hours import Pace, PolledHours
+from bench.virtual_loop import VirtualTimeLoop
 
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.virtual_loop import VirtualTimeLoop
 from facho.zabbix_pollers import scheduler
 
 HOURS, OLTS = 2, 8

@@ -3,19 +3,20 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import pytest
 
-from facho.executions import store
+from facho.executions import runner, store
 from facho.executions.models import Execution, ExecutionAttempt, Origin
-from facho.executions.runner import NodeRunner, Times
+from facho.executions.runner import Claim, NodeRunner, Times
 from facho.executions.store import ClaimRequest
 from facho.hosts.models import LearnedSize
 from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.polling.domain.collection import Collected, Collector, CollectRequest, Failure, Rows, RunControl, RunProgress
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
 from facho.polling.snmp.errors import OwnershipUnproven
-from facho.snmp_jobs.models import SnmpJob, WorkflowNode
+from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, WorkflowNode
 from factories import NOW, chain_to, make_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,8 +63,8 @@ def run_node(node: WorkflowNode, collector: Collector, *, lease_seconds: float =
     async def run() -> None:
         database = ThreadGateway()
         times = Times(lease_seconds, yield_after_seconds=60)
-        runner = NodeRunner(collector, database, SystemClock(), "engine/test", times, finishing_steps=())
-        await runner.run(claimed.execution_id, claimed.token)
+        runs = NodeRunner(collector, database, SystemClock(), "engine/test", times, finishing_steps=())
+        await runs.run(claimed.execution_id, claimed.token)
         await database.close()
 
     asyncio.run(run())
@@ -154,6 +155,59 @@ def test_a_short_run_hands_nothing_over() -> None:
     run_node(make_node(), Scripted([look]))
 
     assert wanted == [False]
+
+
+@dataclass
+class Watched:
+    """A collector that takes note of how often its control wants rows."""
+
+    seconds: float = 0.0
+
+    async def collect(self, request: CollectRequest, permit: RunControl) -> Collected:
+        assert isinstance(permit, Claim)
+        self.seconds = permit.hand_over_seconds
+        return Collected(was_heard=True)
+
+
+@pytest.mark.parametrize(
+    ("last_run_at", "seconds"), [(None, runner.FIRST_HAND_OVER_SECONDS), (NOW, runner.HAND_OVER_SECONDS)]
+)
+def test_what_the_first_run_of_a_node_reads_is_there_port_by_port(last_run_at: datetime | None, seconds: float) -> None:
+    node = make_node()
+    WorkflowNode.objects.update(last_run_at=last_run_at)
+    # A node without anything to read has no request of its own.
+    SnmpJobOid.objects.get_or_create(job=node.job, column_key="onu.rx_power")
+    watched = Watched()
+
+    run_node(node, watched)
+
+    assert watched.seconds == seconds
+
+
+class Showing:
+    """A collector that shows how far it has come, and waits until it is written."""
+
+    async def collect(self, request: CollectRequest, permit: RunControl) -> Collected:
+        database = ThreadGateway(1)
+        try:
+            for rows in (3, 4):
+                permit.show(RunProgress(rows, 5))
+                written = Execution.objects.filter(progress__rows=rows)
+                # Renewals alone would write it twenty seconds later.
+                async with asyncio.timeout(10):
+                    while not await database.run(written.exists):  # noqa: ASYNC110 the database tells nobody
+                        await asyncio.sleep(0)
+        finally:
+            await database.close()
+        return Collected(was_heard=True)
+
+
+def test_how_far_a_run_has_come_is_written_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "PROGRESS_SECONDS", 0.01)
+
+    run_node(make_node(), Showing())
+
+    assert states() == [ExecutionState.SUCCESS]
 
 
 def test_a_collector_that_crashes_fails_its_run_and_frees_the_olt() -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.rows import make_olt, make_onu, make_waiting_onu
-from facho.hosts.csv import guard, read_entries, unguard, write_entries
+from facho.hosts.csv import read_entries, write_entries
 from facho.hosts.olt_entry import OltEntry
+from facho.infrastructure.spreadsheet import guard, unguard
 from facho.onus.models import OnuCustomer, OnuReading
 from web.every_address import body_of
 

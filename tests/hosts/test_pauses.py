@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from facho.execution_coordinator.quotas import load_pauses
 from facho.hosts.models import Olt, Pause
-from facho.hosts.pauses import end_pause, end_pauses, load_pause, pause
+from facho.hosts.pauses import active_pauses, end_pause, end_pauses, load_pause, pause, plan_pauses
 from facho.hosts.store import load_due_probes
+from facho.polling.domain.schedule import Span
 from facho.zabbix_pollers.probes import load_unidentified
 from factories import NOW, make_olt
 
@@ -58,3 +60,13 @@ def test_the_pauses_of_an_olt_end_without_those_of_everything() -> None:
     assert end_pauses(olt, now=NOW) == 2
     assert load_pause(olt.id, NOW) is not None
     assert end_pauses(None, now=NOW) == 1
+
+
+def test_a_silence_of_alerts_stops_no_polling_and_excuses_no_slot() -> None:
+    olt = make_olt()
+    plan_pauses([olt], starts_at=NOW - HOUR, ends_at=NOW + HOUR, note="crew", keeps_polling=True)
+
+    assert load_pause(olt.id, NOW) is None
+    assert not active_pauses(NOW)
+    assert load_unidentified(NOW) == [olt.id]
+    assert load_pauses(Span(NOW - HOUR, NOW + HOUR)) == {}

@@ -6,16 +6,26 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from django.db import transaction
-from history_world import FIVE_MINUTES, FOREVER, compact_all, make_onus, make_ports, points, poll, read
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from facho.onus.compaction import CompactionLimits, compact
-from facho.onus.history import MAX_ONUS_PER_PORT, Resolution, Samples, append, read_onu, read_port
+from facho.onus.history import (
+    MAX_ONUS_PER_PORT,
+    POLLS_PER_BUNDLE,
+    Resolution,
+    Samples,
+    Series,
+    append,
+    read_onu,
+    read_port,
+)
+from facho.onus.history_codec import POLL
 from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.history_models import HistorySamples, HistoryStay
+from facho.onus.history_models import HistoryPoll, HistorySamples, HistoryStay
 from facho.onus.models import Onu, PonPort
 from factories import NOW
+from history_world import FIVE_MINUTES, FOREVER, compact_all, make_onus, make_ports, points, poll, read
 
 pytestmark = pytest.mark.django_db
 
@@ -241,3 +251,77 @@ def test_whatever_happens_in_whichever_order_each_sample_is_there_once(
 
             assert [dict(points(read(onu))) for onu in onus] == expected
         transaction.set_rollback(True)
+
+
+def test_a_day_of_frequent_polls_waits_in_few_rows_that_hold_all_of_it() -> None:
+    """A reader unpacks each row: a day of polls every 30 seconds in rows of their own takes it seconds."""
+    half_minute, polls = timedelta(seconds=30), 2880
+    left, right = make_ports(2)
+    (onu,), (other,) = make_onus(left, 1, now=NOW), make_onus(right, 1, now=NOW)
+
+    for number in range(polls):
+        poll(NOW + number * half_minute, {onu: -(2000 + number % 700) / 100, other: -15})
+
+    waiting = HistoryPoll.objects.count()
+    expected = [(seconds(NOW + n * half_minute), -(2000 + n % 700) / 100) for n in range(polls)]
+    assert waiting * 30 <= polls
+    assert points(read(onu)) == expected
+    assert points(read_port_as_series(right)) == [(at, -15.0) for at, _ in expected]
+    compact_all(LATER + timedelta(days=1))
+    assert HistoryPoll.objects.count() == 0
+    assert len(points(read(onu))) == polls
+
+
+def read_port_as_series(port: PonPort) -> Series:
+    found = read_port(port.id, Metric.RX_POWER, *FOREVER, Resolution.SAMPLES)
+    return Series(found.at, *(values[0] for values in (found.average, found.lowest, found.highest)))
+
+
+def test_an_old_bundle_is_found_by_a_question_that_ends_before_its_last_poll() -> None:
+    (port,) = make_ports(1)
+    (onu,) = make_onus(port, 1, now=NOW)
+    for number in range(POLLS_PER_BUNDLE):
+        poll(NOW + number * FIVE_MINUTES, {onu: -20})
+
+    found = read(onu, span=(NOW + FIVE_MINUTES, NOW + 3 * FIVE_MINUTES))
+
+    assert [at for at, _ in points(found)] == [seconds(NOW + n * FIVE_MINUTES) for n in (1, 2)]
+
+
+def test_a_poll_that_cannot_be_read_stays_out_of_the_bundle_and_costs_no_other() -> None:
+    (port,) = make_ports(1)
+    (onu,) = make_onus(port, 1, now=NOW)
+    poll(NOW, {onu: -20})
+    HistoryPoll.objects.update(data=bytes([POLL]) + b"damaged")
+
+    for number in range(1, POLLS_PER_BUNDLE):
+        poll(NOW + number * FIVE_MINUTES, {onu: -20})
+
+    assert HistoryPoll.objects.count() == 2
+    assert len(points(read(onu))) == POLLS_PER_BUNDLE - 1
+
+
+def test_an_onu_that_moved_keeps_what_was_bundled_at_its_former_port() -> None:
+    here, there = make_ports(2)
+    (onu,) = make_onus(here, 1, now=NOW)
+    for number in range(POLLS_PER_BUNDLE):
+        poll(NOW + number * FIVE_MINUTES, {onu: -20})
+
+    move(onu, there)
+    poll(NOW + POLLS_PER_BUNDLE * FIVE_MINUTES, {onu: -21})
+
+    assert HistoryPoll.objects.count() == 2
+    assert len(points(read(onu))) == POLLS_PER_BUNDLE + 1
+
+
+def test_polls_of_a_deleted_onu_are_bundled_with_those_of_its_neighbours() -> None:
+    (port,) = make_ports(1)
+    stays, goes = make_onus(port, 2, now=NOW)
+    poll(NOW, {stays: -20, goes: -25})
+    Onu.objects.filter(id=goes.id).delete()
+
+    for number in range(1, POLLS_PER_BUNDLE):
+        poll(NOW + number * FIVE_MINUTES, {stays: -20})
+
+    assert HistoryPoll.objects.count() == 1
+    assert len(points(read(stays))) == POLLS_PER_BUNDLE

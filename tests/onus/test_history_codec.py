@@ -13,8 +13,10 @@ from facho.onus.history_codec import (
     HistoryGrid,
     Poll,
     UnreadableBlock,
+    decode_bundle,
     decode_grid,
     decode_poll,
+    encode_bundle,
     encode_grid,
     encode_poll,
 )
@@ -85,6 +87,32 @@ def test_a_poll_comes_back_sorted_with_the_metrics_that_are_wanted(
             assert dict(zip(found.onu_ids.tolist(), found.values[metric].tolist(), strict=True)) == expected
 
 
+@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(Metric), samples()), max_size=6))
+def test_a_bundle_gives_back_the_ports_and_metrics_that_are_wanted(
+    grids: list[tuple[int, int, HistoryGrid]],
+) -> None:
+    block = encode_bundle(grids)
+
+    for ports, metrics in ((None, None), ({2, 3}, {Metric.RX_POWER, Metric.STATE}), (set(), None)):
+        wanted = [
+            each for each in grids if (ports is None or each[0] in ports) and (metrics is None or each[1] in metrics)
+        ]
+        found = list(decode_bundle(block, ports, metrics))
+
+        assert [each[:2] for each in found] == [each[:2] for each in wanted]
+        for (_, _, grid), (_, _, expected) in zip(found, wanted, strict=True):
+            assert_same(grid, expected)
+
+
+@given(samples(), st.data())
+def test_a_bundle_with_a_damaged_index_is_unreadable(grid: HistoryGrid, data: st.DataObject) -> None:
+    block = bytearray(encode_bundle([(7, Metric.RX_POWER, grid), (8, Metric.RX_POWER, grid)]))
+    block[data.draw(st.integers(1, 34))] ^= data.draw(st.integers(1, 255))
+
+    with pytest.raises(UnreadableBlock):
+        list(decode_bundle(bytes(block)))
+
+
 @given(st.sampled_from(Metric), st.lists(hostile))
 def test_no_value_breaks_a_column_and_what_its_scale_holds_comes_back(
     metric: Metric, values: list[float | None]
@@ -136,6 +164,6 @@ def test_a_damaged_block_is_told_from_one_with_odd_values(grid: HistoryGrid, dat
     ],
 )
 def test_what_is_no_block_is_unreadable(block: bytes) -> None:
-    for decode in (decode_poll, decode_grid):
+    for decode in (decode_poll, decode_grid, lambda block: list(decode_bundle(block))):
         with pytest.raises(UnreadableBlock):
             decode(block)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from django.db import connection, connections, transaction
-from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, points, poll, read
 from pytest_django import Settings
 
 from facho.execution_coordinator.retention import RETENTIONS, delete_expired
@@ -20,6 +19,7 @@ from facho.onus.history import Resolution, Series
 from facho.onus.history_models import HistoryDays, HistoryHours, HistoryPoll, HistorySamples, HistoryStay
 from facho.onus.models import Onu
 from factories import NOW
+from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, points, poll, read
 
 pytestmark = pytest.mark.django_db
 

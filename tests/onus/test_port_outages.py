@@ -9,6 +9,8 @@ from onu_world import after, poll, reading, street, walk
 
 from facho.hosts.models import Olt
 from facho.onus.models import OnuReading, Outage
+from facho.onus.outages import breaks_of
+from facho.polling.domain.outages import OutageBreak
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
 
@@ -83,6 +85,7 @@ def test_what_comes_back_soon_goes_on_as_the_same_outage_and_later_as_another() 
 
     outage = Outage.objects.get()
     assert (outage.started_at, outage.resumed_at, outage.ended_at) == (after(1), after(3), after(4))
+    assert breaks_of(outage) == (OutageBreak(after(2), after(3)),)
     states(olt, 30, PORT, down=PORT)
 
     assert Outage.objects.count() == 2

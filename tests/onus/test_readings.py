@@ -12,8 +12,8 @@ from facho.onus.history_models import HistoryPoll
 from facho.onus.models import Onu, OnuData, OnuEvent, OnuReading
 from facho.onus.store import save_inventory, save_table
 from facho.polling.domain.onu_presence import OnuIdentity, Walk
+from facho.polling.vendors.column import RowRule, settle
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.row_rules import RowRule, settle
 from factories import NOW, make_olt
 from onu_tables import Told, table_of
 

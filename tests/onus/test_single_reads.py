@@ -7,7 +7,7 @@ import pytest
 from facho.onus.models import OltMemory, OnuEvent
 from facho.polling.domain.onu_state import RunState
 from factories import NOW, make_olt
-from onus.history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poll, read
+from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poll, read
 from onus.onu_world import HERE, after, reading, walk
 from onus.onu_world import poll as poll_onus
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facho.hosts.models import Olt
-from facho.onus import outages, readings
+from facho.onus import history, history_codec, outages, readings
 from facho.onus.events import save_events, save_late_causes
 from facho.onus.history import Samples, append
 from facho.onus.history_codec import decode_poll
@@ -30,6 +30,13 @@ from factories import NOW, make_olt
 from onu_tables import Told, table_of
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def polls_in_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave waiting polls apart, so that each can be compared."""
+    monkeypatch.setitem(history.TOGETHER, history_codec.POLL, 10**6)
+
 
 PLACES = [Place(0, slot, port, onu) for slot, port in ((1, 0), (1, 1), (2, 0)) for onu in range(3)]
 STATE, CAUSE, RX, DESCRIPTION = "onu.run_state", "onu.last_down_cause", "onu.rx_power", "onu.description"

@@ -6,17 +6,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from history_world import FIVE_MINUTES, FOREVER, compact_all, make_onus, make_ports, points
 
 from facho.hosts.history_models import HistoryRow, OltHistoryDays, OltHistoryPoll, OltHistorySamples
 from facho.hosts.models import Olt
 from facho.hosts.olt_data import save_olt_values
 from facho.onus import value_history
 from facho.onus.history import Resolution, read_olt_row, read_onu
-from facho.onus.value_history import find_metric, find_row, save_olt_history, save_onu_history
+from facho.onus.value_history import (
+    find_metric,
+    find_row,
+    find_rows,
+    save_olt_figures,
+    save_olt_history,
+    save_onu_history,
+)
 from facho.polling.domain.collection import OltValue
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt
+from history_world import FIVE_MINUTES, FOREVER, compact_all, make_onus, make_ports, points
 from onu_tables import Told, table_of
 
 pytestmark = pytest.mark.django_db
@@ -137,3 +144,33 @@ def test_values_of_an_onu_follow_it() -> None:
     assert metric
     found = points(read_onu(onu.id, metric, *FOREVER, Resolution.SAMPLES))
     assert found == [(seconds(NOW), 5.0), (seconds(LATER), 7.0)]
+
+
+def figure(text: str, name: str, index: str, *, is_counter: bool = False) -> OltValue:
+    return OltValue(f"1.3.6.1.4.1.7.{name.count('o')}", index, name, index, text, "", text, is_counter)
+
+
+def test_figures_of_cards_and_uplinks_are_kept_without_a_wish_and_others_are_not() -> None:
+    olt = make_olt()
+    for minutes, octets in ((0, "1000"), (5, "4000")):
+        now = NOW + timedelta(minutes=minutes)
+        values = [
+            figure(octets, "if.in_octets", "7", is_counter=True),
+            figure("41", "board.temperature", "0.1"),
+            figure("3", "fan.speed", "1"),
+        ]
+        save_olt_values(olt.id, values, whole_oids=(), now=now)
+        save_olt_figures(olt.id, values, now=now)
+
+    assert history(olt, "if.in_octets", "7") == [(seconds(NOW + FIVE_MINUTES), 10.0)]
+    assert [number for _, number in history(olt, "board.temperature", "0.1")] == [41.0, 41.0]
+    assert find_metric("fan.speed") is None
+
+
+def test_of_a_table_with_very_many_rows_the_first_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_history, "MAX_FIGURE_ROWS", 2)
+    olt = make_olt()
+
+    save_olt_figures(olt.id, [figure("40", "board.temperature", index) for index in ("10", "9", "2")], now=NOW)
+
+    assert sorted(find_rows(olt.id)) == ["2", "9"]

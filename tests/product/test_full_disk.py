@@ -187,6 +187,7 @@ def test_without_any_room_at_all_changes_are_refused_and_the_log_stays_short(tmp
         lines = demo.log.read_text().count("\n")
         demo.fill_disk()
         wait_for(lambda: not (demo.inside / "data" / "disk-reserve").exists(), "the reserve released")
+        demo.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         demo.fill_disk()
 
         refused = refuse_change(demo)

@@ -23,8 +23,8 @@ from crash.engine_process import fork_engine, wait_until
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.snmp.courier import MOST_TIMEOUTS
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from factories import make_job, make_node, make_olt
 

@@ -13,8 +13,8 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.shard import WHOLE
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from factories import make_job, make_node, make_olt
 
 INTERVAL_SECONDS = 2

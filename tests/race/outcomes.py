@@ -24,9 +24,9 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.shard import WHOLE
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SkippedSlot, SnmpJob, WorkflowNode
 from facho.zabbix_pollers.models import LeaderLease
 from factories import give_secrets, make_job, make_node, make_olt

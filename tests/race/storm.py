@@ -19,8 +19,8 @@ from crash.devices import Devices, judge, simulated
 from crash.engine_process import fork_engine, wait_until
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import TERMINAL, QueryType
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.scheduler import TICK_SECONDS
 from factories import chain_to, make_job, make_node, make_olt

@@ -5,13 +5,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from bench import report
 from bench.bare import BareColumn, encode_request, place_of, walk
 from bench.end_to_end import BARE, ON_SQLITE, PRODUCT, PipelineSample, describe
-from bench.fleet import VENDOR, running_fleet
+from bench.fleet import VENDOR, clock_of, running_fleet
 from bench.growth import BOUNDS, first_to_break
 from bench.processes import cpu_seconds, tree_of, tree_seconds
 from bench.product import KEYS, ProductTask, as_stored, idle_ms, percentile, running_product
@@ -20,6 +21,7 @@ from facho.executions.models import Execution
 from facho.polling.snmp.ber import PduKind, decode_message
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
+from facho.simulator.readings import DRIFT_STEP_SECONDS
 
 # Burns CPU in a grandchild that ends, and then waits to be ended.
 _BURN = "sum(n * n for n in range(3_000_000))"
@@ -56,6 +58,13 @@ def test_fleet_in_two_processes_is_one_fleet() -> None:
 
     assert sorted(truth) == sorted(fleet.ports)
     assert len({serial for onus in truth.values() for (serial,) in onus.values()}) == 30
+
+
+def test_light_of_the_olts_of_a_fleet_moves_at_different_seconds_of_the_minute() -> None:
+    ahead = sorted(clock_of(number, speed=1.0).now() for number in range(100))
+
+    assert ahead[-1] < DRIFT_STEP_SECONDS
+    assert max(later - earlier for earlier, later in pairwise(ahead)) < 2
 
 
 def test_world_stands_still_between_rounds_and_moves_before_each() -> None:
@@ -172,15 +181,30 @@ def test_what_was_measured_before_a_failure_is_kept(tmp_path: Path, monkeypatch:
     assert "## First" in (tmp_path / "engine.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["run_cost", "distributed"])
-def test_a_measurement_alone_fails_where_a_promise_is_broken(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
-    module = importlib.import_module(f"bench.{name}")
-    broken = report.Section("Broken", ("Name",), [], [report.Target("a promise", 2, 1)])
-    for measure in ("measure_section", "measure_fixed_cost"):
-        monkeypatch.setattr(module, measure, lambda: broken, raising=False)
+def broken(_options: object) -> list[report.Section]:
+    return [report.Section("Broken", ("Name",), [], [report.Target("a promise", 3, 2), report.Target("none", 0, 0)])]
 
-    assert module.measure_alone() == 1
-    assert f"`python -m bench.{name}`" in (tmp_path / f"{name}.md").read_text()
+
+@pytest.mark.parametrize("words", [["runs"], []])
+def test_bench_fails_where_a_promise_is_broken_and_prints_each_with_its_ratio(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = importlib.import_module("bench.__main__")
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(whole, "PARTS", {"runs": broken})
+    monkeypatch.setattr(sys, "argv", ["bench", *words])
+
+    assert whole.main() == 1
+
+    printed = capsys.readouterr().out
+    assert "| a promise | 2 | 3 | 1.5 | NO |" in printed
+    assert "| none | 0 | 0 |  | yes |" in printed
+    kept = tmp_path / ("runs.md" if words else "engine.md")
+    assert ("`make bench BENCH=runs`" if words else "`make bench`") in kept.read_text()
+
+
+def test_every_part_of_the_bench_has_a_name_in_its_documentation() -> None:
+    whole = importlib.import_module("bench.__main__")
+    documented = (Path(whole.__file__).parents[1] / "docs" / "benchmarks.md").read_text()
+
+    assert [name for name in (*whole.PARTS, *whole.WHEN_NAMED) if f"`{name}`" not in documented] == []

@@ -1,5 +1,7 @@
 """The tiers leave no test out: what a push does not run is in the rest, and every folder is in a lane."""
 
+import sys
+import time
 from collections import Counter
 
 import pytest
@@ -58,9 +60,38 @@ def test_a_property_is_for_the_rest_too() -> None:
     assert tiers.tiers_of("hosts/test_slots.py", "postgresql", is_property=True) == {tiers.PUSH, tiers.REST}
 
 
-def test_the_build_server_runs_what_a_push_needs() -> None:
+def test_the_build_server_runs_both_tiers_within_an_hour() -> None:
     commands = (tiers.ROOT / ".ci/run").read_text().splitlines()
     makefile = (tiers.ROOT / "Makefile").read_text()
 
-    assert commands[-1] == "exec make test"
+    assert commands[-2:] == ["make test", "make test-all MINUTES=$((55 - SECONDS / 60))"]
     assert [makefile.count(f"tools/tiers.py {tier}") for tier in (tiers.PUSH, tiers.REST)] == [1, 1]
+
+
+SLOW_LANE = """
+import signal, sys
+print("began", flush=True)
+try:
+    signal.pause()
+except KeyboardInterrupt:
+    print(sys.argv[1])
+    raise SystemExit(2)
+"""
+
+
+@pytest.mark.parametrize(("closing_line", "code"), [("3 passed in 2.1s", 0), ("1 failed, 2 passed in 2.1s", 1)])
+def test_a_lane_that_is_stopped_fails_only_by_its_tests(
+    monkeypatch: pytest.MonkeyPatch, closing_line: str, code: int
+) -> None:
+    monkeypatch.setattr(tiers.Lane, "command", lambda _lane, _tier: [sys.executable, "-c", SLOW_LANE, closing_line])
+
+    report = tiers.run_lane(tiers.Lane("slow", ()), tiers.REST, ends_at=time.monotonic() + 2)
+
+    assert (report.code, report.is_cut_short) == (code, True)
+    assert report.line.endswith("FAILED" if code else "NOT FINISHED")
+
+
+def test_no_lane_starts_when_the_time_is_over() -> None:
+    report = tiers.run_lane(tiers.Lane("late", ("nowhere",)), tiers.REST, ends_at=0)
+
+    assert (report.code, report.text, report.is_cut_short) == (0, "", True)

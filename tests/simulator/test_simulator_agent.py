@@ -9,12 +9,10 @@ from raw_manager import RawManager
 
 from facho.polling.snmp.ber import PduKind, Tag
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
-from facho.simulator.lies import LoopKind
-from facho.simulator.life import STILL
-from facho.simulator.responder import GENERAL_ERROR, TOO_BIG
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.responder import GENERAL_ERROR, TOO_BIG, LoopKind
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 
 CONFIG = SimulatorConfig(vendor="huawei_smartax", olts=2, onus=60, life=STILL)
 SOON = 0.05

@@ -7,9 +7,8 @@ from world_factory import make_world
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.life import STILL, Life, LifeDriver
 from facho.simulator.readings import read_optics
-from facho.simulator.world import JournalKind, OltWorld, SimulatedPort
+from facho.simulator.world import STILL, JournalKind, Life, LifeDriver, OltWorld, SimulatedPort
 
 
 def used_port(world: OltWorld) -> SimulatedPort:

@@ -4,8 +4,7 @@ from collections import Counter
 
 from world_factory import make_world
 
-from facho.simulator.life import NATURAL, STILL, Life, LifeDriver
-from facho.simulator.world import JOURNAL_ENTRIES, JournalKind
+from facho.simulator.world import JOURNAL_ENTRIES, NATURAL, STILL, JournalKind, Life, LifeDriver
 
 DAY = 86_400.0
 BUSY = Life(failures=60, cuts=4, moves=4, arrivals=2)

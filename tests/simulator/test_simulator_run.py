@@ -12,11 +12,10 @@ import pytest
 
 from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, Tag, decode_message, encode_message
 from facho.polling.snmp.oid import SYS_NAME
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.server import run_simulator
+from facho.simulator.server import SimulatorConfig, run_simulator
 
 START = (
-    "import sys; from facho.simulator.config import SimulatorConfig; from facho.simulator.server import run_simulator;"
+    "import sys; from facho.simulator.server import SimulatorConfig; from facho.simulator.server import run_simulator;"
     "sys.exit(run_simulator(SimulatorConfig(vendor='huawei', olts=2, onus=5)))"
 )
 

@@ -10,13 +10,11 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_NAME, SYS_UP_TIME
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.agent import PortTaken
-from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL, Life
+from facho.simulator.onu import Chassis
 from facho.simulator.readings import DRIFT_STEP_SECONDS
-from facho.simulator.server import SimulatedOlt, Simulation, choose_definitions
-from facho.simulator.shape import Chassis
-from facho.simulator.world import JournalKind
+from facho.simulator.server import MIXED, ConfigError, SimulatedOlt, Simulation, SimulatorConfig, choose_definitions
+from facho.simulator.world import STILL, JournalKind, Life
 
 HUAWEI = "huawei_smartax"
 

@@ -6,9 +6,8 @@ from world_factory import spread
 from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.config import ConfigError
-from facho.simulator.server import numbering_of, shape_for
-from facho.simulator.shape import MAX_ONUS_PER_PORT, Chassis, plan_chassis, plan_single_card
+from facho.simulator.onu import MAX_ONUS_PER_PORT, Chassis, plan_chassis, plan_single_card
+from facho.simulator.server import ConfigError, numbering_of, shape_for
 
 FAMILIES = sorted(load_definitions())
 

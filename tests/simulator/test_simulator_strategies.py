@@ -7,11 +7,10 @@ import pytest
 from raw_manager import RawManager
 
 from facho.polling.snmp.ber import Oid, PduKind
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import CostModel, Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
-from facho.simulator.shape import Chassis
+from facho.simulator.onu import Chassis
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from learned_rows import rows_of_its_own
 
 # A pass of minutes takes a fraction of a second.

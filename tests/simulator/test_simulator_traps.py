@@ -5,6 +5,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from select import select
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -14,19 +15,20 @@ from facho.polling.domain.hints import HintPlace, Meaning, Said
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.ber import PduKind, Tag, decode_message
 from facho.polling.snmp.ber_values import enter, read_length
+from facho.polling.snmp.notifications import NotificationEar
 from facho.polling.snmp.oid import SNMP_TRAP_OID, SYS_UP_TIME
+from facho.polling.snmp.target import Community
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import definition, load_definitions
 from facho.polling.vendors.notifications import explain
+from facho.simulator import traps
 from facho.simulator.agent import Endpoint
-from facho.simulator.config import ConfigError, SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL, Life
-from facho.simulator.server import SimulatedOlt, Simulation
-from facho.simulator.shape import Chassis
-from facho.simulator.traps import TICK_SECONDS, SimulatedTraps, StormKind, TrapFaults, TrapStorm
-from facho.simulator.world import JOURNAL_ENTRIES
+from facho.simulator.onu import Chassis
+from facho.simulator.server import ConfigError, SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.traps import TICK_SECONDS, SimulatedTraps, StormKind, TrapFaults, TrapKind, TrapStorm
+from facho.simulator.world import JOURNAL_ENTRIES, STILL, Life
 
 HUAWEI = "huawei_smartax"
 ONE_PORT = Chassis(cards=1, ports_per_card=16, used_ports=1)
@@ -228,6 +230,59 @@ async def test_they_come_from_where_the_olt_answers() -> None:
         assert heard[0].source == (olt.host, olt.port)
         assert heard[0].community == b"told"
         assert olt.counters.notifications == 1
+
+
+def ear() -> NotificationEar:
+    return NotificationEar(engine_id=b"facho", engine_boots=1, monotonic=monotonic)
+
+
+@pytest.mark.parametrize("kind", [TrapKind.V1, TrapKind.V2C])
+async def test_a_family_that_appends_a_tail_to_its_community_does_so_and_it_still_counts(kind: TrapKind) -> None:
+    async with speaking("zte_c300_c320", onus=1, trap_kind=kind) as (olt, receiver):
+        onu = next(olt.world.onus)
+        olt.world.take_down(onu, DownCause.LOS)
+        await receiver.count(1)
+        olt.world.bring_up(onu)
+        await receiver.count(2)
+
+    heard = [ear().hear(data, [Community(b"public")]).notification for data, _source in receiver.datagrams]
+    words = [each.tail.split(b"@") for each in heard if each is not None]
+    assert [each[:3] for each in words] == [
+        [b"eventId=1", b"eventLevel=minor", b"confirm"],
+        [b"eventId=2", b"eventLevel=cleared", b"confirm"],
+    ]
+    said = [explain(olt.definition, each.oid, each.varbinds, each.tail) for each in heard if each is not None]
+    assert [each.meaning for each in said] == [Meaning.ONU_LOS, Meaning.ONU_UP]
+    assert [place_of(each, onu.place) for each in said] == [onu.place, onu.place]
+
+
+async def test_an_inform_comes_again_until_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traps, "INFORM_SECONDS", 0.05)
+    async with speaking(onus=1, trap_kind=TrapKind.INFORM) as (olt, receiver):
+        olt.say(Meaning.DEVICE_RESTART)
+        await receiver.count(2)
+        data, source = receiver.datagrams[-1]
+        hearing = ear().hear(data, [Community(b"public")])
+        assert hearing.notification is not None
+        assert hearing.notification.is_inform
+        assert hearing.reply is not None
+        receiver.endpoint.send(hearing.reply, source)
+        async with asyncio.timeout(5):
+            while sender_of(olt).unanswered:
+                await asyncio.to_thread(select, [], [], [], 0.02)
+
+        assert olt.counters.requests == 0
+        assert {datagram for datagram, _source in receiver.datagrams} == {data}
+
+
+async def test_an_inform_that_nobody_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traps, "INFORM_SECONDS", 0.01)
+    async with speaking(onus=1, trap_kind=TrapKind.INFORM) as (olt, receiver):
+        olt.say(Meaning.DEVICE_RESTART)
+        await receiver.count(traps.INFORM_TRIES)
+        await asyncio.to_thread(select, [], [], [], 0.1)
+
+        assert sender_of(olt).sent == traps.INFORM_TRIES
 
 
 async def test_life_is_said_without_anybody_asking() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import time
 
-from facho.simulator.virtual_loop import VirtualTimeLoop
+from bench.virtual_loop import VirtualTimeLoop
 
 
 def test_an_hour_passes_at_once() -> None:

@@ -6,9 +6,8 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.onu import CustomerMaker
-from facho.simulator.readings import ONU
-from facho.simulator.shape import Shape, spread_onus
+from facho.simulator.onu import CustomerMaker, Shape, spread_onus
+from facho.simulator.readings import ONU_READINGS
 from facho.simulator.world import OltWorld
 
 # The families that tell a lost fibre from lost power.
@@ -32,5 +31,5 @@ def spread(shape: Shape, onus: int, *, seed: int = 7) -> dict[Place, list[int]]:
 def true_identities(world: OltWorld, definition: Definition) -> dict[Place, str]:
     """Return by what the family tells the ONUs apart: serials, else hardware addresses, else what it calls them."""
     [key] = definition.identity_columns()
-    reading = ONU["serial" if key == SERIAL else "mac" if key == MAC else "description"]
+    reading = ONU_READINGS["serial" if key == SERIAL else "mac" if key == MAC else "description"]
     return {onu.place: str(reading(onu)[0]) for onu in world.onus}

@@ -12,9 +12,8 @@ from facho.polling.domain.collection import Collected, CollectRequest, FreeOid, 
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.errors import OwnershipLost
 from facho.polling.snmp.network import Network
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.reading import Devices
 from factories import NOW, make_olt

@@ -19,10 +19,9 @@ from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, format_oid
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_get.interactive import (
     NOT_ASKED,
     Answer,

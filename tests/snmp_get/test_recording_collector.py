@@ -20,13 +20,11 @@ from facho.polling.vendors.anonymise import read_recording
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
+from facho.polling.vendors.loader import load_definitions, recognise, recognise_by_tables, tables_to_ask
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from facho.snmp_get import recording as recording_module
 from facho.snmp_get.reading import Devices
 from facho.snmp_get.recording import (

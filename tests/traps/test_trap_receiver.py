@@ -2,14 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 
 import pytest
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 
 from api.rows import make_onu
 from facho.executions.models import HintRead
@@ -23,7 +23,7 @@ from facho.polling.snmp.target import Community, SnmpVersion
 from facho.traps import receiver, store
 from facho.traps.models import OltTraps, Trap, TrapReceiver, TrapSender
 from facho.traps.receiver import TrapReception
-from facho.traps.store import switch
+from facho.traps.store import HeardTrap, switch
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -117,7 +117,7 @@ def test_a_trap_of_a_known_olt_is_kept_and_asks_for_a_read() -> None:
 
 
 def test_a_cut_port_is_one_read_however_many_onus_speak() -> None:
-    make_olt()
+    make_onu(make_olt(), (0, 1, 6, 54))
 
     async def scene(it: Scene) -> None:
         it.send(*(trap(onu=number, uptime=number) for number in range(64)))
@@ -126,7 +126,7 @@ def test_a_cut_port_is_one_read_however_many_onus_speak() -> None:
     listening(scene)
 
     [read] = HintRead.objects.all()
-    assert read.onu_number is None
+    assert (read.port, read.onu_number, read.is_whole) == (6, None, False)
 
 
 def test_copies_and_repeats_are_one_row() -> None:
@@ -289,3 +289,80 @@ def test_a_database_that_is_away_for_a_while_loses_nothing_that_fits(monkeypatch
 
     assert Trap.objects.count() == 1
     assert HintRead.objects.get().not_before - Trap.objects.get().heard_at < timedelta(seconds=10)
+
+
+def test_a_receiver_that_cannot_store_its_start_tries_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin, failures = store.begin_receiver, iter(range(2))
+
+    def failing(*arguments: object) -> object:
+        if next(failures, None) is not None:
+            raise OperationalError
+        return begin(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "begin_receiver", failing)
+
+    async def scene(it: Scene) -> None:
+        assert it.reception.listens_at is not None
+
+    listening(scene)
+
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "traps.not_stored error=OperationalError"
+    ] * 2
+
+
+def test_what_the_database_refuses_does_not_keep_the_next_ones_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_olt()
+    save_heard = store.save_heard
+
+    def refusing(traps: Sequence[HeardTrap], *arguments: object, **named: object) -> int:
+        if traps[0].said.place.onu == 1:
+            raise DataError
+        return save_heard(traps, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(receiver, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(store, "save_heard", refusing)
+
+    async def scene(it: Scene) -> None:
+        it.send(trap(onu=1))
+        await it.until(TrapReceiver.objects.filter(dropped=1).exists)
+        it.send(trap(onu=2))
+        await it.until(Trap.objects.exists)
+
+    listening(scene)
+
+    assert Trap.objects.get().onu_number == 2
+
+
+def test_texts_that_no_database_stores_are_stored_as_something_else() -> None:
+    make_olt()
+    values = (b"\x00a\x00", "\ud800".encode("utf-16-le", "surrogatepass"), b"\xff" * 300)
+    binds: tuple[VarBind, ...] = tuple((parse_oid("1.3.6.1.9.1"), int(Tag.OCTET_STRING), value) for value in values)
+
+    async def scene(it: Scene) -> None:
+        it.send(encode(parse_oid("1.3.6.1.4.1.5875.99999.0.1"), binds))
+        await it.until(Trap.objects.exists)
+
+    listening(scene)
+
+    shown = [text for _oid, _type, text in Trap.objects.get().values or ()]
+    assert len(shown) == 3
+    assert not any("\0" in text for text in shown)
+
+
+def test_what_the_kernel_drops_is_counted() -> None:
+    make_olt()
+
+    async def scene(it: Scene) -> None:
+        # While this thread sends, the receiver reads nothing; more than the buffer holds is lost.
+        it.send(*[b"\0" * 60_000] * 400)
+        await it.until(TrapSender.objects.filter(reason="buffer").exists)
+
+    listening(scene)
+
+    lost = TrapSender.objects.get(reason="buffer").count
+    receiver_row = TrapReceiver.objects.get()
+    assert receiver_row.heard + lost == 400
+    assert receiver_row.dropped >= lost

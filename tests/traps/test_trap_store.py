@@ -3,14 +3,19 @@
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import connection
 
 from api.rows import make_onu
 from facho.executions.models import Execution, HintRead
 from facho.hosts.models import Olt
-from facho.onus.models import Onu, OnuReading
+from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.infrastructure.secrets import Secret, decrypt
+from facho.onus.models import OltMemory, Onu, OnuReading
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.hints import HintPlace, Meaning, Said
+from facho.polling.snmp.target import Community
 from facho.snmp_jobs.models import WorkflowNode
+from facho.traps import store
 from facho.traps.models import OltTraps, Trap, TrapSender
 from facho.traps.store import (
     MAX_ROWS_AT_ONCE,
@@ -19,9 +24,9 @@ from facho.traps.store import (
     SETTLES_WITHIN,
     EngineClock,
     HeardTrap,
+    SenderBook,
     begin_receiver,
     load_engines,
-    load_senders,
     load_silent_olts,
     save_heard,
     save_refused,
@@ -74,7 +79,7 @@ def test_what_was_said_and_read_agree() -> None:
     settle(NOW + 2 * SECOND)
 
     [trap] = Trap.objects.all()
-    assert (trap.outcome, trap.settled_at) == ("confirmed", NOW + 2 * SECOND)
+    assert (trap.outcome, trap.settled_at) == ("confirmed", NOW + SECOND)
 
 
 def test_a_trap_that_lies_is_not_confirmed_and_changes_nothing() -> None:
@@ -96,6 +101,66 @@ def test_a_read_that_began_before_the_trap_settles_nothing() -> None:
     settle(NOW + 6 * SECOND)
 
     assert Trap.objects.get().outcome == ""
+
+
+def test_a_poll_that_may_have_passed_the_place_before_the_trap_settles_nothing_while_a_read_waits() -> None:
+    olt, onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS))
+    OltMemory.objects.create(olt=olt, states_at=NOW + SECOND)
+
+    settle(NOW + 2 * SECOND)
+
+    assert Trap.objects.get().outcome == ""
+    read(olt, onu, "offline", NOW + 3 * SECOND)
+    settle(NOW + 4 * SECOND)
+    assert Trap.objects.get().outcome == "confirmed"
+
+
+def test_without_a_read_that_waits_a_poll_settles() -> None:
+    olt, onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS))
+    HintRead.objects.all().delete()
+    OltMemory.objects.create(olt=olt, states_at=NOW + SECOND)
+    OnuReading.objects.filter(onu=onu).update(run_state="offline")
+
+    settle(NOW + 2 * SECOND)
+
+    assert Trap.objects.get().outcome == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("meaning", "state", "outcome"),
+    [
+        (Meaning.PON_LOS, "offline", "confirmed"),
+        (Meaning.PON_LOS, "online", "not_confirmed"),
+        (Meaning.PON_UP, "online", "confirmed"),
+        (Meaning.PON_DOWN, "unknown", "not_read"),
+    ],
+)
+def test_what_was_said_of_a_port_is_held_against_its_onus(meaning: Meaning, state: str, outcome: str) -> None:
+    olt, onu = scene()
+    make_onu(olt, (0, 1, 6, 55), run_state="unknown")
+    hear(heard(olt, meaning, HintPlace(0, 1, 6)))
+    read(olt, onu, state, NOW + SECOND)
+
+    settle(NOW + 2 * SECOND)
+
+    assert Trap.objects.get().outcome == outcome
+
+
+def test_an_olt_that_cannot_be_read_does_not_keep_others_from_being_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MAX_SETTLED_AT_ONCE", 2)
+    silent, _onu = scene()
+    for number in range(5):
+        hear(heard(silent, Meaning.ONU_LOS, mark=str(number)))
+    olt, onu = scene()
+    hear(heard(olt, Meaning.ONU_LOS, at=NOW + SECOND), now=NOW + SECOND)
+    read(olt, onu, "offline", NOW + 2 * SECOND)
+
+    settle(NOW + 3 * SECOND)
+
+    assert Trap.objects.get(olt=olt).outcome == "confirmed"
+    assert set(Trap.objects.filter(olt=silent).values_list("outcome", flat=True)) == {""}
 
 
 def test_what_nobody_read_in_time_is_told_so() -> None:
@@ -126,13 +191,14 @@ def test_rows_of_one_moment_are_bounded_and_the_reads_are_not_lost() -> None:
     assert HintRead.objects.get().onu_number is None
 
 
-def test_numbers_that_no_chassis_has_are_not_asked_for() -> None:
+def test_ports_that_no_discovery_found_are_one_walk_however_many_are_named() -> None:
     olt, _onu = scene()
 
-    hear(heard(olt, Meaning.PON_LOS, HintPlace(0, 1, 70_000)))
+    for port in (7, 8, 9, 70_000):
+        hear(heard(olt, Meaning.PON_LOS, HintPlace(0, 1, port), mark=str(port)))
 
-    assert Trap.objects.get().port == 70_000
-    assert not HintRead.objects.exists()
+    assert Trap.objects.get(port=70_000).pon_port_id is None
+    assert [read.is_whole for read in HintRead.objects.all()] == [True]
 
 
 def test_a_card_asks_for_a_discovery_at_most_once_a_minute() -> None:
@@ -172,7 +238,38 @@ def test_a_disabled_olt_is_not_heard() -> None:
     one = heard(olt, Meaning.ONU_LOS)
     Olt.objects.update(enabled=False)
 
-    assert (load_senders(), hear(one)) == ({}, 0)
+    assert (SenderBook().load(), hear(one)) == ({}, 0)
+
+
+def test_credentials_are_decrypted_only_when_their_row_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = make_olt(), make_olt()
+    book, decrypted = SenderBook(), list[str]()
+
+    def noting(text: str) -> Secret:
+        decrypted.append(text)
+        return decrypt(text)
+
+    monkeypatch.setattr(store, "decrypt", noting)
+    before = book.load()
+    assert [sender.olt_id for sender in before[first.address]] == [first.id, second.id]
+    decrypted.clear()
+
+    assert book.load() == before
+    assert not decrypted
+    second.community = Secret("other")
+    second.save()
+    assert [sender.credential for sender in book.load()[first.address]][1] == Community(b"other")
+    assert len(decrypted) == len(SECRET_COLUMNS)
+    Olt.objects.filter(id=first.id).update(enabled=False)
+    assert [sender.olt_id for sender in book.load()[first.address]] == [second.id]
+
+
+def test_a_credential_that_cannot_be_decrypted_silences_its_own_olt_only() -> None:
+    olt, broken = make_olt(), make_olt()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE hosts_olt SET community = 'nonsense' WHERE id = %s", [broken.id])
+
+    assert [sender.olt_id for sender in SenderBook().load()[olt.address]] == [olt.id]
 
 
 def test_the_clock_of_an_engine_only_goes_forward() -> None:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
 from bench.virtual_engine import DirectGateway, add_simulated_olt
+from bench.virtual_loop import VirtualTimeLoop
 from django.db import connection
 from django.test import override_settings
 
@@ -20,9 +21,7 @@ from facho.core.processes.housekeeping import probe_suspended_olts, tell_silence
 from facho.core.wiring import ENGINE, build_engine, open_parts
 from facho.hosts.models import Olt
 from facho.polling.domain.ports import ClockReading
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.server import SimulatedOlt, Simulation
-from facho.simulator.virtual_loop import VirtualTimeLoop
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers import scheduler

@@ -12,11 +12,10 @@ from facho.onus.readings import CAUSE
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.outages import NETWORK, OutageCause, OutagePlace, OutageRecord, OutageScope
 from facho.polling.vendors.definition import SERIAL, Definition
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, choose_definitions, numbering_of
-from facho.simulator.shape import Chassis
+from facho.simulator.onu import Chassis
+from facho.simulator.server import SimulatedOlt, SimulatorConfig, choose_definitions, numbering_of
+from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
 from polling.domain.journal_truth import ExpectedOutage, OutageTruth
 from polling.domain.troubled_world import Action, Fate

@@ -8,10 +8,10 @@ from facho.accounts.roles import Role, give_role
 from facho.onus.models import Onu, OnuEvent
 from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
 from facho.simulator.onu import SimulatedOnu
-from facho.simulator.readings import ONU
+from facho.simulator.readings import ONU_READINGS
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from truth.polled_fleet import Fleet, polled
 from truth.stored_truth import assert_rows_are_true
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 def mac_of(onu: SimulatedOnu) -> str:
-    return str(ONU["mac"](onu)[0])
+    return str(ONU_READINGS["mac"](onu)[0])
 
 
 def trouble(fleet: Fleet) -> tuple[SimulatedOnu, SimulatedOnu, SimulatedOnu]:

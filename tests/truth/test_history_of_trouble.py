@@ -11,10 +11,10 @@ from facho.onus.history import Resolution, Series, read_onu
 from facho.onus.history_metrics import STATE_CODES, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
-from facho.simulator.life import STILL
-from facho.simulator.shape import Chassis
+from facho.simulator.onu import Chassis
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from truth.polled_fleet import EPOCH, INTERVAL, polled
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]

@@ -6,8 +6,8 @@ from django.test import Client
 
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.polling.domain.onu_events import EventKind
-from facho.simulator.config import SimulatorConfig
-from facho.simulator.life import STILL
+from facho.simulator.server import SimulatorConfig
+from facho.simulator.world import STILL
 from truth.polled_fleet import polled
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]

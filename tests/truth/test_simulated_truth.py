@@ -16,12 +16,10 @@ from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import SERIAL
 from facho.polling.vendors.index import Place
-from facho.simulator.config import MIXED, SimulatorConfig
 from facho.simulator.faults import NO_FAULTS, Faults
-from facho.simulator.life import STILL
-from facho.simulator.onu import SimulatedOnu
-from facho.simulator.shape import Chassis
-from facho.simulator.world import OltWorld
+from facho.simulator.onu import Chassis, SimulatedOnu
+from facho.simulator.server import MIXED, SimulatorConfig
+from facho.simulator.world import STILL, OltWorld
 from truth.polled_fleet import EPOCH, INTERVAL, Fleet, polled
 from truth.stored_truth import FleetTruth, assert_events_are_true, assert_rows_are_true, stored_facts, stored_outages
 

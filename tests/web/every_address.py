@@ -7,18 +7,39 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.apps import apps
 
-from accounts.two_groups import OID, Route, World, all_routes
+from accounts.two_groups import OID, OTHER_PARTS, Route, World, all_routes
+from facho.dashboard.events.views import EVENT_TABLE
 from facho.dashboard.olt import views as olt_views
+from facho.dashboard.olt.list import OLT_TABLE
 from facho.dashboard.onu import views as onu_views
+from facho.dashboard.onu.list import ONU_TABLE
 from facho.dashboard.outage import views as outage_views
+from facho.dashboard.outage.views import OUTAGE_TABLE
+from facho.dashboard.pollers.views import EXECUTION_TABLE
+from facho.dashboard.port import views as port_views
+from facho.dashboard.shared.table import ListTable
+from facho.dashboard.violations.views import VIOLATION_TABLE
+from facho.infrastructure.spreadsheet import SIGNATURE, read_workbook
 
 # Leaving, and finding whatever has no address.
 LEFT_OUT = {"logout/", "admin/logout/", "admin/(?P<url>.*)$"}
 PARTS = {
-    "olts/": olt_views.PARTS,
+    "olts/": olt_views.PARTS | olt_views.LATE_PARTS,
     "onus/": onu_views.PARTS,
     "outages/": outage_views.PARTS,
 }
+
+
+def every_column(table: ListTable) -> str:
+    return "&".join(f"col={column.name}" for column in table.columns)
+
+
+def files(table: ListTable) -> list[str]:
+    """Ask for a list with every column, as a page and as every kind of file."""
+    columns = every_column(table)
+    return [columns, *(f"{columns}&export={kind}" for kind in ("csv", "json", "xlsx"))]
+
+
 # What an address needs besides, so that it answers with rows.
 QUERIES = {
     "api/v1/olts/<int:olt_id>/data/history/": [f"oid={OID}&index=0.1"],
@@ -26,7 +47,14 @@ QUERIES = {
     "api/v1/^onus/$": ["", "format=csv", "format=ndjson"],
     "search/": ["q=img", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
     "search/suggestions/": ["q=img", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
-    "onus/": ["", "q=%3Cscript%3Ealert(1)%3C/script%3E"],
+    "onus/": ["", "q=%3Cscript%3Ealert(1)%3C/script%3E", every_column(ONU_TABLE)],
+    "olts/": ["", *files(OLT_TABLE)],
+    "views/": ["page=onus&query=q%3D%3Cscript%3E"],
+    "events/": ["", *files(EVENT_TABLE)],
+    "executions/": ["", *files(EXECUTION_TABLE)],
+    "outages/": ["", *files(OUTAGE_TABLE)],
+    "violations/": ["", *files(VIOLATION_TABLE)],
+    "api/v1/^onus/export/$": ["", "format=xlsx", "format=json"],
 }
 
 
@@ -39,7 +67,8 @@ def all_addresses(world: World) -> Iterator[str]:
 
 def addresses(world: World, route: Route) -> Iterator[str]:
     """Write every address of a pattern; a part of one that nobody knows is an error."""
-    parts = {"token": "1", **world.common, **world.shown.ids, **_of_admin(route)}
+    place = {name: OTHER_PARTS[name] for name in ("frame", "slot", "port", "code")}
+    parts = {"token": "1", **place, **world.common, **world.shown.ids, **_of_admin(route)}
     names = _names_of_parts(route)
     missing = [name for name in route.names if name not in parts and name != "name"]
     assert not missing, f"{route.pattern} needs a sample of {missing}"
@@ -50,6 +79,8 @@ def addresses(world: World, route: Route) -> Iterator[str]:
 def _names_of_parts(route: Route) -> list[str]:
     if "<slug:name>" not in route.pattern:
         return [""]
+    if "/ports/" in route.pattern:
+        return list(port_views.PARTS)
     return list(PARTS[route.pattern.split("<")[0]])
 
 
@@ -71,4 +102,7 @@ def body_of(answer: Any) -> str:
     async def read() -> bytes:
         return b"".join([part async for part in answer.streaming_content])
 
-    return async_to_sync(read)().decode()
+    sent = async_to_sync(read)()
+    if sent.startswith(SIGNATURE):
+        return "\n".join(cell for _line, cells in read_workbook(sent) for cell in cells)
+    return sent.decode()

@@ -23,7 +23,7 @@ CONNECTIONS, THREADS = 512, 8
 # One process of the product beside what it does: its database, its log, its helpers.
 OTHER_DESCRIPTORS, OTHER_THREADS = 128, 12
 PATIENCE_SECONDS = 60
-BUNDLE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+BUNDLE = "/static/admin/js/vendor/xregexp/xregexp.js"
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from facho.executions.models import Origin
+from facho.hosts.models import Olt, Pause
 from facho.polling.domain.planning import DueNode, WaitReason
 from facho.polling.domain.schedule import Window
+from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.zabbix_pollers.activity import Holder
 from facho.zabbix_pollers.explain import (
     Facts,
-    NodeFacts,
-    PauseFacts,
     QueuePlace,
     Situation,
     describe_holder,
@@ -25,30 +25,19 @@ from facho.zabbix_pollers.explain import (
 from factories import NOW
 
 MINUTE = timedelta(minutes=1)
-NODE = NodeFacts(
-    id=7,
-    name="State",
-    olt_id=1,
-    olt="North",
-    enabled=True,
-    olt_enabled=True,
-    next_run_at=NOW + 5 * MINUTE,
-    run_requested_at=None,
-    suspended_at=None,
-    suspend_reason="",
-    next_probe_at=None,
-    window=None,
-    master_node_id=None,
-)
-SUSPENDED = {"suspended_at": NOW - MINUTE, "suspend_reason": "timeout", "next_probe_at": NOW + MINUTE}
-PAUSE = PauseFacts(NOW - MINUTE, NOW + 30 * MINUTE, "fibre works")
+SUSPENDED = {"suspended_at": NOW - MINUTE, "suspend_reason": "timeout", "probe_at": NOW + MINUTE}
+PAUSE = Pause(starts_at=NOW - MINUTE, ends_at=NOW + 30 * MINUTE, note="fibre works")
 ANOTHER = Holder(90, 8, 8, "Optical power", Origin.SCHEDULE, 3, NOW - MINUTE, "engine/x", "get_power")
 AT_NIGHT = Window(time(1), time(5), ZoneInfo("UTC"))
 
 
 def facts(*, is_polling: bool = True, **changes: object) -> Facts:
-    own = {name: changes.pop(name) for name in list(changes) if hasattr(NODE, name)}
-    return Facts(replace(NODE, **own), is_polling, **changes)  # type: ignore[arg-type]
+    olt = Olt(id=1, name="North", enabled=changes.pop("olt_enabled", True), next_probe_at=changes.pop("probe_at", None))
+    columns = {field.attname for field in WorkflowNode._meta.concrete_fields}
+    own = {name: changes.pop(name) for name in list(changes) if name in columns}
+    values: dict[str, Any] = {"id": 7, "enabled": True, "next_run_at": NOW + 5 * MINUTE} | own
+    node = WorkflowNode(job=SnmpJob(name="State", query_type="get"), workflow=Workflow(olt=olt), **values)
+    return Facts(node, is_polling, **changes)  # type: ignore[arg-type]
 
 
 def due(reason: WaitReason | None, holder: Holder | None = None) -> Facts:
@@ -56,7 +45,7 @@ def due(reason: WaitReason | None, holder: Holder | None = None) -> Facts:
 
 
 def waiting(*, is_retry: bool, due_at: datetime, **changes: object) -> Facts:
-    next_run_at: Any = changes.get("next_run_at", NODE.next_run_at)
+    next_run_at: Any = changes.get("next_run_at", NOW + 5 * MINUTE)
     run = DueNode(7, 1, due_at, 300, 50, 0, execution_id=55, is_retry=is_retry, next_run_at=next_run_at)
     return facts(waiting=run, **changes)
 
@@ -192,9 +181,12 @@ def test_a_chain_member_that_was_stopped_or_runs_itself_says_so(
         (facts(is_polling=False), "Polling is stopped"),
         (facts(), "Next run: 2026-03-01 12:05:00."),
         (facts(pause=PAUSE), "It is paused until 2026-03-01 12:30:00: fibre works."),
-        (facts(pause=replace(PAUSE, note="")), "It is paused until 2026-03-01 12:30:00. "),
+        (
+            facts(pause=Pause(starts_at=NOW - MINUTE, ends_at=NOW + 30 * MINUTE)),
+            "It is paused until 2026-03-01 12:30:00. ",
+        ),
         (facts(**SUSPENDED), "Its OLT is asked next at 2026-03-01 12:01:00"),
-        (facts(**SUSPENDED | {"next_probe_at": None}), "A person has to resume it."),
+        (facts(**SUSPENDED | {"probe_at": None}), "A person has to resume it."),
         (facts(window=AT_NIGHT), "they begin at 2026-03-02 01:00:00."),
         (facts(next_run_at=None), "It has no next run"),
         (facts(enabled=False), "It is disabled."),

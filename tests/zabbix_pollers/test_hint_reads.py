@@ -85,6 +85,19 @@ def test_a_port_that_flaps_is_read_once_in_ten_seconds() -> None:
     assert began == [0, 10, 20, 30, 40, 50]
 
 
+def test_a_place_whose_reads_take_long_leaves_the_olt_to_polls() -> None:
+    olt, began = make_olt(), []
+    for second in range(0, 300, 5):
+        now = NOW + second * SECOND
+        hint(olt, STATES, at=now)
+        for execution_id in tick(now):
+            Execution.objects.filter(id=execution_id).update(started_at=now)
+            end(execution_id, now + 20 * SECOND)
+            began.append(second)
+
+    assert began == [0, 80, 160, 240]
+
+
 def test_a_hint_during_a_read_is_read_after_it() -> None:
     olt = make_olt()
     hint(olt, PORT)

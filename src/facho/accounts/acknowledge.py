@@ -17,6 +17,9 @@ MAX_NOTE_LENGTH = Acknowledgeable._meta.get_field("acknowledgement").max_length
 _FIELDS = ("acknowledged_at", "acknowledged_by", "acknowledgement")
 _NOBODY = {"acknowledged_at": None, "acknowledged_by": None, "acknowledgement": ""}
 
+# Alerts have this column, too.
+_THROUGH = "acknowledged_through"
+
 Thing = TypeVar("Thing", bound=Acknowledgeable)
 Person = AbstractBaseUser | AnonymousUser
 
@@ -26,10 +29,7 @@ class AcknowledgementError(Exception):
 
 
 def acknowledge(thing: Acknowledgeable, user: Person, note: str, *, now: datetime) -> None:
-    """Acknowledge for a user; their own note can be rewritten.
-
-    `thing` has the stored values afterwards, even if AcknowledgementError is raised because somebody else was first.
-    """
+    """Acknowledge for a user, who can rewrite their own note; `thing` has the stored values in any case."""
     free_or_own = Q(acknowledged_at__isnull=True) | Q(acknowledged_by_id=user.pk)
     with transaction.atomic():
         changed = _row(thing).filter(free_or_own)
@@ -48,20 +48,24 @@ def take_back(thing: Acknowledgeable, user: Person) -> None:
     """Withdraw an acknowledgement, one's own or another's; AcknowledgementError if there is none."""
     words = format_lazy(gettext_lazy("Withdrew the acknowledgement of {who}"), who=who_acknowledged(thing))
     with transaction.atomic():
-        if not _row(thing).filter(acknowledged_at__isnull=False).update(**_NOBODY):
+        nobody = _NOBODY | ({_THROUGH: ""} if hasattr(thing, _THROUGH) else {})
+        if not _row(thing).filter(acknowledged_at__isnull=False).update(**nobody):
             raise AcknowledgementError(_("This is not acknowledged."))
         record(user, thing, Action.CHANGED, words)
     thing.refresh_from_db(fields=_FIELDS)
 
 
 def with_acknowledger(things: QuerySet[Thing]) -> QuerySet[Thing]:
-    """Load the acknowledging users along, without their passwords."""
     return things.select_related("acknowledged_by").defer("acknowledged_by__password")
 
 
 def who_acknowledged(thing: Acknowledgeable) -> str:
-    """Return who acknowledged; a deleted user has no name."""
-    return thing.acknowledged_by.get_username() if thing.acknowledged_by else _("a deleted user")
+    """Return who acknowledged; a deleted user has no name, and a link only that of its channel."""
+    if thing.acknowledged_by:
+        return thing.acknowledged_by.get_username()
+    if channel := getattr(thing, _THROUGH, ""):
+        return _("someone through the channel %(name)s") % {"name": channel}
+    return _("a deleted user")
 
 
 def _row(thing: Acknowledgeable) -> QuerySet[Acknowledgeable]:

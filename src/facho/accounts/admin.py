@@ -1,6 +1,6 @@
 """Admin pages of people and of what they changed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -17,13 +17,6 @@ from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, last_a
 from facho.hosts.models import OltGroup
 from facho.infrastructure.admin_pages import ReadOnlyAdmin
 
-if TYPE_CHECKING:
-    _ProfileForm = forms.ModelForm[Profile]
-    _NewUserForm = AdminUserCreationForm[User]
-    _UserForm = UserChangeForm[User]
-else:
-    _ProfileForm, _NewUserForm, _UserForm = forms.ModelForm, AdminUserCreationForm, UserChangeForm
-
 ROLES = [(role.value, ROLE_WORDS[role]) for role in Role]
 
 # Roles are given with the account; Django's own groups and permissions would be a second way.
@@ -31,11 +24,11 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
-class NewUserForm(_NewUserForm):
+class NewUserForm(AdminUserCreationForm):  # type: ignore[type-arg]  # generic in its stubs only
     role = forms.ChoiceField(label=_("Permissions"), choices=ROLES)
 
 
-class UserForm(_UserForm):
+class UserForm(UserChangeForm):  # type: ignore[type-arg]  # generic in its stubs only
     """A user; the last administrator keeps that role."""
 
     role = forms.ChoiceField(label=_("Permissions"), choices=ROLES)
@@ -53,7 +46,7 @@ class UserForm(_UserForm):
         return cleaned
 
 
-class ProfileForm(_ProfileForm):
+class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     olt_groups = forms.ModelMultipleChoiceField(
         OltGroup.objects.all(),
         label=_("OLT groups"),

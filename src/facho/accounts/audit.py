@@ -21,28 +21,29 @@ MOST_LETTERS = 80
 
 
 class Action(IntEnum):
-    """Actions as numbered in the admin's log."""
-
     ADDED = ADDITION
     CHANGED = CHANGE
     DELETED = DELETION
 
 
 def record(user: AbstractBaseUser | AnonymousUser, changed: Model, action: Action, message: str | Promise = "") -> None:
-    """Record a user's change of a saved row, in the installation's language, as readers differ.
-
-    Call it in the transaction of the change, and before a deletion. Messages must not contain secrets.
-    """
+    """Record a change of a saved row, in its transaction and before a deletion; messages contain no secrets."""
     with translation.override(settings.LANGUAGE_CODE):
-        token_id = getattr(user, "_token_id", None)
-        by_token = _("by token %(id)s") % {"id": token_id} if token_id else ""
-        words = " · ".join(filter(None, [str(message), by_token]))
+        words = " · ".join(filter(None, [str(message), _by_token(user)]))
         LogEntry.objects.log_actions(str(user.pk), [changed], action, change_message=words)
 
 
-def record_each(user: AbstractBaseUser, entries: Iterable[tuple[Model, Action, str]]) -> None:
+def record_each(user: AbstractBaseUser | AnonymousUser, entries: Iterable[tuple[Model, Action, str]]) -> None:
     """Record changes of many rows, each with its own text, in few statements; see `record`."""
-    write_down_each(user.pk, entries)
+    with translation.override(settings.LANGUAGE_CODE):
+        by_token = _by_token(user)
+    joined = ((row, action, " · ".join(filter(None, [words, by_token]))) for row, action, words in entries)
+    write_down_each(user.pk or 0, joined)
+
+
+def _by_token(user: AbstractBaseUser | AnonymousUser) -> str:
+    token_id = getattr(user, "_token_id", None)
+    return _("by token %(id)s") % {"id": token_id} if token_id else ""
 
 
 def changed_words(before: Mapping[str, Any], after: Mapping[str, Any], secrets: Collection[str] = ()) -> str:

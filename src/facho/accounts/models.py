@@ -63,6 +63,25 @@ class FailedTries(models.Model):
         return str(self.failures)
 
 
+class SavedView(models.Model):
+    """A list as a person wants to see it again: the query string of its address."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views", verbose_name=_("user")
+    )
+    page = models.CharField(_("page"), max_length=40)
+    name = models.CharField(_("name"), max_length=60)
+    query = models.CharField(_("query"), max_length=2000, blank=True)
+
+    class Meta:
+        verbose_name = _("saved view")
+        verbose_name_plural = _("saved views")
+        constraints = [models.UniqueConstraint(fields=["user", "page", "name"], name="one_view_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Acknowledgeable(models.Model):
     acknowledged_at = models.DateTimeField(_("acknowledged"), null=True, blank=True, editable=False)
     acknowledged_by = models.ForeignKey(

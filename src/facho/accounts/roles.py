@@ -57,10 +57,7 @@ ROLE_WORDS: dict[Role, Promise] = {
 
 
 def role_of(user: AbstractBaseUser | AnonymousUser) -> Role | None:
-    """Return the highest role of an active user, else None.
-
-    An account without a role may log in and see only itself.
-    """
+    """Return the highest role of an active user; None may log in and see only itself."""
     if not isinstance(user, User) or not user.is_active:
         return None
     return Role.ADMIN if user.is_superuser else highest_of(user, groups_of(user).names)

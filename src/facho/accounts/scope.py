@@ -50,10 +50,7 @@ class OltScope:
 
 
 def told_reasons(error: InventoryError, scope: OltScope) -> Iterator[tuple[str, str]]:
-    """Return column and reason of each problem, without details of OLTs out of scope.
-
-    That a name or an address is taken must be shown, or the user could not add the OLT.
-    """
+    """Return column and reason of each problem, without details of OLTs out of scope."""
     owners = Olt.objects.filter(name__in={problem.owner for problem in error.problems if problem.owner})
     seen = {"", *scope.narrow(owners, "").values_list("name", flat=True)}
     for problem in error.problems:

@@ -92,10 +92,7 @@ class Tries:
         return FIRST_WAIT
 
     def take_back(self, now: datetime) -> None:
-        """Uncount the last attempt, which succeeded; earlier waits are over.
-
-        The time is set, not moved: many concurrent successes would move it so far that everything is forgotten.
-        """
+        """Uncount the last attempt, which succeeded; the time is set, since many successes would move it too far."""
         over = now - LONGEST_WAIT
         FailedTries.objects.filter(key=self.key, failures__gt=0).update(failures=F("failures") - 1, failed_at=over)
 
@@ -186,10 +183,7 @@ def _mark(name: str) -> str:
 
 
 def _plain_name(username: str) -> str:
-    """Normalise a user name as the login does.
-
-    It is cut first: normalising takes quadratic time, and no user name is longer.
-    """
+    """Normalise a user name as the login does, cut first: normalising takes quadratic time."""
     return normalize("NFKC", username[:LONGEST_NAME]).strip().casefold()[:LONGEST_NAME]
 
 

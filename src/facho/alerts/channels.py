@@ -1,19 +1,27 @@
-"""Checks, saves and tests channels, in one way for pages and API; secrets are never returned."""
+"""Channels by form and by address: builds, checks, saves and tests them; secrets are never returned."""
 
+import re
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time
 from secrets import token_hex
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import translation
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from facho.alerts.http_request import KEY_CHARACTERS, read_http_url
+from facho.alerts.http_request import KEY_CHARACTERS, PORTS, read_http_url
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, Severity
-from facho.alerts.sender import MAIL_SCHEMES, open_service
+from facho.alerts.outcome import Trouble
+from facho.alerts.sender import MAIL_PORTS, MAIL_SCHEMES, open_service
+from facho.alerts.ssrf import Network, Reach
 from facho.infrastructure.secrets import Secret
 
 MAX_ADDRESS = 2_000
@@ -32,6 +40,7 @@ PARAMETERS = {
         {"token", "template", "from", "lang", "to", ":body", ":type", *(f":{n}" for n in range(1, 10))}
     ),
     "slack": frozenset({"to"}),
+    "workflows": frozenset({"pa", "route", "ver"}),
     "discord": frozenset({"thread"}),
     "ntfy": _NTFY,
     "ntfys": _NTFY,
@@ -40,8 +49,310 @@ PARAMETERS = {
 GENERIC = frozenset({"json", "jsons", "xml", "xmls", "form", "forms", "http", "https"})
 
 
+SENTENCES = {
+    Trouble.UNREACHABLE: gettext_lazy("The server cannot be reached."),
+    Trouble.ADDRESS_REFUSED: gettext_lazy("The server is inside the network and not listed in FACHO_WEBHOOK_ALLOW."),
+    Trouble.TIMED_OUT: gettext_lazy("The server did not answer in time."),
+    Trouble.CERTIFICATE: gettext_lazy("The certificate of the server is not trusted here."),
+    Trouble.NOT_TAKEN: gettext_lazy("The service did not take the message."),
+    Trouble.UNUSABLE: gettext_lazy("The address cannot be used: enter it again."),
+    Trouble.KEY_LOST: gettext_lazy("The address cannot be decrypted: restore the encryption keys, or enter it again."),
+    Trouble.CRASHED: gettext_lazy("The message could not be sent; see the log."),
+}
+# Servers of services whose address names none.
+HOSTS = {
+    "tgram": "api.telegram.org",
+    "whatsapp": "graph.facebook.com",
+    "slack": "hooks.slack.com",
+    "discord": "discord.com",
+    "ntfy": "ntfy.sh",
+    "ntfys": "ntfy.sh",
+}
+# Somebody waits for the form.
+CONNECT_SECONDS = 4.0
+
+
 class ChannelFault(Exception):
     """Why an address or a key cannot be used, in the active language; never repeats it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceInput:
+    """One input of a service's form: what it is called, what it looks like, and what it must match."""
+
+    name: str
+    label: str | Promise
+    pattern: str
+    example: str
+    help: str | Promise = ""
+    is_secret: bool = False
+    is_required: bool = True
+    # Filled in already; whether the form of a stored channel was filled in is judged by the others.
+    usual: str = ""
+    choices: tuple[tuple[str, Promise], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A kind of channel by form. `build` makes the address from inputs that match their patterns."""
+
+    code: str
+    label: str | Promise
+    needs: str | Promise
+    inputs: tuple[ServiceInput, ...]
+    build: Callable[[Mapping[str, str]], str]
+    # Where a fault of the whole address is shown.
+    main: str
+    schemes: tuple[str, ...] = ()
+    kind: ChannelKind = ChannelKind.APPRISE
+
+
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
+_MAILBOX = r"[^\s@,;<>]+@[A-Za-z0-9.-]+"
+_SLACK = r"https://hooks\.slack\.com/services/([A-Za-z0-9]+)/([A-Za-z0-9]+)/([A-Za-z0-9]+)/?"
+_TEAMS = (
+    r"https://(?P<server>[A-Za-z0-9_.-]+(?::\d{1,5})?)(?P<pa>/powerautomate/automations/direct(?:/cu/(?P<route>\d+))?)?"
+    r"/workflows/(?P<id>[A-Za-z0-9_-]+)/triggers/manual/paths/invoke/?\?(?P<query>\S+)"
+)
+
+
+def build_email_address(given: Mapping[str, str]) -> str:
+    scheme = "mailto" if given["security"] == "none" else "mailtos"
+    login = f"{quote(given['user'], safe='')}:{quote(given['password'], safe='')}@" if given["user"] else ""
+    query = {"smtp": given["server"], "from": given["sender"], "to": given["recipient"], "cc": given["cc"]}
+    if scheme == "mailtos":
+        query["mode"] = given["security"]
+    parts = "&".join(f"{name}={quote(value, safe='@,')}" for name, value in query.items() if value)
+    return f"{scheme}://{login}{given['server']}:{given['port']}?{parts}"
+
+
+def build_slack_address(given: Mapping[str, str]) -> str:
+    found = re.fullmatch(_SLACK, given["address"])
+    return "slack://" + "/".join(found.groups()) if found else ""
+
+
+def build_teams_address(given: Mapping[str, str]) -> str:
+    found = re.fullmatch(_TEAMS, given["address"])
+    if not found:
+        return ""
+    query = dict(parse_qsl(found["query"]))
+    options = {"pa": "yes" if found["pa"] else "", "route": found["route"], "ver": query.get("api-version")}
+    kept = "&".join(f"{name}={value}" for name, value in options.items() if value)
+    return f"workflows://{found['server']}/{found['id']}/{quote(query.get('sig', ''), safe='')}?{kept}"
+
+
+def build_whatsapp_address(given: Mapping[str, str]) -> str:
+    token, number = quote(given["token"], safe=""), given["number"].lstrip("+")
+    place = f"{given['phone_id']}/+{number}?lang={given['lang']}&:body=1"
+    return f"whatsapp://{given['template']}:{token}@{place}"
+
+
+# In the order in which they are offered.
+SERVICES = {
+    service.code: service
+    for service in (
+        Service(
+            "email",
+            gettext_lazy("E-mail"),
+            gettext_lazy("A mailbox that may send, and its server. Your mail provider calls it SMTP or outgoing mail."),
+            (
+                ServiceInput("recipient", gettext_lazy("Send to"), _MAILBOX, "noc@example.net"),
+                ServiceInput(
+                    "cc",
+                    gettext_lazy("Copies to"),
+                    rf"{_MAILBOX}(?:\s*,\s*{_MAILBOX})*",
+                    "ana@example.net, luis@example.net",
+                    gettext_lazy("More readers, separated by commas."),
+                    is_required=False,
+                ),
+                ServiceInput("sender", gettext_lazy("Sent from"), _MAILBOX, "facho@example.net"),
+                ServiceInput("server", gettext_lazy("Mail server"), _HOST, "mail.example.net"),
+                ServiceInput(
+                    "security",
+                    gettext_lazy("Encryption"),
+                    r"starttls|ssl|none",
+                    "",
+                    usual="starttls",
+                    choices=(
+                        ("starttls", gettext_lazy("STARTTLS, usually port 587")),
+                        ("ssl", gettext_lazy("TLS, usually port 465")),
+                        ("none", gettext_lazy("none, for a server inside, usually port 25")),
+                    ),
+                ),
+                ServiceInput("port", gettext_lazy("Port"), r"\d{1,5}", "587", usual="587"),
+                ServiceInput("user", gettext_lazy("User name"), r"\S.*", "facho@example.net", is_required=False),
+                ServiceInput("password", gettext_lazy("Password"), r".+", "", is_secret=True, is_required=False),
+            ),
+            build_email_address,
+            main="server",
+            schemes=("mailto", "mailtos"),
+        ),
+        Service(
+            "telegram",
+            "Telegram",
+            gettext_lazy("A bot: write to @BotFather, send /newbot and copy its token. Then add the bot to the chat."),
+            (
+                ServiceInput(
+                    "token",
+                    gettext_lazy("Token of the bot"),
+                    r"\d{6,}:[A-Za-z0-9_-]{20,}",
+                    "123456789:AAExampleExampleExampleExample",
+                    is_secret=True,
+                ),
+                ServiceInput(
+                    "chat",
+                    gettext_lazy("Number of the chat"),
+                    r"-?\d{3,}",
+                    "-1001234567890",
+                    gettext_lazy("A group's number begins with a minus; web.telegram.org shows it in the address."),
+                ),
+            ),
+            lambda given: f"tgram://{given['token']}/{given['chat']}",
+            main="token",
+            schemes=("tgram",),
+        ),
+        Service(
+            "whatsapp",
+            "WhatsApp",
+            gettext_lazy(
+                "A business account at Meta, an app with WhatsApp, and an approved template with one variable, such as"
+                " “Facho: {{1}}”."
+            ),
+            (
+                ServiceInput("number", gettext_lazy("Send to number"), r"\+?\d{8,15}", "+573001234567"),
+                ServiceInput(
+                    "phone_id",
+                    gettext_lazy("Phone number ID of the sender"),
+                    r"\d{8,}",
+                    "123456789012345",
+                    gettext_lazy("From the app's page at Meta; it is not the number itself."),
+                ),
+                ServiceInput("token", gettext_lazy("Permanent token"), r"[A-Za-z0-9]{8,}", "EAAG…", is_secret=True),
+                ServiceInput("template", gettext_lazy("Name of the template"), r"[a-z0-9_]+", "facho_alert"),
+                ServiceInput(
+                    "lang", gettext_lazy("Language of the template"), r"[a-z]{2}(?:_[A-Z]{2})?", "es", usual="es"
+                ),
+            ),
+            build_whatsapp_address,
+            main="token",
+            schemes=("whatsapp",),
+        ),
+        Service(
+            "slack",
+            "Slack",
+            gettext_lazy(
+                "An incoming webhook: in Slack, open “Incoming Webhooks”, choose a channel and copy the address."
+            ),
+            (
+                ServiceInput(
+                    "address",
+                    gettext_lazy("Address of the webhook"),
+                    _SLACK,
+                    "https://hooks.slack.com/services/T000/B000/XXXX",
+                    is_secret=True,
+                ),
+            ),
+            build_slack_address,
+            main="address",
+            schemes=("slack",),
+        ),
+        Service(
+            "teams",
+            "Teams",
+            gettext_lazy(
+                "A workflow: in the menu of a channel of Teams choose Workflows, then “Post to a channel when a webhook"
+                " request is received”, and copy its address."
+            ),
+            (
+                ServiceInput(
+                    "address",
+                    gettext_lazy("Address of the workflow"),
+                    _TEAMS,
+                    "https://prod-00.westus.logic.azure.com:443/workflows/…/triggers/manual/paths/invoke?…&sig=…",
+                    is_secret=True,
+                ),
+            ),
+            build_teams_address,
+            main="address",
+            schemes=("workflow", "workflows"),
+        ),
+        Service(
+            "webhook",
+            gettext_lazy("Webhook"),
+            gettext_lazy("A program of yours that takes a signed POST with JSON."),
+            (
+                ServiceInput("address", gettext_lazy("Address"), r"https?://\S+", "https://hooks.example.net/facho"),
+                ServiceInput(
+                    "signing_key",
+                    gettext_lazy("Signing key"),
+                    r".{16,}",
+                    "",
+                    gettext_lazy("At least 16 characters that your program knows too. It proves who sends."),
+                    is_secret=True,
+                ),
+            ),
+            lambda given: given["address"],
+            main="address",
+            kind=ChannelKind.WEBHOOK,
+        ),
+        Service(
+            "other",
+            gettext_lazy("Other, by address"),
+            gettext_lazy("ntfy, Discord and others by their address, as in docs/alerts.md."),
+            (
+                ServiceInput(
+                    "address",
+                    gettext_lazy("Address"),
+                    r"[a-z]+://\S+",
+                    "ntfys://TOPIC",
+                    gettext_lazy("For example ntfys://TOPIC or discord://WEBHOOK-ID/WEBHOOK-TOKEN."),
+                    is_secret=True,
+                ),
+            ),
+            lambda given: given["address"],
+            main="address",
+        ),
+    )
+}
+
+
+def service_of(channel: AlertChannel) -> Service:
+    """Return by which form a channel would be made."""
+    if channel.kind == ChannelKind.WEBHOOK:
+        return SERVICES["webhook"]
+    scheme = channel.shown_as.partition("://")[0]
+    return next((each for each in SERVICES.values() if scheme in each.schemes), SERVICES["other"])
+
+
+def check_reach(kind: str, url: str, listed: tuple[Network, ...]) -> None:
+    """Connect once to the server of a checked address; ChannelFault when it is forbidden or cannot be reached."""
+    host, port, inside_ports = server_of(kind, url)
+    names = {"host": host, "port": port}
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise ChannelFault(_("No server is found under the name %(host)s: check it.") % names) from None
+    reach = Reach(listed, inside_ports)
+    allowed = [str(entry[4][0]) for entry in found if reach.allows(str(entry[4][0]), port)]
+    if not allowed:
+        raise ChannelFault(str(SENTENCES[Trouble.ADDRESS_REFUSED]))
+    for address in allowed[:2]:
+        with suppress(OSError), socket.create_connection((address, port), timeout=CONNECT_SECONDS):
+            return
+    raise ChannelFault(_("%(host)s does not answer on port %(port)s: check both, and the firewall.") % names)
+
+
+def server_of(kind: str, url: str) -> tuple[str, int, frozenset[int]]:
+    """Return host and port of a checked address, and the ports on which it may be inside the network."""
+    if kind == ChannelKind.WEBHOOK:
+        parts = read_http_url(url)
+        return str(parts.hostname), parts.port or PORTS[parts.scheme], frozenset()
+    scheme, service = url.partition("://")[0].lower(), open_service(url)
+    if scheme in MAIL_SCHEMES:
+        return str(getattr(service, "smtp_host", "")), int(getattr(service, "port", 0) or 25), MAIL_PORTS
+    named = getattr(service, "host", "") if scheme == "workflows" or getattr(service, "mode", "") == "private" else ""
+    usual = PORTS["http"] if scheme == "ntfy" and named else PORTS["https"]
+    return str(named or HOSTS[scheme]), int(getattr(service, "port", 0) or usual), frozenset()
 
 
 def check_service(url: str) -> str:
@@ -136,9 +447,27 @@ def find_faults(kind: str, given: ChannelSecrets, *, stored: AlertChannel | None
     return faults
 
 
+def find_hour_faults(on_call_from: time | None, on_call_to: time | None) -> dict[str, str]:
+    """Return by input what is wrong with the hours of a channel; equal times are all day."""
+    if (on_call_from is None) == (on_call_to is None):
+        return {}
+    missing = "on_call_from" if on_call_from is None else "on_call_to"
+    return {missing: _("Hours need both their beginning and their end.")}
+
+
 def save_channel(channel: AlertChannel, given: ChannelSecrets) -> None:
     """Write a channel that has no faults; a secret that was not given is not read, and erased when it may not stay."""
-    columns = ["name", "kind", "language", "enabled", "updated_at"]
+    columns = [
+        "name",
+        "kind",
+        "language",
+        "enabled",
+        "digest",
+        "on_call_from",
+        "on_call_to",
+        "on_call_days",
+        "updated_at",
+    ]
     is_moved = False
     if given.url:
         shown = _shown(channel.kind, given.url)[:MAX_SHOWN]

@@ -18,14 +18,17 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, F, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import override
 
+from facho.alerts.channels import SENTENCES, stored_channels
 from facho.alerts.http_request import post_webhook
+from facho.alerts.links import NOTHING_ADDED, Addition, load_addition
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
-from facho.alerts.notices import on_sent
+from facho.alerts.notices import merge_held, on_sent
 from facho.alerts.outcome import Message, Outcome, Trouble
 from facho.alerts.sender import SEND_SECONDS
 from facho.alerts.ssrf import Reach
@@ -41,17 +44,6 @@ HORIZON = LONGEST_PAUSE * 2
 TRIES_IN_TURN = 3
 # Enough to keep names unique.
 NAME_CHARACTERS = 20
-
-SENTENCES = {
-    Trouble.UNREACHABLE: gettext_lazy("The server cannot be reached."),
-    Trouble.ADDRESS_REFUSED: gettext_lazy("The server is inside the network and not listed in FACHO_WEBHOOK_ALLOW."),
-    Trouble.TIMED_OUT: gettext_lazy("The server did not answer in time."),
-    Trouble.CERTIFICATE: gettext_lazy("The certificate of the server is not trusted here."),
-    Trouble.NOT_TAKEN: gettext_lazy("The service did not take the message."),
-    Trouble.UNUSABLE: gettext_lazy("The address cannot be used: enter it again."),
-    Trouble.KEY_LOST: gettext_lazy("The address cannot be decrypted: restore the encryption keys, or enter it again."),
-    Trouble.CRASHED: gettext_lazy("The message could not be sent; see the log."),
-}
 
 
 def describe(outcome: Outcome) -> str:
@@ -83,6 +75,7 @@ class Parcel:
     written_at: datetime
     payload: dict[str, Any]
     address: Address | None
+    addition: Addition = NOTHING_ADDED
 
 
 def load_due_channels(now: datetime) -> list[int]:
@@ -95,7 +88,11 @@ def load_due_channels(now: datetime) -> list[int]:
 
 @transaction.atomic
 def claim_next(channel_id: int, now: datetime) -> Parcel | None:
-    """Claim the next message; None when it is not due, or another process was faster."""
+    """Claim the next message; None when it is not due, or another process was faster.
+
+    What waited for the channel's hours or its digest becomes one message first.
+    """
+    merge_held(channel_id, now)
     head = _in_order(_begun(now).filter(channel_id=channel_id, channel__enabled=True)).first()
     if head is None or not _waiting().filter(_is_due(now), pk=head.pk).exists():
         return None
@@ -103,24 +100,28 @@ def claim_next(channel_id: int, now: datetime) -> Parcel | None:
     if not claimed.update(tries=head.tries + 1, next_try_at=now + CLAIM):
         return None
     try:
-        channel = AlertChannel.objects.only("kind", "url", "signing_key").get(pk=channel_id)
+        channel = AlertChannel.objects.get(pk=channel_id)
         address = Address(ChannelKind(channel.kind), channel.url, channel.signing_key)
     except UndecryptableSecret:
-        address = None
+        channel, address = stored_channels().get(pk=channel_id), None
     # Return the id that a receiver sees: the key alone is not unique across installations and restored backups. The
     # times of the channel and the message are stored, so every try has the same id.
-    notice = head
-    channel_made_at = AlertChannel.objects.values_list("created_at", flat=True).get(pk=notice.channel_id)
-    moments = " ".join(at.astimezone(UTC).isoformat() for at in (channel_made_at, notice.created_at))
-    name = f"{notice.key} {hashlib.sha256(moments.encode()).hexdigest()[:NAME_CHARACTERS]}"
+    moments = " ".join(at.astimezone(UTC).isoformat() for at in (channel.created_at, head.created_at))
+    name = f"{head.key} {hashlib.sha256(moments.encode()).hexdigest()[:NAME_CHARACTERS]}"
+    head.channel = channel
+    with override(channel.language or settings.LANGUAGE_CODE):
+        addition = load_addition(head)
+        body = "\n\n".join(filter(None, [head.body, addition.names]))
+        message = Message(name, head.kind, head.severity, head.title, body, addition.footer, addition.csv)
     return Parcel(
         notice_id=head.pk,
         channel_id=channel_id,
         try_number=head.tries + 1,
-        message=Message(name, head.kind, head.severity, head.title, head.body),
+        message=message,
         written_at=head.created_at,
         payload=head.payload,
         address=address,
+        addition=addition,
     )
 
 
@@ -228,6 +229,8 @@ def webhook_content(parcel: Parcel) -> dict[str, Any]:
         "title": message.title,
         "text": message.body,
         "written_at": parcel.written_at.isoformat(),
+        "page": parcel.addition.page,
+        "acknowledge": parcel.addition.acknowledge,
         "details": parcel.payload,
     }
 

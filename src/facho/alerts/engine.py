@@ -20,7 +20,7 @@ from facho.alerts.models import Alert, AlertRule, AlertState
 from facho.alerts.notices import ToSend, write_notices
 from facho.alerts.store import Rule, load_rules
 from facho.hosts.models import Olt
-from facho.hosts.pauses import is_paused
+from facho.hosts.pauses import is_silenced
 from facho.infrastructure.bulk import update_values
 from facho.polling.domain.alerting import FLAP_WINDOW, Course, Look, Sight, Stage, Telling, follow
 
@@ -38,11 +38,11 @@ OLT_IS_OFF = {"ended_by": "olt"}
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What one pass saw: findings by condition, and which OLTs are paused, disabled, or in which group."""
+    """What one pass saw: findings by condition, and which OLTs are silenced, disabled, or in which group."""
 
     now: datetime
     findings: Mapping[str, Findings]
-    paused: frozenset[int]
+    silenced: frozenset[int]
     disabled: frozenset[int]
     groups: Mapping[int, int | None]
 
@@ -51,7 +51,7 @@ class Sighting:
         if not rule.enabled:
             return Sight.FINE
         olt_id = finding.olt_id if finding else alert.olt_id if alert else None
-        if olt_id in self.paused or (finding and not finding.is_known):
+        if olt_id in self.silenced or (finding and not finding.is_known):
             return Sight.UNKNOWN
         group = rule.olt_group_id
         is_in_group = group is None or (olt_id is not None and self.groups.get(olt_id) == group)
@@ -91,10 +91,10 @@ def _look(rules: Sequence[Rule], now: datetime, stall: Stall | None) -> Sighting
             # Left out of the findings: neither wrong nor fine.
             logger.exception("alerts.look_failed kind=%s", kind)
     olts = Olt.objects.order_by()
-    paused = frozenset(olts.filter(is_paused("id", now)).values_list("id", flat=True))
+    silenced = frozenset(olts.filter(is_silenced("id", now)).values_list("id", flat=True))
     known = list(olts.values_list("id", "group_id", "enabled"))
     disabled = frozenset(olt_id for olt_id, _, is_enabled in known if not is_enabled)
-    return Sighting(now, findings, paused, disabled, {olt_id: group_id for olt_id, group_id, _ in known})
+    return Sighting(now, findings, silenced, disabled, {olt_id: group_id for olt_id, group_id, _ in known})
 
 
 @transaction.atomic

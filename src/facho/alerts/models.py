@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from facho.accounts.models import Acknowledgeable
 from facho.hosts.models import Olt, OltGroup
 from facho.infrastructure.secrets import SecretField
+from facho.polling.domain.alerting import Digest
 
 
 class Severity(models.TextChoices):
@@ -25,6 +26,16 @@ class ChannelKind(models.TextChoices):
     WEBHOOK = "webhook", _("signed webhook")
 
 
+class Digests(models.TextChoices):
+    AT_ONCE = Digest.AT_ONCE.value, _("at once")
+    QUARTER = Digest.QUARTER.value, _("collected, every 15 minutes")
+    HOUR = Digest.HOUR.value, _("collected, every hour")
+    DAY = Digest.DAY.value, _("collected, every day at 8:00")
+
+
+ALL_DAYS = "1234567"
+
+
 class AlertChannel(models.Model):
     """A way to notify people; its address is a secret, since it holds passwords and tokens."""
 
@@ -36,6 +47,14 @@ class AlertChannel(models.Model):
     signing_key = SecretField(_("signing key"), help_text=_("Of a webhook: what its messages are signed with."))
     language = models.CharField(_("language"), max_length=5, blank=True, help_text=_("Empty: the installation's."))
     enabled = models.BooleanField(_("enabled"), default=True)
+    digest = models.CharField(_("sends"), max_length=8, choices=Digests.choices, blank=True, default="")
+    # On the installation's clock; without both ends, all hours.
+    on_call_from = models.TimeField(_("on call from"), null=True, blank=True)
+    on_call_to = models.TimeField(_("on call to"), null=True, blank=True)
+    # Digits of weekdays, Monday being 1.
+    on_call_days = models.CharField(_("on call on"), max_length=7, default=ALL_DAYS)
+    # Part of every signed link of its messages: a higher number revokes those that were sent.
+    link_version = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
@@ -43,6 +62,14 @@ class AlertChannel(models.Model):
         verbose_name = _("alert channel")
         verbose_name_plural = _("alert channels")
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(on_call_from__isnull=True, on_call_to__isnull=True)
+                | Q(on_call_from__isnull=False, on_call_to__isnull=False),
+                name="on_call_hours_have_both_ends",
+            ),
+            models.CheckConstraint(condition=~Q(on_call_days=""), name="on_call_has_a_day"),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -160,6 +187,10 @@ class Alert(Acknowledgeable):
     calm_since = models.DateTimeField(_("calm since"), null=True, blank=True)
     resolved_at = models.DateTimeField(_("resolved"), null=True, blank=True)
     is_flapping = models.BooleanField(_("flapping"), default=False)
+    # Name of the channel by whose signed link it was acknowledged, if it was; then there is no user.
+    acknowledged_through = models.CharField(
+        _("acknowledged through"), max_length=60, blank=True, default="", db_default="", editable=False
+    )
 
     class Meta:
         verbose_name = _("alert")
@@ -189,6 +220,7 @@ class NoticeKind(models.TextChoices):
     OPENED = "opened", _("opened")
     RESOLVED = "resolved", _("resolved")
     ESCALATED = "escalated", _("escalated")
+    DIGEST = "digest", _("digest")
     TEST = "test", _("test")
 
 
@@ -219,6 +251,8 @@ class Notice(models.Model):
     # About the last try; `last_error` is text in whatever language was active then.
     was_refused = models.BooleanField(default=False, db_default=False, editable=False)
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
+    # When its signed link acknowledged something: it does so once.
+    link_used_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("message")
@@ -231,3 +265,18 @@ class Notice(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for the hours or the digest of its channel, or for the end of quiet hours."""
+        is_later = self.next_try_at is not None and self.next_try_at > self.created_at
+        return self.state == NoticeState.WAITING and self.tries == 0 and is_later
+
+
+class PublicAddress(models.Model):
+    """Where people reach these pages, for links in messages; one row, asked for in the first run."""
+
+    url = models.CharField(_("address of these pages"), max_length=200)
+
+    def __str__(self) -> str:
+        return self.url

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import F
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, override
 
 from facho.alerts.conditions import CONDITIONS, sentence_of
-from facho.alerts.models import Alert, Notice, NoticeKind, NoticeState, Severity
-from facho.alerts.store import Rule, load_languages
+from facho.alerts.models import Alert, AlertChannel, Notice, NoticeKind, NoticeState, Severity
+from facho.alerts.store import Rule, load_terms, terms_of
 from facho.execution_coordinator.models import QuotaViolation
 from facho.polling.domain.alerting import AlertMessage, Telling, group_by_place
 
@@ -21,6 +22,7 @@ MAX_IN_PAYLOAD = 200
 MAX_TITLE = 200
 # A message is read on a telephone; the payload lists more.
 LINES = 20
+_GRAVEST = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ def write_notices(to_send: Sequence[ToSend], now: datetime) -> None:
     """Write a message for each channel and each group of alerts that belong together."""
     if not to_send:
         return
-    languages = load_languages()
+    terms = load_terms()
     notified = _load_notified([each.alert.pk for each in to_send if each.telling.message is AlertMessage.RESOLVED])
     by_channel: defaultdict[tuple[Rule, Telling, int], list[Alert]] = defaultdict(list)
     for each in to_send:
@@ -44,13 +46,14 @@ def write_notices(to_send: Sequence[ToSend], now: datetime) -> None:
             # Disabled ones too: enabled again, they would send the beginning and never the end.
             AlertMessage.RESOLVED: notified[each.alert.pk],
         }[each.telling.message]
-        for channel_id in sorted(channels & languages.keys()):
+        for channel_id in sorted(channels & terms.keys()):
             by_channel[each.rule, each.telling, channel_id].append(each.alert)
     notices: list[tuple[Notice, list[Alert]]] = []
     for (rule, telling, channel_id), alerts in by_channel.items():
         for group in group_by_place((tuple(alert.place.split("/")), alert) for alert in alerts):
-            with override(languages[channel_id]):
+            with override(terms[channel_id].language):
                 notices.append((_build_notice(rule, telling, channel_id, group, now), group))
+                notices[-1][0].next_try_at = terms[channel_id].send_at(telling.not_before)
     Notice.objects.bulk_create(notice for notice, _group in notices)
     Notice.alerts.through.objects.bulk_create(
         Notice.alerts.through(notice_id=notice.pk, alert_id=alert.pk) for notice, group in notices for alert in group
@@ -63,6 +66,69 @@ def on_sent(notice: Notice) -> None:
     if violations:
         unsent = QuotaViolation.objects.filter(id__in=violations, notified=False)
         unsent.update(notified=True, notified_at=notice.sent_at)
+
+
+def merge_held(channel_id: int, now: datetime) -> None:
+    """Make one message of what waited for a channel's hours or its digest, in the transaction that claims the next.
+
+    Without a digest, what was over before the hours began is left out. One query for a channel that sends at once.
+    """
+    channel = AlertChannel.objects.defer("url", "signing_key").get(pk=channel_id)
+    terms = terms_of(channel)
+    if not terms.holds:
+        return
+    due = Notice.objects.filter(channel_id=channel_id, state=NoticeState.WAITING, tries=0, next_try_at__lte=now)
+    held = list(due.filter(created_at__lt=F("next_try_at")).exclude(kind=NoticeKind.TEST).order_by("id"))
+    if not held:
+        return
+    found = Alert.objects.filter(notices__in=held).select_related("rule").distinct().order_by("began_at", "id")
+    # A channel that knows of an alert gets its end, too.
+    known = Notice.alerts.through.objects.filter(notice__channel_id=channel_id, notice__state=NoticeState.SENT)
+    sent = set(known.filter(alert_id__in=[alert.pk for alert in found]).values_list("alert_id", flat=True))
+    alerts = [alert for alert in found if terms.digest or alert.resolved_at is None or alert.pk in sent]
+    ids = [notice.pk for notice in held]
+    if not alerts:
+        words = _("It was over before the channel's hours began.")
+        Notice.objects.filter(id__in=ids).update(state=NoticeState.FAILED, next_try_at=None, last_error=words)
+        return
+    if len(held) == 1 and all(alert.resolved_at is None for alert in alerts):
+        # Written now: it is tried for a day from now on.
+        Notice.objects.filter(id__in=ids).update(created_at=now)
+        return
+    with override(terms.language):
+        digest = build_digest(held, alerts, now)
+    digest.save()
+    digest.alerts.set(alerts)
+    Notice.objects.filter(id__in=ids).delete()
+
+
+def build_digest(held: Sequence[Notice], alerts: Sequence[Alert], now: datetime) -> Notice:
+    """Write one message about what is open and what is over, in the active language."""
+    open_ones = [alert for alert in alerts if alert.resolved_at is None]
+    over = [alert for alert in alerts if alert.resolved_at is not None]
+    numbers = {"open": len(open_ones), "over": len(over)}
+    sections = []
+    for words, listed in ((_("Open now:"), open_ones), (_("Over:"), over)):
+        if listed:
+            lines = [_line(alert.rule.kind, alert) for alert in listed[:LINES]]
+            sections.append("\n".join([words, *lines, *_left_out(len(listed) - len(lines))]))
+    payload = {
+        "event": NoticeKind.DIGEST.value,
+        "count": len(alerts),
+        "alerts": [_alert_payload(alert) for alert in alerts[:MAX_IN_PAYLOAD]],
+        "violations": sorted({number for notice in held for number in notice.payload.get("violations", ())}),
+    }
+    return Notice(
+        key=f"digest {held[0].pk} {held[0].channel_id}",
+        channel_id=held[0].channel_id,
+        kind=NoticeKind.DIGEST,
+        severity=min((alert.severity for alert in open_ones or over), key=_GRAVEST.index),
+        title=_("Alerts: %(open)s open, %(over)s over") % numbers,
+        body="\n\n".join(sections),
+        payload=payload,
+        created_at=now,
+        next_try_at=now,
+    )
 
 
 def _load_notified(alert_ids: Collection[int]) -> defaultdict[int, set[int]]:
@@ -118,20 +184,26 @@ def title_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> str:
 
 def body_of(rule: Rule, alerts: Sequence[Alert]) -> str:
     """Write each alert on a line with its time, and the rule that found it."""
-    lines = []
-    for alert in alerts[:LINES]:
-        times = {"begin": _time(alert.began_at), "end": _time(alert.resolved_at) if alert.resolved_at else ""}
-        when = (_("from %(begin)s to %(end)s") if alert.resolved_at else _("since %(begin)s")) % times
-        line = f"{sentence_of(rule.kind, alert.facts)} ({when})"
-        # On each line: others in the same message may be really over.
-        lines.append(f"{line} · {_('its OLT is disabled')}" if alert.facts.get("ended_by") == "olt" else line)
-    left = len(alerts) - len(lines)
-    if left:
-        lines.append(ngettext("and %(count)s more", "and %(count)s more", left) % {"count": left})
+    lines = [_line(rule.kind, alert) for alert in alerts[:LINES]]
+    lines += _left_out(len(alerts) - len(lines))
     if any(alert.facts.get("ended_by") == "rule" for alert in alerts):
         lines.append(_("The rule was switched off."))
     rule_words = {"rule": rule.name, "severity": Severity(rule.severity).label}
     return "\n".join([*lines, "", _("Rule: %(rule)s (%(severity)s)") % rule_words])
+
+
+def _line(kind: str, alert: Alert) -> str:
+    # Over since it was seen fine; it counts as resolved once that has lasted.
+    ended_at = alert.resolved_at and (alert.calm_since or alert.resolved_at)
+    times = {"begin": _time(alert.began_at), "end": _time(ended_at) if ended_at else ""}
+    when = (_("from %(begin)s to %(end)s") if alert.resolved_at else _("since %(begin)s")) % times
+    line = f"{sentence_of(kind, alert.facts)} ({when})"
+    # On each line: others in the same message may be really over.
+    return f"{line} · {_('its OLT is disabled')}" if alert.facts.get("ended_by") == "olt" else line
+
+
+def _left_out(number: int) -> list[str]:
+    return [ngettext("and %(count)s more", "and %(count)s more", number) % {"count": number}] if number else []
 
 
 def _time(moment: datetime) -> str:
@@ -145,18 +217,19 @@ def payload_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> dict[st
         "rule": {"id": rule.id, "name": rule.name, "kind": rule.kind},
         "severity": rule.severity,
         "count": len(alerts),
-        "alerts": [
-            {
-                "id": alert.pk,
-                "subject": alert.subject,
-                "state": str(alert.state),
-                "olt_id": alert.olt_id,
-                "since": alert.began_at.isoformat(),
-                "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
-                "is_flapping": alert.is_flapping,
-                "facts": alert.facts,
-            }
-            for alert in alerts[:MAX_IN_PAYLOAD]
-        ],
+        "alerts": [_alert_payload(alert) for alert in alerts[:MAX_IN_PAYLOAD]],
         "violations": sorted({number for alert in alerts for number in alert.facts.get("violations", ())}),
+    }
+
+
+def _alert_payload(alert: Alert) -> dict[str, Any]:
+    return {
+        "id": alert.pk,
+        "subject": alert.subject,
+        "state": str(alert.state),
+        "olt_id": alert.olt_id,
+        "since": alert.began_at.isoformat(),
+        "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
+        "is_flapping": alert.is_flapping,
+        "facts": alert.facts,
     }

@@ -47,3 +47,7 @@ class Message:
     severity: str
     title: str
     body: str
+    # Links of this product, which are not escaped as the text from devices is.
+    footer: str = ""
+    # A table for channels that carry files.
+    csv: str = ""

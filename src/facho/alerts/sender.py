@@ -27,9 +27,16 @@ VAGUE_SCHEMES = frozenset({"tgram", "whatsapp"})
 # Ports on which a mail server inside the network need not be listed.
 MAIL_PORTS = frozenset({25, 465, 587, 2525})
 MAIL_SCHEMES = frozenset({"mailto", "mailtos"})
-# Where a name after an @ or a < mentions people; a name that a device chose must not.
-CHAT_SCHEMES = frozenset({"slack", "discord", "tgram"})
+# Where a name after an @ or a < mentions people, and brackets or an address make a link; a name that a device chose
+# must do neither.
+CHAT_SCHEMES = frozenset({"slack", "discord", "tgram", "workflows"})
 UNJOINED = "\u200b"
+_ACTIVE = re.compile(r"(?<=[@<])|(?<=\])(?=\()|(?<=:)(?=//)")
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|~>]")
+_LINK_LINE = re.compile(r"^(.+?): (https?://\S+)$", re.MULTILINE)
+CSV_NAME = "facho.csv"
+# What services put around a title and a text.
+MARGIN = 60
 _STATUS = re.compile(r"error=(\d{3})\b")
 _NO_WORD = re.compile(r"[^A-Za-z0-9-]+")
 
@@ -66,7 +73,7 @@ def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
     """Send, and return whether the service took it."""
     from apprise import Apprise, NotifyFormat, NotifyType
 
-    title, body = message.title, message.body
+    title, body, attached = message.title, message.body, []
     if scheme in MAIL_SCHEMES:
         from apprise.plugins.email import base
 
@@ -74,16 +81,36 @@ def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
         # this process sends one message and ends.
         vars(base)["make_msgid"] = lambda domain: f"<{_NO_WORD.sub('-', message.id)}@{domain}>"
         service.notify_format = NotifyFormat.TEXT
+        if message.csv:
+            from apprise.attachment.memory import AttachMemory
+
+            attached.append(AttachMemory(content=message.csv, name=CSV_NAME, mimetype="text/csv"))  # type: ignore[no-untyped-call]
     elif scheme in CHAT_SCHEMES:
-        title, body = (text.replace("@", f"@{UNJOINED}").replace("<", f"<{UNJOINED}") for text in (title, body))
-    elif scheme == "whatsapp":
+        title, body = (_ACTIVE.sub(UNJOINED, text) for text in (title, body))
+    footer, written_as = message.footer, NotifyFormat.TEXT
+    if scheme == "workflows":
+        # A card makes no link of a bare address, and apprise would escape ours together with the text.
+        body, written_as = _MARKDOWN.sub(r"\\\g<0>", body).replace("\n", "\n\n"), NotifyFormat.MARKDOWN
+        footer = _LINK_LINE.sub(r"[\1](\2)\n", footer)
+    body = with_footer(body, footer, room=service.body_maxlen - len(title) - MARGIN)
+    if scheme == "whatsapp":
         # Meta refuses a variable of a template that has a line break.
         title, body = "", " ".join(f"{title} · {body}".split())
     severities: dict[str, NotifyType] = {"critical": NotifyType.FAILURE, "warning": NotifyType.WARNING}
     look = NotifyType.SUCCESS if message.kind == "resolved" else severities.get(message.severity, NotifyType.INFO)
     client = Apprise(asset=service.asset)
     client.add(service)
-    return bool(client.notify(title=title, body=body, notify_type=look, body_format=NotifyFormat.TEXT))
+    return bool(
+        client.notify(title=title, body=body, notify_type=look, body_format=written_as, attach=attached or None)
+    )
+
+
+def with_footer(body: str, footer: str, *, room: int) -> str:
+    """Put the links under the text, and shorten the text rather than the links."""
+    if not footer:
+        return body
+    room = max(room - len(footer) - 2, 0)
+    return f"{body if len(body) <= room else body[: max(room - 1, 0)] + '…'}\n\n{footer}"
 
 
 class Guard:

@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
@@ -15,9 +16,9 @@ from django.utils.translation import override
 from facho.accounts.acknowledge import with_acknowledger
 from facho.alerts.condition import Condition
 from facho.alerts.conditions import CONDITIONS
-from facho.alerts.models import Alert, AlertChannel, AlertRule, AlertState, OfferedCondition
+from facho.alerts.models import ALL_DAYS, Alert, AlertChannel, AlertRule, AlertState, OfferedCondition
 from facho.hosts.store import OLT_SECRETS
-from facho.polling.domain.alerting import CALM_AFTER, Bound, Policy
+from facho.polling.domain.alerting import CALM_AFTER, Bound, Digest, OnCall, Policy, send_at
 from facho.polling.domain.schedule import Window
 from facho.snmp_jobs.store import build_window
 
@@ -83,10 +84,42 @@ def quiet_hours(row: AlertRule) -> Window | None:
     return build_window((row.quiet_from, row.quiet_to))
 
 
-def load_languages() -> dict[int, str]:
-    """Load the language of every channel, disabled ones too."""
-    channels = AlertChannel.objects.order_by().values_list("id", "language")
-    return {channel_id: language or settings.LANGUAGE_CODE for channel_id, language in channels}
+@dataclass(frozen=True, slots=True)
+class ChannelTerms:
+    """In which language a channel is written to, and when."""
+
+    language: str
+    digest: Digest = Digest.AT_ONCE
+    on_call: OnCall | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether messages may wait for the channel's time, and are collected then."""
+        return bool(self.digest) or self.on_call is not None
+
+    def send_at(self, moment: datetime) -> datetime:
+        return send_at(moment, digest=self.digest, on_call=self.on_call, zone=ZoneInfo(settings.TIME_ZONE))
+
+
+def terms_of(channel: AlertChannel) -> ChannelTerms:
+    return ChannelTerms(channel.language or settings.LANGUAGE_CODE, Digest(channel.digest), on_call_of(channel))
+
+
+def on_call_of(channel: AlertChannel) -> OnCall | None:
+    """Return the hours and weekdays of a channel on the installation's clock; None: always."""
+    if channel.on_call_from is None and channel.on_call_days == ALL_DAYS:
+        return None
+    # Days without hours are whole days.
+    midnight = time(0)
+    window = build_window((channel.on_call_from or midnight, channel.on_call_to or midnight))
+    days = frozenset(ALL_DAYS.index(day) for day in channel.on_call_days if day in ALL_DAYS)
+    return OnCall(window, days) if window and days else None
+
+
+def load_terms() -> dict[int, ChannelTerms]:
+    """Load the terms of every channel, disabled ones too; one query."""
+    columns = ("language", "digest", "on_call_from", "on_call_to", "on_call_days")
+    return {channel.pk: terms_of(channel) for channel in AlertChannel.objects.order_by().only(*columns)}
 
 
 def offer_default_rules() -> None:

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
-from facho.alerts.channels import ChannelSecrets, save_channel, stored_channels, write_test
+from facho.alerts.channels import ChannelSecrets, find_hour_faults, save_channel, stored_channels, write_test
 from facho.alerts.channels import find_faults as find_channel_faults
 from facho.alerts.conditions import CHOICES, CONDITIONS, sentence_of
 from facho.alerts.models import (
@@ -81,6 +81,7 @@ class AlertSerializer(serializers.ModelSerializer[Alert]):
             "acknowledged_at",
             "acknowledged_by_id",
             "acknowledged_by",
+            "acknowledged_through",
             "acknowledgement",
         ]
 
@@ -234,7 +235,20 @@ class AlertChannelSerializer(serializers.ModelSerializer[AlertChannel]):
 
     class Meta:
         model = AlertChannel
-        fields = ["id", "name", "kind", "address", "language", "enabled", "created_at", "updated_at"]
+        fields = [
+            "id",
+            "name",
+            "kind",
+            "address",
+            "language",
+            "enabled",
+            "digest",
+            "on_call_from",
+            "on_call_to",
+            "on_call_days",
+            "created_at",
+            "updated_at",
+        ]
 
 
 class AlertChannelChangesSerializer(KnownFields, serializers.ModelSerializer[AlertChannel]):
@@ -246,15 +260,31 @@ class AlertChannelChangesSerializer(KnownFields, serializers.ModelSerializer[Ale
     url = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=2_000)
     signing_key = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=500)
     language = serializers.ChoiceField(choices=settings.LANGUAGES, required=False, allow_blank=True)
+    on_call_days = serializers.RegexField(r"\A(?=.)1?2?3?4?5?6?7?\Z", required=False)
 
     class Meta:
         model = AlertChannel
-        fields = ["name", "kind", "url", "signing_key", "language", "enabled"]
+        fields = [
+            "name",
+            "kind",
+            "url",
+            "signing_key",
+            "language",
+            "enabled",
+            "digest",
+            "on_call_from",
+            "on_call_to",
+            "on_call_days",
+        ]
+        # Reported by `validate`, together with everything else.
+        validators: list[Any] = []
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         given = ChannelSecrets(Secret(attrs.pop("url", "")), Secret(attrs.pop("signing_key", "")))
         kind = attrs.get("kind") or (self.instance or AlertChannel()).kind
-        faults = find_channel_faults(kind, given, stored=self.instance)
+        stored = self.instance or AlertChannel()
+        hours = {name: attrs.get(name, getattr(stored, name)) for name in ("on_call_from", "on_call_to")}
+        faults = find_channel_faults(kind, given, stored=self.instance) | find_hour_faults(**hours)
         if faults:
             raise serializers.ValidationError(faults)
         return {**attrs, "given": given}

@@ -312,14 +312,21 @@ class StateView(ScopedRows, generics.ListAPIView[Any]):
         return load_states([olt.id for olt in page], timezone.now())
 
 
+class RoundedField(serializers.FloatField):
+    """A sum of measured times: what is behind hundredths is an artefact of adding."""
+
+    def to_representation(self, value: Any) -> Any:
+        return round(float(value), 2)
+
+
 class NodeNeedSerializer(serializers.Serializer[NodeNeed]):
     """Time needed by a master with its chain; `seconds` is null, and counts as 0, until measured."""
 
     node_id = serializers.IntegerField()
     name = serializers.CharField()
     interval_seconds = serializers.IntegerField()
-    seconds = serializers.FloatField(allow_null=True)
-    minutes_per_hour = serializers.FloatField()
+    seconds = RoundedField(allow_null=True)
+    minutes_per_hour = RoundedField()
 
 
 class BlockedSerializer(serializers.Serializer[Blocked]):
@@ -327,7 +334,7 @@ class BlockedSerializer(serializers.Serializer[Blocked]):
 
     node_id = serializers.IntegerField()
     by_node_id = serializers.IntegerField()
-    seconds = serializers.FloatField()
+    seconds = RoundedField()
 
 
 class RelaxationSerializer(serializers.Serializer[Relaxation]):
@@ -336,7 +343,7 @@ class RelaxationSerializer(serializers.Serializer[Relaxation]):
     node_id = serializers.IntegerField()
     interval_before_seconds = serializers.IntegerField()
     interval_seconds = serializers.IntegerField()
-    saves_minutes_per_hour = serializers.FloatField()
+    saves_minutes_per_hour = RoundedField()
 
 
 class FeasibilitySerializer(serializers.Serializer[OltFeasibility]):
@@ -345,8 +352,8 @@ class FeasibilitySerializer(serializers.Serializer[OltFeasibility]):
     olt_id = serializers.IntegerField()
     olt = serializers.CharField()
     fits = serializers.BooleanField(source="judged.fits")
-    minutes_per_hour = serializers.FloatField(source="judged.minutes_per_hour")
-    share = serializers.FloatField(source="judged.share")
+    minutes_per_hour = RoundedField(source="judged.minutes_per_hour")
+    share = RoundedField(source="judged.share")
     nodes = NodeNeedSerializer(many=True, source="needs")
     blocked = BlockedSerializer(many=True, source="judged.blocked")
     relaxations = RelaxationSerializer(many=True, source="judged.relaxations")

@@ -90,6 +90,9 @@ class ConnectionSerializer(KnownFields, serializers.Serializer[Any]):
     v3_auth_key = _Optional(write_only=True)
     v3_priv_protocol = _Optional()
     v3_priv_key = _Optional(write_only=True)
+    trap_addresses = _Optional(
+        help_text="Addresses its traps come from besides its own, separated by commas; `none` empties the list."
+    )
 
     def entry_of(self, name: str) -> OltEntry:
         values: dict[str, Any] = {key: str(value) for key, value in self.validated_data.items() if key != "with_jobs"}
@@ -304,7 +307,7 @@ class PauseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     }
     queryset = (
         Pause.objects.select_related("olt")
-        .only("starts_at", "ends_at", "note", "olt__name")
+        .only("starts_at", "ends_at", "note", "keeps_polling", "olt__name")
         .order_by("-starts_at", "-id")
     )
 

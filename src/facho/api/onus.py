@@ -1,13 +1,10 @@
 """ONUs and PON ports over the API: narrowed, searched, a page at a time or all as a file; and reading one ONU now."""
 
-import csv
-import io
-import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
 from django.http import Http404, StreamingHttpResponse
 from django.utils import timezone
@@ -25,15 +22,27 @@ from rest_framework.views import APIView
 
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
-from facho.api.shared.bodies import read_nothing
+from facho.api.shared.bodies import KnownFields, read_body, read_nothing
 from facho.api.shared.filters import LongPage, NoParameters, ScopedRows
 from facho.api.shared.problems import Conflict
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
-from facho.hosts.csv import guard
-from facho.onus.customers import FIELDS
+from facho.hosts.inventory import EntryProblem, InventoryError
+from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file, write_json
+from facho.onus.customers import FIELDS, CustomerEntry, find_doubles, read_entry, save_customers
 from facho.onus.models import Onu, OnuCustomer, PonPort
 from facho.onus.port_view import WORST, load_port_counts, load_port_light, load_worst
-from facho.onus.search import DEFAULT_SORT, MIN_LETTERS, SORT_WORDS, FoundOnus, of_serial, of_state, of_text, shown_onus
+from facho.onus.search import (
+    DEFAULT_SORT,
+    MIN_LETTERS,
+    SORT_WORDS,
+    FoundOnus,
+    of_model,
+    of_serial,
+    of_state,
+    of_tag,
+    of_text,
+    shown_onus,
+)
 from facho.onus.shown_state import last_known_state, shown_state
 from facho.onus.words import DownCauses, RunStateChoice, ShownState
 from facho.zabbix_pollers.run_now import ReadProgress, ReadStage, describe_read, describe_refusal, load_progress
@@ -41,6 +50,10 @@ from facho.zabbix_pollers.run_now import ReadProgress, ReadStage, describe_read,
 BATCH = 1_000
 CUSTOMER = "customer"
 ORDERING = "ordering"
+# What a page shows at a time, and an address can hold.
+MOST_IDS = 500
+# Ten years.
+MOST_HOURS = 87_600
 # No optics see light outside of this, by far.
 MAX_DBM = 100
 
@@ -146,7 +159,7 @@ CSV_COLUMNS = (*(name for name in OnuSerializer.Meta.fields if name != CUSTOMER)
 
 
 class CsvRenderer(BaseRenderer):
-    """Offers CSV, by header or `format`; errors are still JSON."""
+    """Offers a file, by header or `format`; errors are still JSON."""
 
     media_type = "text/csv"
     format = "csv"
@@ -156,56 +169,21 @@ class CsvRenderer(BaseRenderer):
         return bytes(JSONRenderer().render(data, media_type, context))
 
 
+class WorkbookRenderer(CsvRenderer):
+    media_type = FILE_TYPES["xlsx"]
+    format = "xlsx"
+
+
 def stream_onus(found: FoundOnus, kind: str) -> StreamingHttpResponse:
-    batches = found.in_batches(BATCH)
-    parts, content_type = (_as_csv(batches), "text/csv") if kind == "csv" else (_as_json(batches), "application/json")
-    return StreamingHttpResponse(
-        _in_a_thread(parts),
-        content_type=f"{content_type}; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="onus.{kind}"'},
-    )
+    rows = (row for batch in found.in_batches(BATCH) for row in OnuSerializer(batch, many=True).data)
+    if kind == "json":
+        return answer_file("onus", kind, write_json(rows))
+    return answer_file("onus", kind, write_file(kind, CSV_COLUMNS, map(_flat, rows)))
 
 
-async def _in_a_thread(parts: Iterator[str]) -> AsyncIterator[str]:
-    # Django would read a plain iterator to its end before it sends the first byte.
-    take = sync_to_async(lambda: next(parts, None))
-    while (part := await take()) is not None:
-        yield part
-
-
-def _as_json(batches: Iterable[Sequence[Onu]]) -> Iterator[str]:
-    opening = "["
-    for batch in batches:
-        yield opening + ",\n".join(json.dumps(row, ensure_ascii=False) for row in _rows(batch))
-        opening = ",\n"
-    yield "]\n" if opening != "[" else "[]\n"
-
-
-def _as_csv(batches: Iterable[Sequence[Onu]]) -> Iterator[str]:
-    yield _csv_lines([CSV_COLUMNS])
-    for batch in batches:
-        yield _csv_lines([_cell(row[name]) for name in CSV_COLUMNS] for row in map(_flat, _rows(batch)))
-
-
-def _rows(batch: Sequence[Onu]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = OnuSerializer(batch, many=True).data  # type: ignore[assignment]
-    return rows
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, **(row[CUSTOMER] or dict.fromkeys(CustomerSerializer.Meta.fields, ""))}
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, str):
-        return guard(value)
-    return "" if value is None else json.dumps(value)
-
-
-def _csv_lines(rows: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+def _flat(row: dict[str, Any]) -> list[Cell]:
+    flat = {**row, **(row[CUSTOMER] or dict.fromkeys(FIELDS, ""))}
+    return [flat[name] for name in CSV_COLUMNS]
 
 
 def _power(lookup: str) -> filters.QueryParameter:
@@ -224,6 +202,23 @@ def _hundredths(text: str) -> int:
     if not power.is_finite() or abs(power) > MAX_DBM:
         raise ValueError(_("Enter a power in dBm, such as -27.5."))
     return round(power * 100)
+
+
+def _age(lookup: str, description: str) -> filters.QueryParameter:
+    def narrow(text: str) -> Q:
+        hours = filters.whole_number(text)
+        if hours > MOST_HOURS:
+            raise ValueError(_("That is too long ago."))
+        return Q(**{f"reading__state_since__{lookup}": timezone.now() - timedelta(hours=hours)})
+
+    return filters.QueryParameter(narrow, {"type": "integer"}, description)
+
+
+def _ids(text: str) -> Q:
+    ids = [filters.whole_number(each) for each in text.split(",")]
+    if len(ids) > MOST_IDS:
+        raise ValueError(_("Name at most %s ids.") % MOST_IDS)
+    return Q(pk__in=ids)
 
 
 def _state(text: str) -> Q:
@@ -274,6 +269,11 @@ class OnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Onu]):
         "present": filters.flag("is_present"),
         "rx_power_min": _power("gte"),
         "rx_power_max": _power("lte"),
+        "model": filters.QueryParameter(of_model, description=f"Part of the model, from {MIN_LETTERS} letters on."),
+        "tag": filters.QueryParameter(of_tag, description="A whole tag of the customer."),
+        "changed_within": _age("gte", "The state changed at most so many hours ago."),
+        "unchanged_for": _age("lt", "The state has not changed for so many hours."),
+        "ids": filters.QueryParameter(_ids, description=f"Ids, separated by commas; at most {MOST_IDS}."),
         "serial": filters.QueryParameter(of_serial, description=f"Part of the serial, from {MIN_LETTERS} letters on."),
         "search": filters.QueryParameter(
             of_text, description=f"Part of any text about the ONU, from {MIN_LETTERS} letters on."
@@ -283,10 +283,14 @@ class OnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Onu]):
 
     @extend_schema(
         filters=True,
-        parameters=[OpenApiParameter("format", enum=["csv", "json"], default="csv")],
-        responses={(200, "text/csv"): OpenApiTypes.STR, (200, "application/json"): OnuSerializer(many=True)},
+        parameters=[OpenApiParameter("format", enum=list(FILE_TYPES), default="csv")],
+        responses={
+            (200, "text/csv"): OpenApiTypes.STR,
+            (200, FILE_TYPES["xlsx"]): OpenApiTypes.BINARY,
+            (200, "application/json"): OnuSerializer(many=True),
+        },
     )
-    @action(detail=False, pagination_class=None, renderer_classes=[CsvRenderer, JSONRenderer])
+    @action(detail=False, pagination_class=None, renderer_classes=[CsvRenderer, WorkbookRenderer, JSONRenderer])
     def export(self, request: Request) -> StreamingHttpResponse:
         """Export all matching ONUs as a file, by id; rows are read page by page while sending."""
         found: Any = self.filter_queryset(self.get_queryset())
@@ -339,6 +343,87 @@ def _progress(onu: Onu) -> dict[str, object]:
     if progress is None:
         raise Http404
     return dict(OnuReadSerializer(progress).data)
+
+
+# What a billing system sends at a time; a list of all its customers takes several requests.
+MOST_CUSTOMERS = 1_000
+
+
+class GivenCustomerSerializer(KnownFields, serializers.Serializer[Any]):
+    """A customer by the serial, the hardware address, or OLT and place of the ONU; fields not sent stay as they are."""
+
+    serial = serializers.CharField(required=False, allow_blank=True, max_length=64)
+    mac = serializers.CharField(required=False, allow_blank=True, max_length=32)
+    olt = serializers.CharField(required=False, allow_blank=True, max_length=100, help_text="Name of the OLT.")
+    place = serializers.CharField(
+        required=False, allow_blank=True, max_length=32, help_text="Frame, slot, port and ONU, as in 0/1/3/7."
+    )
+    label = serializers.CharField(  # type: ignore[assignment]  # a field, though serializers have a label of their own
+        required=False, allow_blank=True, help_text="Name or number of the customer."
+    )
+    address = serializers.CharField(required=False, allow_blank=True)
+    phone = serializers.CharField(required=False, allow_blank=True)
+    notes = serializers.CharField(required=False, allow_blank=True)
+    tags = serializers.CharField(required=False, allow_blank=True, help_text="Separated by commas.")
+    contract = serializers.CharField(required=False, allow_blank=True)
+    latitude = serializers.FloatField(required=False, allow_null=True)
+    longitude = serializers.FloatField(required=False, allow_null=True)
+
+
+class GivenCustomersSerializer(KnownFields, serializers.Serializer[Any]):
+    customers = serializers.ListField(child=GivenCustomerSerializer(), allow_empty=False, max_length=MOST_CUSTOMERS)
+
+
+class LeftOutSerializer(serializers.Serializer[Any]):
+    """An entry without its ONU: `index` counts from 0."""
+
+    index = serializers.IntegerField()
+    reason = serializers.CharField()
+
+
+class CustomersWrittenSerializer(serializers.Serializer[Any]):
+    written = serializers.IntegerField()
+    unchanged = serializers.IntegerField()
+    left_out = LeftOutSerializer(many=True)
+
+
+class CustomersView(NoParameters, APIView):
+    """Customers of ONUs, written by other systems."""
+
+    @extend_schema(
+        request=GivenCustomersSerializer,
+        responses=CustomersWrittenSerializer,
+        operation_id="customers_write",
+        tags=["onus"],
+    )
+    def put(self, request: Request) -> Response:
+        """Write customers: all of a valid list, or nothing. Sent again, the same list changes nothing.
+
+        An entry whose ONU is not found is left out and listed. At most 1,000 in one request.
+        """
+        body = GivenCustomersSerializer(data=read_body(request))
+        body.is_valid(raise_exception=True)
+        entries: list[CustomerEntry] = []
+        problems: list[EntryProblem] = []
+        for index, given in enumerate(body.validated_data["customers"]):
+            try:
+                entries.append(read_entry(index, given))
+            except InventoryError as error:
+                problems += error.problems
+        problems += find_doubles(entries)
+        if problems:
+            raise ValidationError({"customers": _by_index(problems)})
+        saved = save_customers(entries, who=request.user, scope=scope_of(request.user), now=timezone.now())
+        left_out = [{"index": each.line, "reason": each.reason} for each in saved.left_out]
+        return Response({"written": saved.written, "unchanged": saved.unchanged, "left_out": left_out})
+
+
+def _by_index(problems: Iterable[EntryProblem]) -> dict[str, dict[str, list[str]]]:
+    """Group problems by entry and field, as other errors of lists are."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for each in problems:
+        found.setdefault(str(each.line), {}).setdefault(each.column or "serial", []).append(each.reason)
+    return found
 
 
 class PonPortSerializer(serializers.ModelSerializer[PonPort]):

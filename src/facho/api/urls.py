@@ -2,7 +2,6 @@
 
 from django.urls import include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator
@@ -19,10 +18,10 @@ from facho.api.history import (
 )
 from facho.api.jobs import JobViewSet
 from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuViewSet
-from facho.api.onus import OnuReadView, OnuViewSet, PonPortViewSet
+from facho.api.onus import CustomersView, OnuReadView, OnuViewSet, PonPortViewSet
 from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
 from facho.api.outages import OutageOnusView, OutageViewSet
-from facho.api.shared.schema import schema
+from facho.api.shared.schema import docs, schema
 
 router = SimpleRouter()
 router.register("olts", api_olts.OltViewSet, basename="olt")
@@ -53,6 +52,7 @@ urlpatterns = [
     path("onus/<int:onu_id>/data/", OnuDataView.as_view(), name="onu-data"),
     path("onus/<int:onu_id>/read/", OnuReadView.as_view(), name="onu-read-api"),
     path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
+    path("customers/", CustomersView.as_view(), name="customers"),
     path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),
     path(
         "alert-channels/<int:channel_id>/notices/",
@@ -67,5 +67,5 @@ urlpatterns = [
     path("pollers/stats/history/", PollerHistoryView.as_view(), name="pollers-stats-history"),
     path("pollers/nodes/<int:node_id>/run/", RunNodeOnceView.as_view(), name="pollers-run"),
     path("schema/", schema, name="schema"),
-    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
+    path("docs/", docs, name="api-docs"),
 ]

@@ -22,8 +22,6 @@ from facho.snmp_jobs.store import request_runs
 
 @admin.register(Olt)
 class OltAdminWithJobs(OltAdmin):
-    """OLTs, each with its vendor's ready-made jobs."""
-
     actions = ["run_now", "enable", "disable", "add_jobs"]
 
     def after_save(self, olt: Olt) -> None:
@@ -34,7 +32,6 @@ class OltAdminWithJobs(OltAdmin):
     @admin.action(description=_("Run everything now"), permissions=["change"])
     @transaction.atomic
     def run_now(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
-        """Ask for a run of every enabled node of the OLTs that were chosen."""
         nodes = WorkflowNode.objects.filter(workflow__olt__in=[olt.pk for olt in queryset])
         asked = request_runs(nodes, now=timezone.now())
         write_down(request, queryset, CHANGE, _("Run now."))
@@ -43,24 +40,25 @@ class OltAdminWithJobs(OltAdmin):
         )
 
     @admin.action(description=_("Enable"), permissions=["change"])
-    @transaction.atomic
     def enable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
-        """Let the OLTs that were chosen be polled."""
-        changed = _switch(queryset, enabled=True)
-        write_down(request, queryset, CHANGE, _("Enabled."))
-        self.message_user(
-            request, ngettext("%(n)s OLT was enabled.", "%(n)s OLTs were enabled.", changed) % {"n": changed}
-        )
+        self._switch(request, queryset, enabled=True)
 
     @admin.action(description=_("Disable"), permissions=["change"])
-    @transaction.atomic
     def disable(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Let nothing be asked of the OLTs that were chosen; what runs ends before its next packet."""
-        changed = _switch(queryset, enabled=False)
-        write_down(request, queryset, CHANGE, _("Disabled."))
-        self.message_user(
-            request, ngettext("%(n)s OLT was disabled.", "%(n)s OLTs were disabled.", changed) % {"n": changed}
-        )
+        self._switch(request, queryset, enabled=False)
+
+    @transaction.atomic
+    def _switch(self, request: HttpRequest, queryset: QuerySet[Olt], *, enabled: bool) -> None:
+        """Enable or disable OLTs; the coordinator sees it and does what follows."""
+        others = Olt.objects.filter(pk__in=[olt.pk for olt in queryset], enabled=not enabled)
+        changed = others.update(enabled=enabled, updated_at=timezone.now())
+        if enabled:
+            done, text = _("Enabled."), ngettext("%(n)s OLT was enabled.", "%(n)s OLTs were enabled.", changed)
+        else:
+            done, text = _("Disabled."), ngettext("%(n)s OLT was disabled.", "%(n)s OLTs were disabled.", changed)
+        write_down(request, queryset, CHANGE, done)
+        self.message_user(request, text % {"n": changed})
 
     @admin.action(description=_("Add the vendor's ready-made jobs"), permissions=["change"])
     @transaction.atomic
@@ -71,18 +69,9 @@ class OltAdminWithJobs(OltAdmin):
         self.message_user(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Protect an OLT that is being asked: its claim would vanish with it, and the packets would continue.
-
-        Rows of an OLT are deleted with it, though no user may delete a single execution or ONU.
-        """
+        """Protect an OLT that is being asked; its rows may go with it, though no user may delete a single one."""
         deleted, counts, _missing_permissions, protected = super().get_deleted_objects(objs, request)
         busy = load_busy_olts()
         sentence = _("%(olt)s is being polled: disable it, and delete it when its run has ended.")
         asked = [str(sentence % {"olt": olt}) for olt in objs if olt.id in busy]
         return deleted, counts, set(), [*protected, *asked]
-
-
-def _switch(olts: QuerySet[Olt], *, enabled: bool) -> int:
-    """Enable or disable OLTs; the coordinator sees it and does what follows."""
-    changed = Olt.objects.filter(pk__in=[olt.pk for olt in olts], enabled=not enabled)
-    return changed.update(enabled=enabled, updated_at=timezone.now())

@@ -46,8 +46,6 @@ SECTIONS: Sequence[tuple[Any, Sequence[str]]] = (
 
 
 class FachoAdminSite(AdminSite):
-    """Django's admin under our name, arranged for an operator."""
-
     site_header = _("Facho administration")
     site_title = "Facho"
     index_title = _("What Facho knows and does")
@@ -57,7 +55,6 @@ class FachoAdminSite(AdminSite):
         return super().has_permission(request) and role_of(request.user) is Role.ADMIN
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return sections; the page of one app shows that app."""
         apps: list[Any] = super().get_app_list(request, app_label)
         return apps if app_label else arrange(apps)
 

@@ -18,7 +18,6 @@ TAG = "facho"
 
 
 def startup_errors() -> list[CheckMessage]:
-    """List what must be put right before the product may start."""
     return [message for message in run_checks(tags=[TAG]) if message.is_serious()]
 
 

@@ -178,10 +178,7 @@ class DataFolder:
 
 
 class KeyFile:
-    """The keys of a file, read again when it has changed: they rotate while the product runs.
-
-    What was read last stays while the file cannot be read.
-    """
+    """The keys of a file, read again when it has changed; those read last stay while it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -223,10 +220,7 @@ def others_may_enter(path: Path) -> bool:
 
 
 def close_to_others(folder: DataFolder, database: Path) -> list[Path]:
-    """Take folder and database from other users, and return what they could read until now.
-
-    A folder with more in it than ours, and a key file elsewhere, stay as they are: a warning names those.
-    """
+    """Take folder and database from others, and return what they could read; shared places stay as they are."""
     exposed = []
     if _is_ours(folder.path):
         exposed += _close(folder.path)
@@ -273,10 +267,7 @@ class EngineRuns(Exception):
 
 @contextmanager
 def engine_lock(folder: DataFolder, *, inherited: int | None = None) -> Iterator[IO[str]]:
-    """Hold the lock that proves that no other engine lives on this data folder.
-
-    Children that inherit the file hold it together with their parent: it is free when the last of them is gone.
-    """
+    """Hold the lock that proves that no other engine lives here; children that inherit the file hold it too."""
     with folder.engine_lock.open("w") if inherited is None else os.fdopen(inherited, "w") as file:
         for pause_seconds in LOCK_PAUSES_SECONDS:
             time.sleep(pause_seconds)

@@ -88,15 +88,11 @@ class DatabaseVersion:
 
     @property
     def is_current(self) -> bool:
-        """Return whether code and database fit."""
         return not self.unknown and not self.missing
 
 
 def ensure_current() -> None:
-    """Make the database fit this version, or raise; only the embedded mode migrates by itself.
-
-    Where a condition is new, its default rule is added in both modes.
-    """
+    """Make the database fit this version, or raise; only the embedded mode migrates. Adds new default rules."""
     version = read_database_version()
     if version.unknown:
         raise NewerDatabase(named(version.unknown))
@@ -114,7 +110,6 @@ def ensure_current() -> None:
 
 
 def read_database_version() -> DatabaseVersion:
-    """Compare the connected database with the migrations on disk."""
     return compare(MigrationRecorder(connection).applied_migrations())
 
 

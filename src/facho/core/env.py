@@ -178,6 +178,7 @@ SETTINGS = (
     Setting("FACHO_TRAP_GAP_SECONDS", partial(_seconds, low=1), "10", _("seconds, from 1 and below a day")),
     Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
     Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
+    Setting("FACHO_PUBLIC_URL", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en")), "es", _("es or en")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),
@@ -218,10 +219,7 @@ def count_cores() -> int:
 
 
 def count_engines(environment: Environment, *, cores: int, can_share: bool) -> int:
-    """Return how many engines share the OLTs: as asked for, else one for each core; SQLite has one writer.
-
-    Each needs a poller. What was asked for and cannot be is an error of `core/checks.py`, and counts as one.
-    """
+    """Return how many engines share the OLTs: as asked for, else one a core; SQLite has one writer."""
     if not can_share or environment["FACHO_MODE"] is Mode.DISTRIBUTED:
         return 1
     wanted: int = environment["FACHO_ENGINES"] or min(cores, USUAL_ENGINES, environment["FACHO_POLLERS"])
@@ -229,5 +227,4 @@ def count_engines(environment: Environment, *, cores: int, can_share: bool) -> i
 
 
 def problem_with(name: str) -> Problem:
-    """Say what the setting `name` should have held."""
     return next(Problem(name, setting.expects) for setting in SETTINGS if setting.name == name)

@@ -86,10 +86,7 @@ def _why_not_ready() -> tuple[str, str]:
 
 
 def judge(leaders: Mapping[Shard, Leader], missing: Collection[Shard]) -> tuple[Standstill | None, str]:
-    """Return why nothing is polled, and by which engines if others poll; `missing` are those without a leader.
-
-    What a leader says of itself comes first: it concerns the storage, which all share.
-    """
+    """Return why nothing is polled, and by which engines if others poll; what a leader says comes first."""
     reported = {shard: each.standstill for shard, each in leaders.items() if each.standstill and shard not in missing}
     if not reported and not missing:
         return None, ""

@@ -91,7 +91,6 @@ class RedisHints:
         self._tell("SET", _lock(run), _holder(run), "PX", self._lock_ms)
 
     def let_go(self, run: Run) -> None:
-        """Take the key away."""
         self._tell("EVAL", DELETE_MINE, 1, _lock(run), _holder(run))
 
     def ended(self) -> None:

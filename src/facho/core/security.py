@@ -1,11 +1,14 @@
 """Headers and cookies of every page, and what is logged of refused requests."""
 
 import logging
-from collections.abc import Callable
+import zlib
+from collections.abc import AsyncIterator, Callable
 from threading import Lock
+from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.common import CommonMiddleware
+from django.middleware.gzip import GZipMiddleware
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -34,6 +37,37 @@ class ContentSecurityPolicyMiddleware:
         return response
 
 
+# Of zlib: a gzip stream, at the level that Django has for whole answers.
+GZIP_WINDOW_BITS, GZIP_LEVEL = 31, 6
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses answers by gzip with a random length, which hides what a page contains (BREACH).
+
+    An answer marked `no-transform` contains a secret that stays the same, and is sent as it is. Django masks the
+    token of forms differently in every answer.
+    """
+
+    def process_response(self, request: HttpRequest, response: Any) -> Any:
+        if "no-transform" in response.headers.get("Cache-Control", ""):
+            return response
+        content = response.streaming_content if response.streaming and response.is_async else None
+        answer: Any = super().process_response(request, response)
+        if content is not None and answer.headers.get("Content-Encoding") == "gzip":
+            # Django's own are many streams, of which browsers read the first.
+            answer.streaming_content = _compress_pieces(content)
+        return answer
+
+
+async def _compress_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Compress the pieces of a download to one stream."""
+    stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
+    async for piece in pieces:
+        if compressed := stream.compress(piece):
+            yield compressed
+    yield stream.flush()
+
+
 class AddressMiddleware(CommonMiddleware):
     """Leads a reader whose address lacks its last slash on; a change that was sent there is refused.
 
@@ -41,7 +75,6 @@ class AddressMiddleware(CommonMiddleware):
     """
 
     def should_redirect_with_slash(self, request: HttpRequest) -> bool:
-        """Redirect what only reads."""
         return request.method in ("GET", "HEAD") and super().should_redirect_with_slash(request)
 
 
@@ -60,10 +93,7 @@ class SecureCookiesMiddleware:
 
 
 class Strangers(logging.Filter):
-    """Keeps what strangers provoke from filling the log: few lines a minute of each kind, and no traceback.
-
-    They would only show how a fault of the client was noticed. Those of our own faults, which are errors, stay.
-    """
+    """Keeps what strangers provoke from filling the log: few lines a minute of each kind, without tracebacks."""
 
     LINES_PER_MINUTE = 20
 

@@ -34,6 +34,7 @@ FACHO_SUSPENDED_RETURN: str = ENVIRONMENT["FACHO_SUSPENDED_RETURN"]
 FACHO_PACKET_TIMEOUT_SECONDS: float = ENVIRONMENT["FACHO_PACKET_TIMEOUT_SECONDS"]
 FACHO_WEBHOOK_ALLOW: tuple[IPv4Network | IPv6Network, ...] = ENVIRONMENT["FACHO_WEBHOOK_ALLOW"]
 FACHO_HEARTBEAT_URL: str = ENVIRONMENT["FACHO_HEARTBEAT_URL"]
+FACHO_PUBLIC_URL: str = ENVIRONMENT["FACHO_PUBLIC_URL"]
 # The first encrypts, all of them decrypt.
 FACHO_ENCRYPTION_KEYS: Iterable[str] = KeyFile(DATA_FOLDER.encryption_keys)
 REDIS_URL: str = ENVIRONMENT["REDIS_URL"]
@@ -60,6 +61,7 @@ INSTALLED_APPS = [
     "facho.alerts",
     "facho.execution_coordinator",
     "facho.zabbix_pollers",
+    "facho.plant",
     "facho.traps",
     "facho.executions",
     "facho.snmp_get",
@@ -69,7 +71,6 @@ INSTALLED_APPS = [
     "facho.hosts",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "django_htmx",
     "facho.core.apps.FachoAdminConfig",
     "django.contrib.auth",
@@ -81,6 +82,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "facho.core.security.CompressionMiddleware",
     # Around those that set cookies.
     "facho.core.security.SecureCookiesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -92,6 +94,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "facho.dashboard.shared.page.LivePartsMiddleware",
     "facho.core.security.ContentSecurityPolicyMiddleware",
 ]
 
@@ -163,9 +166,6 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1/",
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
         "AlertChannelKindEnum": "facho.alerts.models.ChannelKind",
         "AlertKindEnum": "facho.alerts.conditions.CHOICES",

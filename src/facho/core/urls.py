@@ -1,9 +1,11 @@
 """Every address the product answers, and what it answers where there is none or something failed."""
 
 import sys
+from contextlib import suppress
 from http import HTTPStatus
 
 from django.contrib import admin
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -11,6 +13,7 @@ from django.urls import include, path
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.generic import RedirectView
 
 from facho.accounts.roles import NO_ROLE, Role, RoleNeeded
 from facho.api.metrics import MetricsView
@@ -23,6 +26,8 @@ from facho.infrastructure.standstill import WORDS
 API_PREFIX = "/api/"
 # By then somebody may have made room.
 RETRY_SECONDS = 30
+# Errors of the request: the menu leads to another page.
+WITH_MENU = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 NEEDED: dict[Role, Promise] = {
     Role.OPERATOR: gettext_lazy("It needs the role operator or admin, which an administrator can give you."),
     Role.ADMIN: gettext_lazy("It needs the role admin, which an administrator can give you."),
@@ -33,6 +38,8 @@ urlpatterns = [
     path("api/v1/", include("facho.api.urls")),
     # Before the admin's own: there is one way to log in.
     path("admin/login/", admin_login),
+    # As there is one to change one's own password.
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
     path("livez", livez, name="livez"),
     path("readyz", readyz, name="readyz"),
@@ -73,8 +80,11 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 def _answer(request: HttpRequest, status: HTTPStatus, code: str, detail: str, hint: str = "") -> HttpResponseBase:
     if request.path.startswith(API_PREFIX):
         return problem_response(code, status, detail)
-    # Without the request: who is logged in is a question to the database, which may be what failed.
     context = {"status": status.value, "detail": detail, "hint": hint}
+    if status in WITH_MENU:
+        # Who is logged in is a question to the database, which may fail as well.
+        with suppress(DatabaseError):
+            return render(request, "core/error.html", context, status=status)
     return HttpResponse(render_to_string("core/error.html", context), status=status)
 
 

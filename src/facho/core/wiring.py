@@ -60,8 +60,6 @@ class OltBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What every process that speaks to OLTs has."""
-
     network: Network
     database: ThreadGateway
     clock: SystemClock
@@ -102,8 +100,6 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The scheduler with its pollers, on one event loop."""
-
     scheduler: ZabbixScheduler
     executor: InProcessExecutor
 
@@ -130,7 +126,6 @@ def build_engine(parts: Parts, *, dead_owners: str | None = None) -> Engine:
 
 
 def build_scheduler(parts: Parts, executor: Executor, *, dead_owners: str | None = None) -> ZabbixScheduler:
-    """Join scheduler and pollers with the executor."""
     manager = PollerManager(
         start_pollers=settings.FACHO_POLLERS,
         database=parts.database,
@@ -153,10 +148,7 @@ def build_scheduler(parts: Parts, executor: Executor, *, dead_owners: str | None
 
 
 async def hand_back_runs(parts: Parts, *, asking: Collection[int]) -> None:
-    """Release what this process still runs, so that it continues elsewhere at once.
-
-    Not executions that still wait for an answer: their OLTs are busy, and the next run has to wait.
-    """
+    """Release what this process still runs; not what still waits for an answer, since its OLT is busy."""
     left = await parts.database.run(executions.load_active_of_owner, parts.owner)
     begun = [run for run in left if run.status is ExecutionState.RUNNING and run.execution_id not in asking]
     await parts.database.run(hand_back, begun, now=parts.clock.now())

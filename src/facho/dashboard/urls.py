@@ -12,16 +12,41 @@ from facho.dashboard.account.views import (
     revoke_token,
     setup,
 )
-from facho.dashboard.alerts.views import alert_acknowledge, alert_page, alerts_page
+from facho.dashboard.alerts.setup import (
+    channel_add,
+    channel_delete,
+    channel_page,
+    channel_revoke,
+    channel_switch,
+    channel_test,
+    channel_test_result,
+    channels_page,
+    public_address_save,
+    rule_add,
+    rule_delete,
+    rule_save,
+    rules_page,
+)
+from facho.dashboard.alerts.views import acknowledge_link, alert_acknowledge, alert_page, alerts_page
 from facho.dashboard.events.views import events_page
 from facho.dashboard.first_run.views import add, choose_jobs, choose_vendor, correct, setup_step, test_again
 from facho.dashboard.first_run.views import setup as setup_olt
+from facho.dashboard.light.views import light_page
+from facho.dashboard.olt.history import olt_csv, olt_history
+from facho.dashboard.olt.jobs import olt_job, olt_job_cost
+from facho.dashboard.olt.list import olts_act, olts_page
 from facho.dashboard.olt.views import olt_page, olt_part, olt_pause, olt_pause_end, olt_resume, olt_run
-from facho.dashboard.onu.views import onu_page, onu_part, onu_read, onu_reading, onus
+from facho.dashboard.onu.views import onu_csv, onu_customer, onu_page, onu_part, onu_read, onu_reading, onus, onus_act
 from facho.dashboard.outage.views import outage_acknowledge, outage_page, outage_part, outages_page
-from facho.dashboard.overview.views import overview, overview_hour, overview_live
-from facho.dashboard.pollers.views import pollers_page
+from facho.dashboard.overview.views import overview, overview_hour, overview_live, wall, wall_live
+from facho.dashboard.pollers.views import executions_page, pollers_page
+from facho.dashboard.port.views import port_csv, port_page, port_part
 from facho.dashboard.search.views import search_page, search_suggestions
+from facho.dashboard.settings.customers import customers_page
+from facho.dashboard.settings.maintenance import maintenance, maintenance_end
+from facho.dashboard.settings.olts import groups, olt_delete, olt_settings, olt_switch, olts, settings_page
+from facho.dashboard.settings.people import invitation, people_page, person, person_add, person_link
+from facho.dashboard.shared.table import delete_view, saved_views
 from facho.dashboard.traps.views import traps_page, traps_switch
 from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
 from facho.dashboard.waiting.views import waiting_export, waiting_page
@@ -31,6 +56,8 @@ urlpatterns = [
     path("", overview, name="dashboard"),
     path("live/", overview_live, name="dashboard-live"),
     path("live/hour/", overview_hour, name="dashboard-hour"),
+    path("olts/", olts_page, name="olts"),
+    path("olts/act/", olts_act, name="olts-act"),
     path("olts/add/", add, name="olt-add"),
     path("olts/add/<int:olt_id>/", setup_olt, name="olt-setup"),
     path("olts/add/<int:olt_id>/step/", setup_step, name="olt-setup-step"),
@@ -43,31 +70,77 @@ urlpatterns = [
     path("olts/<int:olt_id>/pause/end/", olt_pause_end, name="olt-pause-end"),
     path("olts/<int:olt_id>/nodes/<int:node_id>/run/", olt_run, name="olt-run"),
     path("olts/<int:olt_id>/nodes/<int:node_id>/resume/", olt_resume, name="olt-resume"),
+    path("olts/<int:olt_id>/jobs/<int:node_id>/", olt_job, name="olt-job"),
+    path("olts/<int:olt_id>/jobs/<int:node_id>/cost/", olt_job_cost, name="olt-job-cost"),
+    path("olts/<int:olt_id>/history/", olt_history, name="olt-history"),
+    path("olts/<int:olt_id>/history.csv", olt_csv, name="olt-csv"),
+    path("olts/<int:olt_id>/ports/<int:frame>/<int:slot>/<int:port>/", port_page, name="port"),
+    path("olts/<int:olt_id>/ports/<int:frame>/<int:slot>/<int:port>/history.csv", port_csv, name="port-csv"),
+    path("olts/<int:olt_id>/ports/<int:frame>/<int:slot>/<int:port>/<slug:name>/", port_part, name="port-part"),
     path("olts/<int:olt_id>/<slug:name>/", olt_part, name="olt-part"),
+    path("executions/", executions_page, name="executions"),
     path("pollers/", pollers_page, name="poller-load"),
+    path("wall/", wall, name="wall"),
+    path("wall/live/", wall_live, name="wall-live"),
     path("search/", search_page, name="search"),
     path("search/suggestions/", search_suggestions, name="search-suggestions"),
     path("onus/", onus, name="onus"),
+    path("onus/act/", onus_act, name="onus-act"),
     path("onus/<int:onu_id>/", onu_page, name="onu"),
+    path("onus/<int:onu_id>/history.csv", onu_csv, name="onu-csv"),
     path("onus/<int:onu_id>/read/", onu_read, name="onu-read"),
+    path("onus/<int:onu_id>/customer/", onu_customer, name="onu-customer"),
     path("onus/<int:onu_id>/reading/", onu_reading, name="onu-reading"),
     path("onus/<int:onu_id>/<slug:name>/", onu_part, name="onu-part"),
     path("alerts/", alerts_page, name="alerts"),
     path("alerts/<int:alert_id>/", alert_page, name="alert"),
     path("alerts/<int:alert_id>/acknowledge/", alert_acknowledge, name="acknowledge-alert"),
+    path("acknowledge/<str:token>/", acknowledge_link, name="acknowledge-link"),
     path("outages/", outages_page, name="outages"),
     path("outages/<int:outage_id>/", outage_page, name="outage"),
     path("outages/<int:outage_id>/acknowledge/", outage_acknowledge, name="acknowledge-outage"),
     path("outages/<int:outage_id>/<slug:name>/", outage_part, name="outage-part"),
     path("events/", events_page, name="events"),
+    path("light/", light_page, name="light"),
     path("violations/", violations_page, name="violations"),
     path("violations/<int:violation_id>/", violation_page, name="violation"),
     path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="acknowledge-violation"),
+    path("settings/channels/", channels_page, name="settings-channels"),
+    path("settings/channels/address/", public_address_save, name="settings-address"),
+    path("settings/channels/add/<slug:code>/", channel_add, name="settings-channel-add"),
+    path("settings/channels/<int:channel_id>/", channel_page, name="settings-channel"),
+    path("settings/channels/<int:channel_id>/test/", channel_test, name="settings-channel-test"),
+    path(
+        "settings/channels/<int:channel_id>/test/<int:notice_id>/", channel_test_result, name="settings-channel-result"
+    ),
+    path("settings/channels/<int:channel_id>/switch/", channel_switch, name="settings-channel-switch"),
+    path("settings/channels/<int:channel_id>/revoke/", channel_revoke, name="settings-channel-revoke"),
+    path("settings/channels/<int:channel_id>/delete/", channel_delete, name="settings-channel-delete"),
+    path("settings/rules/", rules_page, name="settings-rules"),
+    path("settings/rules/add/", rule_add, name="settings-rule-add"),
+    path("settings/rules/<int:rule_id>/", rule_save, name="settings-rule"),
+    path("settings/rules/<int:rule_id>/delete/", rule_delete, name="settings-rule-delete"),
     path("traps/", traps_page, name="traps"),
     path("traps/switch/", traps_switch, name="traps-switch"),
     path("waiting/", waiting_page, name="waiting"),
     path("waiting/export/", waiting_export, name="waiting-export"),
+    path("views/", saved_views, name="views"),
+    path("views/<int:view_id>/delete/", delete_view, name="view-delete"),
+    path("settings/customers/", customers_page, name="settings-customers"),
     path("workbench/", workbench_page, name="workbench"),
+    path("settings/", settings_page, name="settings"),
+    path("settings/olts/", olts, name="settings-olts"),
+    path("settings/olts/<int:olt_id>/", olt_settings, name="settings-olt"),
+    path("settings/olts/<int:olt_id>/switch/", olt_switch, name="settings-olt-switch"),
+    path("settings/olts/<int:olt_id>/delete/", olt_delete, name="settings-olt-delete"),
+    path("settings/groups/", groups, name="settings-groups"),
+    path("settings/maintenance/", maintenance, name="settings-maintenance"),
+    path("settings/maintenance/<int:pause_id>/end/", maintenance_end, name="settings-maintenance-end"),
+    path("settings/people/", people_page, name="settings-people"),
+    path("settings/people/add/", person_add, name="settings-person-add"),
+    path("settings/people/<int:user_id>/", person, name="settings-person"),
+    path("settings/people/<int:user_id>/link/", person_link, name="settings-person-link"),
+    path("invitation/<str:token>/", invitation, name="invitation"),
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("setup/<str:token>/", setup, name="setup"),

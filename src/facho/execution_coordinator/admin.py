@@ -28,6 +28,7 @@ from facho.execution_coordinator.models import (
     QuotaViolation,
     ViolationSeverity,
 )
+from facho.execution_coordinator.quotas import tally_of
 from facho.execution_coordinator.violations import Report, read_report, read_time
 from facho.executions.models import Execution, ExecutionStates
 from facho.hosts.admin import OltFilter
@@ -121,13 +122,6 @@ _OUTCOME_LOOKS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BarPart:
-    kind: str
-    start: int
-    length: int
-
-
 def badge(code: str, words: object) -> SafeString:
     """Draw a state: its words behind the shape of its look."""
     return infrastructure_admin_pages.badge(_LOOKS.get(code, "quiet"), words)
@@ -138,7 +132,7 @@ def progress(tally: Tally, required: int) -> SafeString:
     parts, start = [], 0
     for kind, length in (("completed", tally.completed), ("failed", tally.failed), ("skipped", tally.skipped)):
         if length:
-            parts.append(BarPart(kind, start, length))
+            parts.append({"kind": kind, "start": start, "length": length})
         start += length
     others = [
         (tally.failed, ngettext("%(n)s failed", "%(n)s failed", tally.failed)),
@@ -156,12 +150,10 @@ def progress(tally: Tally, required: int) -> SafeString:
 
 
 def quota_progress(tracker: QuotaTracker) -> SafeString:
-    counts = (tracker.quota_completed, tracker.quota_failed, tracker.quota_skipped, tracker.quota_pending)
-    return progress(Tally(*counts), tracker.quota_required)
+    return progress(tally_of(tracker), tracker.quota_required)
 
 
 def plan_progress(plan: ExecutionPlan) -> SafeString:
-    """Draw how many runs of a plan are over."""
     open_runs = max(plan.total_tasks - plan.completed_tasks - plan.failed_tasks, 0)
     is_over = plan.status != PlanStatus.ACTIVE
     tally = Tally(plan.completed_tasks, plan.failed_tasks, pending=0 if is_over else open_runs)
@@ -200,7 +192,6 @@ def report_tables(report: Report) -> SafeString:
 
 
 def plan_table(runs: Sequence[PlannedRun]) -> SafeString:
-    """Lay a plan out: its runs in order, each with its outcome."""
     rows = [(run, badge(run.fate.state, run.fate.words) if run.fate.words else "") for run in runs]
     return render_to_string("execution_coordinator/_plan.html", {"runs": rows})
 
@@ -226,8 +217,6 @@ class RecentEntryFilter(RecentFilter):
 
 
 class ForecastFilter(admin.SimpleListFilter):
-    """Narrows quotas to those with a foreseen miss."""
-
     title = gettext_lazy("risk")
     parameter_name = "will_miss"
 

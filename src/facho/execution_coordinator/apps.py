@@ -12,7 +12,6 @@ class ExecutionCoordinatorConfig(AppConfig):
     def ready(self) -> None:
         """Let the pages of jobs and nodes show how much work an OLT has, and warn of more than an hour holds."""
         from facho.execution_coordinator.feasibility import advise, load_work
-        from facho.snmp_jobs.application import register_adviser, register_work_loader
+        from facho.snmp_jobs.application import register_source
 
-        register_adviser(advise)
-        register_work_loader(load_work)
+        register_source(advise, load_work)

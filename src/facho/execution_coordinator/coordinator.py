@@ -5,7 +5,6 @@ It starts no run; the scheduler does. Its memory is in the database, so a pass t
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,31 +52,12 @@ _EVENTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AbortedRun:
-    """A run that a change ended, or that ends because of it before its next packet."""
-
-    execution_id: int
-    task_type: str
-    task: str
-    status: str
-
-    @property
-    def details(self) -> dict[str, str | int]:
-        """What the log keeps of it; the status is that in which it was found."""
-        return {
-            "execution": self.execution_id,
-            "task_type": self.task_type,
-            "task": self.task,
-            "status": self.status,
-        }
+# What the log keeps of a run that a change ended, with the status in which it was found.
+AbortedRun = dict[str, str | int]
 
 
 def act_on(olt_id: int, change: Change, now: datetime) -> list[AbortedRun]:
-    """Do what a change calls for, and return the runs that it ended; quotas and plans follow when they are next built.
-
-    A run of a removed task may finish if it already talks to the OLT; a disabled OLT gets no further packet.
-    """
+    """Do what a change calls for, and return the runs that it ended; one that talks to its OLT may finish."""
     if change.type is ChangeType.TASK_REMOVED and (task := change.task):
         which = Q(node_id=task.node_id)
         aborted = _load_aborted(which, _NOT_ASKING, now)
@@ -109,7 +89,7 @@ def _load_aborted(which: Q, unfinished: Q, now: datetime) -> list[AbortedRun]:
     lately = Q(status=ExecutionState.INTERRUPTED, finished_at__gte=since)
     rows = Execution.objects.filter(which, Q(unfinished, finished_at__isnull=True) | lately).order_by("id")
     return [
-        AbortedRun(execution_id, task_type, name or task_type, status)
+        {"execution": execution_id, "task_type": task_type, "task": name or task_type, "status": status}
         for execution_id, task_type, name, status in rows.values_list("id", "task_type", "node__job__name", "status")
     ]
 
@@ -121,7 +101,6 @@ def _abort(which: Q, reason: str, now: datetime) -> None:
 
 
 def log_changes_detected(olt_id: int, olt_name: str, changes: Sequence[Change]) -> None:
-    """Log that an OLT changed, before the changes themselves."""
     if changes:
         coordinator_logger.log_event(
             EventType.CHANGES_DETECTED,
@@ -149,7 +128,7 @@ def log_change(olt_id: int, change: Change, aborted: Sequence[AbortedRun] = ()) 
         return
     event_type, level = _EVENTS[change.type]
     if aborted or change.type is ChangeType.OLT_DISABLED:
-        values["aborted"] = [run.details for run in aborted]
+        values["aborted"] = list(aborted)
     coordinator_logger.log_event(event_type, olt_id=olt_id, level=level, **values)
     if change.type is ChangeType.OLT_UNREACHABLE:
         coordinator_logger.log_emergency_replan(olt_id, change.type.value)
@@ -210,10 +189,7 @@ class ExecutionCoordinator:
         OltState.objects.update_or_create(olt_id=state.olt_id, defaults=values)
 
     def _count(self, olts: Mapping[int, OltRow], changed: Sequence[int], now: datetime) -> None:
-        """Count all quotas once a minute, and in between those of OLTs where something moved.
-
-        All are counted too when the clock was set back, when an hour has just ended, and until a first pass succeeded.
-        """
+        """Count all quotas once a minute, at an hour's end or after a failed pass; else those that moved."""
         last = self._counted_at
         if (
             last is None

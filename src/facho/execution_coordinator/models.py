@@ -38,8 +38,6 @@ class PlanStatus(models.TextChoices):
 
 
 class Level(models.TextChoices):
-    """The levels of standard logging."""
-
     DEBUG = "DEBUG", "DEBUG"
     INFO = "INFO", "INFO"
     WARNING = "WARNING", "WARNING"

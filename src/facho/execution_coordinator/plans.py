@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, QuerySet
 
-from facho.execution_coordinator.hour_facts import load_pauses
+from facho.execution_coordinator.feasibility import Length, composites_of, load_going, load_lengths, masters_of
 from facho.execution_coordinator.logger import coordinator_logger
 from facho.execution_coordinator.models import EventType, ExecutionPlan, Level, OltState, PlanStatus
+from facho.execution_coordinator.quotas import load_pauses
 from facho.execution_coordinator.state import OltRow, load_olts
-from facho.execution_coordinator.workload import Length, composites_of, load_going, load_lengths, masters_of
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 from facho.polling.domain.packing import Load, overlap_seconds_per_hour, repack
@@ -134,7 +134,6 @@ def in_parts(items: Iterable[T], runs_of: Callable[[T], int]) -> Iterator[list[T
 
 
 def _load_in_parts(sizes: Iterable[tuple[int, int]]) -> Iterator[list[ExecutionPlan]]:
-    """Load plans, given with the number of their runs."""
     for part in in_parts(sizes, itemgetter(1)):
         yield list(ExecutionPlan.objects.filter(id__in=[plan_id for plan_id, _runs in part]))
 
@@ -193,10 +192,7 @@ class _MadePlan:
 
 
 def keep_plans(olts: Mapping[int, OltRow], now: datetime) -> None:
-    """Have a plan for this hour and the next of every enabled OLT with tasks, so that 60 minutes are always covered.
-
-    Plans of hours gone by are closed. One statement when there is nothing to do.
-    """
+    """Have a plan for this hour and the next of every enabled OLT with tasks, and close those of hours gone by."""
     hours = _hours(now)
     active = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, olt__enabled=True).order_by()
     found = dict(active.values_list("period_start").annotate(Count("id")))

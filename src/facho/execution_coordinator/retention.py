@@ -45,6 +45,7 @@ RETENTIONS = (
     Retention("traps.TrapSender", "last_heard_at", 30),
     Retention("traps.TrapReceiver", "seen_at", 400),
     Retention("onus.OnuEvent", "at", 730),
+    Retention("plant.LightFinding", "since", 730),
     # An open outage has no end to count from.
     Retention("onus.Outage", "ended_at", 730),
     # Younger history is summed up by `onus.compaction`; whatever form it has, it ends here.
@@ -82,6 +83,7 @@ KEPT = {
     "onus.OnuCustomer": "one row per ONU, entered by users",
     "onus.OnuData": "one row per OLT and OID, overwritten; ONUs that were deleted leave it",
     "onus.OnuReading": "one row per ONU, overwritten",
+    "plant.PortDays": "one row per PON port, overwritten",
     "onus.PonPort": "as many as the network has",
     "snmp_jobs.SnmpJob": "as many as people define",
     "snmp_jobs.Workflow": "one per OLT",

@@ -4,9 +4,11 @@ More only while an OLT was never discovered: some of its tasks wait for that.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.db.models import Q
 
 from facho.execution_coordinator.models import OltState
 from facho.hosts.models import Olt, Reachability
@@ -92,15 +94,19 @@ class OltRow:
         )
 
 
-def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
-    """Load every OLT, or these, with their enabled tasks; a member of a disabled master's chain is none."""
-    olts, nodes = Olt.objects.order_by("id"), WorkflowNode.objects.filter(enabled=True).order_by("id")
+def load_olts(olt_ids: list[int] | None = None, *, as_if_enabled: Collection[int] = ()) -> dict[int, OltRow]:
+    """Load every OLT, or these, with their enabled tasks; a member of a disabled master's chain is none.
+
+    Nodes `as_if_enabled` count as enabled: what somebody thinks of enabling can be judged before.
+    """
+    olts = Olt.objects.order_by("id")
+    nodes = WorkflowNode.objects.filter(Q(enabled=True) | Q(id__in=as_if_enabled)).order_by("id")
     if olt_ids is not None:
         olts, nodes = olts.filter(id__in=olt_ids), nodes.filter(workflow__olt_id__in=olt_ids)
     known = list(olts.values_list(*_OLT_COLUMNS, named=True))
     waits = load_waits([olt.id for olt in known if olt.enabled and olt.discovered_at is None])
     tasks: dict[int, list[TaskRow]] = defaultdict(list)
-    for row in nodes.exclude(master_node__enabled=False).values_list(*_TASK_COLUMNS, named=True):
+    for row in nodes.exclude(_is_left_out(as_if_enabled)).values_list(*_TASK_COLUMNS, named=True):
         hours = row.job__hours_from, row.job__hours_to
         tasks[row.workflow__olt_id].append(
             TaskRow(
@@ -128,6 +134,10 @@ def load_olts(olt_ids: list[int] | None = None) -> dict[int, OltRow]:
         )
         for olt in known
     }
+
+
+def _is_left_out(as_if_enabled: Collection[int]) -> Q:
+    return Q(master_node__enabled=False) & ~Q(master_node_id__in=as_if_enabled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,7 @@ def coordinator_loop_task(task: "Task[[], bool]") -> bool:
 
 @shared_task(bind=True, name="execution_coordinator.tasks.check_quota_violations_task")
 def check_quota_violations_task(task: "Task[[], bool]") -> bool:
-    """Count all quotas and raise what fell short, unless another process leads.
-
-    A coordinator that has seen nothing yet counts everything in its first pass.
-    """
+    """Count all quotas and raise what fell short, unless another process leads."""
     return worker_of(task.app).as_leader(ExecutionCoordinator().run_pass)
 
 

@@ -13,14 +13,13 @@ from django.db.models import Q
 from django.utils.functional import Promise
 from django.utils.translation import pgettext_lazy
 
-from facho.execution_coordinator.hour_facts import load_busy_masters
 from facho.execution_coordinator.logger import coordinator_logger
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
-from facho.execution_coordinator.quotas import VIOLATED, tally_of
+from facho.execution_coordinator.quotas import VIOLATED, hour_of_tracker, load_busy_masters, tally_of
 from facho.execution_coordinator.state import OltRow
 from facho.executions.models import Execution
 from facho.executions.run import FAILURES
-from facho.hosts.models import Pause
+from facho.hosts.pauses import polling_pauses
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.quota import LossSeverity, SkipReason, Tally, open_slots, severity_of
 from facho.polling.domain.schedule import Span, task_type
@@ -49,30 +48,20 @@ _SKIPPED: dict[str, str | Promise] = dict(SkipReasons.choices)
 ReportedSlot = tuple[str, dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Hour:
-    """The trackers of one OLT that fell short in one hour."""
-
-    olt_id: int
-    span: Span
-    trackers: tuple[QuotaTracker, ...]
-
-
 def raise_violations(trackers: Iterable[QuotaTracker], olts: Mapping[int, OltRow], now: datetime) -> int:
     """Record the hours that are over and fell short; each is logged once, and its report kept up to date."""
-    by_hour: dict[tuple[int, datetime, datetime], list[QuotaTracker]] = defaultdict(list)
+    short: dict[tuple[int, Span], list[QuotaTracker]] = defaultdict(list)
     for tracker in trackers:
         if tracker.status in VIOLATED and tracker.period_end <= now:
-            by_hour[tracker.olt_id, tracker.period_start, tracker.period_end].append(tracker)
-    short = [_Hour(olt_id, Span(start, end), tuple(found)) for (olt_id, start, end), found in by_hour.items()]
+            short[tracker.olt_id, hour_of_tracker(tracker)].append(tracker)
     if not short:
         return 0
     stored = QuotaViolation.objects.filter(
-        olt_id__in={hour.olt_id for hour in short}, period_start__in={hour.span.start for hour in short}
+        olt_id__in={olt_id for olt_id, _hour in short}, period_start__in={hour.start for _olt_id, hour in short}
     )
     known, names = {(row.olt_id, row.period_start): row for row in stored}, load_job_names()
-    for hour in short:
-        for tracker in _record(hour, known.get((hour.olt_id, hour.span.start)), olts.get(hour.olt_id), now):
+    for (olt_id, hour), found in short.items():
+        for tracker in _record(olt_id, hour, found, known.get((olt_id, hour.start)), olts.get(olt_id), now):
             coordinator_logger.log_quota_violation(
                 tracker.olt_id,
                 tracker.task_type,
@@ -85,19 +74,26 @@ def raise_violations(trackers: Iterable[QuotaTracker], olts: Mapping[int, OltRow
     return len(short)
 
 
-def _record(hour: _Hour, known: QuotaViolation | None, olt: OltRow | None, now: datetime) -> list[QuotaTracker]:
+def _record(
+    olt_id: int,
+    hour: Span,
+    trackers: Sequence[QuotaTracker],
+    known: QuotaViolation | None,
+    olt: OltRow | None,
+    now: datetime,
+) -> list[QuotaTracker]:
     """Store a violation, and return the quotas that its report did not have yet."""
     reported = {task["task_type"]: [task[name] for name in _FIGURES] for task in known.report["tasks"]} if known else {}
-    counted = {tracker.task_type: [_summary(tracker)[name] for name in _FIGURES] for tracker in hour.trackers}
+    counted = {tracker.task_type: [_summary(tracker)[name] for name in _FIGURES] for tracker in trackers}
     if known is not None and reported == counted:
         return []
-    report = build_report(hour.olt_id, hour.span, hour.trackers, olt, now)
-    severity = max((severity_of(tally_of(tracker)) for tracker in hour.trackers), key=_RANK.__getitem__)
-    values = {"period_end": hour.span.end, "report": report, "severity": severity}
+    report = build_report(olt_id, hour, trackers, olt, now)
+    severity = max((severity_of(tally_of(tracker)) for tracker in trackers), key=_RANK.__getitem__)
+    values = {"period_end": hour.end, "report": report, "severity": severity}
     QuotaViolation.objects.update_or_create(
-        olt_id=hour.olt_id, period_start=hour.span.start, defaults=values, create_defaults={**values, "created_at": now}
+        olt_id=olt_id, period_start=hour.start, defaults=values, create_defaults={**values, "created_at": now}
     )
-    return [tracker for tracker in hour.trackers if tracker.task_type not in reported]
+    return [tracker for tracker in trackers if tracker.task_type not in reported]
 
 
 def build_report(
@@ -105,7 +101,9 @@ def build_report(
 ) -> dict[str, Any]:
     """List every slot of the hour that was due, its outcome and why; as codes and values, for any language."""
     types = {tracker.task_type for tracker in trackers}
-    rows = Pause.objects.filter(Q(olt__isnull=True) | Q(olt_id=olt_id), starts_at__lt=hour.end, ends_at__gt=hour.start)
+    rows = polling_pauses().filter(
+        Q(olt__isnull=True) | Q(olt_id=olt_id), starts_at__lt=hour.end, ends_at__gt=hour.start
+    )
     pauses = [Span(starts_at, ends_at) for starts_at, ends_at in rows.values_list("starts_at", "ends_at")]
     written = [*_served(olt_id, hour, types, pauses), *_skipped(olt_id, hour, types, pauses)]
     slots = [*written, *_without_row(hour, olt, types, pauses, now)]
@@ -123,15 +121,8 @@ def build_report(
 
 
 def _summary(tracker: QuotaTracker) -> dict[str, Any]:
-    return {
-        "task_type": tracker.task_type,
-        "severity": severity_of(tally_of(tracker)).value,
-        "required": tracker.quota_required,
-        "completed": tracker.quota_completed,
-        "failed": tracker.quota_failed,
-        "skipped": tracker.quota_skipped,
-        "pending": tracker.quota_pending,
-    }
+    figures = {name: getattr(tracker, f"quota_{name}") for name in _FIGURES}
+    return {"task_type": tracker.task_type, "severity": severity_of(tally_of(tracker)).value, **figures}
 
 
 def _slot(slot_at: datetime, node_id: int | None, outcome: str, reason: str = "", **more: Any) -> dict[str, Any]:
@@ -219,8 +210,6 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """One task type that fell short."""
-
     task_type: str
     severity: str
     required: int

@@ -136,7 +136,8 @@ def request_hinted(
     Returns how many wait. Asked twice, by two receivers, it is the same.
     """
     wanted = {(read.frame, read.slot, read.port, read.scope is ReadScope.STATES): read for read in reads}
-    stored = {(row.frame, row.slot, row.port, row.is_whole): row for row in HintRead.objects.filter(olt_id=olt_id)}
+    rows = HintRead.objects.filter(olt_id=olt_id).select_related("execution")
+    stored = {(row.frame, row.slot, row.port, row.is_whole): row for row in rows}
     whole = stored.get((0, 0, 0, True))
     waiting = 0
     for key, read in wanted.items():
@@ -151,11 +152,19 @@ def request_hinted(
             fresh.wanted_at, fresh.onu_number = now, read.onu
             HintRead.objects.bulk_create([fresh], ignore_conflicts=True)
         elif row.wanted_at is None:
-            starts_at = may_start_at(now, last_began_at=max(begun, default=None), gap=gap)
+            starts_at = may_start_at(now, last_began_at=max(begun, default=None), gap=gap, took=_took(row, now))
             HintRead.objects.filter(id=row.id).update(wanted_at=now, not_before=starts_at, onu_number=read.onu)
         elif row.onu_number is not None and row.onu_number != read.onu:
             HintRead.objects.filter(id=row.id).update(onu_number=None)
     return waiting
+
+
+def _took(row: HintRead, now: datetime) -> timedelta:
+    """Return how long the last read took, or takes so far."""
+    run = row.execution
+    if run is None or run.started_at is None:
+        return timedelta(0)
+    return max((run.finished_at or now) - run.started_at, timedelta(0))
 
 
 def is_read_wanted(olt_id: int, *, except_node_id: int | None, now: datetime) -> bool:

@@ -114,7 +114,7 @@ def open_attempt(run: Run, now: datetime) -> None:
     )
 
 
-# Of a node: the vendor of its OLT, how its job reads, and each thing that it reads.
+# Of a node: the vendor of its OLT, how its job reads, whether it ever did, and each thing that it reads.
 _READS = Select(
     lambda: (
         WorkflowNode.objects.filter(id=Given("node_id"))
@@ -122,6 +122,7 @@ _READS = Select(
         .values_list(
             "workflow__olt__vendor",
             "job__query_type",
+            "last_run_at",
             "job__oids__column_key",
             "job__oids__oid",
             "job__oids__name",
@@ -143,14 +144,15 @@ def _collect_request(row: Mapping[str, Any]) -> CollectRequest:
         ).first()
         hint = None if onu else _hinted(row["id"])
         return CollectRequest(*device, vendor, QueryType.GET, columns=(), onu=onu, hint=hint)
-    vendor, query_type, *_ = reads[0]
+    vendor, query_type, last_run_at, *_ = reads[0]
     return CollectRequest(
         *device,
         vendor=vendor,
         query_type=QueryType(query_type),
-        columns=tuple(key for _, _, key, *_ in reads if key),
+        columns=tuple(key for _, _, _, key, *_ in reads if key),
         cursor=row["cursor"],
         oids=tuple(FreeOid(oid, name, unit) for *_, oid, name, unit in reads if oid),
+        is_first=last_run_at is None,
     )
 
 

@@ -80,10 +80,13 @@ class Claim:
     store_part: Callable[[Sequence[Rows]], Awaitable[None]]
     # Set to have the claims of this process renewed at once: a row has something new to say, or a lease is in doubt.
     renew_now: Event
+    # Of a long read, what is finished is stored this often.
+    hand_over_seconds: float
     lost_because: str = ""
     # Set for a moment whenever the database has answered a renewal.
     answered: Event = field(default_factory=Event)
     progress: RunProgress | None = None
+    written_progress: RunProgress | None = None
     _handed_over_at: float = -math.inf
     _kept_until: float = -math.inf
 
@@ -140,7 +143,7 @@ class Claim:
 
     def wants_rows(self) -> bool:
         """Return whether the run is long, and so is the time since it last handed rows over."""
-        return self.clock.monotonic() - max(self.started_at, self._handed_over_at) >= HAND_OVER_SECONDS
+        return self.clock.monotonic() - max(self.started_at, self._handed_over_at) >= self.hand_over_seconds
 
     async def hand_over(self, *rows: Rows) -> None:
         """Store rows now, and show at once how far the run has come."""
@@ -162,8 +165,11 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Of a read that takes longer, what is finished is stored this often.
-HAND_OVER_SECONDS = 10.0
+# Of a read that takes longer, what is finished is stored this often; of the first one of a node sooner, since nothing
+# of it is there yet.
+HAND_OVER_SECONDS, FIRST_HAND_OVER_SECONDS = 10.0, 1.0
+# How far runs have come is written this often, in one statement for all of them, while it changes.
+PROGRESS_SECONDS = 2.0
 # Three chances to renew before the lease is over.
 RENEWALS_PER_LEASE = 3
 
@@ -294,6 +300,7 @@ class NodeRunner:
             started_at=began_at.monotonic,
             store_part=partial(self._hand_over, run),
             renew_now=self._renew_now,
+            hand_over_seconds=FIRST_HAND_OVER_SECONDS if run.request.is_first else HAND_OVER_SECONDS,
         )
         held = run.execution_id, run.token
         self._claims[held] = claim, run
@@ -319,10 +326,7 @@ class NodeRunner:
     async def _renew_claims(self) -> None:
         """Keep the claims of all runs of this process alive, together."""
         while True:
-            # Wait for the event, but not for longer.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.times.lease_seconds / RENEWALS_PER_LEASE):
-                    await self._renew_now.wait()
+            await self._wait_for_renewal()
             self._renew_now.clear()
             held = {key: claim for key, (claim, _) in self._claims.items() if not claim.lost_because}
             began_at = self.clock.reading()
@@ -334,7 +338,22 @@ class NodeRunner:
                 logger.warning("lease.not_renewed claims=%s", len(held), exc_info=True)
                 continue
             for key, renewal in renewals.items():
+                held[key].written_progress = progress.get(key[0])
                 self._note_renewal(held[key], renewal, began_at)
+
+    async def _wait_for_renewal(self) -> None:
+        """Wait for the event, but not for longer than leases allow, nor when runs have come further."""
+        try:
+            async with asyncio.timeout(self.times.lease_seconds / RENEWALS_PER_LEASE):
+                while True:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(PROGRESS_SECONDS):
+                            await self._renew_now.wait()
+                            return
+                    if any(claim.progress != claim.written_progress for claim, _run in self._claims.values()):
+                        return
+        except TimeoutError:
+            return
 
     def _note_renewal(self, claim: Claim, renewal: Renewal, began_at: ClockReading) -> None:
         if renewal is not Renewal.RENEWED:

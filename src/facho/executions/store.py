@@ -24,7 +24,7 @@ from facho.hosts.store import OLT_SECRETS, Device, load_devices, save_identity, 
 from facho.infrastructure.bulk import in_shard, insert_values
 from facho.infrastructure.statements import Given, GivenFor, GivenMany, Insert, Select, Update, open_cursor
 from facho.onus.store import save_inventory, save_table
-from facho.onus.value_history import save_olt_history, save_onu_history
+from facho.onus.value_history import save_olt_figures, save_olt_history, save_onu_history
 from facho.polling.domain.collection import Failure, Rows, RunProgress, Summary, join_summaries
 from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, FailureKind, QueryType
 from facho.polling.domain.first_discovery import FirstDiscovery
@@ -277,6 +277,7 @@ def save_rows(olt_id: int, collected: Iterable[Rows], *, now: datetime) -> None:
             save_waiting(olt_id, rows.unauthorised, is_complete=rows.is_list_complete, now=now)
         if rows.olt_values is not None:
             save_olt_values(olt_id, rows.olt_values, whole_oids=rows.whole_oids, now=now)
+            save_olt_figures(olt_id, rows.olt_values, now=now)
         if rows.table is not None:
             save_table(olt_id, rows.table, now=now, is_poll=rows.is_poll)
         if rows.kept_oids:

@@ -1,7 +1,7 @@
 """Admin pages of OLTs, brands, models, groups, OLT values, waiting ONUs and pauses, and the CSV import."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.conf import settings
@@ -27,11 +27,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from facho.hosts.credentials import erased_words, place_secrets
 from facho.hosts.csv import import_file, plan_file, write_entries
-from facho.hosts.import_plan import ImportPlan, RowVerdict
+from facho.hosts.import_plan import ImportPlan, RowVerdict, content_of
 from facho.hosts.inventory import InventoryError, PlanChanged, Saved, export_entries, stored_olts
 from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, Reachability, WaitingOnu
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
-from facho.hosts.olt_form import OltForm, new_secret
+from facho.hosts.olt_entry import NONE
+from facho.hosts.olt_form import OltForm, new_secret, vendor_choices
 from facho.hosts.pauses import end_pause
 from facho.hosts.resolve import resolve_all
 from facho.hosts.store import refusal_of
@@ -45,12 +46,6 @@ from facho.infrastructure.admin_pages import (
     write_down_each,
 )
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
-
-if TYPE_CHECKING:
-    _PauseModelForm = forms.ModelForm[Pause]
-    _OltField = forms.ModelChoiceField[Olt]
-else:
-    _PauseModelForm, _OltField = forms.ModelForm, forms.ModelChoiceField  # generic in their stubs only
 
 ALL = "all"
 # Ten thousand OLTs; a file that is larger is another file.
@@ -75,6 +70,22 @@ class OltFilter(admin.SimpleListFilter):
         return queryset.filter(**{self.path: int(chosen)}) if chosen and chosen.isdecimal() else queryset
 
 
+class VendorFilter(admin.SimpleListFilter):
+    """Vendors by their titles; what has none yet is a choice with words, too."""
+
+    title = gettext_lazy("vendor definition")
+    parameter_name = "vendor"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, str]]:
+        rows = model_admin.model._default_manager.order_by().values_list("vendor", flat=True)
+        titles = dict(vendor_choices())
+        return [(key or NONE, titles.get(key, key) if key else _("none")) for key in sorted(set(rows.distinct()))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.value()
+        return queryset.filter(vendor="" if chosen == NONE else chosen) if chosen else queryset
+
+
 class _AllBeforeEach(forms.models.ModelChoiceIterator):  # type: ignore[type-arg]
     def __iter__(self) -> Iterator[Any]:
         nothing, *olts = super().__iter__()
@@ -83,22 +94,21 @@ class _AllBeforeEach(forms.models.ModelChoiceIterator):  # type: ignore[type-arg
         yield from olts
 
 
-class PlaceField(_OltField):
+class PlaceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in its stubs only
     """One OLT, or None for all of them; an empty choice is invalid."""
 
     iterator = _AllBeforeEach
 
     def clean(self, value: Any) -> Olt | None:
-        """Return the OLT, or None if all were chosen."""
         return None if value == ALL else super().clean(value)
 
 
-class PauseForm(_PauseModelForm):
+class PauseForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     olt = PlaceField(Olt.objects.none(), label=capfirst(gettext_lazy("OLT")))
 
     class Meta:
         model = Pause
-        fields = ["olt", "starts_at", "ends_at", "note"]
+        fields = ["olt", "starts_at", "ends_at", "note", "keeps_polling"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -121,7 +131,6 @@ class UnshownText(forms.Textarea):
     """A text area that is always rendered empty: the text holds secrets."""
 
     def format_value(self, value: Any) -> str:
-        """Never render the submitted value."""
         return ""
 
 
@@ -141,13 +150,7 @@ class ImportForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
-        file, text = values.get("file"), values.get("text")
-        if bool(file) == bool(text):
-            raise forms.ValidationError(_("Provide either a file or its text."))
-        content = file.read(MAX_BYTES + 1) if file else str(text).encode()
-        if len(content) > MAX_BYTES:
-            raise forms.ValidationError(_("The file is too large."))
-        return {**values, "content": content}
+        return {**values, "content": content_of(values, most_bytes=MAX_BYTES, too_large=_("The file is too large."))}
 
 
 class CsvAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its stubs only
@@ -287,13 +290,12 @@ class PauseAdmin(LongListAdmin):
     """Pauses, ended ones included: they excuse missed slots."""
 
     form = PauseForm
-    list_display = ["place", "starts_at", "ends_at", "note"]
+    list_display = ["place", "starts_at", "ends_at", "keeps_polling", "note"]
     list_filter = [OltFilter]
     search_fields = ["olt__name", "note"]
     actions = ["end_now"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Pause]:
-        """Load the OLT of each pause along, without its secrets."""
         return super().get_queryset(request).select_related("olt").defer(*without_secrets(self.model))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -306,6 +308,8 @@ class PauseAdmin(LongListAdmin):
 
     def save_model(self, request: HttpRequest, obj: Pause, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
+        if obj.keeps_polling:
+            return
         olts = Olt.objects.filter(enabled=True) if obj.olt_id is None else Olt.objects.filter(id=obj.olt_id)
         number = olts.count()
         text = ngettext(
@@ -363,7 +367,7 @@ class OltAdmin(CsvAdmin):
     form = OltForm
     empty_value_display = ""
     list_display = ["name", "state", "group", "vendor", "place", "answered"]
-    list_filter = ["enabled", "reachability", "group", "vendor", "snmp_version"]
+    list_filter = ["enabled", "reachability", "group", VendorFilter, "snmp_version"]
     search_fields = ["name", "host", "address", "sys_name"]
     readonly_fields = [
         "address",
@@ -436,13 +440,11 @@ class OltAdmin(CsvAdmin):
         """Save the form with the secrets entered; those for another host or port are erased."""
         if not isinstance(form, OltForm):
             raise TypeError(type(form))
-        # As it is now: somebody may have moved it since the form was shown.
-        before = stored_olts().select_for_update().get(pk=obj.pk).place if change else None
-        placed = place_secrets(obj, before, form.given_credentials())
-        # The engine writes the rest of the row at the same time.
-        columns = [*OltForm.Meta.fields, "address", *placed.columns, "updated_at"]
-        obj.save(update_fields=columns if change else None)
-        if placed.erased:
-            write_down(request, [obj], CHANGE, erased_words(placed.erased))
+        erased = form.save_placed() if change else ()
+        if not change:
+            place_secrets(obj, None, form.given_credentials())
+            obj.save()
+        if erased:
+            write_down(request, [obj], CHANGE, erased_words(erased))
         if not change or "vendor" in form.changed_data:
             self.after_save(obj)

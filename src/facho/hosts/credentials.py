@@ -59,10 +59,7 @@ def stored_secrets(olt: Olt) -> list[str]:
 def find_credential_faults(
     olt: Olt, *, given: Collection[str], stored: Collection[str], is_moved: bool
 ) -> Iterator[Fault]:
-    """List the credentials an OLT lacks for its version, counting given and stored ones.
-
-    Stored secrets do not count for another address: changing the address must not reveal them.
-    """
+    """List the credentials an OLT lacks; stored ones do not count for another address, or it would get them."""
 
     def lacking(secret: str, name: str, missing: str) -> Iterator[Fault]:
         if secret not in (*given, *stored):

@@ -1,9 +1,10 @@
-"""CSV files that people write: read with line numbers, safe from formulas; and OLTs imported and exported as such."""
+"""Files that people write, CSV or workbooks: read with line numbers, safe from formulas; and OLTs as such files."""
 
 import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from django.utils.translation import gettext as _
 
@@ -12,22 +13,19 @@ from facho.hosts.inventory import AfterSave, EntryProblem, Finish, InventoryErro
 from facho.hosts.models import SnmpVersionChoice
 from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
 from facho.infrastructure.secrets import Secret
-
-# A spreadsheet runs a cell that begins so; an apostrophe before it keeps it text. One that separates by semicolons or
-# tabs, as in many countries, also begins a cell after each of them and after line breaks, though our quotes forbid it.
-_BEGINNING = r"(?:\A|(?<=[;\t\r\n]))"
-_FORMULA = r"(?=[ '\"]*[=+\-@\t\r\n＝＋－＠])"  # noqa: RUF001 the wide signs are run in some countries
-_UNGUARDED = re.compile(_BEGINNING + _FORMULA)
-_GUARDED = re.compile(f"{_BEGINNING}'{_FORMULA}")
+from facho.infrastructure.spreadsheet import SIGNATURE, NotAWorkbook, guard, read_workbook, unguard
 
 _FIRST_LINE = re.compile(r"\s*([^\r\n]*)")
 _OTHER_SEPARATORS = (";", "\t")
-GROUP_COLUMNS = ("poller_group", "group")
-REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in (*V3_COLUMNS, *GROUP_COLUMNS))
+OPTIONAL_COLUMNS = ("poller_group", "group", "trap_addresses")
+REQUIRED_COLUMNS = tuple(name for name in COLUMNS if name not in (*V3_COLUMNS, *OPTIONAL_COLUMNS))
 
 
 def read_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
-    """Yield each non-blank row with its first line number; InventoryError if it is not CSV."""
+    """Yield each non-blank row with its first line number; InventoryError if it is neither CSV nor a workbook."""
+    if content.startswith(SIGNATURE):
+        yield from _workbook_rows(content)
+        return
     text = _decode(content)
     found = _FIRST_LINE.match(text)
     header = found[1] if found else ""
@@ -48,18 +46,22 @@ def read_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
         raise InventoryError([EntryProblem(line, _("this is not CSV: %s") % error)]) from None
 
 
+def _workbook_rows(content: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a workbook, each as long as the header: empty cells at the end are not stored."""
+    width = 0
+    try:
+        for number, cells in read_workbook(content):
+            while len(cells) > width and width and not cells[-1].strip():
+                cells.pop()
+            width = width or len(cells)
+            yield number, cells + [""] * (width - len(cells))
+    except NotAWorkbook as error:
+        raise InventoryError([EntryProblem(None, _("this workbook cannot be read: %s") % error)]) from None
+
+
 def misshapen(line: int, cells: Sequence[str], columns: Sequence[str]) -> EntryProblem:
     numbers = {"found": len(cells), "expected": len(columns)}
     return EntryProblem(line, _("%(found)s columns instead of %(expected)s") % numbers)
-
-
-def guard(cell: str) -> str:
-    """Neutralise text that a spreadsheet would run as a formula."""
-    return _UNGUARDED.sub("'", cell)
-
-
-def unguard(cell: str) -> str:
-    return _GUARDED.sub("", cell)
 
 
 def _decode(content: bytes) -> str:
@@ -106,9 +108,10 @@ def read_entries(content: bytes) -> tuple[list[OltEntry], list[EntryProblem]]:
         expected = ",".join(REQUIRED_COLUMNS)
         reason = _(
             "the header must be %(expected)s, separated by commas; for SNMPv3 also %(more)s;"
-            " for a site also %(site)s; for a group of OLTs also %(group)s"
+            " for a site also %(site)s; for a group of OLTs also %(group)s; for further trap addresses also %(traps)s"
         )
         names = {"expected": expected, "more": ",".join(V3_COLUMNS), "site": "poller_group", "group": "group"}
+        names["traps"] = "trap_addresses"
         raise InventoryError([EntryProblem(header_line, reason % names)])
     entries: list[OltEntry] = []
     problems: list[EntryProblem] = []
@@ -127,8 +130,8 @@ def write_entries(entries: Iterable[OltEntry]) -> str:
     """Write the file with empty secret columns; rarely used columns only if an OLT needs them."""
     rows = list(entries)
     v3 = V3_COLUMNS if any(entry.version == SnmpVersionChoice.V3 for entry in rows) else ()
-    groups = (name for name in GROUP_COLUMNS if any(getattr(entry, name) for entry in rows))
-    columns = (*REQUIRED_COLUMNS, *v3, *groups)
+    optional = (name for name in OPTIONAL_COLUMNS if any(getattr(entry, name) for entry in rows))
+    columns = (*REQUIRED_COLUMNS, *v3, *optional)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -138,26 +141,8 @@ def write_entries(entries: Iterable[OltEntry]) -> str:
 
 
 def _entry(line: int, cells: Mapping[str, str]) -> OltEntry:
-    def text(name: str) -> str:
-        return unguard(cells.get(name, "").strip())
-
-    def secret(name: str) -> Secret:
-        # Taken verbatim: a space or an apostrophe may be part of it.
-        return Secret(cells.get(name, ""))
-
-    return OltEntry(
-        name=text("name"),
-        host=text("host"),
-        port=text("port"),
-        vendor=text("vendor"),
-        version=text("version"),
-        community=secret("community"),
-        v3_user=text("v3_user"),
-        v3_auth_protocol=text("v3_auth_protocol"),
-        v3_auth_key=secret("v3_auth_key"),
-        v3_priv_protocol=text("v3_priv_protocol"),
-        v3_priv_key=secret("v3_priv_key"),
-        poller_group=text("poller_group"),
-        group=text("group"),
-        line=line,
-    )
+    # Secrets are taken verbatim: a space or an apostrophe may be part of one.
+    values: dict[str, Any] = {
+        name: Secret(text) if name in SECRET_COLUMNS else unguard(text.strip()) for name, text in cells.items()
+    }
+    return OltEntry(**values, line=line)

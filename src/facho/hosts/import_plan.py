@@ -1,12 +1,14 @@
-"""What importing OLTs would do, row by row, shown before anything is written. Secrets are named, never shown."""
+"""What an import would do, row by row, shown before anything is written. Secrets are named, never shown."""
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db.models import TextChoices
 from django.utils import translation
 from django.utils.text import capfirst
@@ -25,19 +27,22 @@ class RowVerdict(TextChoices):
     NEW = "new", gettext_lazy("new")
     CHANGED = "changed", gettext_lazy("changed")
     UNCHANGED = "unchanged", gettext_lazy("unchanged")
+    # It has no counterpart to be written to; the others are imported without it.
+    LEFT_OUT = "left_out", gettext_lazy("left out")
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A column before and after; empty before for a new OLT."""
+    """A column before and after; empty before for a new row. Without a title it is a column of OLTs."""
 
     column: str
     before: str
     after: str
+    title: str = ""
 
     @property
     def label(self) -> str:
-        return label_of(self.column)
+        return self.title or label_of(self.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,6 @@ class PlannedRow:
 
     @property
     def secret_words(self) -> list[str]:
-        """Describe which secrets are set, kept, or erased with the old host or port."""
         fates = (
             (_("%(secret)s: will be set"), self.secrets_set),
             (_("%(secret)s: stays"), self.secrets_kept),
@@ -127,3 +131,14 @@ def bad_rows(problems: Iterable[tuple[int | None, str]], names: Mapping[int | No
         PlannedRow(line, names.get(line, ""), RowVerdict.ERROR, problems=tuple(reasons))
         for line, reasons in by_line.items()
     ]
+
+
+def content_of(given: Mapping[str, Any], *, most_bytes: int, too_large: str) -> bytes:
+    """Return what a form got as `file` or as `text`; ValidationError if it is not one of both, or too long."""
+    file, text = given.get("file"), given.get("text")
+    if bool(file) == bool(text):
+        raise ValidationError(_("Provide either a file or its text."))
+    content: bytes = file.read(most_bytes + 1) if file else str(text).encode()
+    if len(content) > most_bytes:
+        raise ValidationError(too_large)
+    return content

@@ -38,6 +38,7 @@ _PLAIN_FIELDS = (
     "v3_auth_protocol",
     "v3_priv_protocol",
     "poller_group",
+    "trap_addresses",
 )
 
 
@@ -155,7 +156,6 @@ def import_olts(
 
 
 def plan_import(entries: Sequence[OltEntry], *, problems: Iterable[EntryProblem] = ()) -> ImportPlan:
-    """Return what `import_olts` would do; nothing is written."""
     known, addresses = _look_up(entries, None)
     drafts = _lay_over(entries, addresses, known)
     return _plan(drafts, [*problems, *_text_problems(entries, known), *_row_problems(drafts)])
@@ -163,18 +163,15 @@ def plan_import(entries: Sequence[OltEntry], *, problems: Iterable[EntryProblem]
 
 def export_entries() -> Iterator[OltEntry]:
     """Return every OLT as an entry that can be imported again, without secrets."""
+    same = ("name", "host", "v3_user", "v3_auth_protocol", "v3_priv_protocol", "poller_group")
     for olt in stored_olts().select_related("group"):
         yield OltEntry(
-            name=olt.name,
-            host=olt.host,
+            **{name: getattr(olt, name) for name in same},
             port=str(olt.port),
             vendor=olt.vendor or AUTO,
             version=olt.snmp_version,
-            v3_user=olt.v3_user,
-            v3_auth_protocol=olt.v3_auth_protocol,
-            v3_priv_protocol=olt.v3_priv_protocol,
-            poller_group=olt.poller_group,
             group=olt.group.name if olt.group else "",
+            trap_addresses=olt.trap_addresses,
         )
 
 
@@ -222,6 +219,8 @@ def _draft(
     olt.v3_priv_protocol = _protocol(entry.v3_priv_protocol, olt.v3_priv_protocol)
     if entry.poller_group:
         olt.poller_group = DEFAULT_GROUP if entry.poller_group == NO_GROUP else entry.poller_group
+    if entry.trap_addresses:
+        olt.trap_addresses = "" if entry.trap_addresses.lower() == NONE else entry.trap_addresses
     given = {name: getattr(entry, name) for name in CREDENTIAL_COLUMNS if getattr(entry, name)}
     return _EntryDraft(
         entry,

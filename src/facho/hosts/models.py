@@ -60,8 +60,6 @@ class SnmpVersionChoice(models.TextChoices):
 
 
 class Reachability(models.TextChoices):
-    """Result of the last operation on the device."""
-
     UNKNOWN = "unknown", _("unknown")
     UP = "up", _("answers")
     DOWN = "down", _("does not answer")
@@ -78,10 +76,7 @@ class OltAddress(NamedTuple):
         return f"{self.host} {self.address} {self.port}"
 
     def is_left_for(self, other: "OltAddress") -> bool:
-        """Whether the operator entered another host or port.
-
-        A name that resolves to another address is still the same host: the operator controls the name.
-        """
+        """Whether the operator entered another host or port; the same name with a new address is the same host."""
         return (self.host, self.port) != (other.host, other.port)
 
 
@@ -172,7 +167,6 @@ class Olt(models.Model):
 
     @property
     def trap_sources(self) -> list[str]:
-        """The further addresses, each in its usual form."""
         return [str(ip_address(text.strip())) for text in self.trap_addresses.split(",") if text.strip()]
 
     @property
@@ -264,7 +258,7 @@ class WaitingOnu(models.Model):
 
 
 class Pause(models.Model):
-    """A period without polling, for one OLT or all; it always has an end."""
+    """A period without polling and without new alerts, or without new alerts alone; it always has an end."""
 
     olt = models.ForeignKey(
         Olt, on_delete=models.CASCADE, null=True, blank=True, related_name="pauses", verbose_name=_("OLT")
@@ -272,6 +266,9 @@ class Pause(models.Model):
     starts_at = models.DateTimeField(_("from"))
     ends_at = models.DateTimeField(_("to"))
     note = models.CharField(_("note"), max_length=200, blank=True)
+    keeps_polling = models.BooleanField(
+        _("polling continues"), default=False, db_default=False, help_text=_("Only its alerts are silent.")
+    )
 
     class Meta:
         verbose_name = _("pause")

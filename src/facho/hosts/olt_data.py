@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django.utils.formats import number_format
@@ -18,82 +17,78 @@ if TYPE_CHECKING:
 
 
 # By the keys of the vendor definitions; a value of an operator's own has the name that the operator gave it.
-TITLES: Mapping[str, "_StrPromise"] = MappingProxyType(
-    {
-        "board.type": _("Card"),
-        "board.status": _("State of the card"),
-        "board.cpu": _("Processor load"),
-        "board.memory": _("Memory in use"),
-        "board.temperature": _("Temperature of the card"),
-        "board.sw_version": _("Software of the card"),
-        "board.control_cpu": _("Processor load of the control card"),
-        "board.control_memory": _("Memory in use on the control card"),
-        "chassis.cpu": _("Processor load of the OLT"),
-        "chassis.memory": _("Memory in use on the OLT"),
-        "chassis.temperature": _("Temperature of the chassis"),
-        "chassis.model": _("Model of the OLT"),
-        "chassis.onu_count": _("ONUs of the OLT"),
-        "chassis.version": _("Software of the OLT"),
-        "fan.status": _("Fan"),
-        "fan.speed": _("Fan speed"),
-        "module.rx_power": _("Receive power of the optical module"),
-        "module.tx_power": _("Transmit power of the optical module"),
-        "module.temperature": _("Temperature of the optical module"),
-        "module.voltage": _("Voltage of the optical module"),
-        "module.bias": _("Bias current of the optical module"),
-        "power.status": _("Power supply"),
-        "pon.status": _("State of the PON port"),
-        "pon.onu_count": _("ONUs of the PON port"),
-        "pon.onu_online": _("ONUs online on the PON port"),
-        "pon.onu_offline": _("ONUs offline on the PON port"),
-        "pon.tx_power": _("Transmit power of the PON port"),
-        "pon.temperature": _("Temperature of the PON port"),
-        "pon.voltage": _("Voltage of the PON port"),
-        "pon.bias": _("Bias current of the PON port"),
-        "pon.in_octets": _("Received by the PON port"),
-        "pon.out_octets": _("Sent by the PON port"),
-        "if.name": _("Interface"),
-        "if.descr": _("Description of the interface"),
-        "if.oper": _("State of the interface"),
-        "if.speed": _("Speed of the interface"),
-        "if.in_octets": _("Received by the interface"),
-        "if.out_octets": _("Sent by the interface"),
-        "if.tx_power": _("Transmit power of the interface"),
-        "if.temperature": _("Temperature of the interface"),
-        "if.voltage": _("Voltage of the interface"),
-        "if.bias": _("Bias current of the interface"),
-        "sys.uptime": _("Time since the start"),
-        "sys.name": _("System name"),
-        "sys.descr": _("System description"),
-    }
-)
+TITLES: Mapping[str, "_StrPromise"] = {
+    "board.type": _("Card"),
+    "board.status": _("State of the card"),
+    "board.cpu": _("Processor load"),
+    "board.memory": _("Memory in use"),
+    "board.temperature": _("Temperature of the card"),
+    "board.sw_version": _("Software of the card"),
+    "board.control_cpu": _("Processor load of the control card"),
+    "board.control_memory": _("Memory in use on the control card"),
+    "chassis.cpu": _("Processor load of the OLT"),
+    "chassis.memory": _("Memory in use on the OLT"),
+    "chassis.temperature": _("Temperature of the chassis"),
+    "chassis.model": _("Model of the OLT"),
+    "chassis.onu_count": _("ONUs of the OLT"),
+    "chassis.version": _("Software of the OLT"),
+    "fan.status": _("Fan"),
+    "fan.speed": _("Fan speed"),
+    "module.rx_power": _("Receive power of the optical module"),
+    "module.tx_power": _("Transmit power of the optical module"),
+    "module.temperature": _("Temperature of the optical module"),
+    "module.voltage": _("Voltage of the optical module"),
+    "module.bias": _("Bias current of the optical module"),
+    "power.status": _("Power supply"),
+    "pon.status": _("State of the PON port"),
+    "pon.onu_count": _("ONUs of the PON port"),
+    "pon.onu_online": _("ONUs online on the PON port"),
+    "pon.onu_offline": _("ONUs offline on the PON port"),
+    "pon.tx_power": _("Transmit power of the PON port"),
+    "pon.temperature": _("Temperature of the PON port"),
+    "pon.voltage": _("Voltage of the PON port"),
+    "pon.bias": _("Bias current of the PON port"),
+    "pon.in_octets": _("Received by the PON port"),
+    "pon.out_octets": _("Sent by the PON port"),
+    "if.name": _("Interface"),
+    "if.descr": _("Description of the interface"),
+    "if.oper": _("State of the interface"),
+    "if.speed": _("Speed of the interface"),
+    "if.in_octets": _("Received by the interface"),
+    "if.out_octets": _("Sent by the interface"),
+    "if.tx_power": _("Transmit power of the interface"),
+    "if.temperature": _("Temperature of the interface"),
+    "if.voltage": _("Voltage of the interface"),
+    "if.bias": _("Bias current of the interface"),
+    "sys.uptime": _("Time since the start"),
+    "sys.name": _("System name"),
+    "sys.descr": _("System description"),
+}
 
 _STATES = frozenset({"board.status", "fan.status", "power.status", "pon.status", "if.oper"})
 _SYMBOLS = {"percent": "%", "degC": "°C"}
-WORDS: Mapping[str, "_StrPromise"] = MappingProxyType(
-    {
-        "up": pgettext_lazy("state", "up"),
-        "down": pgettext_lazy("state", "down"),
-        "testing": pgettext_lazy("state", "testing"),
-        "unknown": pgettext_lazy("state", "unknown"),
-        "dormant": pgettext_lazy("state", "dormant"),
-        "not_present": pgettext_lazy("state", "not there"),
-        "lower_layer_down": pgettext_lazy("state", "lower layer down"),
-        "normal": pgettext_lazy("state", "normal"),
-        "empty": pgettext_lazy("state", "empty"),
-        "fault": pgettext_lazy("state", "faulty"),
-        "offline": pgettext_lazy("state", "offline"),
-        "configuring": pgettext_lazy("state", "being configured"),
-        "unconfirmed": pgettext_lazy("state", "not confirmed"),
-        "mismatch": pgettext_lazy("state", "not the expected type"),
-        "disabled": pgettext_lazy("state", "disabled"),
-        "overheated": pgettext_lazy("state", "overheated"),
-        "no_power": pgettext_lazy("state", "without power"),
-        "other": pgettext_lazy("state", "other"),
-        "stopped": pgettext_lazy("state", "stopped"),
-        "low_voltage": pgettext_lazy("state", "low voltage"),
-    }
-)
+WORDS: Mapping[str, "_StrPromise"] = {
+    "up": pgettext_lazy("state", "up"),
+    "down": pgettext_lazy("state", "down"),
+    "testing": pgettext_lazy("state", "testing"),
+    "unknown": pgettext_lazy("state", "unknown"),
+    "dormant": pgettext_lazy("state", "dormant"),
+    "not_present": pgettext_lazy("state", "not there"),
+    "lower_layer_down": pgettext_lazy("state", "lower layer down"),
+    "normal": pgettext_lazy("state", "normal"),
+    "empty": pgettext_lazy("state", "empty"),
+    "fault": pgettext_lazy("state", "faulty"),
+    "offline": pgettext_lazy("state", "offline"),
+    "configuring": pgettext_lazy("state", "being configured"),
+    "unconfirmed": pgettext_lazy("state", "not confirmed"),
+    "mismatch": pgettext_lazy("state", "not the expected type"),
+    "disabled": pgettext_lazy("state", "disabled"),
+    "overheated": pgettext_lazy("state", "overheated"),
+    "no_power": pgettext_lazy("state", "without power"),
+    "other": pgettext_lazy("state", "other"),
+    "stopped": pgettext_lazy("state", "stopped"),
+    "low_voltage": pgettext_lazy("state", "low voltage"),
+}
 logger = logging.getLogger(__name__)
 BATCH = 500
 # Values that are compared at a time.
@@ -133,10 +128,7 @@ def shown_value(name: str, value: str, unit: str) -> str:
 
 
 def save_olt_values(olt_id: int, values: Sequence[OltValue], *, whole_oids: Collection[str], now: datetime) -> int:
-    """Store the latest values of an OLT; returns how many rows changed.
-
-    Rows missing from the OIDs read completely are deleted.
-    """
+    """Store the latest values of an OLT, and delete rows missing from `whole_oids`; returns how many rows changed."""
     room: int | None = None
     written = 0
     # Part by part: a row of the database takes more memory than the value that it is compared with.

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from django.utils.translation import gettext as _
@@ -21,6 +22,7 @@ MAX_HOST = 253
 MAX_USER = 64
 MAX_GROUP = 60
 MAX_COMMUNITY_BYTES = 255
+MAX_TRAP_ADDRESSES = 200
 _LIMITS = {"name": MAX_NAME, "host": MAX_HOST, "v3_user": MAX_USER, "group": MAX_GROUP}
 
 NO_SECRET = Secret("")
@@ -31,10 +33,7 @@ CREDENTIAL_COLUMNS = ("community", "v3_user", "v3_auth_key", "v3_priv_key")
 
 @dataclass(frozen=True, slots=True)
 class OltEntry:
-    """One OLT as text.
-
-    Empty fields keep the stored value (secrets only while host and port stay); a new OLT takes the default.
-    """
+    """One OLT as text; empty keeps the stored value (secrets only while host and port stay), or takes the default."""
 
     name: str
     host: str
@@ -49,6 +48,8 @@ class OltEntry:
     v3_priv_key: Secret = NO_SECRET
     poller_group: str = ""
     group: str = ""
+    # Separated by commas.
+    trap_addresses: str = ""
     line: int | None = field(default=None, compare=False)
 
 
@@ -77,8 +78,21 @@ def find_faults(entry: OltEntry, *, vendors: Collection[str], groups: Collection
         yield Fault("vendor", _('vendor "%(vendor)s" is unknown; known are: %(known)s') % names)
     if entry.poller_group not in ("", NO_GROUP):
         yield from (Fault("poller_group", reason) for reason in group_faults(entry.poller_group, groups))
+    yield from (Fault("trap_addresses", reason) for reason in trap_address_faults(entry.trap_addresses))
     yield from _protocol_faults(entry)
     yield from _secret_faults(entry)
+
+
+def trap_address_faults(text: str) -> Iterator[str]:
+    """Find what is not a list of numeric addresses; `none` empties it."""
+    if len(text) > MAX_TRAP_ADDRESSES:
+        yield _("trap addresses are longer than %s characters") % MAX_TRAP_ADDRESSES
+    elif text.lower() != NONE:
+        for word in filter(None, map(str.strip, text.split(","))):
+            try:
+                ip_address(word)
+            except ValueError:
+                yield _("%(text)s is not an IP address.") % {"text": word}
 
 
 def group_faults(group: str, groups: Collection[str]) -> Iterator[str]:

@@ -1,8 +1,7 @@
 """The form of an OLT: judges it by the rules of the inventory, and takes secrets without ever showing one."""
 
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -10,16 +9,22 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.hosts.credentials import find_credential_faults, stored_secrets
+from facho.hosts.credentials import find_credential_faults, place_secrets, stored_secrets
+from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt
-from facho.hosts.olt_entry import AUTH_PROTOCOLS, PRIV_PROTOCOLS, SECRET_COLUMNS, OltEntry, find_faults, group_faults
+from facho.hosts.olt_entry import (
+    AUTH_PROTOCOLS,
+    NONE,
+    PRIV_PROTOCOLS,
+    SECRET_COLUMNS,
+    Fault,
+    OltEntry,
+    find_faults,
+    group_faults,
+    trap_address_faults,
+)
 from facho.infrastructure.secrets import Secret
 from facho.polling.vendors.loader import load_definitions
-
-if TYPE_CHECKING:
-    _OltModelForm = forms.ModelForm[Olt]
-else:
-    _OltModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
 
 Choices = list[tuple[str, str]]
 STAYS_WHEN_EMPTY = gettext_lazy("Never shown. Leave empty to keep the stored one, unless host or port changes.")
@@ -52,7 +57,7 @@ def group_choices() -> Choices:
     return [("", _("default")), *((name, name) for name in settings.FACHO_POLLER_GROUPS)]
 
 
-class OltForm(_OltModelForm):
+class OltForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     # By host, looked up before the form is judged: Django does that with a transaction open.
     addresses: ClassVar[Mapping[str, str]] = {}
 
@@ -106,14 +111,11 @@ class OltForm(_OltModelForm):
             field.widget.attrs["placeholder"] = _("stored") if is_stored else _("none stored")
 
     def clean_trap_addresses(self) -> str:
-        """Refuse what is not a list of numeric addresses."""
         written: str = self.cleaned_data["trap_addresses"]
-        for text in filter(None, map(str.strip, written.split(","))):
-            try:
-                ip_address(text)
-            except ValueError as error:
-                raise forms.ValidationError(_("%(text)s is not an IP address.") % {"text": text}) from error
-        return written
+        faults = list(trap_address_faults(written))
+        if faults:
+            raise forms.ValidationError(faults)
+        return "" if written.lower() == NONE else written
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
@@ -122,10 +124,16 @@ class OltForm(_OltModelForm):
             self.instance.address = address
             secrets: dict[str, Any] = {**self.given_secrets()}
             entry = OltEntry(name=values["name"], host=values["host"], v3_user=values["v3_user"], **secrets)
-            texts = (fault.reason for fault in find_faults(entry, vendors=(), groups=()))
-            for fault in (*texts, *self._device_faults(values, address), *self._key_faults(values)):
-                self.add_error(None, fault)
+            texts = find_faults(entry, vendors=(), groups=())
+            # All at once: Django forgets the value of a field as soon as it is wrong.
+            for fault in [*texts, *self._device_faults(values, address), *self._key_faults(values)]:
+                self.blame(fault)
         return values
+
+    def blame(self, fault: Fault) -> None:
+        """Put the reason next to the input that has to be corrected."""
+        name = new_secret(fault.column) if fault.column in SECRET_COLUMNS else fault.column
+        self.add_error(name if name in self.fields else None, fault.reason)
 
     def given_secrets(self) -> dict[str, Secret]:
         filled = {name: self.cleaned_data.get(new_secret(name)) for name in SECRET_COLUMNS}
@@ -135,20 +143,34 @@ class OltForm(_OltModelForm):
         """Return all credentials entered; the user name is always shown, so it counts as entered."""
         return {**self.given_secrets(), "v3_user": self.cleaned_data["v3_user"]}
 
-    def _device_faults(self, values: dict[str, Any], address: str) -> Iterator[str]:
+    def save_placed(self) -> tuple[str, ...]:
+        """Save a known OLT with the secrets entered, in a transaction; returns those erased with the old address."""
+        olt = self.instance
+        # As it is now: somebody may have moved it since the form was shown.
+        before = stored_olts().select_for_update().get(pk=olt.pk).place
+        placed = place_secrets(olt, before, self.given_credentials())
+        # The engine writes the rest of the row at the same time.
+        olt.save(update_fields=[*(self._meta.fields or ()), "address", *placed.columns, "updated_at"])
+        return placed.erased
+
+    def _device_faults(self, values: dict[str, Any], address: str) -> Iterator[Fault]:
         if not address:
-            yield _('host "%s" does not resolve to an address') % values["host"]
+            yield Fault("host", _('host "%s" does not resolve to an address') % values["host"])
             return
         same = Olt.objects.filter(address=address, port=values["port"]).exclude(pk=self.instance.pk)
-        for owner in same.values_list("name", flat=True):
+        for olt_id, owner in same.values_list("id", "name"):
             place = {"owner": owner, "address": address, "port": values["port"]}
-            yield _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
+            taken = _('OLT "%(owner)s" already has address %(address)s port %(port)s') % place
+            yield Fault("host", taken if self.sees(olt_id) else _("this address and port are taken"))
 
-    def _key_faults(self, values: dict[str, Any]) -> Iterator[str]:
+    def sees(self, olt_id: int) -> bool:
+        """Whether the user may read the name of an OLT that is in the way; in the admin all are seen."""
+        return True
+
+    def _key_faults(self, values: dict[str, Any]) -> Iterator[Fault]:
         names = ("snmp_version", "v3_user", "v3_auth_protocol", "v3_priv_protocol")
         draft = Olt(**{name: values[name] for name in names})
         stored, given = stored_secrets(self.instance), self.given_secrets()
         before = self.instance.place
         is_moved = before.is_left_for(before._replace(host=values["host"], port=values["port"]))
-        faults = find_credential_faults(draft, given=given, stored=stored, is_moved=is_moved)
-        return (fault.reason for fault in faults)
+        return find_credential_faults(draft, given=given, stored=stored, is_moved=is_moved)

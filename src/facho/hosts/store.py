@@ -32,7 +32,7 @@ from facho.polling.snmp.session import Limits
 from facho.polling.snmp.target import AuthProtocol, Community, Credential, PrivProtocol, Target, UserCredential
 from facho.polling.snmp.target import SnmpVersion as WireVersion
 from facho.polling.vendors.definition import Refusal
-from facho.polling.vendors.recognition import recognise
+from facho.polling.vendors.loader import recognise
 
 # Deferred when an OLT is loaded along with other rows: secrets are read only where they are used.
 OLT_SECRETS = ("olt__community", "olt__v3_auth_key", "olt__v3_priv_key")
@@ -152,10 +152,7 @@ _ANSWERED = Update(
 
 
 def save_answer(olt_id: int, failure: Failure | None, *, was_heard: bool, now: datetime) -> None:
-    """Record the result of an operation: success resets the failure count, failure increases it.
-
-    An operation with nothing to ask, or a cancelled one, changes nothing.
-    """
+    """Record the result of an operation; one with nothing to ask, or a cancelled one, changes no failure count."""
     if failure is None:
         if was_heard:
             _ANSWERED.run(olt_id=olt_id, now=now)
@@ -187,10 +184,7 @@ def ask_for_probe(olt_id: int, now: datetime) -> None:
 
 
 def load_due_probes(now: datetime) -> list[int]:
-    """Return enabled, unpaused OLTs due for a probe.
-
-    A due time further ahead than the longest delay was written before the clock was set back.
-    """
+    """Return enabled, unpaused OLTs due for a probe, also by a time that was written before the clock was set back."""
     longest_wait = timedelta(seconds=max(PROBE_PAUSES_SECONDS)) + CLOCK_TOLERANCE
     is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=now + longest_wait)
     due = Olt.objects.filter(is_due, ~is_paused("id", now), enabled=True)
@@ -256,10 +250,7 @@ MAX_NUMBER = 32_767
 
 
 def save_waiting(olt_id: int, found: Sequence[UnauthorisedOnu], *, is_complete: bool, now: datetime) -> int:
-    """Update the list to what the OLT reports; returns the number of new ONUs.
-
-    Only a complete report removes ONUs.
-    """
+    """Update the list to what the OLT reports; only a complete report removes ONUs. Returns how many are new."""
     stored = {((row.frame, row.slot, row.port, row.serial)): row for row in WaitingOnu.objects.filter(olt_id=olt_id)}
     is_cut, found = len(found) > MAX_WAITING, found[:MAX_WAITING]
     wanted = {waiting[:4]: waiting for waiting in found}

@@ -116,8 +116,6 @@ class LongListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class ReadOnlyAdmin(LongListAdmin):
-    """Rows that only the engine writes."""
-
     # The path from a row to its OLT; empty when there is none.
     olt_path = "olt"
 

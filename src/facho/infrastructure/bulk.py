@@ -48,10 +48,7 @@ def update_numbers(
     kept: Collection[str] = (),
     stamps: Mapping[str, datetime] = MappingProxyType({}),
 ) -> int:
-    """Set number fields of the rows with these keys where one of them is another; returns how many rows changed.
-
-    None leaves a field as it is if it is one of `kept`, and clears any other. Rows that change get the `stamps`, too.
-    """
+    """Set number fields where one differs; None leaves a `kept` field and clears others. Returns how many."""
     if not keys:
         return 0
     key, *fields = _fields(model, ["pk", *columns])

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import CharField, Lookup
+from django.db.models import CharField, GeneratedField, Lookup
 from django.db.models.sql.compiler import SQLCompiler
 
 # PostgreSQL has it from a migration, and indexes by it.
@@ -25,6 +25,8 @@ class Has(Lookup):
     """A part of a text, both folded: `name__has="rio"` finds "Río"."""
 
     lookup_name = "has"
+    # Always a text, also where the other side is an expression whose type is not known yet.
+    prepare_rhs = False
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
         """Let the database fold both, in one way; what becomes a wildcard by it does so before it is escaped."""
@@ -43,6 +45,8 @@ class Has(Lookup):
 def register() -> None:
     """Let every text be searched so."""
     CharField.register_lookup(Has)
+    # A generated text had its lookups copied before ours was there.
+    GeneratedField.register_lookup(Has)
 
 
 def teach_to_fold(connection: BaseDatabaseWrapper, **_about: object) -> None:

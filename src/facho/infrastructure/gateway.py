@@ -147,10 +147,7 @@ def _connect() -> object:
 
 
 def _set_up_postgresql() -> None:
-    """Let the session not outlive a lease in the middle of a transaction, and read times quickly.
-
-    A process that is stopped there would keep its rows locked, and its OLT closed, until it is resumed.
-    """
+    """Let no session outlive a lease in the middle of a transaction, with its rows locked; and read times quickly."""
     connection.connection.adapters.register_loader("timestamptz", _UtcLoader)
     # Sessions live long and repeat a few dozen statements, each of which is planned once.
     connection.connection.prepare_threshold = PREPARED_AFTER

@@ -86,7 +86,6 @@ def encrypt(secret: Secret) -> str:
 
 
 def decrypt(stored: str) -> Secret:
-    """Decrypt with whichever key fits."""
     if not stored:
         return Secret("")
     try:
@@ -119,7 +118,6 @@ class SecretField(_SecretColumn):
         return name, "django.db.models.TextField", args, kwargs
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Secret:
-        """Decrypt on the way out of the database."""
         return decrypt(value or "")
 
     def to_python(self, value: Any) -> Secret:
@@ -137,7 +135,6 @@ class SecretField(_SecretColumn):
         return bound
 
     def get_prep_value(self, value: Any) -> str:
-        """Encrypt on the way in."""
         secret = self.to_python(value)
         if self.bound_to and secret and not secret.place:
             raise TypeError(f"{self.name} is stored for a place: save the row, an update does not know it")

@@ -4,7 +4,7 @@ import errno
 import sqlite3
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from django.utils.functional import Promise
 from django.utils.translation import gettext
@@ -102,25 +102,6 @@ _SYSTEM = {
     errno.EROFS: Standstill.READ_ONLY,
     errno.EIO: Standstill.IO_ERROR,
 }
-
-
-class Storing(Protocol):
-    """What a process knows of its storage."""
-
-    @property
-    def trouble(self) -> Standstill | None:
-        """What keeps results from being stored now."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing new may begin, because its result could not be stored."""
-
-
-class NoTrouble:
-    """Storage of which nothing is known, and nothing bad assumed."""
-
-    trouble: Standstill | None = None
-    holds = False
 
 
 def standstill_of(error: BaseException | None) -> Standstill | None:

@@ -34,8 +34,6 @@ class Given(Expression):
 
 
 class GivenMany(Expression):
-    """The condition that a column is one of the numbers given as a list; several columns: one of the given rows."""
-
     conditional = True
     output_field = models.BooleanField()
 
@@ -45,11 +43,9 @@ class GivenMany(Expression):
         self.columns: list[Any] = [models.F(column) for column in columns]
 
     def get_source_expressions(self) -> list[Any]:
-        """Return the columns, which Django finds in the query."""
         return self.columns
 
     def set_source_expressions(self, exprs: Sequence[Any]) -> None:
-        """Take the columns as found."""
         self.columns = list(exprs)
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
@@ -75,11 +71,9 @@ class GivenFor(Expression):
         self.column: Any = models.F(column)
 
     def get_source_expressions(self) -> list[Any]:
-        """Return the column, which Django finds in the query."""
         return [self.column]
 
     def set_source_expressions(self, exprs: Sequence[Any]) -> None:
-        """Take the column as found."""
         (self.column,) = exprs
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
@@ -130,17 +124,14 @@ class _Statement:
         self._built: dict[str, _Built] = {}
 
     def rows(self, **given: Any) -> list[Row]:
-        """Return the wanted columns of all rows that were found or changed."""
         built, cursor = self._run(given)
         with cursor:
             return built.converted(cursor.fetchall())
 
     def first(self, **given: Any) -> Row | None:
-        """Return the first of these rows."""
         return next(iter(self.rows(**given)), None)
 
     def run(self, **given: Any) -> int:
-        """Return how many rows were changed."""
         _, cursor = self._run(given)
         with cursor:
             return int(cursor.rowcount)
@@ -208,10 +199,7 @@ class Update(_Statement):
 
 
 class Insert(_Statement):
-    """Inserts a row with these columns, and returns columns of it, if wanted.
-
-    A row that a unique constraint refuses is left out, or is an error.
-    """
+    """Inserts a row and returns columns of it, if wanted; a refused duplicate is left out, or an error."""
 
     def __init__(
         self,

@@ -56,7 +56,6 @@ class Reserve:
 
     @property
     def free_bytes(self) -> int:
-        """What this user may still write on the disk, as far as the disk knows."""
         disk = os.statvfs(self.path.parent)
         return (disk.f_bavail if os.geteuid() else disk.f_bfree) * disk.f_frsize
 
@@ -82,7 +81,6 @@ class Reserve:
         return True
 
     def release(self) -> bool:
-        """Give the space back; False when there was none."""
         try:
             self.path.unlink()
         except OSError:
@@ -194,7 +192,6 @@ def open_storage() -> Storage:
 
 
 def sqlite_file() -> Path | None:
-    """Return the database file; None for a server."""
     entry = settings.DATABASES["default"]
     return Path(entry["NAME"]) if "sqlite" in entry["ENGINE"] else None
 
@@ -227,10 +224,7 @@ def in_english(reason: Standstill, engines: str = "") -> str:
 
 
 class BriefStorageErrors(logging.Filter):
-    """Logs errors of the storage in one line, and again at most once a minute with their number.
-
-    Everything that runs meets them at once and again and again; a traceback says only where.
-    """
+    """Logs errors of the storage in one line, and again at most once a minute with their number, without tracebacks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +233,6 @@ class BriefStorageErrors(logging.Filter):
         self._held_back: dict[Standstill, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let other records pass as they are."""
         reason = standstill_of(record.exc_info[1]) if record.exc_info else None
         if reason is None:
             # Our own answers to such errors, and of readiness, are already reported here.

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -10,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.admin import OltFilter
 from facho.infrastructure.admin_pages import ReadOnlyAdmin, RecentFilter
-from facho.onus.customers import FIELDS, tidy_tags
+from facho.onus.customers import CustomerForm
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuEvent, Outage, PonPort
 from facho.onus.search import of_state, of_text
 from facho.onus.shown_state import shown_state
@@ -53,15 +52,6 @@ class StateFilter(admin.SimpleListFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Onu]) -> QuerySet[Onu]:
         value = self.value()
         return queryset.filter(of_state(value)) if value in ShownState.values else queryset
-
-
-class CustomerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
-    class Meta:
-        model = OnuCustomer
-        fields = FIELDS
-
-    def clean_tags(self) -> str:
-        return tidy_tags(self.cleaned_data["tags"])
 
 
 class CustomerInline(admin.StackedInline):  # type: ignore[type-arg]

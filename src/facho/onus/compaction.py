@@ -14,22 +14,24 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from facho.onus.history import FAMILIES, Block, HistoryFamily, WaitingPoll, new_stays
 from facho.onus.history_codec import (
+    BUNDLE,
     DAY_SECONDS,
     HOUR_SECONDS,
+    LARGE_BUNDLE,
     HistoryGrid,
     UnreadableBlock,
+    by_port,
+    decode_bundle,
     decode_grid,
     decode_poll,
     encode_grid,
-    grids_of_polls,
     join,
+    kind_of,
     summarise,
 )
-from facho.onus.history_family import FAMILIES, Block, HistoryFamily
-from facho.onus.history_family import Poll as WaitingPoll
 from facho.onus.history_models import HistoryStay
-from facho.onus.models import Onu
 
 logger = logging.getLogger(__name__)
 
@@ -76,26 +78,33 @@ def _merge_polls(family: HistoryFamily, now: datetime, limits: CompactionLimits)
     if oldest is None:
         return 0
     rows = list(waiting.filter(port_group=oldest.port_group)[: limits.polls])
+    parts: dict[Key, list[HistoryGrid]] = defaultdict(list)
+    for place, metric, grid in _waiting_grids(rows):
+        if grid.at.size:
+            parts[place, metric, datetime.fromtimestamp((grid.day + 1) * DAY_SECONDS, UTC)].append(grid)
+    # Grids of a deleted port or OLT are dropped.
+    places = {place for place, _, _ in parts}
+    known = set(family.places._default_manager.filter(pk__in=places).values_list("pk", flat=True))
+    merged = {key: join(grids) for key, grids in parts.items() if key[0] in known}
+    stored = _load(family, family.samples, merged)
+    stays = new_stays(_pairs(merged) - _pairs(stored.grids)) if family.has_stays else []
+    _replace(family, [*rows, *stored.rows], family.samples, stored.joined_with(merged), stays)
+    return len(rows)
+
+
+def _waiting_grids(rows: Sequence[WaitingPoll]) -> Iterator[tuple[int, int, HistoryGrid]]:
+    """Return bundles in their order, then what polls still stand alone: they are younger."""
     polls = []
     for row in rows:
         try:
-            polls.append(decode_poll(row.data))
+            if kind_of(row.data) in (BUNDLE, LARGE_BUNDLE):
+                yield from list(decode_bundle(row.data))
+            else:
+                polls.append(decode_poll(row.data))
         except UnreadableBlock:
             # It would block everything after it forever.
             logger.exception("history.block_dropped poll=%s", row)
-    # Add the end of their day; grids of a deleted port or OLT are dropped.
-    grids = grids_of_polls(polls)
-    places = {place for place, _, _ in grids}
-    known = set(family.places._default_manager.filter(pk__in=places).values_list("pk", flat=True))
-    merged = {
-        (place, metric, datetime.fromtimestamp((day + 1) * DAY_SECONDS, UTC)): grid
-        for (place, metric, day), grid in grids.items()
-        if place in known
-    }
-    stored = _load(family, family.samples, merged)
-    stays = _new_stays(merged, stored) if family.has_stays else []
-    _replace(family, [*rows, *stored.rows], family.samples, stored.joined_with(merged), stays)
-    return len(rows)
+    yield from by_port(polls)
 
 
 def _fold_samples(family: HistoryFamily, now: datetime, limits: CompactionLimits) -> int:
@@ -154,17 +163,6 @@ def _load(family: HistoryFamily, model: type[Any], wanted: Mapping[Key, HistoryG
     )
     rows = {key: row for row in found if (key := (family.place_of(row), row.metric, row.ends_at)) in wanted}
     return _Stored(list(rows.values()), {key: grid for key, row in rows.items() for grid in _readable(row)})
-
-
-def _new_stays(grids: Mapping[Key, HistoryGrid], stored: _Stored) -> list[HistoryStay]:
-    """Return the stays that no earlier block of the day has recorded."""
-    pairs = _pairs(grids) - _pairs(stored.grids)
-    onu_ids = {onu_id for onu_id, _ in pairs}
-    known = HistoryStay.objects.filter(onu_id__in=onu_ids).values_list("onu_id", "pon_port_id")
-    # An ONU that was deleted leaves its samples to the port.
-    living = set(Onu.objects.filter(id__in=onu_ids).values_list("id", flat=True))
-    new = sorted(pair for pair in pairs - set(known) if pair[0] in living)
-    return [HistoryStay(onu_id=onu_id, pon_port_id=port) for onu_id, port in new]
 
 
 def _pairs(grids: Mapping[Key, HistoryGrid]) -> set[tuple[int, int]]:

@@ -5,41 +5,56 @@ moment neither hides a sample nor shows it twice. Days and hours are those of UT
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
-from django.db.models import F, QuerySet
-from django.db.models.expressions import CombinedExpression
+from django.db import IntegrityError, connection, transaction
+from django.db.models import BinaryField, F, Model, PositiveSmallIntegerField, QuerySet, Value
+from django.db.models.functions import Substr
 
+from facho.hosts.history_models import (
+    OltHistoryBlock,
+    OltHistoryDays,
+    OltHistoryHours,
+    OltHistoryPoll,
+    OltHistorySamples,
+)
+from facho.hosts.models import Olt
 from facho.infrastructure.bulk import insert_values
+from facho.onus import history_codec
 from facho.onus.history_codec import (
     AVERAGE,
+    BUNDLE,
     DAY_SECONDS,
     HIGHEST,
     HOUR_SECONDS,
+    LARGE_BUNDLE,
     LOWEST,
+    POLL,
     Buffer,
     HistoryGrid,
     Poll,
     UnreadableBlock,
+    by_port,
+    decode_bundle,
     decode_grid,
     decode_poll,
+    encode_bundle,
     encode_poll,
-    grids_of_polls,
-    is_poll,
     join,
+    kind_of,
     summarise,
     with_gaps,
     without_strangers,
 )
-from facho.onus.history_family import OLTS, ONUS, HistoryFamily
 from facho.onus.history_metrics import Floats, Ints, from_steps, to_steps
-from facho.onus.history_models import HistoryStay
-from facho.onus.models import Onu
+from facho.onus.history_models import HistoryBlock, HistoryDays, HistoryHours, HistoryPoll, HistorySamples, HistoryStay
+from facho.onus.models import Onu, PonPort
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +65,46 @@ MAX_ONUS_PER_PORT = 1_024
 _NONE = np.zeros(0, dtype=np.int64)
 _NOTHING = HistoryGrid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
 _GROUP = F("pon_port_id").bitrightshift(PORTS_PER_GROUP_BITS)
-_Ids: TypeAlias = Sequence[int] | QuerySet[Any, Any]
+_NO_METRIC = Value(0, output_field=PositiveSmallIntegerField())
+_NO_BLOCK = Value(None, output_field=BinaryField())
+_Ids: TypeAlias = Collection[int] | QuerySet[Any, Any]
+# A port or an OLT, and values of it.
+_Placed: TypeAlias = tuple[int, HistoryGrid]
+# Waiting polls that become one row, and such rows that become a larger one: unpacking a day of polls one by one takes
+# a reader seconds.
+POLLS_PER_BUNDLE = 32
+TOGETHER = {POLL: POLLS_PER_BUNDLE, BUNDLE: 8}
+# No bundle is longer. It is found by the time of its last poll.
+BUNDLE_SPAN = timedelta(hours=6)
+# Rows of each kind that this process added to a group since it last put them together.
+ADDED: Counter[tuple[str, int, int]] = Counter()
+
+
+WaitingPoll: TypeAlias = HistoryPoll | OltHistoryPoll
+Block: TypeAlias = HistoryBlock | OltHistoryBlock
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFamily:
+    """The tables of one kind of history; `key` is the column of their owner."""
+
+    key: str
+    places: type[Model]
+    polls: type[Any]
+    samples: type[Any]
+    hours: type[Any]
+    days: type[Any]
+    # Whether its values wander from one place to another.
+    has_stays: bool
+
+    def place_of(self, block: Block) -> int:
+        place: int = getattr(block, self.key)
+        return place
+
+
+ONUS = HistoryFamily("pon_port_id", PonPort, HistoryPoll, HistorySamples, HistoryHours, HistoryDays, has_stays=True)
+OLTS = HistoryFamily("olt_id", Olt, OltHistoryPoll, OltHistorySamples, OltHistoryHours, OltHistoryDays, has_stays=False)
+FAMILIES = (ONUS, OLTS)
 
 
 class Resolution(IntEnum):
@@ -112,9 +166,76 @@ _PERIODS = {
 
 
 def append(now: datetime, *tables: Samples, family: HistoryFamily = ONUS) -> None:
-    """Store the values of a poll; one statement for any number of ONUs."""
+    """Store the values of a poll; one statement for any number of ONUs, and a few more when a group is bundled."""
     rows = [(group, now, encode_poll(poll)) for samples in tables for group, poll in _polls(now, samples)]
     insert_values(family.polls, ["port_group", "taken_at", "data"], rows)
+    for group, _, _ in rows:
+        _count(family, group, now, POLL)
+
+
+def _count(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
+    """Count a row that was added to a group, and put its like together when there are enough."""
+    ADDED[family.key, group, kind] += 1
+    if ADDED[family.key, group, kind] < TOGETHER[kind]:
+        return
+    del ADDED[family.key, group, kind]
+    try:
+        with transaction.atomic():
+            _put_together(family, group, now, kind)
+    except IntegrityError:
+        # An OLT that shares the group was deleted at this moment; its polls go when they are merged.
+        logger.info("history.not_bundled group=%s", group)
+    if kind == POLL:
+        _count(family, group, now, BUNDLE)
+
+
+def _put_together(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
+    """Make one row of a group's waiting polls, or of its bundles, in the transaction that added the last of them."""
+    polls = family.polls._default_manager
+    waiting = polls.filter(port_group=group, taken_at__gt=now - BUNDLE_SPAN, taken_at__lte=now).alias(
+        kind=Substr("data", 1, 1, output_field=BinaryField())
+    )
+    # Rows that a compaction consumes at this moment are left to it.
+    rows = waiting.filter(kind=bytes([kind])).order_by("taken_at", "id").select_for_update(skip_locked=True)
+    ids, taken, grids = [], [], defaultdict(list)
+    for pk, block in rows.values_list("id", "data"):
+        try:
+            if kind == POLL:
+                taken.append(decode_poll(block))
+            else:
+                for port, metric, grid in list(decode_bundle(block)):
+                    grids[port, metric, grid.day].append(grid)
+        except UnreadableBlock:
+            # Compaction drops it, with a line in the log.
+            continue
+        ids.append(pk)
+    if len(ids) < 2:
+        return
+    polls.filter(id__in=ids).delete()
+    if family.has_stays and kind == POLL:
+        save_stays(pair for each in taken for pair in each.pairs())
+    joined = [(port, metric, join(parts)) for (port, metric, _), parts in grids.items()]
+    block = encode_bundle(by_port(taken) if kind == POLL else joined, BUNDLE if kind == POLL else LARGE_BUNDLE)
+    polls.create(port_group=group, taken_at=now, data=block)
+
+
+def save_stays(pairs: Iterable[tuple[int, int]]) -> None:
+    """Record at which ports these ONUs have history that is put together: by this it is found."""
+    stays = new_stays(set(pairs))
+    HistoryStay.objects.bulk_create(stays, ignore_conflicts=True)
+    if stays and connection.vendor == "postgresql":
+        # Checked now, their ports and ONUs stay until the end of the transaction; checked then, it could fail.
+        connection.check_constraints()
+
+
+def new_stays(pairs: set[tuple[int, int]]) -> list[HistoryStay]:
+    """Return the stays of ONUs and ports that are not recorded yet; two queries."""
+    onu_ids = {onu_id for onu_id, _ in pairs}
+    known = HistoryStay.objects.filter(onu_id__in=onu_ids).values_list("onu_id", "pon_port_id")
+    # An ONU that was deleted leaves its samples to the port.
+    living = set(Onu.objects.filter(id__in=onu_ids).values_list("id", flat=True))
+    new = sorted(pair for pair in pairs - set(known) if pair[0] in living)
+    return [HistoryStay(onu_id=onu_id, pon_port_id=port) for onu_id, port in new]
 
 
 def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
@@ -130,44 +251,79 @@ def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
 
 
 def read_onu(onu_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> Series:
-    question = _Question.of(metric, start, end, resolution)
-    found = _load(ONUS, question, _ports_of(onu_id, F("pon_port_id")), _ports_of(onu_id, _GROUP), onu_id)
-    has_moved = len({port for port, _ in found}) > 1
-    # The series of a port it left continues without it; this is not a gap.
-    return question.series(grid.trimmed() if has_moved else grid for _, grid in found)
+    return read_onu_metrics(onu_id, (metric,), start, end, resolution)[metric]
+
+
+def read_onu_metrics(
+    onu_id: int, metrics: Collection[int], start: datetime, end: datetime, resolution: Resolution
+) -> dict[int, Series]:
+    """Read one ONU on any port from `start` to before `end`: one statement for any number of metrics."""
+    question = _Question.of(start, end, resolution)
+    # The ports where it has history, and its current one: its first samples may not be put together yet.
+    stays, here = HistoryStay.objects.filter(onu_id=onu_id), Onu.objects.filter(id=onu_id).order_by()
+    wanted = _Wanted(
+        onu_id,
+        places=stays.values_list("pon_port_id").union(here.values_list("pon_port_id")),
+        groups=stays.values_list(_GROUP).union(here.values_list(_GROUP)),
+        named=tuple(rows.values_list("pon_port_id", _NO_METRIC, _NO_BLOCK) for rows in (stays, here)),
+    )
+    return {
+        metric: question.series(metric, [grid for _, grid in _of_mover(found)])
+        for metric, found in _load(ONUS, question, metrics, wanted).items()
+    }
+
+
+def _of_mover(found: Sequence[_Placed]) -> Sequence[_Placed]:
+    """End the series of a port that an ONU left: it continues without it, which is not a gap."""
+    if len({port for port, _ in found}) <= 1:
+        return found
+    return [(port, grid.trimmed()) for port, grid in found]
+
+
+def read_port(pon_port_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> PortSeries:
+    """Read all ONUs that were on a PON port from `start` to before `end`: one statement."""
+    return _read_place(ONUS, pon_port_id, (metric,), _Question.of(start, end, resolution))[metric]
+
+
+def read_olt(
+    olt_id: int, metrics: Collection[int], start: datetime, end: datetime, resolution: Resolution
+) -> dict[int, PortSeries]:
+    """Read all rows of an OLT's tables from `start` to before `end`: one statement. Rows take the place of ONUs."""
+    return _read_place(OLTS, olt_id, metrics, _Question.of(start, end, resolution))
 
 
 def read_olt_row(
     olt_id: int, row_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution
 ) -> Series:
     """Read one row of an OLT's tables from `start` to before `end`."""
-    question = _Question.of(metric, start, end, resolution)
-    found = _load(OLTS, question, [olt_id], [olt_id >> PORTS_PER_GROUP_BITS], row_id)
-    return question.series(grid for place, grid in found if place == olt_id)
+    question = _Question.of(start, end, resolution)
+    found = _load(OLTS, question, [metric], _Wanted.at(olt_id, row_id))
+    return question.series(metric, [grid for _, grid in found[metric]])
 
 
-def read_port(pon_port_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> PortSeries:
-    """Read all ONUs that were on a PON port from `start` to before `end`."""
-    question = _Question.of(metric, start, end, resolution)
-    found = _load(ONUS, question, [pon_port_id], [pon_port_id >> PORTS_PER_GROUP_BITS])
-    grid = question.answer(grid for port, grid in found if port == pon_port_id)
-    return PortSeries(grid.onu_ids, grid.at, *question.values(grid))
+def _read_place(
+    family: HistoryFamily, place: int, metrics: Collection[int], question: "_Question"
+) -> dict[int, PortSeries]:
+    read = {}
+    for metric, found in _load(family, question, metrics, _Wanted.at(place)).items():
+        grid = question.answer(metric, [grid for _, grid in found])
+        read[metric] = PortSeries(grid.onu_ids, grid.at, *question.values(metric, grid))
+    return read
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
     """The query in whole steps of its resolution; times in epoch seconds."""
 
-    metric: int
     start: int
     end: int
     resolution: Resolution
 
     @classmethod
-    def of(cls, metric: int, start: datetime, end: datetime, resolution: Resolution) -> "_Question":
+    def of(cls, start: datetime, end: datetime, resolution: Resolution) -> "_Question":
         step = max(resolution, 1)
         first, last = int(start.timestamp()) // step, -int(-end.timestamp() // step)
-        return cls(metric, first * step, last * step, resolution)
+        return cls(first * step, last * step, resolution)
 
     @property
     def start_at(self) -> datetime:
@@ -177,67 +333,92 @@ class _Question:
     def end_at(self) -> datetime:
         return datetime.fromtimestamp(self.end, UTC)
 
-    def answer(self, grids: Iterable[HistoryGrid]) -> HistoryGrid:
+    def answer(self, metric: int, grids: Sequence[HistoryGrid]) -> HistoryGrid:
         step = self.resolution
-        steps = [summarise(grid, self.metric, step) if step else grid for grid in grids]
+        steps = [summarise(grid, metric, step) if step else grid for grid in grids]
         if not steps:
             return _NOTHING
         joined = join(steps).between(self.start, self.end)
         return with_gaps(joined if step or len(joined.onu_ids) > 1 else without_strangers(joined), step or None)
 
-    def series(self, grids: Iterable[HistoryGrid]) -> Series:
-        grid = self.answer(grids)
-        return Series(grid.at, *(values.reshape(-1) for values in self.values(grid)))
+    def series(self, metric: int, grids: Sequence[HistoryGrid]) -> Series:
+        grid = self.answer(metric, grids)
+        return Series(grid.at, *(values.reshape(-1) for values in self.values(metric, grid)))
 
-    def values(self, grid: HistoryGrid) -> list[Floats]:
+    def values(self, metric: int, grid: HistoryGrid) -> list[Floats]:
         layers = [grid.layers[number if grid.is_summary else 0] for number in (AVERAGE, LOWEST, HIGHEST)]
-        return [from_steps(self.metric, layer, is_summary=grid.is_summary) for layer in layers]
+        return [from_steps(metric, layer, is_summary=grid.is_summary) for layer in layers]
 
 
-def _ports_of(onu_id: int, expression: F | CombinedExpression) -> QuerySet[Any, Any]:
-    """Select the ports where an ONU has history, and its current one: its first samples may not be merged yet."""
-    stays = HistoryStay.objects.filter(onu_id=onu_id).values_list(expression)
-    return stays.union(Onu.objects.filter(id=onu_id).order_by().values_list(expression))
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The places to read, all of them or one ONU there; `named` selects places that are not known beforehand."""
+
+    onu_id: int | None
+    places: _Ids
+    groups: _Ids
+    named: tuple[QuerySet[Any, Any], ...] = ()
+
+    @classmethod
+    def at(cls, place: int, row_id: int | None = None) -> "_Wanted":
+        return cls(row_id, (place,), (place >> PORTS_PER_GROUP_BITS,))
 
 
 def _load(
-    family: HistoryFamily, question: _Question, ports: _Ids, groups: _Ids, onu_id: int | None = None
-) -> list[tuple[int, HistoryGrid]]:
-    """Load grids with their ports in one statement; with an ONU, only those that contain it."""
-    found, polls = [], []
-    for port, block in _rows(family, question, ports, groups):
+    family: HistoryFamily, question: _Question, metrics: Collection[int], wanted: _Wanted
+) -> dict[int, list[_Placed]]:
+    """Load grids by metric with their places in one statement; with an ONU, only those that contain it."""
+    blocks: dict[int, list[_Placed]] = {metric: [] for metric in metrics}
+    waiting: dict[int, list[_Placed]] = {metric: [] for metric in metrics}
+    polls, onu_id = [], wanted.onu_id
+    rows = list(_rows(family, question, metrics, wanted))
+    places = {place for place, _, block in rows if block is None} if wanted.named else set(wanted.places)
+    for place, of_metric, block in rows:
+        if block is None:
+            continue
         try:
-            if is_poll(block):
-                polls.append(decode_poll(block, (question.metric,)))
-            else:
-                found.append((port, decode_grid(block, onu_id)))
+            match kind_of(block):
+                case history_codec.POLL:
+                    polls.append(decode_poll(block, metrics))
+                case history_codec.BUNDLE | history_codec.LARGE_BUNDLE:
+                    for port, metric, grid in decode_bundle(block, places, metrics, onu_id):
+                        waiting[metric].append((port, grid))
+                case _:
+                    blocks[of_metric].append((place, decode_grid(block, onu_id)))
         except UnreadableBlock:
-            logger.exception("history.block_unreadable port=%s metric=%s", port, question.metric)
-    waiting = [(port, grid) for (port, _, _), grid in grids_of_polls(polls).items()]
-    of_onu = [(port, grid if onu_id is None else grid.of_onu(onu_id)) for port, grid in waiting]
+            logger.exception("history.block_unreadable place=%s metric=%s", place, of_metric)
+    # Where an ONU was before it moved here is not recorded before its polls are put together.
+    ports = {*places, *(port for poll in polls for port in poll.ports_of(onu_id))}
+    for port, metric, grid in by_port([poll.at_ports(ports) for poll in polls]):
+        waiting[metric].append((port, grid if onu_id is None else grid.of_onu(onu_id)))
     # What waits was read last, so it is laid over the rest.
-    return [*_in_order(found), *_in_order(of_onu)]
+    return {metric: [*_in_order(blocks[metric]), *_in_order(waiting[metric])] for metric in metrics}
 
 
-def _in_order(grids: Iterable[tuple[int, HistoryGrid]]) -> list[tuple[int, HistoryGrid]]:
+def _in_order(grids: Iterable[_Placed]) -> list[_Placed]:
     """Sort by time, which makes joining much faster."""
     return sorted(((port, grid) for port, grid in grids if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
 
 
-def _rows(family: HistoryFamily, question: _Question, ports: _Ids, groups: _Ids) -> Iterable[tuple[int, Buffer]]:
+def _rows(
+    family: HistoryFamily, question: _Question, metrics: Collection[int], wanted: _Wanted
+) -> Iterable[tuple[int, int, Buffer | None]]:
+    # A bundle bears the time of its last poll.
     polls: QuerySet[Any] = family.polls._default_manager.filter(
-        port_group__in=groups, taken_at__gte=question.start_at, taken_at__lt=question.end_at
+        port_group__in=wanted.groups,
+        taken_at__gte=question.start_at,
+        taken_at__lt=question.end_at + BUNDLE_SPAN,
     )
     blocks = [
         model._default_manager.filter(
-            **{f"{family.key}__in": ports},
-            metric=question.metric,
+            **{f"{family.key}__in": wanted.places},
+            metric__in=metrics,
             ends_at__gt=question.start_at,
             ends_at__lt=question.end_at + _PERIODS[resolution],
         )
         for resolution, model in zip(Resolution, (family.samples, family.hours, family.days), strict=True)
         if resolution <= question.resolution
     ]
-    return polls.values_list("port_group", "data").union(
-        *(rows.values_list(family.key, "data") for rows in blocks), all=True
+    return polls.values_list("port_group", _NO_METRIC, "data").union(
+        *(rows.values_list(family.key, "metric", "data") for rows in blocks), *wanted.named, all=True
     )

@@ -1,5 +1,7 @@
 """Grids of samples: joined, summed up, and turned into compressed blocks and back.
 
+A bundle holds the grids of several polls behind an index, so that a reader unpacks the port and metric that it wants.
+
 Numbers are written as differences to their neighbour, small ones first, byte plane by byte plane: the upper planes
 are nearly all zeros, and zstandard makes nothing of them. A missing value repeats its neighbour and has a bit set.
 """
@@ -7,7 +9,8 @@ are nearly all zeros, and zstandard makes nothing of them. A missing value repea
 import math
 import struct
 import threading
-from collections.abc import Collection, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
@@ -26,11 +29,14 @@ _GAP = 1.75
 PortMetricDay = tuple[int, int, int]
 Buffer: TypeAlias = bytes | memoryview
 # The first byte of a block. A block of another kind needs another number, so that old blocks stay readable.
-POLL, GRID, RAW = 1, 2, 3
+POLL, GRID, RAW, BUNDLE, LARGE_BUNDLE = 1, 2, 3, 4, 5
 # Higher levels take up to twenty times as long and save less than a twentieth.
 _LEVEL = 3
 _POLL_HEAD = struct.Struct("<qIB")
 _GRID_HEAD = struct.Struct("<BII")
+# How many grids there are and the checksum of their index; of each its port, metric and length.
+_BUNDLE_HEAD = struct.Struct("<BII")
+_BUNDLE_ENTRY = struct.Struct("<qBI")
 _WITHOUT_SIGN = 2**63 - 1
 # Twenty times what the largest block holds. A damaged head may claim more memory than there is, before any checksum.
 MOST_BYTES = 256 * 1024 * 1024
@@ -45,6 +51,19 @@ class Poll:
     pon_port_ids: Ints
     values: Mapping[int, Ints]
 
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Return ONUs with their ports."""
+        return zip(self.onu_ids.tolist(), self.pon_port_ids.tolist(), strict=True)
+
+    def ports_of(self, onu_id: int | None) -> list[int]:
+        found: list[int] = self.pon_port_ids[self.onu_ids == onu_id].tolist() if onu_id is not None else []
+        return found
+
+    def at_ports(self, ports: Collection[int]) -> "Poll":
+        is_wanted = np.isin(self.pon_port_ids, list(ports))
+        values = {metric: column[is_wanted] for metric, column in self.values.items()}
+        return Poll(self.at, self.onu_ids[is_wanted], self.pon_port_ids[is_wanted], values)
+
 
 @dataclass(frozen=True, slots=True)
 class HistoryGrid:
@@ -57,6 +76,11 @@ class HistoryGrid:
     @property
     def is_summary(self) -> bool:
         return len(self.layers) > 1
+
+    @property
+    def day(self) -> int:
+        """The day of its first time, counted from the epoch; 0 if it has none."""
+        return int(self.at[0]) // DAY_SECONDS if self.at.size else 0
 
     @property
     def has_values(self) -> bool:
@@ -248,12 +272,49 @@ def decode_grid(block: Buffer, onu_id: int | None = None) -> HistoryGrid:
     layer_count, height, width = reader.unpack(_GRID_HEAD)
     onu_ids, at = (np.cumsum(reader.numbers((size,))) for size in (height, width))
     rows = slice(None) if onu_id is None else np.flatnonzero(onu_ids == onu_id)
-    layers = np.stack([reader.layer((height, width), rows) for _ in range(layer_count)])
-    return HistoryGrid(onu_ids[rows], at, _from_spreads(layers) if layer_count > 1 else layers)
+    layers = [reader.layer((height, width), rows) for _ in range(layer_count)]
+    # A bundle of a day has hundreds of grids with a single layer, of which stacking would be a tenth of the cost.
+    stacked = layers[0][np.newaxis] if layer_count == 1 else _from_spreads(np.stack(layers))
+    return HistoryGrid(onu_ids[rows], at, stacked)
 
 
-def is_poll(block: Buffer) -> bool:
-    return block[:1] == bytes([POLL])
+def encode_bundle(grids: Iterable[tuple[int, int, HistoryGrid]], kind: int = BUNDLE) -> bytes:
+    """Encode grids with their ports and metrics."""
+    parts = [(port, metric, encode_grid(grid)) for port, metric, grid in grids]
+    index = b"".join(_BUNDLE_ENTRY.pack(port, metric, len(block)) for port, metric, block in parts)
+    head = _BUNDLE_HEAD.pack(kind, len(parts), zlib.crc32(index))
+    return b"".join([head, index, *(block for _, _, block in parts)])
+
+
+def decode_bundle(
+    block: Buffer,
+    ports: Collection[int] | None = None,
+    metrics: Collection[int] | None = None,
+    onu_id: int | None = None,
+) -> Iterator[tuple[int, int, HistoryGrid]]:
+    """Decode the grids of these ports and metrics, and nothing else of the block."""
+    if len(block) < _BUNDLE_HEAD.size:
+        raise UnreadableBlock("too short for a bundle")
+    _kind, count, checksum = _BUNDLE_HEAD.unpack_from(block)
+    start = _BUNDLE_HEAD.size + count * _BUNDLE_ENTRY.size
+    index = block[_BUNDLE_HEAD.size : start]
+    if zlib.crc32(index) != checksum or len(index) != count * _BUNDLE_ENTRY.size:
+        raise UnreadableBlock("damaged index of a bundle")
+    for port, metric, length in _BUNDLE_ENTRY.iter_unpack(index):
+        if (ports is None or port in ports) and (metrics is None or metric in metrics):
+            yield port, metric, decode_grid(block[start : start + length], onu_id)
+        start += length
+
+
+def by_port(polls: Sequence[Poll]) -> Iterator[tuple[int, int, HistoryGrid]]:
+    """Return polls as what a bundle holds: a grid for each port, metric and day."""
+    for (port, metric, _day), grid in grids_of_polls(polls).items():
+        yield port, metric, grid
+
+
+def kind_of(block: Buffer) -> int:
+    """Return the number of a block's kind; 0 if it is empty."""
+    return block[0] if block else 0
 
 
 def _as_spreads(layers: Ints) -> Ints:

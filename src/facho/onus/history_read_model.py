@@ -4,7 +4,7 @@ Whatever the resolution, a state is the share of samples online in percent. Unkn
 not come: never down.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,7 +15,7 @@ import numpy as np
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from facho.onus.history import PortSeries, Resolution, Series, read_olt_row, read_onu, read_port
+from facho.onus.history import PortSeries, Resolution, Series, read_olt, read_olt_row, read_onu_metrics, read_port
 from facho.onus.history_metrics import STATE_CODES, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.onu_state import RunState
@@ -98,8 +98,13 @@ def ask(metric: int, *, start: datetime | None, end: datetime | None, detail: De
 
 def load_onu_history(onu_id: int, question: HistoryQuery) -> Series:
     """Load one ONU's values on any port; one query."""
-    series = read_onu(onu_id, question.metric, question.start, question.end, question.resolution)
-    return _checked(series, question)
+    return load_onu_metrics(onu_id, (question.metric,), question)[question.metric]
+
+
+def load_onu_metrics(onu_id: int, metrics: Collection[int], question: HistoryQuery) -> dict[int, Series]:
+    """Load several metrics of one ONU; one query."""
+    read = read_onu_metrics(onu_id, metrics, question.start, question.end, question.resolution)
+    return {metric: _checked(series, replace(question, metric=metric)) for metric, series in read.items()}
 
 
 def load_port_history(pon_port_id: int, question: HistoryQuery) -> PortSeries:
@@ -112,6 +117,12 @@ def load_olt_value_history(olt_id: int, row_id: int, question: HistoryQuery) -> 
     """Load the values of one row of an OLT's tables; one query."""
     span = question.start, question.end, question.resolution
     return _checked(read_olt_row(olt_id, row_id, question.metric, *span), question)
+
+
+def load_olt_history(olt_id: int, metrics: Collection[int], question: HistoryQuery) -> dict[int, PortSeries]:
+    """Load all rows of some of an OLT's tables; rows take the place of ONUs. One query."""
+    read = read_olt(olt_id, metrics, question.start, question.end, question.resolution)
+    return {metric: _checked(series, replace(question, metric=metric)) for metric, series in read.items()}
 
 
 def load_names(onu_ids: Iterable[int]) -> dict[int, str]:

@@ -1,7 +1,8 @@
 """PON ports, ONUs with customers, latest readings and raw values, their events and outages, and what polls remember."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q, Value
+from django.db.models.functions import Replace
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.models import Acknowledgeable
@@ -11,6 +12,7 @@ from facho.onus.words import AdminStates, DownCauses, EventKinds, OutageCauses, 
 from facho.polling.domain.onu_events import FLAP_CHANGES
 
 __all__ = [
+    "CUSTOMER_TEXTS",
     "OltMemory",
     "Onu",
     "OnuCustomer",
@@ -23,6 +25,17 @@ __all__ = [
 ]
 # Shown for a port that the OLT does not report.
 UNKNOWN_PORT = "?"
+# What people write about a customer, and search for.
+CUSTOMER_TEXTS = ("label", "address", "phone", "notes", "tags", "contract")
+# What people write between the digits of a telephone number.
+_PHONE_SIGNS = " -()+./"
+
+
+def _digits_of(column: str) -> Replace:
+    digits = Replace(F(column), Value(_PHONE_SIGNS[0]), Value(""))
+    for sign in _PHONE_SIGNS[1:]:
+        digits = Replace(digits, Value(sign), Value(""))
+    return digits
 
 
 class OnuCustomer(models.Model):
@@ -36,6 +49,13 @@ class OnuCustomer(models.Model):
     phone = models.CharField(_("phone"), max_length=40, blank=True)
     notes = models.CharField(_("notes"), max_length=1000, blank=True)
     tags = models.CharField(_("tags"), max_length=255, blank=True, help_text=_("Separated by commas."))
+    contract = models.CharField(_("contract number"), max_length=60, blank=True, default="", db_default="")
+    latitude = models.FloatField(_("latitude"), null=True, blank=True)
+    longitude = models.FloatField(_("longitude"), null=True, blank=True)
+    # Searched by its digits alone; the database writes it, so that no writer can forget it.
+    phone_digits = models.GeneratedField(
+        expression=_digits_of("phone"), output_field=models.CharField(max_length=40), db_persist=True
+    )
     updated_at = models.DateTimeField(_("updated"), auto_now=True)
 
     class Meta:
@@ -43,9 +63,20 @@ class OnuCustomer(models.Model):
         verbose_name = _("customer")
         verbose_name_plural = _("customers")
         indexes = [models.Index(fields=["label"], name="onu_customer_label")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(latitude__isnull=True, longitude__isnull=True)
+                | Q(latitude__range=(-90, 90), longitude__range=(-180, 180)),
+                name="customer_is_on_earth",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.label
+
+    @property
+    def tag_list(self) -> list[str]:
+        return [tag for tag in self.tags.split(", ") if tag]
 
 
 class Outage(Acknowledgeable):
@@ -70,6 +101,8 @@ class Outage(Acknowledgeable):
     # Later than the start when it came back soon after its end.
     resumed_at = models.DateTimeField(_("last start"))
     ended_at = models.DateTimeField(_("end"), null=True, blank=True)
+    # Pairs of end and return, as ISO times: when a recurring outage was over in between.
+    breaks = models.JSONField(_("breaks"), default=list, blank=True, editable=False)
     affected = models.PositiveIntegerField(_("ONUs affected"))
     down = models.PositiveIntegerField(_("ONUs down"))
     affected_olts = models.PositiveIntegerField(_("OLTs affected"), default=0)
@@ -171,6 +204,8 @@ class Onu(models.Model):
             models.Index(fields=["olt", "serial"], name="onu_olt_serial"),
             models.Index(fields=["description", "id"], name="onu_description"),
             models.Index(fields=["first_seen_at", "id"], name="onu_first_seen"),
+            # Devices of GPON have none.
+            models.Index(fields=["mac", "id"], name="onu_mac", condition=~Q(mac="")),
             models.Index(fields=["absent_since"], name="onu_absent", condition=Q(is_present=False)),
         ]
         constraints = [
@@ -239,7 +274,8 @@ class OnuReading(models.Model):
         verbose_name = _("ONU reading")
         verbose_name_plural = _("ONU readings")
         indexes = [
-            # Lists are narrowed and sorted by these.
+            # Lists are narrowed and sorted by these. On PostgreSQL a migration leaves ONUs online out of the first:
+            # the second soon finds some, and each index is written for every ONU whose light has moved.
             models.Index(fields=["run_state", "rx_power_cdbm", "onu"], name="onu_reading_state"),
             models.Index(fields=["rx_power_cdbm", "onu"], name="onu_reading_power"),
             models.Index(

@@ -1,5 +1,6 @@
 """Keeps the outages: loads those that still matter, writes what the rules make of them, and tells whom they took."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,10 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
 
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.store import OLT_SECRETS
 from facho.infrastructure.bulk import update_values
+from facho.onus.events import AFTERWARDS
 from facho.onus.history_metrics import STATE_CODES
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, Outage, PonPort, RunStateChoice
 from facho.onus.port_view import PortCounts, load_port_counts
@@ -36,6 +40,7 @@ from facho.polling.domain.outages import (
     Cycle,
     Departure,
     OltVoice,
+    OutageBreak,
     OutageCause,
     OutageChange,
     OutageMember,
@@ -46,11 +51,11 @@ from facho.polling.domain.outages import (
     judge_silence,
 )
 
-_CHANGING = ("started_at", "resumed_at", "ended_at", "cause", "affected", "down", "affected_olts", "part_of")
+_CHANGING = ("started_at", "resumed_at", "ended_at", "cause", "affected", "down", "affected_olts", "part_of", "breaks")
 # More than the largest card has ONUs that went and came back; a drawing tells no more of more.
 MAX_CHANGES = 10_000
-# Those that come back are seen by the polls after the end.
-AFTERWARDS = timedelta(minutes=10)
+# An outage that flaps for a day is described by its latest breaks.
+SHOWN_BREAKS = 5
 # Two reads of states in one moment are not the same one.
 SHORTEST_CYCLE = timedelta(seconds=1)
 
@@ -127,7 +132,30 @@ def _outage(row: Outage) -> domain_outages.OutageRecord:
         ended_at=row.ended_at,
         outage_id=row.id,
         part_of=row.part_of_id,
+        breaks=breaks_of(row),
     )
+
+
+def breaks_of(row: Outage) -> tuple[OutageBreak, ...]:
+    """Return when a recurring outage was over in between, the oldest first."""
+    return tuple(OutageBreak(*map(datetime.fromisoformat, pair)) for pair in row.breaks)
+
+
+def describe_breaks(breaks: Sequence[OutageBreak], *, started_at: datetime) -> str:
+    """Describe when service was back in between, in the active language and time zone; empty without breaks."""
+    if not breaks:
+        return ""
+    day = localtime(started_at).date()
+    times = []
+    for ended_at, resumed_at in (map(localtime, each) for each in breaks[-SHOWN_BREAKS:]):
+        date = "" if ended_at.date() == day else f"{ended_at:%Y-%m-%d} "
+        times.append(f"{date}{ended_at:%H:%M}–{resumed_at:%H:%M}")  # noqa: RUF001 a range
+    words = {"begin": f"{localtime(started_at):%Y-%m-%d %H:%M}", "times": ", ".join(times)}
+    return _("out since %(begin)s, back %(times)s") % words
+
+
+def _texts(breaks: Iterable[OutageBreak]) -> list[list[str]]:
+    return [[each.ended_at.isoformat(), each.resumed_at.isoformat()] for each in breaks]
 
 
 def _place(row: Outage) -> OutagePlace:
@@ -149,13 +177,14 @@ def _row(outage: domain_outages.OutageRecord) -> Outage:
         affected=outage.affected,
         down=outage.down,
         affected_olts=outage.affected_olts,
+        breaks=_texts(outage.breaks),
     )
 
 
 def _values(outage: domain_outages.OutageRecord) -> tuple[object, ...]:
     times = (outage.started_at, outage.resumed_at, outage.ended_at)
     counts = (outage.affected, outage.down, outage.affected_olts)
-    return (outage.outage_id, *times, outage.cause.value, *counts, outage.part_of)
+    return (outage.outage_id, *times, outage.cause.value, *counts, outage.part_of, json.dumps(_texts(outage.breaks)))
 
 
 def all_outages() -> QuerySet[Outage]:

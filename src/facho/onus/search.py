@@ -2,21 +2,23 @@
 
 A condition over two tables, such as a text of the ONU or of its customer, is served by no index. Each of its parts is.
 So the parts are asked first: who matches is few and named by id, or many, and then any order soon comes by some.
+Texts are found by trigrams: an index on PostgreSQL, a full-text table that triggers keep on SQLite.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
-from operator import or_
+from operator import and_, or_
 
-from django.db.models import F, OrderBy, Q, QuerySet
+from django.db import connection
+from django.db.models import F, OrderBy, Q, QuerySet, Value
+from django.db.models.functions import Concat
 from django.utils.translation import gettext as _
 
 from facho.hosts.models import Olt
 from facho.hosts.store import OLT_SECRETS
-from facho.infrastructure.folding import fold
-from facho.onus.customers import FIELDS as CUSTOMER_TEXTS
-from facho.onus.models import Onu, OnuCustomer, OnuReading
+from facho.infrastructure.folding import Has, fold
+from facho.onus.models import CUSTOMER_TEXTS, Onu, OnuCustomer, OnuReading
 from facho.onus.shown_state import in_state, is_unasked
 from facho.onus.words import RunStateChoice, ShownState
 from facho.polling.vendors.decoders import decode_mac, decode_serial
@@ -28,9 +30,16 @@ MIN_LETTERS = 3
 MAX_LETTERS = 255
 # Counted and named one by one; beyond, a list says "more than".
 MANY = 10_000
-ONU_TEXTS = ("serial", "mac", "description", "name")
+# Further words of a search only narrow what the first ones found.
+MAX_WORDS = 5
+ONU_TEXTS = ("serial", "mac", "description", "name", "model")
 DEFAULT_SORT = "place"
 
+_SEPARATORS = re.compile(r"[-:.()+/\s]")
+_HEX = re.compile(r"[0-9A-Fa-f]{4,12}")
+# Signs and digits, and enough of these.
+_PHONE = re.compile(r"[-().+/\s]*([0-9][-().+/\s]*){6,}")
+_COUNTRY_DIGITS = 3
 # Two to four numbers; whatever stands before them names the OLT.
 _PLACE_TEXT = re.compile(r"(?:(?P<olt>.*\S)[\s:]+)?(?P<numbers>[0-9]{1,5}(?:/[0-9]{1,5}){1,3})")
 _PLACE = ("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_id", "pk")
@@ -45,14 +54,33 @@ SORTS: Mapping[str, tuple[str | OrderBy, ...]] = {
     "rx_power": (_POWER, "reading__onu_id"),
     "state_since": (_SINCE, "reading__onu_id"),
 }
+# No index has these orders: lists of up to MANY are sorted by them.
+SMALL_SORTS: Mapping[str, tuple[str | OrderBy, ...]] = {
+    "customer": ("customer__label", "description", "pk"),
+    "state": ("reading__run_state", "pk"),
+    "cause": ("reading__last_down_cause", "pk"),
+    "model": ("model", "pk"),
+    "firmware": ("firmware", "pk"),
+    "mac": ("mac", "pk"),
+    "tags": ("customer__tags", "pk"),
+    "contract": ("customer__contract", "pk"),
+    "phone": ("customer__phone_digits", "pk"),
+    "address": ("customer__address", "pk"),
+    "distance": (F("reading__distance_m").asc(nulls_last=True), "pk"),
+    "olt_rx_power": (F("reading__olt_rx_power_cdbm").asc(nulls_last=True), "pk"),
+    "tx_power": (F("reading__tx_power_cdbm").asc(nulls_last=True), "pk"),
+    "temperature": (F("reading__temperature_tenths").asc(nulls_last=True), "pk"),
+}
 _OF_READINGS = frozenset({"rx_power", "state_since"})
 SORT_WORDS = tuple(f"{sign}{name}" for name in SORTS for sign in ("", "-"))
 
 
 class FoundOnus:
-    """The ONUs that meet all conditions, in an order of SORT_WORDS; a leading minus reverses it exactly.
+    """The ONUs that meet all conditions, in an order of SORTS or SMALL_SORTS; a leading minus reverses it exactly.
 
-    Counted up to MANY + 1 and sliced into pages; counting and each page take one or two queries.
+    An order of SMALL_SORTS is the one by place where there are more than MANY.
+
+    Counted up to MANY + 1 and sliced into pages; counting and each page take a query.
     """
 
     def __init__(self, conditions: Sequence[Q], sort: str = DEFAULT_SORT) -> None:
@@ -62,12 +90,19 @@ class FoundOnus:
     def count(self) -> int:
         return self._count
 
+    @property
+    def is_small(self) -> bool:
+        """Whether they can be sorted by any column."""
+        return self._count <= MANY
+
+    def load_ids(self) -> list[int]:
+        """Load the ids of up to MANY + 1, in no order; one query."""
+        return list(self._onus().values_list("pk", flat=True)[: MANY + 1])
+
     def __getitem__(self, part: slice) -> list[Onu]:
         # Only what decides the order is read of those on earlier pages.
-        ids = list(self._sorted().values_list("pk", flat=True)[part])
-        rows = shown_onus().in_bulk(ids)
-        # Rows deleted in between are left out.
-        return [rows[onu_id] for onu_id in ids if onu_id in rows]
+        chosen = self._sorted().values("pk")[part]
+        return list(self._in_order(shown_onus().filter(pk__in=chosen)))
 
     def in_batches(self, size: int) -> Iterator[list[Onu]]:
         """Yield all by id, one query per batch: nothing is held open in the database."""
@@ -90,7 +125,11 @@ class FoundOnus:
         if self._name in _OF_READINGS:
             # Every ONU has a reading; saying so lets the database begin with the readings.
             onus = onus.filter(reading__isnull=False)
-        ordered = onus.order_by(*SORTS[self._name])
+        return self._in_order(onus)
+
+    def _in_order(self, onus: QuerySet[Onu]) -> QuerySet[Onu]:
+        small = SMALL_SORTS.get(self._name) if self._name in SMALL_SORTS and self.is_small else None
+        ordered = onus.order_by(*(small or SORTS.get(self._name, _PLACE)))
         return ordered.reverse() if self._is_reversed else ordered
 
 
@@ -110,11 +149,132 @@ def of_state(state: str) -> Q:
 
 
 def of_text(text: str) -> Q:
-    """Match part of any text of an ONU, ignoring accents; ValueError if too short."""
+    """Match ONUs that have every word in one of their texts, in any order, ignoring accents; ValueError if too short.
+
+    Codes match with and without separators, telephone numbers by their digits. Words that are each on more than MANY
+    ONUs must stand in texts of the same table, so that an index answers.
+    """
     wanted = long_enough(text)
-    of_onu, of_customer = _any_has(ONU_TEXTS, wanted), _any_has(CUSTOMER_TEXTS, wanted)
-    either = of_onu | _any_has([f"customer__{name}" for name in CUSTOMER_TEXTS], wanted)
-    return _few_or(either, Onu.objects.filter(of_onu), OnuCustomer.objects.filter(of_customer))
+    words = [Wording(word) for word in dict.fromkeys(wanted.split())]
+    indexed = [word for word in words if word.is_indexed][:MAX_WORDS]
+    # The groups of a telephone number are no words of their own.
+    if len(words) > 1 and _PHONE.fullmatch(wanted) and 0 < (whole := of_phrase(wanted)).count <= MANY:
+        return whole
+    if not indexed:
+        return of_phrase(wanted)
+    found = {word: ids for word in indexed if len(ids := word.load_ids()) <= MANY}
+    rest = [word.condition for word in words if word not in found]
+    if len(indexed) > 1 and not found and len(together := _load_ids(indexed)) <= MANY:
+        found, rest = {indexed[0]: together}, [word.condition for word in words if word not in indexed]
+    if found:
+        ids = set.intersection(*found.values())
+        return reduce(and_, rest, Q(pk__in=sorted(ids))) if rest else _counted(Q(pk__in=sorted(ids)), len(ids))
+    return _counted(rest[0], MANY + 1) if len(rest) == 1 else reduce(and_, rest)
+
+
+def of_phrase(text: str) -> "CountedQ":
+    """Match ONUs that have the text as it was typed; ValueError if too short."""
+    wording = Wording(long_enough(text))
+    ids = wording.load_ids()
+    return _counted(wording.condition, len(ids)) if len(ids) > MANY else _counted(Q(pk__in=sorted(ids)), len(ids))
+
+
+def of_tag(tag: str) -> Q:
+    """Match ONUs whose customer has exactly this tag."""
+    wording = Wording(tag, customer_columns=("tags",), onu_columns=())
+    has_tag = Q(Has(Concat(Value(", "), F("customer__tags"), Value(", ")), f", {tag}, "))
+    if not wording.is_indexed or len(ids := wording.load_ids()) > MANY:
+        return has_tag
+    return has_tag & Q(pk__in=sorted(ids))
+
+
+def of_model(text: str) -> Q:
+    """Match part of the ONU's model; ValueError if too short."""
+    wording = Wording(long_enough(text), customer_columns=(), onu_columns=("model",))
+    ids = wording.load_ids()
+    return Q(pk__in=sorted(ids)) if len(ids) <= MANY else wording.condition
+
+
+class Wording:
+    """A text in every way in which it may be stored, and the columns that may hold it so."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        onu_columns: Sequence[str] = ONU_TEXTS,
+        customer_columns: Sequence[str] = CUSTOMER_TEXTS,
+    ) -> None:
+        self.text, self.is_indexed = text, len(fold(text)) >= MIN_LETTERS
+        self.of_onu: list[tuple[Sequence[str], str]] = [(onu_columns, text)] if onu_columns else []
+        self.of_customer: list[tuple[Sequence[str], str]] = [(customer_columns, text)] if customer_columns else []
+        compact = _SEPARATORS.sub("", text)
+        if len(compact) < MIN_LETTERS or not compact.isascii():
+            return
+        if "serial" in onu_columns:
+            serial = decode_serial(compact.encode())
+            spelled = {compact, *([serial] if isinstance(serial, str) else [])} - {text}
+            self.of_onu += [(("serial",), each) for each in sorted(spelled)]
+            # A part of an address may begin in the middle of an octet.
+            if _HEX.fullmatch(compact):
+                pairs = {":".join(re.findall("..?", compact)), ":".join([compact[:1], *re.findall("..?", compact[1:])])}
+                self.of_onu += [(("mac",), each) for each in sorted(pairs - {text})]
+        if "phone" in customer_columns and compact.isdigit():
+            # With a plus the country's code stands first, which few write down for their own country.
+            local = compact[_COUNTRY_DIGITS:] if text.startswith(("+", "00")) else compact
+            self.of_customer.append((("phone_digits",), local if len(local) > MIN_LETTERS else compact))
+
+    @property
+    def condition(self) -> Q:
+        """The match row by row, over both tables; one or two letters match where a word begins."""
+        if not self.is_indexed:
+            return _any_begins(
+                [*self.of_onu[0][0], *(f"customer__{name}" for name in self.of_customer[0][0])], self.text
+            )
+        customer = [([f"customer__{name}" for name in names], text) for names, text in self.of_customer]
+        return reduce(or_, (_any_has(names, text) for names, text in [*self.of_onu, *customer]))
+
+    def load_ids(self) -> set[int]:
+        """Load the ids of up to MANY + 1 ONUs by the indexes of texts; one query."""
+        return _load_ids([self])
+
+
+def _load_ids(words: Sequence[Wording]) -> set[int]:
+    """Load the ids of ONUs that have all words in one table, up to MANY + 1 of each; one query."""
+    sides = (
+        (Onu, "onu_text_index", [word.of_onu for word in words]),
+        (OnuCustomer, "onu_customer_text_index", [word.of_customer for word in words]),
+    )
+    asked = [(model, table, parts) for model, table, parts in sides if all(parts)]
+    if connection.vendor == "sqlite":
+        each = "SELECT * FROM (SELECT rowid FROM {0} WHERE {0} MATCH %s LIMIT %s)"
+        statement = " UNION ALL ".join(each.format(table) for _model, table, _parts in asked)
+        with connection.cursor() as cursor:
+            cursor.execute(statement, [value for _model, _table, parts in asked for value in (_match(parts), MANY + 1)])
+            return {int(row[0]) for row in cursor.fetchall()}
+    rows = [
+        model._default_manager.filter(*(reduce(or_, (_any_has(*way) for way in ways)) for ways in parts))
+        .order_by()
+        .values_list("pk", flat=True)[: MANY + 1]
+        for model, _table, parts in asked
+    ]
+    return set(rows[0].union(*rows[1:], all=True) if len(rows) > 1 else rows[0])
+
+
+def _match(words: Sequence[Sequence[tuple[Sequence[str], str]]]) -> str:
+    """Write what the full-text table is asked: all words, each in any of its spellings."""
+
+    def spelled(columns: Sequence[str], text: str) -> str:
+        quoted = fold(text).replace('"', '""')
+        return f'{{{" ".join(columns)}}} : "{quoted}"'
+
+    return " AND ".join(f"({' OR '.join(spelled(*way) for way in ways)})" for ways in words)
+
+
+def _counted(condition: Q, count: int) -> "CountedQ":
+    counted = CountedQ(condition)
+    counted.count = count
+    return counted
 
 
 def of_place(text: str) -> Q | None:
@@ -163,8 +323,12 @@ def shown_onus() -> QuerySet[Onu]:
     return Onu.objects.select_related("olt", "pon_port", "reading", "customer").defer(*OLT_SECRETS)
 
 
-def _any_has(names: Iterable[str], text: str) -> Q:
+def _any_has(names: Iterable[str], text: str, /) -> Q:
     return reduce(or_, (Q(**{f"{name}__has": text}) for name in names))
+
+
+def _any_begins(names: Iterable[str], text: str) -> Q:
+    return reduce(or_, (Q(Has(Concat(Value(" "), F(name)), f" {text}")) for name in names))
 
 
 def _few_or(condition: Q, *parts: "QuerySet[Onu] | QuerySet[OnuReading] | QuerySet[OnuCustomer]") -> CountedQ:
@@ -172,6 +336,4 @@ def _few_or(condition: Q, *parts: "QuerySet[Onu] | QuerySet[OnuReading] | QueryS
     found: set[int] = set()
     for part in parts:
         found.update(part.order_by().values_list("pk", flat=True)[: MANY + 1 - len(found)])
-    counted = CountedQ(condition) if len(found) > MANY else CountedQ(pk__in=sorted(found))
-    counted.count = len(found)
-    return counted
+    return _counted(condition if len(found) > MANY else Q(pk__in=sorted(found)), len(found))

@@ -7,15 +7,14 @@ Numbers are given out once and for all, so both have their limits: a device that
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 import numpy as np
 
 from facho.hosts.history_models import HistoryOid, HistoryRow
 from facho.hosts.models import OltData
-from facho.onus.history import Samples, append
-from facho.onus.history_family import OLTS
+from facho.onus.history import OLTS, Samples, append
 from facho.onus.history_metrics import OWN_NUMBERS, Floats
 from facho.onus.present_onus import load_onus
 from facho.onus.raw_values import has_value
@@ -26,16 +25,58 @@ from facho.polling.snmp.ber import Tag
 logger = logging.getLogger(__name__)
 
 MAX_ROWS_PER_OLT = 4_096
+# Of cards, uplinks and PON ports the pages show these over time, whatever jobs wish. They are numbered by their name:
+# one number for all brands, so that few of the numbers that there are are spent.
+FIGURES = (
+    "board.cpu",
+    "board.memory",
+    "board.temperature",
+    "board.control_cpu",
+    "board.control_memory",
+    "chassis.cpu",
+    "chassis.memory",
+    "chassis.temperature",
+    "if.in_octets",
+    "if.out_octets",
+    "module.temperature",
+    "module.tx_power",
+    "pon.bias",
+    "pon.in_octets",
+    "pon.out_octets",
+    "pon.temperature",
+    "pon.tx_power",
+)
+# A chassis whose every service port is an interface has more; those with the lowest indexes are its cards and uplinks.
+MAX_FIGURE_ROWS = 512
+
+
+def save_olt_figures(olt_id: int, values: Iterable[OltValue], *, now: datetime) -> None:
+    """Keep what the pages show over time; of a table with very many rows the first."""
+    tables: dict[str, list[OltValue]] = defaultdict(list)
+    for value in values:
+        if value.name in FIGURES:
+            tables[value.name].append(value)
+    first = [sorted(rows, key=_index_of)[:MAX_FIGURE_ROWS] for rows in tables.values()]
+    _save(olt_id, {(value.name, value.index): value for rows in first for value in rows}, now)
 
 
 def save_olt_history(olt_id: int, values: Iterable[OltValue], *, now: datetime) -> None:
+    """Keep the values of OIDs that somebody wants kept."""
+    _save(olt_id, {(value.oid, value.index): value for value in values}, now)
+
+
+def _index_of(value: OltValue) -> tuple[int, ...]:
+    return tuple(int(part) for part in value.index.split(".") if part.isdecimal())
+
+
+def _save(olt_id: int, values: Mapping[tuple[str, str], OltValue], now: datetime) -> None:
+    """Store values by the name of their series and their row."""
     tables: dict[str, dict[str, float]] = defaultdict(dict)
-    read = list(values)
-    growth = _load_growth(olt_id, {value.oid for value in read if value.is_counter}, now)
-    for value in read:
-        number = growth.get((value.oid, value.index)) if value.is_counter else _number(value.value)
+    growth = _load_growth(olt_id, {value.oid for value in values.values() if value.is_counter}, now)
+    for (series, index), value in values.items():
+        number = growth.get((value.oid, index)) if value.is_counter else _number(value.value)
         if number is not None:
-            tables[value.oid][value.index] = number
+            tables[series][index] = number
     if not tables:
         return
     metrics = _number_oids(tables)
@@ -81,6 +122,16 @@ def _numbers(raw: RawValues) -> Floats:
 def find_metric(oid: str) -> int | None:
     """Return the number of an OID's history; None if it has none."""
     return HistoryOid.objects.filter(oid=oid).values_list("number", flat=True).first()
+
+
+def find_metrics(names: Collection[str]) -> dict[str, int]:
+    """Return the numbers of figures or OIDs that have a history; one query."""
+    return _known_oids(names)
+
+
+def find_rows(olt_id: int) -> dict[str, int]:
+    """Return the numbers of all rows of an OLT by their index; one query."""
+    return _known_rows(olt_id)
 
 
 def find_row(olt_id: int, index: str) -> int | None:

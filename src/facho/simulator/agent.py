@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from facho.polling.snmp.ber import SnmpMessage, decode_message
+from facho.polling.snmp.ber import PduKind, SnmpMessage, decode_message
 from facho.polling.snmp.errors import MalformedMessage
-from facho.simulator.faults import FaultInjector, Faults, lie
+from facho.simulator.faults import FaultInjector, Faults, forge
 from facho.simulator.responder import GENERAL_ERROR, Reply, Responder, refuse
 
 MAX_DATAGRAM_BYTES = 65_535
@@ -51,7 +51,7 @@ class Endpoint:
         asyncio.get_running_loop().add_reader(self._socket, self._read_all)
 
     def send(self, data: bytes, address: Address) -> bool:
-        """Send without blocking; False if the system does not take the datagram."""
+        """False if the system does not take the datagram."""
         try:
             self._socket.sendto(data, address)
         except OSError:
@@ -165,6 +165,8 @@ class Agent:
         self, responder: Responder, injector: FaultInjector, *, community: bytes, refresh: Callable[[], None]
     ) -> None:
         self.counters = Counters()
+        # Called with the request id of each inform that was answered.
+        self.hear_answer: Callable[[int], None] | None = None
         self._responder = responder
         self._injector = injector
         self._community = community
@@ -237,6 +239,10 @@ class Agent:
         except MalformedMessage:
             self.counters.malformed += 1
             return None
+        if message.pdu.kind is PduKind.RESPONSE:
+            if self.hear_answer is not None:
+                self.hear_answer(message.pdu.request_id)
+            return None
         if message.community != self._community:
             self.counters.wrong_community += 1
             return None
@@ -303,7 +309,7 @@ class Agent:
             self._impostor = Endpoint(self._endpoint.host, 0)
         for data in forged:
             self._send(data, address)
-        self._impostor.send(lie(reply), address)
+        self._impostor.send(forge(reply), address)
 
     def _send(self, data: bytes, address: Address) -> None:
         if self._endpoint is not None and self._endpoint.send(data, address):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
-from types import MappingProxyType
 
 from facho.polling.snmp.ber import (
     Oid,
@@ -15,8 +14,7 @@ from facho.polling.snmp.ber import (
     encode_varbinds,
 )
 from facho.polling.snmp.errors import MalformedMessage
-from facho.simulator.lies import LoopKind
-from facho.simulator.responder import ReplyWork
+from facho.simulator.responder import LoopKind, ReplyWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,6 @@ class CostModel:
     further_at_once: float = 0.3
 
     def seconds(self, work: ReplyWork, *, in_flight: int) -> float:
-        """CPU seconds of a reply, in scaled time."""
         plain = self.request_seconds + self.column_seconds * work.columns + self.cell_seconds * work.cells
         live = self.live_page_seconds + self.live_row_seconds * work.live_rows if work.live_rows else 0.0
         slowdown = self.three_at_once + self.further_at_once * (in_flight - 3)
@@ -105,19 +102,17 @@ class Faults:
 NO_FAULTS = Faults()
 
 # Agents that attack their manager.
-HOSTILE: Mapping[str, Faults] = MappingProxyType(
-    {
-        "endless": Faults(loop=LoopKind.ENDLESS),
-        # As much as fits into the largest datagram, of a page of 25 rows.
-        "bloated": Faults(loop=LoopKind.ENDLESS, value_bytes=2_500),
-        "huge": Faults(loop=LoopKind.ENDLESS, value_bytes=64_000),
-        "deep": Faults(loop=LoopKind.ENDLESS, has_deep_oids=True),
-        "crowded": Faults(value_bytes=250),
-        "overflowing": Faults(loop=LoopKind.ENDLESS, ignores_repetitions=True),
-        "forger": Faults(forgeries=8),
-        "flood": Faults(flood=200),
-    }
-)
+HOSTILE: Mapping[str, Faults] = {
+    "endless": Faults(loop=LoopKind.ENDLESS),
+    # As much as fits into the largest datagram, of a page of 25 rows.
+    "bloated": Faults(loop=LoopKind.ENDLESS, value_bytes=2_500),
+    "huge": Faults(loop=LoopKind.ENDLESS, value_bytes=64_000),
+    "deep": Faults(loop=LoopKind.ENDLESS, has_deep_oids=True),
+    "crowded": Faults(value_bytes=250),
+    "overflowing": Faults(loop=LoopKind.ENDLESS, ignores_repetitions=True),
+    "forger": Faults(forgeries=8),
+    "flood": Faults(flood=200),
+}
 ALL_HOSTILE = "all"
 # What a forged answer says instead of the truth.
 FORGED_VALUE = b"FORGED"
@@ -137,7 +132,6 @@ class FaultInjector:
         self._processor = Processor()
 
     def busy_seconds(self, work: ReplyWork, *, in_flight: int) -> float:
-        """CPU seconds of a reply."""
         cost = self.current.cost
         return cost.seconds(work, in_flight=in_flight) if cost is not None else 0.0
 
@@ -153,7 +147,6 @@ class FaultInjector:
         return self._happens(self.current.general_error)
 
     def departures(self, reply: bytes) -> list[Departure]:
-        """Datagrams sent for a reply: none, the reply, or something worse."""
         faults = self.current
         if self._happens(faults.loss) or (faults.lost_above is not None and len(reply) > faults.lost_above):
             return []
@@ -167,9 +160,9 @@ class FaultInjector:
         forged: list[bytes] = []
         for _ in range(self.current.forgeries):
             near = decode_head(reply).request_id + self._random.choice((-2, -1, 1, 2))
-            forged.append(_forge(reply, request_id=near & _MAX_ID))
-            forged.append(_forge(reply, request_id=self._random.randrange(_MAX_ID)))
-            forged.append(_forge(reply, community=self._random.randbytes(6).hex().encode()))
+            forged.append(forge(reply, request_id=near & _MAX_ID))
+            forged.append(forge(reply, request_id=self._random.randrange(_MAX_ID)))
+            forged.append(forge(reply, community=self._random.randbytes(6).hex().encode()))
         return forged
 
     def flood(self, reply: bytes) -> list[bytes]:
@@ -207,12 +200,8 @@ def _is_message(data: bytes) -> bool:
     return True
 
 
-def lie(reply: bytes) -> bytes:
-    """Make an answer with the right id and community but false values."""
-    return _forge(reply)
-
-
-def _forge(reply: bytes, *, request_id: int | None = None, community: bytes | None = None) -> bytes:
+def forge(reply: bytes, *, request_id: int | None = None, community: bytes | None = None) -> bytes:
+    """Make an answer with false values; with the right id and community unless others are given."""
     message = decode_message(reply)
     values = encode_varbinds((oid, Tag.OCTET_STRING, FORGED_VALUE) for oid, _, _ in message.pdu.varbinds)
     number = message.pdu.request_id if request_id is None else request_id

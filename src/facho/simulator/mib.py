@@ -121,7 +121,6 @@ class MibView:
                 raise ValueError(f"column {after} lies inside column {before}")
 
     def without_counter64(self) -> "MibView":
-        """The cells an SNMPv1 manager may see."""
         return MibView([column for column in self.columns if column.kind is not ColumnKind.COUNTER64])
 
     def without(self, closed: Collection[Oid]) -> "MibView":

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from facho.polling.snmp.ber import Tag
@@ -18,18 +17,18 @@ from facho.polling.vendors.index import SUB_ID_BITS, Index, Place
 from facho.polling.vendors.learned_index import LearnedIndex, NameForm
 from facho.polling.vendors.vocabulary import Cost, LinkState, Reject, Scope
 from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView, Typed
-from facho.simulator.onu import SimulatedOnu
+from facho.simulator.onu import MAX_ONUS_PER_PORT, SimulatedOnu
 from facho.simulator.readings import (
+    BOARD_READINGS,
+    OLT_READINGS,
+    PORT_READINGS,
     Candidates,
     Moment,
     OnuReading,
-    board_reading,
+    PortReading,
     hardware_address,
-    olt_reading,
     plain_reading,
-    port_reading,
 )
-from facho.simulator.shape import MAX_ONUS_PER_PORT
 from facho.simulator.world import OltWorld, SimulatedPort
 
 PON_PORT = "onu.pon_port"
@@ -45,7 +44,6 @@ class RowNumbers:
         self._free = count(FIRST_ONU)
 
     def of(self, owner: SimulatedOnu | SimulatedPort) -> Oid:
-        """Return the number of a port or of the ONU at a place."""
         place = owner.place
         if place not in self._numbers:
             self._numbers[place] = (next(self._free),)
@@ -93,15 +91,13 @@ def _text_of(pattern: str) -> str:
     return next((text for text in texts if re.search(pattern, text)), "")
 
 
-AUTOFIND: Mapping[str, OnuReading] = MappingProxyType(
-    {
-        "autofind.serial": lambda onu: (onu.serial, hardware_address(onu.serial)),
-        "autofind.model": lambda onu: (onu.model,),
-        "autofind.sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
-        "autofind.slot": lambda onu: (onu.place.slot,),
-        "autofind.port": lambda onu: (onu.place.port,),
-    }
-)
+AUTOFIND: Mapping[str, OnuReading] = {
+    "autofind.serial": lambda onu: (onu.serial, hardware_address(onu.serial)),
+    "autofind.model": lambda onu: (onu.model,),
+    "autofind.sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
+    "autofind.slot": lambda onu: (onu.place.slot,),
+    "autofind.port": lambda onu: (onu.place.port,),
+}
 
 
 class WaitingRoom:
@@ -119,7 +115,6 @@ class WaitingRoom:
         return self._rows[index.name]
 
     def reading(self, key: str) -> Callable[[SimulatedOnu], Candidates] | None:
-        """Return the reader of a key such as `autofind.serial`."""
         return self._time if key == "autofind.time" else AUTOFIND.get(key)
 
     def add(self, onu: SimulatedOnu) -> None:
@@ -155,15 +150,13 @@ class Interface(NamedTuple):
         return f"ethernet{self.place.frame}/{self.place.slot}/{self.place.port}"
 
 
-UPLINK: Mapping[str, Callable[[Interface], Candidates]] = MappingProxyType(
-    {
-        "if.name": lambda uplink: (uplink.name,),
-        "if.descr": lambda uplink: (uplink.name,),
-        "if.type": lambda uplink: (ETHERNET_TYPE,),
-        "if.admin": lambda uplink: (LinkState.UP,),
-        "if.oper": lambda uplink: (LinkState.UP,),
-    }
-)
+UPLINK: Mapping[str, Callable[[Interface], Candidates]] = {
+    "if.name": lambda uplink: (uplink.name,),
+    "if.descr": lambda uplink: (uplink.name,),
+    "if.type": lambda uplink: (ETHERNET_TYPE,),
+    "if.admin": lambda uplink: (LinkState.UP,),
+    "if.oper": lambda uplink: (LinkState.UP,),
+}
 
 
 def build_interfaces(world: OltWorld, definition: Definition) -> list[Interface]:
@@ -178,7 +171,7 @@ def build_interfaces(world: OltWorld, definition: Definition) -> list[Interface]
 
 def interface_reading(key: str) -> Callable[[Interface], Candidates] | None:
     """Return the reader of a key such as `if.name`, None if neither ports nor uplinks have it."""
-    of_port, of_uplink = port_reading(key), UPLINK.get(key)
+    of_port, of_uplink = PORT_READINGS.get(key), UPLINK.get(key)
     if of_port is None or of_uplink is None:
         return None
     return lambda interface: of_port(interface.port) if interface.port else of_uplink(interface)
@@ -277,7 +270,6 @@ class Personality:
         self.port_changed(self._world.port_of(onu))
 
     def authorise(self, onu: SimulatedOnu) -> None:
-        """Authorise a waiting ONU: it gets an id on its port."""
         self.waiting.remove(onu)
         self._world.bring_back(onu, onu.place.pon)
 
@@ -304,7 +296,7 @@ class Personality:
         if scope is Scope.AUTOFIND:
             read_waiting = self._reading(column, self.waiting.reading(column.key), lambda onu: onu.salt)
             return MibColumn(column.oid, self.waiting.rows(column.index), read_waiting, _kind(column))
-        read_olt = self._reading(column, olt_reading(column.key), lambda _: 0)
+        read_olt = self._reading(column, OLT_READINGS.get(column.key), lambda _: 0)
         return MibColumn(column.oid, self._scalar_rows, read_olt, _kind(column))
 
     def _onu_column(self, column: VendorColumn) -> MibColumn[Any]:
@@ -368,7 +360,9 @@ class Personality:
         if rows is None:
             port_number = self._numbers.of if isinstance(index, LearnedIndex) else lambda port: index.encode(port.place)
             rows = self._port_rows[index.name] = MibRows(port_number, self._world.ports.values())
-        known = self._count_waiting if column.key == "pon.autofind_count" else port_reading(column.key)
+        known: PortReading | None = PORT_READINGS.get(column.key)
+        if column.key == "pon.autofind_count":
+            known = lambda port: (self.waiting.count(port.place),)  # noqa: E731
         read = self._reading(column, known, lambda port: hash(port.place) & 0xFFFF)
         return MibColumn(column.oid, rows, read, _kind(column))
 
@@ -386,16 +380,13 @@ class Personality:
             onus.kind,
         )
 
-    def _count_waiting(self, port: SimulatedPort) -> Candidates:
-        return (self.waiting.count(port.place),)
-
     def _place_column(self, column: VendorColumn) -> MibColumn[Place]:
         index = column.index
         rows = self._place_rows.get(index.name)
         if rows is None:
             places = PARTS if index.scope is Scope.PART else self._world.shape.boards
             rows = self._place_rows[index.name] = MibRows(index.encode, places)
-        read = self._reading(column, board_reading(column.key), lambda place: place.slot)
+        read = self._reading(column, BOARD_READINGS.get(column.key), lambda place: place.slot)
         return MibColumn(column.oid, rows, read, _kind(column))
 
     def _reading(

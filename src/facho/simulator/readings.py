@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.column import Column
@@ -41,7 +40,7 @@ class Optics:
 
 
 def drift_step(at: float) -> int:
-    """The step world second `at` belongs to; readings are constant within a step."""
+    """Readings are constant within a step."""
     return int(at // DRIFT_STEP_SECONDS)
 
 
@@ -86,21 +85,17 @@ UP_BEFORE_SECONDS = 12 * 86_400
 COUNTED_BEFORE_SECONDS = 30 * 86_400
 # What is counted in bytes carries up to 320 Mbit/s, as some hundred customers do together.
 BYTES_OF_A_CROWD = 40_000
-TYPICAL: Mapping[Unit | None, float] = MappingProxyType(
-    {
-        Unit.DBM: 3.0,
-        Unit.CELSIUS: 42.0,
-        Unit.VOLT: 3.3,
-        Unit.MILLIAMPERE: 14.0,
-        Unit.PERCENT: 23,
-        Unit.METRE: 1_000,
-        Unit.KILOBIT_PER_SECOND: 100_000,
-        Unit.MEGABIT_PER_SECOND: 1_000,
-    }
-)
-TEXTS: Mapping[str, Candidates] = MappingProxyType(
-    {"model": ("OLT-16",), "version": ("V1.2.3",), "sw_version": ("V1.2.3",)}
-)
+TYPICAL: Mapping[Unit | None, float] = {
+    Unit.DBM: 3.0,
+    Unit.CELSIUS: 42.0,
+    Unit.VOLT: 3.3,
+    Unit.MILLIAMPERE: 14.0,
+    Unit.PERCENT: 23,
+    Unit.METRE: 1_000,
+    Unit.KILOBIT_PER_SECOND: 100_000,
+    Unit.MEGABIT_PER_SECOND: 1_000,
+}
+TEXTS: Mapping[str, Candidates] = {"model": ("OLT-16",), "version": ("V1.2.3",), "sw_version": ("V1.2.3",)}
 # Interface type of a GPON port in IANA's list.
 GPON_INTERFACE_TYPE = 250
 
@@ -111,6 +106,10 @@ class Moment:
     def __init__(self, world: OltWorld, epoch: datetime) -> None:
         self._world = world
         self._epoch = epoch
+
+    @property
+    def at(self) -> datetime:
+        return self._epoch + timedelta(seconds=self._world.now)
 
     @property
     def uptime_ticks(self) -> int:
@@ -124,25 +123,10 @@ class Moment:
             return lambda onu: (pick(read_optics(onu, at=world.now)),) if onu.is_online else NO_VALUE
         if name in TIMES:
             return lambda onu: self._time(TIMES[name](onu))
-        return ONU.get(name)
+        return ONU_READINGS.get(name)
 
     def _time(self, at: float | None) -> Candidates:
         return NO_VALUE if at is None else ((self._epoch + timedelta(seconds=at)).replace(microsecond=0),)
-
-
-def port_reading(key: str) -> PortReading | None:
-    """Return the reader of a key such as `pon.onu_count` or `if.name`, None if no simulated port has it."""
-    return PORT.get(key)
-
-
-def board_reading(key: str) -> BoardReading | None:
-    """Return the reader of a key such as `board.type`, None if no simulated card has it."""
-    return BOARD.get(key)
-
-
-def olt_reading(key: str) -> Callable[[OltWorld], Candidates] | None:
-    """Return the reader of a key such as `chassis.onu_count`, None if the world does not model it."""
-    return OLT.get(key)
 
 
 def plain_reading(column: Column, *, salt: int, at: float) -> Candidates:
@@ -187,78 +171,68 @@ def _link(port: SimulatedPort) -> Candidates:
     return (LinkState.DOWN,) if port.is_cut else (LinkState.UP,)
 
 
-ONU: Mapping[str, OnuReading] = MappingProxyType(
-    {
-        "serial": lambda onu: (onu.serial,),
-        "serial_registered": lambda onu: (onu.serial,),
-        "vendor": lambda onu: (onu.serial[:4],),
-        "description": lambda onu: (onu.description,),
-        "name": lambda onu: (onu.description.split(" ", 1)[0],),
-        "model": lambda onu: (onu.model,),
-        "type": lambda onu: (onu.model,),
-        "hw_version": lambda onu: (f"HW{onu.salt % 4 + 1}",),
-        "sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
-        "line_profile": lambda onu: ("internet",),
-        "service_profile": lambda onu: (onu.model,),
-        "mac": lambda onu: (hardware_address(onu.serial),),
-        "run_state": lambda onu: (onu.state,),
-        "phase_state": _phase,
-        "pon_port": lambda onu: (onu.place.port if onu.is_online else 0,),
-        "admin_state": lambda onu: (AdminState.ENABLED,),
-        "config_state": lambda onu: (ConfigState.NORMAL if onu.is_online else ConfigState.INITIAL,),
-        "match_state": lambda onu: (MatchState.MATCH if onu.is_online else MatchState.INITIAL,),
-        "distance": lambda onu: (onu.distance_m,) if onu.is_online else (None, onu.distance_m),
-        "last_down_cause": _down_cause,
-        "loid": lambda onu: NO_VALUE,
-        "catv_rx_power": lambda onu: NO_VALUE,
-    }
-)
+ONU_READINGS: Mapping[str, OnuReading] = {
+    "serial": lambda onu: (onu.serial,),
+    "serial_registered": lambda onu: (onu.serial,),
+    "vendor": lambda onu: (onu.serial[:4],),
+    "description": lambda onu: (onu.description,),
+    "name": lambda onu: (onu.description.split(" ", 1)[0],),
+    "model": lambda onu: (onu.model,),
+    "type": lambda onu: (onu.model,),
+    "hw_version": lambda onu: (f"HW{onu.salt % 4 + 1}",),
+    "sw_version": lambda onu: (f"V{onu.salt % 3 + 1}.{onu.salt % 7}",),
+    "line_profile": lambda onu: ("internet",),
+    "service_profile": lambda onu: (onu.model,),
+    "mac": lambda onu: (hardware_address(onu.serial),),
+    "run_state": lambda onu: (onu.state,),
+    "phase_state": _phase,
+    "pon_port": lambda onu: (onu.place.port if onu.is_online else 0,),
+    "admin_state": lambda onu: (AdminState.ENABLED,),
+    "config_state": lambda onu: (ConfigState.NORMAL if onu.is_online else ConfigState.INITIAL,),
+    "match_state": lambda onu: (MatchState.MATCH if onu.is_online else MatchState.INITIAL,),
+    "distance": lambda onu: (onu.distance_m,) if onu.is_online else (None, onu.distance_m),
+    "last_down_cause": _down_cause,
+    "loid": lambda onu: NO_VALUE,
+    "catv_rx_power": lambda onu: NO_VALUE,
+}
 
-OPTICAL: Mapping[str, Callable[[Optics], float]] = MappingProxyType(
-    {
-        "rx_power": lambda optics: optics.rx_dbm,
-        "tx_power": lambda optics: optics.tx_dbm,
-        "olt_rx_power": lambda optics: optics.olt_rx_dbm,
-        "temperature": lambda optics: optics.temperature_c,
-        "voltage": lambda optics: optics.voltage_v,
-        "bias": lambda optics: optics.bias_ma,
-    }
-)
+OPTICAL: Mapping[str, Callable[[Optics], float]] = {
+    "rx_power": lambda optics: optics.rx_dbm,
+    "tx_power": lambda optics: optics.tx_dbm,
+    "olt_rx_power": lambda optics: optics.olt_rx_dbm,
+    "temperature": lambda optics: optics.temperature_c,
+    "voltage": lambda optics: optics.voltage_v,
+    "bias": lambda optics: optics.bias_ma,
+}
 
-TIMES: Mapping[str, Callable[[SimulatedOnu], float | None]] = MappingProxyType(
-    {
-        "last_up": lambda onu: onu.last_up_at,
-        "last_down": lambda onu: onu.last_down_at,
-        "last_dying_gasp": lambda onu: onu.last_down_at if onu.last_down_cause is DownCause.DYING_GASP else None,
-    }
-)
+TIMES: Mapping[str, Callable[[SimulatedOnu], float | None]] = {
+    "last_up": lambda onu: onu.last_up_at,
+    "last_down": lambda onu: onu.last_down_at,
+    "last_dying_gasp": lambda onu: onu.last_down_at if onu.last_down_cause is DownCause.DYING_GASP else None,
+}
 
-PORT: Mapping[str, PortReading] = MappingProxyType(
-    {
-        "pon.onu_count": lambda port: (len(port.onus),),
-        "pon.onu_offline": lambda port: (len(port.onus) - port.online_count,),
-        "pon.onu_online": lambda port: (port.online_count,),
-        "pon.name": lambda port: (port_name(port),),
-        "pon.admin_state": lambda port: (AdminState.ENABLED,),
-        "autofind.count": lambda port: (0,),
-        "pon.status": lambda port: (*_link(port), RunState.OFFLINE if port.is_cut else RunState.ONLINE),
-        "pon.description": lambda port: (port_name(port),),
-        "if.name": lambda port: (port_name(port),),
-        "if.descr": lambda port: (port_name(port),),
-        "if.type": lambda port: (GPON_INTERFACE_TYPE,),
-        "if.admin": lambda port: (LinkState.UP,),
-        "if.oper": _link,
-    }
-)
+PORT_READINGS: Mapping[str, PortReading] = {
+    "pon.onu_count": lambda port: (len(port.onus),),
+    "pon.onu_offline": lambda port: (len(port.onus) - port.online_count,),
+    "pon.onu_online": lambda port: (port.online_count,),
+    "pon.name": lambda port: (port_name(port),),
+    "pon.admin_state": lambda port: (AdminState.ENABLED,),
+    "autofind.count": lambda port: (0,),
+    "pon.status": lambda port: (*_link(port), RunState.OFFLINE if port.is_cut else RunState.ONLINE),
+    "pon.description": lambda port: (port_name(port),),
+    "if.name": lambda port: (port_name(port),),
+    "if.descr": lambda port: (port_name(port),),
+    "if.type": lambda port: (GPON_INTERFACE_TYPE,),
+    "if.admin": lambda port: (LinkState.UP,),
+    "if.oper": _link,
+}
 
-OLT: Mapping[str, Callable[[OltWorld], Candidates]] = MappingProxyType(
-    {"chassis.onu_count": lambda world: (sum(1 for _ in world.onus),)}
-)
+OLT_READINGS: Mapping[str, Callable[[OltWorld], Candidates]] = {
+    "chassis.onu_count": lambda world: (sum(1 for _ in world.onus),)
+}
 
-BOARD: Mapping[str, BoardReading] = MappingProxyType(
-    {
-        "board.type": lambda place: ("GPON",),
-        "board.description": lambda place: (f"GPON card {place.slot}",),
-        "board.serial": lambda place: (f"CARD{place.frame:02d}{place.slot:04d}",),
-    }
-)
+BOARD_READINGS: Mapping[str, BoardReading] = {
+    "board.type": lambda place: ("GPON",),
+    "board.description": lambda place: (f"GPON card {place.slot}",),
+    "board.serial": lambda place: (f"CARD{place.frame:02d}{place.slot:04d}",),
+}

@@ -1,12 +1,93 @@
-"""Answers one request from a MIB view as RFC 3416 and, for v1, RFC 1157 say; knows no socket and no time."""
+"""Answers one request as RFC 3416 and, for v1, RFC 1157 say, from a MIB view that may lie; no socket and no time."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Any, NamedTuple
 
-from facho.polling.snmp.ber import Oid, PduKind, SnmpMessage, Tag, encode_message_raw, encode_varbind
-from facho.simulator.lies import BloatedView, LoopingView, LoopKind, ShortView
-from facho.simulator.mib import CellRun, ColumnKind, MibView, Position
+from facho.polling.snmp.ber import PduKind, SnmpMessage, encode_message_raw, encode_varbind
+from facho.polling.snmp.ber_values import Oid, Tag, decode_oid, encode_oid, encode_value, enter, wrap
+from facho.simulator.mib import CellRun, ColumnKind, MibColumn, MibView, Position
+
+MAX_SUB_ID = 0xFFFF_FFFF
+# An OID has at most 128 numbers; columns and their own indexes take up to 28.
+DEPTH = 100
+MAX_DATAGRAM_BYTES = 65_535
+DEEP: Oid = (MAX_SUB_ID,) * DEPTH
+
+
+class LoopKind(StrEnum):
+    STUCK = "stuck"  # the successor of a row is the row itself
+    WRAP = "wrap"  # the successor of a column's last row is its first row
+    ENDLESS = "endless"  # behind a column's last row comes one invented row after the other
+
+
+class LoopingView(MibView):
+    def __init__(self, view: MibView, kind: LoopKind) -> None:
+        super().__init__(view.columns)
+        self._kind = kind
+
+    def successors(self, oid: Oid, count: int) -> CellRun:
+        at = self.column_of(oid)
+        column = self.columns[at] if at is not None else None
+        if column is None or len(column.rows.indexes) < 2:
+            return super().successors(oid, count)
+        if self._kind is LoopKind.STUCK:
+            found = self.get(oid)
+            cells = [found[1]] if found else super().successors(oid, 1).cells
+            return CellRun(cells * count, [])
+        row = self.after(oid).row
+        if self._kind is LoopKind.WRAP:
+            rows = len(column.rows.indexes)
+            around = (column.slice(at % rows, at % rows + 1) for at in range(row, row + count))
+            return CellRun([cell for cells in around for cell in cells], [])
+        cells = [cell for cell in column.slice(row, row + count) if cell]
+        last = max(oid[len(column.prefix) :], column.rows.indexes[-1])
+        room = min(count - len(cells), MAX_SUB_ID - last[-1])
+        cells += column.encode_as((*last[:-1], last[-1] + step) for step in range(1, room + 1))
+        return CellRun(cells, [])
+
+
+class ShortView(MibView):
+    """The cells of another view, in tables that end early; a GET of a later row still works."""
+
+    def __init__(self, view: MibView, max_rows: int) -> None:
+        super().__init__(view.columns)
+        self._max_rows = max_rows
+
+    def row_count(self, column: MibColumn[Any]) -> int:
+        return min(super().row_count(column), self._max_rows)
+
+
+class BloatedView(MibView):
+    """The rows of another view with values of a given size, below OIDs of maximum length if `deep`."""
+
+    def __init__(self, view: MibView, value_bytes: int, *, is_deep: bool) -> None:
+        super().__init__(view.columns)
+        self._view = view
+        self._value = encode_value(Tag.OCTET_STRING, b"A" * value_bytes) if value_bytes else b""
+        self._is_deep = is_deep
+
+    def get(self, oid: Oid) -> tuple[Position, bytes] | None:
+        found = self._view.get(oid)
+        return found and (found[0], self._bloated(found[1], is_deep=False))
+
+    def successors(self, oid: Oid, count: int) -> CellRun:
+        if self._value:
+            # No more than fits into a datagram is worth the work.
+            count = min(count, MAX_DATAGRAM_BYTES // len(self._value) + 1)
+        # Behind a deep OID comes what comes behind the row that it was made of.
+        run = self._view.successors(oid[:-DEPTH] if oid[-DEPTH:] == DEEP else oid, count)
+        return run._replace(cells=[self._bloated(cell, is_deep=self._is_deep) for cell in run.cells])
+
+    def _bloated(self, cell: bytes, *, is_deep: bool) -> bytes:
+        start, stop = enter(cell, 0, len(cell), 0x30)
+        oid_at, oid_end = enter(cell, start, stop, Tag.OBJECT_IDENTIFIER)
+        name = cell[oid_at:oid_end]
+        if is_deep:
+            name = encode_oid(decode_oid(name) + DEEP)
+        return wrap(0x30, wrap(Tag.OBJECT_IDENTIFIER, name) + (self._value or cell[oid_end:stop]))
+
 
 V1, V2C = 0, 1
 NO_ERROR, TOO_BIG, NO_SUCH_NAME, GENERAL_ERROR = 0, 1, 2, 5
@@ -37,18 +118,8 @@ class RequestRefused(Exception):
         self.index = index
 
 
-class _Answer(NamedTuple):
-    """Varbinds in order, and the origin of those with a value as (column, first row, row after the last)."""
-
-    cells: list[bytes]
-    spans: list[tuple[int, int, int]]
-
-
 class Responder:
-    """Answers requests to one agent; no reply exceeds `max_message_bytes`.
-
-    Real agents shorten a bulk answer that is too long; with `too_big_above` it is refused instead.
-    """
+    """Answers requests to one agent; a bulk answer that is too long is shortened, or refused with `too_big_above`."""
 
     def __init__(self, view: MibView, *, max_message_bytes: int) -> None:
         self.max_message_bytes = max_message_bytes
@@ -96,7 +167,7 @@ class Responder:
         columns = [view.column_of(oid) for oid, _, _ in message.pdu.varbinds]
         return any(at is not None and view.columns[at].kind is ColumnKind.LIVE for at in columns)
 
-    def _answer(self, view: MibView, message: SnmpMessage) -> _Answer:
+    def _answer(self, view: MibView, message: SnmpMessage) -> CellRun:
         pdu = message.pdu
         room = self.max_message_bytes - MESSAGE_OVERHEAD_BYTES - len(message.community)
         oids = [varbind[0] for varbind in pdu.varbinds]
@@ -111,7 +182,7 @@ class Responder:
             if not repeaters or rows <= 0:
                 return head
             body = _repeat_within(view, repeaters, rows, room=room)
-            return _Answer(head.cells + body.cells, head.spans + body.spans)
+            return CellRun(head.cells + body.cells, head.spans + body.spans)
         read = _get if pdu.kind is PduKind.GET else _get_next
         answer = read(view, oids, version=message.version)
         if sum(map(len, answer.cells)) > room:
@@ -131,8 +202,8 @@ def _encode(message: SnmpMessage, status: int, index: int, body: bytes) -> bytes
     return encode_message_raw(message.version, message.community, PduKind.RESPONSE, pdu.request_id, status, index, body)
 
 
-def _get(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
-    answer = _Answer([], [])
+def _get(view: MibView, oids: list[Oid], *, version: int) -> CellRun:
+    answer = CellRun([], [])
     for number, oid in enumerate(oids, start=1):
         found = view.get(oid)
         if found is not None:
@@ -147,8 +218,8 @@ def _get(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
     return answer
 
 
-def _get_next(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
-    answer = _Answer([], [])
+def _get_next(view: MibView, oids: list[Oid], *, version: int) -> CellRun:
+    answer = CellRun([], [])
     for number, oid in enumerate(oids, start=1):
         run = view.successors(oid, 1)
         if not run.cells and version == V1:
@@ -158,7 +229,7 @@ def _get_next(view: MibView, oids: list[Oid], *, version: int) -> _Answer:
     return answer
 
 
-def _repeat_within(view: MibView, oids: list[Oid], repetitions: int, *, room: int) -> _Answer:
+def _repeat_within(view: MibView, oids: list[Oid], repetitions: int, *, room: int) -> CellRun:
     """Drop varbinds from the end until the rest fits, as RFC 3416 allows."""
     body = _repeat(view, oids, min(repetitions, room // (SMALLEST_VARBIND_BYTES * len(oids)) + 1))
     fitting = _count_fitting(body.cells, room)
@@ -180,13 +251,13 @@ def _count_fitting(cells: list[bytes], room: int) -> int:
     return len(cells)
 
 
-def _repeat(view: MibView, oids: list[Oid], repetitions: int) -> _Answer:
+def _repeat(view: MibView, oids: list[Oid], repetitions: int) -> CellRun:
     runs = [view.successors(oid, repetitions) for oid in oids]
     # One repetition in which every variable is at its end is enough to say so.
     rows = min(repetitions, max(len(run.cells) for run in runs) + 1)
     columns = [_pad(view, run, oid, rows) for run, oid in zip(runs, oids, strict=True)]
     cells = columns[0] if len(columns) == 1 else [cell for row in zip(*columns, strict=True) for cell in row]
-    return _Answer(cells, [span for run in runs for span in run.spans])
+    return CellRun(cells, [span for run in runs for span in run.spans])
 
 
 def _pad(view: MibView, run: CellRun, oid: Oid, rows: int) -> list[bytes]:
@@ -199,7 +270,7 @@ def _pad(view: MibView, run: CellRun, oid: Oid, rows: int) -> list[bytes]:
     return run.cells + [end] * (rows - len(run.cells))
 
 
-def _measure(view: MibView, answer: _Answer, columns: int) -> ReplyWork:
+def _measure(view: MibView, answer: CellRun, columns: int) -> ReplyWork:
     live: set[int] = set()
     for column, start, stop in answer.spans:
         if view.columns[column].kind is ColumnKind.LIVE:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from itertools import cycle
 from random import Random
 from typing import Any
@@ -18,20 +19,114 @@ from facho.polling.domain.hints import Meaning
 from facho.polling.snmp.ber import Oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import GENERIC_KEY
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.agent import Agent, Counters, Endpoint
-from facho.simulator.config import MIXED, ConfigError, SimulatorConfig
-from facho.simulator.faults import ALL_HOSTILE, HOSTILE, FaultInjector, Faults
-from facho.simulator.life import LifeDriver
-from facho.simulator.onu import CustomerMaker, SimulatedOnu
+from facho.simulator.faults import ALL_HOSTILE, HOSTILE, NO_FAULTS, FaultInjector, Faults
+from facho.simulator.onu import (
+    OFFLINE_SHARE,
+    Chassis,
+    CustomerMaker,
+    Shape,
+    SimulatedOnu,
+    plan_chassis,
+    plan_single_card,
+    spread_onus,
+)
 from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment, drift_step
 from facho.simulator.responder import Responder
-from facho.simulator.shape import Chassis, Shape, plan_chassis, plan_single_card, spread_onus
-from facho.simulator.traps import SimulatedTraps, TrapTarget, Utterance
-from facho.simulator.world import JournalEntry, OltWorld
+from facho.simulator.story import tell
+from facho.simulator.traps import NO_TRAP_FAULTS, SimulatedTraps, TrapFaults, TrapKind, TrapTarget, Utterance
+from facho.simulator.world import NATURAL, JournalEntry, Life, LifeDriver, OltWorld
+
+MIXED = "mixed"
+MAX_UDP_PAYLOAD_BYTES = 65_507
+# What every SNMP agent has to manage.
+MIN_MESSAGE_BYTES = 484
+MAX_PORT = 65_535
+
+
+class ConfigError(ValueError):
+    """The simulation cannot be configured like this; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatorConfig:
+    """A fleet of simulated OLTs. `vendor` is a definition's key, a prefix of some, or `mixed`."""
+
+    vendor: str = MIXED
+    olts: int = 1
+    onus: int = 64
+    host: str = "127.0.0.1"
+    port: int = 0
+    latency_ms: float = 0.0
+    loss: float = 0.0
+    seed: int = 1
+    community: str = "public"
+    name_prefix: str = "olt"
+    chassis: Chassis | None = None
+    offline_share: float = OFFLINE_SHARE
+    # ONUs waiting for authorisation on each OLT.
+    waiting: int = 1
+    # Seconds of world time that pass in a real second.
+    speed: float = 1.0
+    life: Life = NATURAL
+    faults: Faults = NO_FAULTS
+    # An attack on the manager by name, or `all`: one after the other. Empty: none.
+    hostile: str = ""
+    max_message_bytes: int = MAX_UDP_PAYLOAD_BYTES
+    # Where notifications go, an address of this machine and a port; none are sent unless given.
+    traps: tuple[str, int] | None = None
+    # Their community; that of the OLTs unless given.
+    trap_community: str = ""
+    trap_kind: TrapKind = TrapKind.V2C
+    trap_faults: TrapFaults = NO_TRAP_FAULTS
+    # Whether the worlds tell the story of the demo, besides what chance does to them.
+    has_story: bool = False
+    # The moment at which world time is 0; now, unless given.
+    started_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.olts < 1 or self.onus < 0 or self.waiting < 0:
+            raise ConfigError("a simulation needs at least one OLT and no negative number of ONUs")
+        if not (0 <= self.loss <= 1 and 0 <= self.offline_share <= 1):
+            raise ConfigError("loss and the share of offline ONUs are between 0 and 1")
+        if self.hostile and self.hostile not in (*HOSTILE, ALL_HOSTILE):
+            raise ConfigError(f"{self.hostile!r} is not one of {', '.join([*HOSTILE, ALL_HOSTILE])}")
+        if self.chassis and not self.chassis.holds(self.onus):
+            raise ConfigError(f"{self.onus} ONUs do not fit on {self.chassis.used_ports} used ports of this chassis")
+        if not self.community or len(self.community.split()) != 1 or len(self.name_prefix.split()) != 1:
+            raise ConfigError("community and name are single words, because OLTs are announced as words of a line")
+        if self.latency_ms < 0 or self.speed <= 0:
+            raise ConfigError("latency must not be negative and speed must be above 0")
+        if not 0 <= self.port <= MAX_PORT or (self.port and self.port + self.olts - 1 > MAX_PORT):
+            raise ConfigError(f"{self.olts} OLTs do not fit on ports from {self.port} to {MAX_PORT}")
+        self._check_traps()
+        if not MIN_MESSAGE_BYTES <= self.max_message_bytes <= MAX_UDP_PAYLOAD_BYTES:
+            raise ConfigError(f"an agent's messages have between {MIN_MESSAGE_BYTES} and {MAX_UDP_PAYLOAD_BYTES} bytes")
+
+    def _check_traps(self) -> None:
+        """A simulator that storms is a weapon, so it never aims at another machine."""
+        faults, storm = self.trap_faults, self.trap_faults.storm
+        if not all(0 <= share <= 1 for share in (faults.loss, faults.doubled, faults.disorder)):
+            raise ConfigError("the shares of lost, doubled and late notifications are between 0 and 1")
+        if min(faults.delay_seconds, faults.disorder_seconds) < 0 or (
+            storm and min(storm.per_second, storm.seconds) < 0
+        ):
+            raise ConfigError("delays and storms of notifications must not be negative")
+        if self.traps is None:
+            return
+        host, port = self.traps
+        try:
+            is_ours = ip_address(host).is_loopback
+        except ValueError:
+            is_ours = False
+        if not is_ours or (":" in host) != (":" in self.host):
+            raise ConfigError(f"notifications go to a loopback address only, not to {host!r}")
+        if not 1 <= port <= MAX_PORT:
+            raise ConfigError(f"notifications go to a port from 1 to {MAX_PORT}")
+
 
 # A family that shows no ONUs leaves the numbers to us.
 FREE_CHOICE = range(128)
@@ -48,7 +143,6 @@ class Numbering:
 
 
 def numbering_of(definition: Definition) -> Numbering:
-    """Find the numbers all ONU and PON indexes of a family can encode."""
     scopes = (Scope.ONU, Scope.PON) if definition.tells_ports else (Scope.ONU,)
     indexes = [index for index in definition.indexes.values() if index.scope in scopes]
     if not indexes:
@@ -106,8 +200,6 @@ COUNT_STEP_SECONDS = 5.0
 
 
 class SimulatedOlt:
-    """One OLT: its address, family, world and counters."""
-
     def __init__(self, config: SimulatorConfig, definition: Definition, number: int, clock: WorldClock) -> None:
         self.name = f"{config.name_prefix}-{number + 1:03d}"
         self.vendor = definition.key
@@ -139,11 +231,13 @@ class SimulatedOlt:
         self.endpoint = Endpoint(config.host, config.port + number if config.port else 0)
         self.traps: SimulatedTraps | None = None
         if config.traps is not None:
-            target = TrapTarget(*config.traps, (config.trap_community or config.community).encode())
+            community = (config.trap_community or config.community).encode()
+            target = TrapTarget(*config.traps, community, config.trap_kind)
             self.traps = SimulatedTraps(
                 self.world, definition, moment, target, seed=config.seed, send=self._agent.notify
             )
             self.traps.faults = config.trap_faults
+            self._agent.hear_answer = self.traps.hear_answer
 
     @property
     def host(self) -> str:
@@ -258,18 +352,17 @@ class Simulation:
 
 
 def build_world(name: str, config: SimulatorConfig, definition: Definition, number: int) -> OltWorld:
-    """Build the world of one OLT; the same configuration gives the same world."""
     shape = shape_for(definition, config.onus, config.chassis)
     customers = CustomerMaker(seed=config.seed, olt_number=number, offline_share=config.offline_share)
     spread = spread_onus(shape, config.onus, Random(f"ports/{config.seed}/{number}"))
-    return OltWorld(name, shape, customers, spread)
+    world = OltWorld(name, shape, customers, spread)
+    if config.has_story:
+        tell(world, number)
+    return world
 
 
 def choose_definitions(vendor: str) -> list[Definition]:
-    """Return the families whose keys start with a name, or for a mixed fleet all that report ports.
-
-    Those that report why an ONU is down come first, then those with most columns: a small fleet shows the first ones.
-    """
+    """Return the families of a name, or all that report ports, the most telling first."""
     known = load_definitions()
     if vendor == MIXED:
         return sorted(filter(_tells_ports, known.values()), key=_how_telling, reverse=True)

@@ -6,6 +6,7 @@ They leave from the socket of the agent, so that their source is the address and
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from itertools import cycle
 from random import Random
@@ -13,8 +14,9 @@ from random import Random
 from facho.polling.domain.hints import Meaning
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.ber import Oid, PduKind, Tag, VarBind, encode_message_raw, encode_varbinds
+from facho.polling.snmp.notifications import Notification, encode_notification
 from facho.polling.snmp.oid import GENERIC_TRAPS, SNMP_TRAP_OID, SYS_UP_TIME
-from facho.polling.snmp.target import SnmpVersion
+from facho.polling.snmp.target import Community, SnmpVersion
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.notifications import compose
@@ -24,9 +26,18 @@ from facho.simulator.world import JournalEntry, JournalKind, OltWorld
 # How long a change may stay unsaid. Worlds move only when somebody looks, so it is also how often they are looked at.
 TICK_SECONDS = 0.2
 STORM_TICK_SECONDS = 0.01
+INFORM_SECONDS, INFORM_TRIES = 1.0, 3
 _MAX_ID = 0x7FFF_FFFF
 # Different notifications of a storm; it repeats them.
 _STORM_VARIETY = 1_000
+
+
+class TrapKind(StrEnum):
+    """What notifications are sent as. An inform comes again until it is answered."""
+
+    V1 = "v1"
+    V2C = "v2c"
+    INFORM = "inform"
 
 
 class StormKind(StrEnum):
@@ -79,8 +90,6 @@ _ENDS = frozenset({Meaning.PON_UP, Meaning.ONU_UP, Meaning.BOARD_UP})
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A meaning at a place, the preferred one first."""
-
     words: tuple[Meaning, ...]
     place: Place
     serial: str = ""
@@ -101,6 +110,15 @@ def utterances_of(entries: Iterable[JournalEntry]) -> list[Utterance]:
     return said + lost
 
 
+def tail_of(definition: Definition, *, is_end: bool, number: int, at: datetime) -> bytes:
+    """Return what the family appends to the community after an @: number, level and time of the event."""
+    ends = sorted(definition.notifications.tail_ends)
+    if not ends:
+        return b""
+    level = ends[0] if is_end else f"{ends[0].partition('=')[0]}=minor"
+    return f"eventId={number}@{level}@confirm@{at:%Y%m%d%H%M%S}".encode()
+
+
 def encode_trap(community: bytes, request_id: int, varbinds: bytes) -> bytes:
     """Wrap encoded varbinds, with uptime and notification first, as an SNMPv2c trap."""
     return encode_message_raw(SnmpVersion.V2C, community, PduKind.TRAP, request_id, 0, 0, varbinds)
@@ -111,6 +129,7 @@ class TrapTarget:
     host: str
     port: int
     community: bytes
+    kind: TrapKind = TrapKind.V2C
 
 
 class SimulatedTraps:
@@ -136,6 +155,16 @@ class SimulatedTraps:
         self._random = Random(f"traps/{seed}/{world.name}")
         self._seen = world.recorded
         self._waiting: set[asyncio.TimerHandle] = set()
+        # Informs without an answer, by their request id, and how often each was sent.
+        self._unanswered: dict[int, int] = {}
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._unanswered)
+
+    def hear_answer(self, request_id: int) -> None:
+        """Note that an inform was answered."""
+        self._unanswered.pop(request_id, None)
 
     def start(self, refresh: Callable[[], None]) -> None:
         """Say what happens from now on; `refresh` moves the world to the present."""
@@ -163,11 +192,35 @@ class SimulatedTraps:
 
     def say(self, utterance: Utterance) -> bool:
         """Send one notification, as its faults let it; False if the family has no word for it."""
-        varbinds = self._encode(utterance)
-        if varbinds is None:
+        composed = self._compose(utterance)
+        if composed is None:
             return False
-        self._depart(encode_trap(self._target.community, self._next_id(), varbinds))
+        oid, varbinds, is_end = composed
+        tail = tail_of(self._definition, is_end=is_end, number=self.sent + 1, at=self._moment.at)
+        kind, request_id = self._target.kind, self._next_id()
+        version = SnmpVersion.V1 if kind is TrapKind.V1 else SnmpVersion.V2C
+        said = Notification(
+            version, oid, varbinds, self._moment.uptime_ticks, is_inform=kind is TrapKind.INFORM, tail=tail
+        )
+        data = encode_notification(said, Community(self._target.community), request_id=request_id)
+        if said.is_inform:
+            self._inform(data, request_id)
+        else:
+            self._depart(data)
         return True
+
+    def _inform(self, data: bytes, request_id: int) -> None:
+        """Send an inform, and again while it is not answered."""
+        tries = self._unanswered.get(request_id, 0)
+        if tries == INFORM_TRIES:
+            return
+        self._unanswered[request_id] = tries + 1
+        self._depart(data)
+        self._later(INFORM_SECONDS, self._inform_again, data, request_id)
+
+    def _inform_again(self, data: bytes, request_id: int) -> None:
+        if request_id in self._unanswered:
+            self._inform(data, request_id)
 
     def lie(self, count: int | None = None) -> int:
         """Say loss of signal of healthy ONUs, of all unless a number is given; return of how many."""
@@ -212,11 +265,16 @@ class SimulatedTraps:
             yield self._random.randbytes(self._random.randrange(1, 200))
 
     def _encode(self, utterance: Utterance) -> bytes | None:
+        composed = self._compose(utterance)
+        return encode_varbinds([*self._heads(composed[0]), *composed[1]]) if composed else None
+
+    def _compose(self, utterance: Utterance) -> tuple[Oid, tuple[VarBind, ...], bool] | None:
+        """Return OID, varbinds and whether it is an end, in the first word that the family has."""
         for meaning in utterance.words:
-            composed = compose(self._definition, meaning, utterance.place, utterance.serial, is_end=meaning in _ENDS)
+            is_end = meaning in _ENDS
+            composed = compose(self._definition, meaning, utterance.place, utterance.serial, is_end=is_end)
             if composed is not None:
-                oid, varbinds = composed
-                return encode_varbinds([*self._heads(oid), *varbinds])
+                return *composed, is_end
         return None
 
     def _heads(self, oid: Oid) -> list[VarBind]:

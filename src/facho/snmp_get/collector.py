@@ -24,7 +24,7 @@ from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
 from facho.polling.snmp.errors import MissingObject, OnusHidden, SnmpError, TooMuchData, WalkLoop
 from facho.polling.snmp.oid import Oid, parse_oid
 from facho.polling.snmp.walk import WalkResult
-from facho.polling.vendors.column import Column
+from facho.polling.vendors.column import Column, instances
 from facho.polling.vendors.definition import MAC, RUN_STATE, SERIAL, Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.learned_index import LearnedIndex
@@ -177,7 +177,7 @@ async def _fetch_batch(reader: Reader, keys: Sequence[str], places: Sequence[Pla
         patience=reader.patience(keys),
         deadline=reader.deadline,
     )
-    batch = await get_batched(reader.session, [[column.instance(p) for column in columns] for p in places], options)
+    batch = await get_batched(reader.session, instances(columns, places), options)
     reader.learn(subject, batch.learned_onus_per_packet)
     reader.learn(limit, batch.failing_onus_per_packet)
     return batch

@@ -29,8 +29,7 @@ from facho.polling.snmp.transport import own_address
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import clean_text
 from facho.polling.vendors.definition import MAC, RUN_STATE, SERIAL, Definition, Refusal
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
+from facho.polling.vendors.loader import load_definitions, recognise, recognise_by_tables, tables_to_ask
 from facho.snmp_get.collector import PORT_COUNTS
 from facho.snmp_get.diagnosis import explain_silence, find_cause
 from facho.snmp_get.reading import count_traffic

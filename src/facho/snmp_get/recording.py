@@ -22,11 +22,10 @@ from facho.polling.snmp.oid import SYS_OBJECT_ID, SYSTEM
 from facho.polling.snmp.target import CHEAP, Patience
 from facho.polling.snmp.walk import Cursor, WalkOptions, walk_columns
 from facho.polling.vendors.anonymise import anonymise, write_recording
-from facho.polling.vendors.column import Column
+from facho.polling.vendors.column import Column, instances
 from facho.polling.vendors.definition import RUN_STATE, Definition
 from facho.polling.vendors.index import Place
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import GENERIC_KEY
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of
 
@@ -225,8 +224,7 @@ class _Tour:
             deadline=self._reader.deadline,
         )
         for _, places in groupby(sorted(self._online())[:LIVE_ONUS], key=lambda place: place.pon):
-            questions = [[column.instance(place) for column in self._live] for place in places]
-            batch = await get_batched(self._reader.session, questions, options)
+            batch = await get_batched(self._reader.session, instances(self._live, list(places)), options)
             for answer in batch.answers:
                 self._add(answer or ())
             if batch.failure is not None:

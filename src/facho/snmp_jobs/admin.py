@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
-from facho.hosts.admin import OltFilter
+from facho.hosts.admin import OltFilter, VendorFilter
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt, OltGroup
 from facho.infrastructure.admin_pages import (
@@ -58,17 +58,9 @@ from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_change, check_job, reads_of
 from facho.snmp_jobs.store import NodeChange, change_nodes, give_first_slots, request_runs, return_to_schedule
 
-if TYPE_CHECKING:
-    _JobField = forms.ModelChoiceField[SnmpJob]
-else:
-    _JobField = forms.ModelChoiceField  # generic in its stubs only
 
-
-class JobChoiceField(_JobField):
-    """A choice of jobs that can be distinguished."""
-
+class JobChoiceField(forms.ModelChoiceField):  # type: ignore[type-arg]  # generic in its stubs only
     def label_from_instance(self, obj: SnmpJob) -> str:
-        """Name the job, and the vendor that it is for."""
         return job_title(obj.name, obj.vendor)
 
 
@@ -77,15 +69,7 @@ def job_title(name: str, vendor: str) -> str:
     return f"{name} ({vendor})" if vendor else name
 
 
-if TYPE_CHECKING:
-    _MemberModelForm = forms.ModelForm[SnmpJob]
-    _ChainFormSet = forms.BaseInlineFormSet[SnmpJob, SnmpJob, forms.ModelForm[SnmpJob]]
-else:
-    # Django's forms and formsets take type parameters in their stubs only.
-    _MemberModelForm, _ChainFormSet = forms.ModelForm, forms.BaseInlineFormSet
-
-
-class ChainMemberForm(_MemberModelForm):
+class ChainMemberForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     """One job of a chain; a new row takes a job that is in no chain yet."""
 
     member = JobChoiceField(SnmpJob.objects.none(), label=capfirst(gettext_lazy("job")), required=False)
@@ -125,13 +109,14 @@ class ChainMemberForm(_MemberModelForm):
         """Write the order, or let the job run by itself from now on."""
         if self.cleaned_data.get("leaves"):
             self.instance.master_job = None
-        return super().save(commit)
+        saved: SnmpJob = super().save(commit)
+        return saved
 
 
-class ChainFormSet(_ChainFormSet):
+class ChainFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in its stubs only
     """All members of a chain; each has to be safe at the pace of its master."""
 
-    def add_fields(self, form: _MemberModelForm, index: int | None) -> None:
+    def add_fields(self, form: Any, index: int | None) -> None:
         """Offer to a new row the jobs that could join."""
         super().add_fields(form, index)
         member = form.fields["member"]
@@ -156,15 +141,7 @@ class ChainFormSet(_ChainFormSet):
                 form.add_error("member", error)
 
 
-if TYPE_CHECKING:
-    _NodeModelForm = forms.ModelForm[WorkflowNode]
-else:
-    _NodeModelForm = forms.ModelForm  # Django's forms take type parameters in their stubs only
-
-
-class NodeForm(_NodeModelForm):
-    """What an operator decides about a node; OLT and job are chosen when it is made."""
-
+class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     interval_seconds = IntervalField(label=capfirst(gettext_lazy("interval")))
 
     class Meta:
@@ -248,7 +225,6 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
     """Jobs with `apply/` next to their list."""
 
     def get_urls(self) -> list[Any]:
-        """Put the page before those that Django has."""
         ours = path("apply/", self.admin_site.admin_view(self.apply_view), name="snmp_jobs_snmpjob_apply")
         return [ours, *super().get_urls()]
 
@@ -344,8 +320,6 @@ class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in it
 
 
 class ChainInline(admin.TabularInline):  # type: ignore[type-arg]
-    """The jobs that run after a master, in their order."""
-
     model = SnmpJob
     fk_name = "master_job"
     form = ChainMemberForm
@@ -367,7 +341,7 @@ class SnmpJobAdmin(ApplyAdmin):
 
     form = JobForm
     list_display = ["name", "vendor", "query_type", "interval", "chain", "olts"]
-    list_filter = ["vendor", "query_type"]
+    list_filter = [VendorFilter, "query_type"]
     search_fields = ["name", "slug"]
     ordering = ["vendor", "slug"]
     actions = ["apply_to_olts", "run_now", "enable", "disable"]
@@ -390,7 +364,6 @@ class SnmpJobAdmin(ApplyAdmin):
     ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SnmpJob]:
-        """Load the master along, and count chain and OLTs."""
         jobs: QuerySet[SnmpJob] = super().get_queryset(request)
         nodes = WorkflowNode.objects.filter(job=OuterRef("pk")).order_by().values("job")
         members = SnmpJob.objects.filter(master_job=OuterRef("pk")).order_by().values("master_job")
@@ -424,7 +397,6 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.display(description=gettext_lazy("OLTs"), ordering="olts_all")
     def olts(self, job: SnmpJob) -> SafeString:
-        """Show on how many OLTs it runs, with a link to its nodes."""
         place = f"{reverse('admin:snmp_jobs_workflownode_changelist')}?job={job.pk}"
         on, everywhere = getattr(job, "olts_on", 0) or 0, getattr(job, "olts_all", 0) or 0
         return format_html('<a href="{}">{}</a>', place, on if on == everywhere else f"{on} / {everywhere}")
@@ -457,7 +429,6 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.action(description=gettext_lazy("Apply to OLTs"), permissions=["change"])
     def apply_to_olts(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> HttpResponse:
-        """Continue with the page that asks for the OLTs."""
         return HttpResponseRedirect(apply_address(list(queryset)))
 
     @admin.action(description=gettext_lazy("Run now on all their OLTs"), permissions=["change"])
@@ -469,12 +440,10 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.action(description=gettext_lazy("Enable on all their OLTs"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
-        """Enable the nodes of the jobs that were chosen."""
         _switch(request, queryset, _nodes_of(queryset), enabled=True)
 
     @admin.action(description=gettext_lazy("Disable on all their OLTs"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
-        """Disable the nodes of the jobs that were chosen."""
         _switch(request, queryset, _nodes_of(queryset), enabled=False)
 
     def _tell_carried(self, request: HttpRequest, moved: int) -> None:
@@ -504,7 +473,6 @@ class JobFilter(admin.SimpleListFilter):
     parameter_name = "job"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Offer every job, with the vendor it is for."""
         jobs = SnmpJob.objects.order_by("name").values_list("pk", "name", "vendor")
         return [(str(pk), job_title(name, vendor)) for pk, name, vendor in jobs]
 
@@ -519,8 +487,6 @@ class NodeOltFilter(OltFilter):
 
 @admin.register(WorkflowNode)
 class WorkflowNodeAdmin(LongListAdmin):
-    """Nodes: one job on one OLT, and when it runs."""
-
     form = NodeForm
     empty_value_display = ""
     list_display = ["olt", "job", "state", "interval", "master", "next_run", "last_run"]
@@ -625,7 +591,6 @@ def _nodes_of(jobs: QuerySet[SnmpJob]) -> QuerySet[WorkflowNode]:
 
 @transaction.atomic
 def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode]) -> None:
-    """Ask for the runs of nodes, and report how many."""
     write_down(request, chosen, CHANGE, gettext_lazy("Run now."))
     asked = request_runs(nodes, now=timezone.now())
     messages.success(request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked})

@@ -20,6 +20,8 @@ from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_node
 from facho.snmp_jobs.store import give_first_slots
 
+MAX_SLUG = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -34,30 +36,22 @@ class Work:
 Adviser = Callable[[Collection[int]], list[str]]
 WorkLoader = Callable[[Collection[int]], Mapping[int, Work]]
 
-_advisers: list[Adviser] = []
-_work_loaders: list[WorkLoader] = []
+_sources: list[tuple[Adviser, WorkLoader]] = []
 
 
-def register_adviser(adviser: Adviser) -> None:
-    """Let `adviser` be asked about the OLTs of each change; once, at start."""
-    if adviser not in _advisers:
-        _advisers.append(adviser)
-
-
-def register_work_loader(loader: WorkLoader) -> None:
-    """Register how the work of OLTs is summed up; once, at start."""
-    if loader not in _work_loaders:
-        _work_loaders.append(loader)
+def register_source(adviser: Adviser, work_loader: WorkLoader) -> None:
+    """Let these be asked about the OLTs of each change, and how their work is summed up; once, at start."""
+    if (adviser, work_loader) not in _sources:
+        _sources.append((adviser, work_loader))
 
 
 def advise(olt_ids: Collection[int]) -> list[str]:
-    """Return the warnings of every registered source about these OLTs."""
-    return [warning for adviser in _advisers for warning in adviser(olt_ids)]
+    return [warning for adviser, _work_loader in _sources for warning in adviser(olt_ids)]
 
 
 def load_work(olt_ids: Collection[int]) -> dict[int, Work]:
     """Load the present workload of these OLTs; empty without a registered source."""
-    return {olt_id: work for loader in _work_loaders for olt_id, work in loader(olt_ids).items()}
+    return {olt_id: work for _adviser, loader in _sources for olt_id, work in loader(olt_ids).items()}
 
 
 class Overtaken(IntegrityError):
@@ -76,7 +70,6 @@ class PlannedNode:
 
     @property
     def interval(self) -> str:
-        """How often it would run, formatted."""
         return format_interval(self.interval_seconds)
 
 
@@ -96,10 +89,7 @@ class OltApplication:
 
 
 def brands_of(olt: Olt) -> set[str]:
-    """Return the brands that an OLT is of: its model's, and that of the definition by which it is read.
-
-    They differ where an operator has a device read by another brand's definition; jobs of both fit it.
-    """
+    """Return the brands of an OLT: its model's, and its definition's, which an operator may have chosen."""
     definition = load_definitions().get(olt.vendor)
     names = (olt.model.brand.name if olt.model else "", definition.brand if definition else "")
     return {name for name in names if name}
@@ -118,6 +108,12 @@ def misfit(job: SnmpJob, olt: Olt) -> str:
         words = {"brand": job.brand, "brands": ", ".join(sorted(brands))}
         return _("it is for OLTs of %(brand)s, and this one is of %(brands)s") % words
     return ""
+
+
+def own_slug(slug: str, olt_id: int) -> str:
+    """Return the slug of the copy of a job that one OLT has for itself."""
+    ending = f"-olt{olt_id}"
+    return f"{slug[: MAX_SLUG - len(ending)]}{ending}"
 
 
 def with_chains(jobs: Sequence[SnmpJob]) -> list[SnmpJob]:
@@ -144,10 +140,7 @@ def fingerprint(plan: Sequence[OltApplication]) -> str:
 
 @transaction.atomic
 def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> int:
-    """Give each OLT the nodes that were planned, the masters their first slot; returns how many were added.
-
-    IntegrityError when somebody else was there first: nothing is added then.
-    """
+    """Give each OLT its planned nodes; returns how many. IntegrityError when somebody else was there first."""
     by_id = {job.pk: job for job in jobs}
     olt_ids = [each.olt_id for each in plan if each.adds]
     Workflow.objects.bulk_create([Workflow(olt_id=olt_id) for olt_id in olt_ids], ignore_conflicts=True)
@@ -168,10 +161,7 @@ def apply_plan(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: 
 
 
 def weigh(plan: Sequence[OltApplication], jobs: Sequence[SnmpJob], *, now: datetime) -> dict[int, tuple[Work, Work]]:
-    """Return each OLT's work now and afterwards: the change is applied, measured and rolled back.
-
-    A change of the same OLTs at the same time is not reported.
-    """
+    """Return each OLT's work now and afterwards: the change is applied, measured and rolled back."""
     olt_ids = [each.olt_id for each in plan]
     before = load_work(olt_ids)
     try:

@@ -67,10 +67,7 @@ def _select_due(shard: Shard) -> QuerySet[WorkflowNode, Any]:
 
 
 def load_due_nodes(now: datetime, shard: Shard = WHOLE) -> list[DueNode]:
-    """Load what is due in the shard as plain values, in one query; more only while an OLT of them was never discovered.
-
-    With them come the failed nodes of silent OLTs that ask soon: the others wait for one of them.
-    """
+    """Load what is due in the shard, in one query; with it the failed nodes of silent OLTs that ask soon."""
     due = _due_in(shard).rows(now=now, soon=now + SCOUT_ASKS_WITHIN)
     waits = load_waits({olt_id for _, olt_id, *_, discovered_at in due if discovered_at is None})
     return [

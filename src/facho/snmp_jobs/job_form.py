@@ -5,7 +5,7 @@ A chain is declared between jobs; `carry_chain` applies it to the nodes of those
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.db import transaction
@@ -23,7 +23,7 @@ from facho.polling.snmp.oid import format_oid, parse_oid
 from facho.polling.vendors.definition import IDENTITY
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.snmp_jobs.application import brands_of
+from facho.snmp_jobs.application import brands_of, own_slug
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobOid, WorkflowNode
 from facho.snmp_jobs.safety import check_job, find_live_below
 from facho.snmp_jobs.store import change_schedule_of_job, give_first_slots, take_off_grid
@@ -41,7 +41,6 @@ class IntervalField(forms.Field):
         super().__init__(help_text=gettext_lazy("Seconds, or a number with s, m, h or d: 90s, 5m, 1h."), **options)
 
     def to_python(self, value: Any) -> int | None:
-        """Return seconds."""
         if value in self.empty_values:
             return None
         try:
@@ -57,15 +56,7 @@ class IntervalField(forms.Field):
         return format_interval(value) if isinstance(value, int) else value
 
 
-if TYPE_CHECKING:
-    _JobModelForm = forms.ModelForm[SnmpJob]
-    _OidModelForm = forms.ModelForm[SnmpJobOid]
-    _OidFormSet = forms.BaseInlineFormSet[SnmpJobOid, SnmpJob, forms.ModelForm[SnmpJobOid]]
-else:
-    # Django's forms and formsets take type parameters in their stubs only.
-    _JobModelForm, _OidModelForm, _OidFormSet = forms.ModelForm, forms.ModelForm, forms.BaseInlineFormSet
-
-
+MAX_NAME = 100
 # More names than this do not help to find the nodes.
 MOST_NAMED = 5
 
@@ -79,7 +70,7 @@ def vendor_choices() -> list[tuple[str, str]]:
     return [("", _("every OLT")), *((key, _(each.title)) for key, each in load_definitions().items())]
 
 
-class JobForm(_JobModelForm):
+class JobForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     """What an operator decides about a job; its hours come in pairs, and only where they can hold."""
 
     vendor = forms.ChoiceField(
@@ -94,7 +85,7 @@ class JobForm(_JobModelForm):
 
     class Meta:
         model = SnmpJob
-        fields = "__all__"
+        fields = "__all__"  # noqa: DJ007 every column is an operator's to set
         help_texts = {"brand": gettext_lazy("The job is for OLTs of this brand. Empty: for every brand.")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -156,10 +147,16 @@ def _hours_problem(values: Mapping[str, Any]) -> str:
     return ""
 
 
-class OidForm(_OidModelForm):
+class OidForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
     class Meta:
         model = SnmpJobOid
-        fields = "__all__"
+        fields = "__all__"  # noqa: DJ007 every column is an operator's to set
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # In a table the head of the column is no label.
+        for field in self.fields.values():
+            field.widget.attrs["aria-label"] = field.label
 
     def clean_oid(self) -> str:
         """Refuse what no device could be asked for, and spell the rest in one way."""
@@ -172,7 +169,7 @@ class OidForm(_OidModelForm):
             ) from error
 
 
-class OidFormSet(_OidFormSet):
+class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic in its stubs only
     """The OIDs of a job; cleaned after the job's own form, so the job is as it will be saved."""
 
     def clean(self) -> None:
@@ -194,7 +191,7 @@ class OidFormSet(_OidFormSet):
         reads = [form.cleaned_data.get("column_key") or form.cleaned_data.get("oid") for form in staying]
         check_job(self.instance, [read for read in reads if read])
 
-    def _check_column(self, form: _OidModelForm) -> None:
+    def _check_column(self, form: forms.BaseForm) -> None:
         """Refuse a column that the job's vendor does not have; without a vendor, that no vendor has."""
         key, vendor = form.cleaned_data.get("column_key"), self.instance.vendor
         known = load_definitions()
@@ -207,7 +204,7 @@ class OidFormSet(_OidFormSet):
             )
             form.add_error("column_key", forms.ValidationError(text, code="no_column", params={"column": key}))
 
-    def _check_discovery(self, form: _OidModelForm) -> None:
+    def _check_discovery(self, form: forms.BaseForm) -> None:
         """Refuse what a discovery would not read: it walks what distinguishes ONUs and shows where they are."""
         read = form.cleaned_data.get("column_key") or form.cleaned_data.get("oid")
         if read and read not in IDENTITY and self.instance.query_type == QueryType.DISCOVERY:
@@ -217,7 +214,7 @@ class OidFormSet(_OidFormSet):
                 forms.ValidationError(sentence, code="discovery_reads_serials", params={"column": ", ".join(IDENTITY)}),
             )
 
-    def _check_history(self, form: _OidModelForm) -> None:
+    def _check_history(self, form: forms.BaseForm) -> None:
         """Refuse a wish that would change nothing: which columns about ONUs have a history is not for a job to say."""
         key, known = form.cleaned_data.get("column_key"), load_definitions()
         columns = [family.column(key) for family in known.values() if key and family.has_column(key)]
@@ -236,10 +233,7 @@ def possible_members(master: SnmpJob) -> QuerySet[SnmpJob]:
 
 @transaction.atomic
 def carry_chain(jobs: Iterable[SnmpJob], *, now: datetime) -> int:
-    """Let the nodes of these jobs run after the nodes of the jobs' masters, or by themselves; returns how many changed.
-
-    On an OLT that lacks the master a node runs by itself.
-    """
+    """Let the nodes of these jobs run after those of their masters, or alone without; returns how many changed."""
     return sum(_carry(job, now) for job in jobs)
 
 
@@ -296,17 +290,40 @@ def save_job(
     reads_form = _Oids(data, instance=form.instance)
     if not (reads_form.is_valid() and is_valid):
         raise JobRefused(_faults(form, reads_form))
-    saved = form.save()
+    saved: SnmpJob = form.save()
     reads_form.save()
     carry_to_nodes(form, now=now)
     return saved
 
 
-def carry_to_nodes(form: JobForm, *, now: datetime) -> int:
-    """Let the nodes of a known job that was saved follow its new hours, cadence and master.
+@transaction.atomic
+def give_own_job(node: WorkflowNode) -> SnmpJob:
+    """Give a node, and those of its chain, a copy of its job, so that a change of it reaches no other OLT."""
+    own = _copy(node, node.master_node.job if node.master_node else None)
+    for member in node.chain_nodes.select_related("job", "workflow__olt"):
+        _copy(member, own)
+    return own
 
-    Returns how many follow a new chain.
-    """
+
+def _copy(node: WorkflowNode, master: SnmpJob | None) -> SnmpJob:
+    job, olt = node.job, node.workflow.olt
+    reads = list(job.oids.all())
+    values = {field.attname: getattr(job, field.attname) for field in SnmpJob._meta.concrete_fields}
+    named = f"{job.name[: MAX_NAME - len(olt.name) - 3]} · {olt.name}"[:MAX_NAME]
+    values |= {"id": None, "name": named, "slug": own_slug(job.slug, olt.pk), "master_job_id": master and master.pk}
+    # What an earlier node of this OLT left behind.
+    SnmpJob.objects.filter(vendor=job.vendor, slug=values["slug"], nodes=None).delete()
+    copy = SnmpJob.objects.create(**values)
+    for read in reads:
+        read.pk, read.job = None, copy
+    SnmpJobOid.objects.bulk_create(reads)
+    WorkflowNode.objects.filter(pk=node.pk).update(job=copy)
+    node.job = copy
+    return copy
+
+
+def carry_to_nodes(form: JobForm, *, now: datetime) -> int:
+    """Let the nodes of a saved job follow its new hours, cadence and master; returns how many follow a new chain."""
     job, before, changed = form.instance, form.initial, set(form.changed_data)
     if _SCHEDULE & changed:
         hours = before["hours_from"], before["hours_to"]

@@ -11,26 +11,28 @@ from django.utils.translation import gettext, gettext_noop
 from facho.hosts.models import Brand, Olt
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_jobs.application import misfit
+from facho.snmp_jobs.application import misfit, own_slug
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.store import give_first_slots
 
 
 @transaction.atomic
 def apply_ready_made_jobs(olt: Olt, *, now: datetime, intervals: Mapping[str, int] | None = None) -> int:
-    """Give the OLT a node for each job of its vendor that it lacks; returns how many were added.
-
-    `intervals` names the jobs that are wanted, each with its seconds; without it all are, as suggested.
-    """
+    """Give the OLT a node for each job of its vendor that it lacks, or for those in `intervals`; returns how many."""
     definition = load_definitions().get(olt.vendor)
     if definition is None:
         return 0
     workflow, _ = Workflow.objects.get_or_create(olt=olt)
     nodes: dict[str, WorkflowNode] = {}
+    # A job that the OLT has for itself takes the place of the ready-made one.
+    own = {node.job.slug: node for node in workflow.nodes.select_related("job")}
     added = 0
     # Masters first: a chained node points at its master's node.
     for job in sorted(definition.jobs, key=lambda job: job.chain_of is not None):
         if intervals is not None and job.slug not in intervals:
+            continue
+        if node := own.get(own_slug(job.slug, olt.pk)):
+            nodes[job.slug] = node
             continue
         row = _job_row(definition, job)
         # Somebody may have given the job to another brand since it was made.

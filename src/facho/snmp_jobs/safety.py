@@ -37,10 +37,7 @@ class Pace:
 
 
 def find_limit(vendor: str, reads: Iterable[str]) -> Limit | None:
-    """Return the limit of the dearest among columns and OIDs; None when nothing is known about any of them.
-
-    Without a vendor a job fits every OLT, so the most delicate family counts.
-    """
+    """Return the limit of the dearest among columns and OIDs; without a vendor that of the most delicate family."""
     limits = (
         Limit(definition.safe_interval_seconds([column.key]), column.key)
         for definition, column in _columns(vendor, reads)
@@ -61,10 +58,7 @@ def find_live_below(vendor: str, oid: str) -> str | None:
 
 
 def check_job(job: SnmpJob, reads: Sequence[str]) -> None:
-    """Raise ValidationError when the job, reading this from now on, would hurt an OLT.
-
-    Its suggested interval counts, and those of its nodes; jobs chained to it run at its pace and count too.
-    """
+    """Raise ValidationError when the job, its nodes or what is chained to it would hurt an OLT by these reads."""
     suggested = job.master_job.interval_seconds if job.master_job else job.interval_seconds
     _check_stands_alone(job, job.vendor, reads)
     problems = _problems(job, reads, [Pace(suggested, job.vendor), *_node_paces(job)])
@@ -103,14 +97,8 @@ def reads_of(job: SnmpJob) -> list[str]:
 
 
 def _problems(job: SnmpJob, reads: Sequence[str], paces: Iterable[Pace]) -> list[ValidationError]:
-    if job.ignores_safe_interval:
-        return []
-    return [_problem(pace, limit) for pace in paces if (limit := _broken_limit(pace, reads))]
-
-
-def _broken_limit(pace: Pace, reads: Iterable[str]) -> Limit | None:
-    limit = find_limit(pace.vendor, reads)
-    return limit if limit and pace.interval_seconds < limit.minimum_seconds else None
+    limits = [] if job.ignores_safe_interval else [(pace, find_limit(pace.vendor, reads)) for pace in paces]
+    return [_problem(pace, limit) for pace, limit in limits if limit and pace.interval_seconds < limit.minimum_seconds]
 
 
 def _problem(pace: Pace, limit: Limit) -> ValidationError:
@@ -148,12 +136,10 @@ def _columns(vendor: str, reads: Iterable[str]) -> Iterator[tuple[Definition, Co
     families = [known[vendor]] if vendor in known else [] if vendor else list(known.values())
     for definition in families:
         for read in reads:
-            yield from ((definition, column) for column in _columns_at(definition, read))
-
-
-def _columns_at(definition: Definition, read: str) -> Sequence[Column]:
-    """Find a column by its key, or by an OID in it or above it."""
-    return [definition.column(read)] if definition.has_column(read) else definition.columns_at(oid_of(read))
+            # A column by its key, or by an OID in it or above it.
+            is_key = definition.has_column(read)
+            found = [definition.column(read)] if is_key else definition.columns_at(oid_of(read))
+            yield from ((definition, column) for column in found)
 
 
 def _chained_on(node: WorkflowNode) -> list[SnmpJob]:

@@ -21,8 +21,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy
 
 from facho.accounts.audit import Action, record
-from facho.hosts.models import Pause
-from facho.hosts.pauses import is_paused
+from facho.hosts.pauses import is_paused, polling_pauses
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Update
 from facho.polling.domain.execution_state import UNREACHABLE
@@ -107,7 +106,7 @@ def _rows(passage: Passage, since: datetime) -> Iterator[SkippedSlot]:
 def _name_pauses(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
     """Correct the reason of slots passed in a pause: a process started later only knows that polling stopped."""
     slots = [row.slot_at for skipped in rows.values() for row in skipped]
-    pauses = Pause.objects.filter(starts_at__lte=max(slots), ends_at__gt=min(slots))
+    pauses = polling_pauses().filter(starts_at__lte=max(slots), ends_at__gt=min(slots))
     spans: dict[int | None, list[Span]] = defaultdict(list)
     for olt_id, starts_at, ends_at in pauses.values_list("olt_id", "starts_at", "ends_at"):
         spans[olt_id].append(Span(starts_at, ends_at))
@@ -222,10 +221,7 @@ class IsChainNode(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """Changes to nodes; None leaves a value unchanged.
-
-    `offset_seconds` moves the grid and takes effect after the next run (decision D12).
-    """
+    """Changes to nodes; None leaves a value. `offset_seconds` takes effect after the next run (decision D12)."""
 
     enabled: bool | None = None
     interval_seconds: int | None = None
@@ -234,7 +230,6 @@ class NodeChange:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What it changes, by the names of the columns."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -269,10 +264,7 @@ def change_schedule_of_job(job: SnmpJob, *, cadence: str, hours: Hours, now: dat
 
 
 def give_first_slots(nodes: QuerySet[WorkflowNode], now: datetime) -> int:
-    """Put masters that begin, or start over, on their grid: many at once are spread; returns how many.
-
-    Waiting slots of the former grid count as passed. On a disabled OLT nothing begins.
-    """
+    """Put masters that begin, or start over, on their grid, spread; former slots are passed. Returns how many."""
     beginning = nodes.filter(is_chain_node=False, enabled=True, workflow__olt__enabled=True)
     with transaction.atomic(savepoint=False):
         masters = _hold(beginning)
@@ -301,10 +293,7 @@ def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> int
 
 
 def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
-    """End the suspension of nodes: each continues at its next slot, and passed slots are skipped.
-
-    A node that answered nonsense gets one try, not three: if it fails again, it is suspended again at once.
-    """
+    """End the suspension of nodes: each continues at its next slot, and has one try."""
     with transaction.atomic(savepoint=False):
         suspended = _hold(nodes.filter(suspended_at__isnull=False))
         _put_on_grid(suspended, now, _reason_of_suspension)
@@ -342,10 +331,7 @@ def put_all_on_grid(now: datetime, shard: Shard = WHOLE) -> int:
 
 
 def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> int:
-    """Let masters of the shard that wait for longer than their interval continue from their next slot.
-
-    No tick ran when the clock was set back; a job that waits for its hours stays where it is.
-    """
+    """Let masters that wait for longer than their interval, as after a clock set back, continue."""
     masters = WorkflowNode.objects.filter(in_shard("workflow__olt_id", shard), is_chain_node=False)
     intervals = set(masters.values_list("interval_seconds", flat=True).distinct().order_by())
     is_ahead = Q(pk__in=[])
@@ -374,10 +360,7 @@ def begin_onu_reads(olt_id: int, now: datetime) -> int:
 
 
 def take_off_grid(nodes: QuerySet[WorkflowNode], now: datetime) -> None:
-    """Clear the next run of nodes: enabled again they start over, and never with a burst.
-
-    Slots due until then count as passed, also those due since the caller read the clock.
-    """
+    """Clear the next run of nodes, so that they start over when enabled; slots due until now count as passed."""
     with transaction.atomic(savepoint=False):
         timed = _hold(nodes.filter(Q(next_run_at__isnull=False) | Q(run_requested_at__isnull=False)))
         _pass_what_came(timed, until=now + LONGEST_LOOK, now=now)

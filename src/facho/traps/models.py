@@ -45,6 +45,7 @@ class Reasons(models.TextChoices):
     UNKNOWN_SENDER = "unknown_sender", _("not the address of an OLT")
     AMBIGUOUS = "ambiguous", _("several OLTs have this address")
     RATE = "rate", _("too many at once")
+    BUFFER = "buffer", _("faster than they could be read")
     MALFORMED = Refused.MALFORMED.value, _("not valid SNMP")
     VERSION = Refused.VERSION.value, _("another SNMP version")
     COMMUNITY = Refused.COMMUNITY.value, _("wrong community")
@@ -75,7 +76,8 @@ class Trap(models.Model):
     serial = models.CharField(_("serial"), max_length=32, blank=True)
     # Of a notification that no definition knows: what it carried, as [OID, type, text], bounded.
     values = models.JSONField(_("values"), null=True, blank=True)
-    # The same notification has the same: two receivers, or a sender that repeats, make one row. Cleared after a while.
+    # The same notification has the same: two receivers, or a sender that repeats, make one row. Cleared when it
+    # comes again much later.
     fingerprint = models.CharField(max_length=32, null=True, blank=True)  # noqa: DJ001 - NULLs are never equal
     repeats = models.PositiveIntegerField(_("repeats"), default=0)
     outcome = models.CharField(_("outcome"), max_length=15, choices=Outcomes.choices, blank=True)
@@ -93,7 +95,7 @@ class Trap(models.Model):
             models.Index(
                 fields=["pon_port", "heard_at"], name="trap_of_port", condition=models.Q(pon_port__isnull=False)
             ),
-            models.Index(fields=["heard_at"], name="trap_open", condition=models.Q(outcome="", onu__isnull=False)),
+            models.Index(fields=["heard_at"], name="trap_open", condition=models.Q(outcome="")),
         ]
         constraints = [models.UniqueConstraint(fields=["olt", "fingerprint"], name="one_row_per_trap")]
 

@@ -7,14 +7,16 @@ transaction. A database that is away loses what does not fit into memory, and po
 
 import asyncio
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 from typing import cast
 
-from django.db import Error
+from django.db import Error, InterfaceError, OperationalError
 
 from facho.infrastructure.gateway import background
 from facho.polling.domain.onu_table import raw_text
@@ -26,7 +28,7 @@ from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.notifications import explain, hide_secrets
 from facho.traps import store
 from facho.traps.models import Reasons
-from facho.traps.store import EngineClock, HeardTrap, KnownSender
+from facho.traps.store import EngineClock, HeardTrap, KnownSender, SenderBook
 
 logger = logging.getLogger("facho.traps")
 
@@ -43,6 +45,7 @@ SENDERS_SECONDS = 10.0
 SETTLE_SECONDS = 2.0
 REPORT_SECONDS = 10.0
 RETRY_SECONDS = 2.0
+MAX_REFUSALS = 3
 # Room for a burst while the process is busy; the kernel drops what is beyond.
 SOCKET_BYTES = 4 * 1024 * 1024
 _MAX_VALUES, _MAX_TEXT = 20, 120
@@ -184,16 +187,24 @@ class TrapReception:
     clock: Clock
     name: str
     bind: tuple[str, int]
+    # Several of the distributed mode may share a port; what they hear goes to one database. An embedded product that
+    # shared one would take the traps of another product away.
+    shares_port: bool = False
     # Where it listens; None while it does not.
     listens_at: tuple[str, int] | None = None
+    # What the kernel dropped of the present socket, as counted last.
+    _lost: int = 0
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, stop: asyncio.Event, *, ends_when_off: bool = False) -> None:
         """Hear while the switch is on, until told to stop."""
         while not stop.is_set():
-            if await self._is_on():
-                await self._listen(stop)
-            if ends_when_off:
+            is_on = await self._is_on()
+            engine = await self._begin() if is_on else None
+            if engine is not None:
+                await self._listen(stop, engine)
+            # One that could not begin, since nothing can be stored now, tries again.
+            if ends_when_off and (engine is not None or not is_on):
                 return
             await _pause(stop, LOOK_SECONDS)
 
@@ -205,31 +216,40 @@ class TrapReception:
             # What is heard already is heard on.
             return self.listens_at is not None
 
-    async def _listen(self, stop: asyncio.Event) -> None:
-        engine = await self.database.run(store.begin_receiver, self.name, self.clock.now())
+    async def _begin(self) -> EngineClock | None:
+        try:
+            return await self.database.run(store.begin_receiver, self.name, self.clock.now())
+        except Error as error:
+            logger.warning("traps.not_stored error=%s", type(error).__name__)
+            return None
+
+    async def _listen(self, stop: asyncio.Event, engine: EngineClock) -> None:
         ear = NotificationEar(engine_id=engine.engine_id, engine_boots=engine.boots, monotonic=self.clock.monotonic)
         for known in await self.database.run(store.load_engines):
             ear.learn(known.engine_id, known.boots, known.seconds)
         listener = TrapListener(ear, self.clock, self._wake.set)
-        listener.senders = await self.database.run(store.load_senders)
-        with _open_socket(self.bind) as opened:
+        book = SenderBook()
+        listener.senders = await self.database.run(book.load)
+        with _open_socket(self.bind, is_shared=self.shares_port) as opened:
             loop = asyncio.get_running_loop()
             transport, _protocol = await loop.create_datagram_endpoint(lambda: listener, sock=opened)
-            self.listens_at = opened.getsockname()[:2]
+            self.listens_at, self._lost = opened.getsockname()[:2], 0
             logger.info("traps.listening address=%s port=%s", *self.listens_at)
             try:
                 async with (
                     background(self._storing(listener), "storing traps"),
-                    background(self._repeat(lambda: self._refresh(listener), SENDERS_SECONDS), "senders of traps"),
+                    background(
+                        self._repeat(lambda: self._refresh(listener, book), SENDERS_SECONDS), "senders of traps"
+                    ),
                     background(self._repeat(self._settle, SETTLE_SECONDS), "settling traps"),
-                    background(self._repeat(lambda: self._report(listener), REPORT_SECONDS), "counting traps"),
+                    background(self._repeat(lambda: self._report(listener, opened), REPORT_SECONDS), "counting traps"),
                 ):
                     while not stop.is_set() and await self._is_on():
                         await _pause(stop, LOOK_SECONDS)
             finally:
+                await self._try(lambda: self._report(listener, opened))
                 transport.close()
                 self.listens_at = None
-                await self._try(lambda: self._report(listener))
 
     async def _storing(self, listener: TrapListener) -> None:
         while True:
@@ -238,35 +258,50 @@ class TrapReception:
             self._wake.clear()
             heard, listener.heard = listener.heard, []
             engines = listener.take_engines()
-            await self._save(heard, engines)
+            listener.dropped += await self._save(heard, engines)
 
-    async def _save(self, heard: list[HeardTrap], engines: Mapping[int, EngineClock]) -> None:
-        """Store what was heard, also if the database is away for now: what comes meanwhile waits behind it, bounded."""
+    async def _save(self, heard: list[HeardTrap], engines: Mapping[int, EngineClock]) -> int:
+        """Store what was heard, also if the database is away for now: what comes meanwhile waits behind it, bounded.
 
-        async def save() -> None:
-            await self.database.run(store.save_heard, heard, engines, now=self.clock.now())
-
-        is_stored = await self._try(save)
-        while not is_stored:
+        What the database refuses is given up after some tries: one bad trap must not keep the others out. Returns
+        how many were given up.
+        """
+        refusals = 0
+        while refusals < MAX_REFUSALS:
+            try:
+                await self.database.run(store.save_heard, heard, engines, now=self.clock.now())
+            except (OperationalError, InterfaceError) as error:
+                logger.warning("traps.not_stored error=%s", type(error).__name__)
+            except Error as error:
+                refusals += 1
+                logger.warning("traps.refused_by_database error=%s traps=%s", type(error).__name__, len(heard))
+            else:
+                return 0
             await asyncio.sleep(RETRY_SECONDS)
-            is_stored = await self._try(save)
+        return len(heard)
 
-    async def _refresh(self, listener: TrapListener) -> None:
-        listener.senders = await self.database.run(store.load_senders)
+    async def _refresh(self, listener: TrapListener, book: SenderBook) -> None:
+        listener.senders = await self.database.run(book.load)
 
     async def _settle(self) -> None:
         await self.database.run(store.settle, self.clock.now())
 
-    async def _report(self, listener: TrapListener) -> None:
-        counts = {
+    async def _report(self, listener: TrapListener, opened: socket.socket) -> None:
+        lost = count_kernel_drops(opened)
+        counts: dict[tuple[str, str], tuple[int, int | None]] = {
             key: (count, next((sender.olt_id for sender in listener.senders.get(key[0], ())), None))
             for key, count in listener.refused.items()
         }
+        reported = Counter({key: count for key, (count, _olt_id) in counts.items()})
+        fresh = lost - self._lost
+        if fresh:
+            counts[_plain(self.bind[0]), Reasons.BUFFER.value] = fresh, None
         heard, dropped = listener.received, listener.dropped
         now = self.clock.now()
-        await self.database.run(store.save_counts, self.name, counts, heard=heard, dropped=dropped, now=now)
+        await self.database.run(store.save_counts, self.name, counts, heard=heard, dropped=dropped + fresh, now=now)
         # What came while they were stored stays for the next time.
-        listener.refused -= Counter({key: count for key, (count, _olt_id) in counts.items()})
+        listener.refused -= reported
+        self._lost = lost
         listener.received -= heard
         listener.dropped -= dropped
 
@@ -285,13 +320,26 @@ class TrapReception:
         return True
 
 
-def _open_socket(bind: tuple[str, int]) -> socket.socket:
+def _open_socket(bind: tuple[str, int], *, is_shared: bool) -> socket.socket:
     family, kind, protocol, _name, address = socket.getaddrinfo(*bind, type=socket.SOCK_DGRAM)[0]
     opened = socket.socket(family, kind, protocol)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
+    if is_shared:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     opened.setblocking(False)
     opened.bind(address)
     return opened
+
+
+def count_kernel_drops(opened: socket.socket) -> int:
+    """Return how many datagrams the kernel dropped because the buffer of a socket was full; 0 where it does not say."""
+    inode = str(os.fstat(opened.fileno()).st_ino)
+    for table in (Path("/proc/net/udp"), Path("/proc/net/udp6")):
+        for line in table.read_text().splitlines()[1:] if table.exists() else ():
+            columns = line.split()
+            if columns[9] == inode:
+                return int(columns[12])
+    return 0
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:

@@ -41,12 +41,10 @@ class Holder:
 
 
 def active_executions() -> QuerySet[Execution]:
-    """Select the executions that hold an OLT and a poller."""
     return Execution.objects.filter(_IS_ACTIVE).order_by()
 
 
 def load_holder(olt_id: int) -> Holder | None:
-    """Load who holds the OLT now, in one query."""
     return load_holders([olt_id]).get(olt_id)
 
 
@@ -86,7 +84,6 @@ def load_busy_percentages(now: datetime) -> dict[int, float]:
 
 
 def load_was_saturated() -> bool:
-    """Return whether the pollers were saturated at the last minute of their series."""
     return bool(PollerStats.objects.order_by("-timestamp").values_list("is_saturated", flat=True).first())
 
 
@@ -96,10 +93,7 @@ def our_shards() -> tuple[Shard, ...]:
 
 
 def load_is_polling(now: datetime, *, olt_id: int | None = None) -> bool:
-    """Return whether every engine, or the one of an OLT, leads and starts nodes; one query.
-
-    A lease that is not renewed means that nothing will start.
-    """
+    """Return whether every engine, or the one of an OLT, renews its lease and starts nodes; one query."""
     shards = our_shards() if olt_id is None else (shard_of(olt_id, our_shards()),)
     return all(is_scheduling(leader, now) for leader in load_leaders(shards).values())
 

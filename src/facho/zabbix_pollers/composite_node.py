@@ -63,12 +63,10 @@ class CompositeNode:
 
     @property
     def priority(self) -> int:
-        """The master's priority, 0 to 100."""
         return self.due.priority
 
     @property
     def run_now(self) -> bool:
-        """Whether a person asked for it."""
         return self.due.is_run_now
 
     @property
@@ -78,7 +76,6 @@ class CompositeNode:
 
     @property
     def delayed(self) -> bool:
-        """Whether it is late by more than its interval."""
         return self.due.is_delayed(self.seen_at)
 
     @property

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from django.db.models import QuerySet
 from django.utils.functional import Promise
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from facho.executions.models import Execution, Origin
+from facho.hosts.models import Pause
 from facho.hosts.pauses import load_pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.first_discovery import FirstDiscovery
@@ -43,42 +45,6 @@ class Situation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """What the rows of a node, its job and its OLT say."""
-
-    id: int
-    name: str
-    olt_id: int
-    olt: str
-    enabled: bool
-    olt_enabled: bool
-    next_run_at: datetime | None
-    run_requested_at: datetime | None
-    suspended_at: datetime | None
-    suspend_reason: str
-    next_probe_at: datetime | None
-    window: Window | None
-    master_node_id: int | None
-    is_discovery: bool = False
-    # Where the first discovery of its OLT stands; None when it does not wait for it.
-    first_discovery: FirstDiscovery | None = None
-
-    @property
-    def due_at(self) -> datetime | None:
-        """When it may start: at once if a person asked for it, at its slot otherwise."""
-        return self.run_requested_at or self.next_run_at
-
-
-@dataclass(frozen=True, slots=True)
-class PauseFacts:
-    """The pause of the OLT, or of everything, that ends last."""
-
-    since: datetime
-    until: datetime
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
 class QueuePlace:
     """A place in the queue, counted from 1: among all nodes, and among those of the same OLT."""
 
@@ -90,15 +56,24 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that decides about one node at one moment."""
+    """What decides about one node at one moment: its row with job and OLT, and what was looked up for it."""
 
-    node: NodeFacts
+    node: WorkflowNode
     is_polling: bool
+    window: Window | None = None
+    # Where the first discovery of its OLT stands; None when it does not wait for it.
+    first_discovery: FirstDiscovery | None = None
     holder: Holder | None = None
-    pause: PauseFacts | None = None
+    # Of the OLT, or of everything: the one that ends last.
+    pause: Pause | None = None
     # Its run that let go of the OLT: after a failed try, or because it gave way.
     waiting: DueNode | None = None
     place: QueuePlace | None = None
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When it may start: at once if a person asked for it, at its slot otherwise."""
+        return self.node.run_requested_at or self.node.next_run_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +137,10 @@ def add_discovery(explained: Mapping[int, Explanation]) -> dict[int, Explanation
 
 
 def _explanation(facts: Facts, situation: Situation) -> Explanation:
-    node = facts.node
+    job, olt = facts.node.job, facts.node.workflow.olt
+    is_discovery = job.query_type == QueryType.DISCOVERY
     return Explanation(
-        node.id, node.name, node.olt_id, node.olt, situation, facts.is_polling, is_discovery=node.is_discovery
+        facts.node.id, job.name, olt.id, olt.name, situation, facts.is_polling, is_discovery=is_discovery
     )
 
 
@@ -177,7 +153,7 @@ def _running(facts: Facts, now: datetime) -> Explanation | None:
 
 
 def _stopped(facts: Facts, now: datetime) -> Explanation | None:
-    if not facts.node.olt_enabled:
+    if not facts.node.workflow.olt.enabled:
         return _explanation(facts, Situation.OLT_DISABLED)
     return None if facts.node.enabled else _explanation(facts, Situation.DISABLED)
 
@@ -187,15 +163,15 @@ def _suspended(facts: Facts, now: datetime) -> Explanation | None:
     if node.suspended_at is None:
         return None
     suspended = _explanation(facts, Situation.SUSPENDED)
-    return replace(suspended, since=node.suspended_at, until=node.next_probe_at, reason=node.suspend_reason)
+    next_probe_at = node.workflow.olt.next_probe_at
+    return replace(suspended, since=node.suspended_at, until=next_probe_at, reason=node.suspend_reason)
 
 
 def _awaits_discovery(facts: Facts, now: datetime) -> Explanation | None:
     """Due or not, and asked for or not: before the first discovery there is no ONU that it could read."""
-    first = facts.node.first_discovery
+    first, due_at = facts.first_discovery, facts.due_at
     if first is None:
         return None
-    due_at = facts.node.due_at
     return replace(
         _explanation(facts, Situation.AWAITS_DISCOVERY),
         since=due_at if due_at and due_at <= now else None,
@@ -211,7 +187,7 @@ def _going_on(facts: Facts, now: datetime) -> DueNode | None:
 
 def _due_at(facts: Facts, now: datetime) -> datetime | None:
     waiting = _going_on(facts, now)
-    return waiting.due_at if waiting else facts.node.due_at
+    return waiting.due_at if waiting else facts.due_at
 
 
 def _paused(facts: Facts, now: datetime) -> Explanation | None:
@@ -220,9 +196,9 @@ def _paused(facts: Facts, now: datetime) -> Explanation | None:
     pause, due_at = facts.pause, _due_at(facts, now)
     return replace(
         _explanation(facts, Situation.PAUSED),
-        since=pause.since,
-        until=pause.until,
-        runs_at=max(pause.until, due_at) if due_at else None,
+        since=pause.starts_at,
+        until=pause.ends_at,
+        runs_at=max(pause.ends_at, due_at) if due_at else None,
         reason=pause.note,
     )
 
@@ -252,11 +228,11 @@ def _queued(facts: Facts, now: datetime) -> Explanation | None:
 
 def _outside_hours(facts: Facts, now: datetime) -> Explanation | None:
     """A slot that has come runs however late it gets its turn; a run that continues later waits for the hours again."""
-    node, waiting = facts.node, _going_on(facts, now)
-    if node.window is None or node.window.contains(now) or node.run_requested_at:
+    window, waiting = facts.window, _going_on(facts, now)
+    if window is None or window.contains(now) or facts.node.run_requested_at:
         return None
-    opens_at = node.window.next_opening(now)
-    runs_at = max(opens_at, waiting.due_at) if waiting else node.next_run_at
+    opens_at = window.next_opening(now)
+    runs_at = max(opens_at, waiting.due_at) if waiting else facts.node.next_run_at
     if runs_at is None or runs_at <= now:
         return None
     return replace(_explanation(facts, Situation.OUTSIDE_HOURS), until=opens_at, runs_at=runs_at)
@@ -299,7 +275,6 @@ def sentences(explanation: Explanation) -> list[str]:
 
 
 def describe_holder(holder: Holder) -> str:
-    """Say who holds an OLT and since when."""
     words = {"name": holder.name, "since": _time(holder.since), "poller": holder.poller_id}
     if holder.node_id is None and holder.origin == Origin.PROBE:
         return _("a probe holds it since %(since)s") % words
@@ -358,7 +333,6 @@ def _say_awaits_discovery(explanation: Explanation) -> list[str]:
 
 
 def _waits(explanation: Explanation) -> list[str]:
-    """Say what it waits for, and at which place."""
     if explanation.place is None:
         return []
     said = [_for_what(explanation.place, explanation.holder)]
@@ -408,28 +382,6 @@ _WOULD_START = frozenset(
 _OF_WAITING = ("run_requested_at", "next_run_at", "interval_seconds", "priority")
 
 
-@dataclass(frozen=True, slots=True)
-class _OltFacts:
-    """What the nodes of one OLT share; `waiting` and `places` are by node."""
-
-    is_polling: bool
-    holder: Holder | None
-    pause: PauseFacts | None
-    waiting: Mapping[int, DueNode]
-    places: Mapping[int, QueuePlace]
-
-    def of(self, node: NodeFacts) -> Facts:
-        """Pick what decides about one node."""
-        return Facts(
-            node,
-            is_polling=self.is_polling,
-            holder=self.holder,
-            pause=self.pause,
-            waiting=self.waiting.get(node.id),
-            place=self.places.get(node.id),
-        )
-
-
 def load_explanation(node_id: int, now: datetime) -> Explanation:
     """Explain a node; UnknownNode when there is none. A chain member is explained with its master."""
     olt_id = WorkflowNode.objects.filter(id=node_id).values_list("workflow__olt_id", flat=True).first()
@@ -440,18 +392,34 @@ def load_explanation(node_id: int, now: datetime) -> Explanation:
 
 def load_explanations(olt_id: int, now: datetime) -> dict[int, Explanation]:
     """Explain every node of an OLT; nine queries, however many there are, and three more before it is discovered."""
-    nodes, shared = _load_nodes(olt_id), _load_olt(olt_id, now)
-    masters = {node.id: explain(shared.of(node), now) for node in nodes if node.master_node_id is None}
-    members = {
-        node.id: explain_member(shared.of(node), masters[node.master_node_id], now)
+    nodes = _load_nodes(olt_id)
+    waits = load_waits({olt_id} if any(node.workflow.olt.discovered_at is None for node in nodes) else ())
+    is_polling, holder, pause = load_is_polling(now, olt_id=olt_id), load_holder(olt_id), load_pause(olt_id, now)
+    waiting, places = _load_waiting(olt_id), _load_places(olt_id, now)
+    facts = [
+        Facts(
+            node,
+            is_polling,
+            window=window_of(node.job),
+            first_discovery=waits.get(node.id),
+            holder=holder,
+            pause=pause,
+            waiting=waiting.get(node.id),
+            place=places.get(node.id),
+        )
         for node in nodes
-        if node.master_node_id is not None
+    ]
+    masters = {each.node.id: explain(each, now) for each in facts if each.node.master_node_id is None}
+    members = {
+        each.node.id: explain_member(each, masters[each.node.master_node_id], now)
+        for each in facts
+        if each.node.master_node_id is not None
     }
     return add_discovery(masters | members)
 
 
-def _load_nodes(olt_id: int) -> list[NodeFacts]:
-    rows = (
+def _load_nodes(olt_id: int) -> QuerySet[WorkflowNode]:
+    return (
         WorkflowNode.objects.select_related("job", "workflow__olt")
         .only(
             "enabled",
@@ -470,40 +438,6 @@ def _load_nodes(olt_id: int) -> list[NodeFacts]:
             "workflow__olt__next_probe_at",
         )
         .filter(workflow__olt_id=olt_id)
-    )
-    nodes = list(rows)
-    waits = load_waits({olt_id} if any(row.workflow.olt.discovered_at is None for row in nodes) else ())
-    return [_node(row, waits.get(row.id)) for row in nodes]
-
-
-def _node(row: WorkflowNode, first_discovery: FirstDiscovery | None) -> NodeFacts:
-    return NodeFacts(
-        id=row.id,
-        name=row.job.name,
-        olt_id=row.workflow.olt_id,
-        olt=row.workflow.olt.name,
-        enabled=row.enabled,
-        olt_enabled=row.workflow.olt.enabled,
-        next_run_at=row.next_run_at,
-        run_requested_at=row.run_requested_at,
-        suspended_at=row.suspended_at,
-        suspend_reason=row.suspend_reason,
-        next_probe_at=row.workflow.olt.next_probe_at,
-        window=window_of(row.job),
-        master_node_id=row.master_node_id,
-        is_discovery=row.job.query_type == QueryType.DISCOVERY,
-        first_discovery=first_discovery,
-    )
-
-
-def _load_olt(olt_id: int, now: datetime) -> _OltFacts:
-    pause = load_pause(olt_id, now)
-    return _OltFacts(
-        is_polling=load_is_polling(now, olt_id=olt_id),
-        holder=load_holder(olt_id),
-        pause=PauseFacts(pause.starts_at, pause.ends_at, pause.note) if pause else None,
-        waiting=_load_waiting(olt_id),
-        places=_load_places(olt_id, now),
     )
 
 

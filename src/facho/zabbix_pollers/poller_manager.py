@@ -39,10 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class PollerManager:
-    """N pollers, and those of each group; at most one composite each, at most one per OLT.
-
-    Busy and free pollers are in the database: every process may ask, also one that starts nothing.
-    """
+    """N pollers, and those of each group; at most one composite each, at most one per OLT. Rows hold the state."""
 
     def __init__(
         self,
@@ -70,10 +67,7 @@ class PollerManager:
             await self._database.run(store.save_poller_count, self.start_pollers, self._groups)
 
     async def start_due_nodes(self, unfinished: Unfinished, now: datetime) -> int:
-        """Start what is due and has a place; what waits becomes the queue. Returns how many started.
-
-        First come the reads that people wait for: what a claim takes from a node, the node takes in the next tick.
-        """
+        """Start what has a place, reads that people wait for first; the rest is the queue. Returns how many."""
         # One call: the idle poller would wait for a thread, and for the event loop, once more with each.
         reads, starts = await self._database.run(self._plan_and_claim, unfinished, now)
         for claim in reads:
@@ -107,7 +101,6 @@ class PollerManager:
 
     @staticmethod
     def is_olt_busy(olt_id: int) -> bool:
-        """Return whether an active execution holds the OLT."""
         return active_executions().filter(olt_id=olt_id).exists()
 
     @staticmethod

@@ -9,7 +9,7 @@ from facho.hosts.models import Olt
 from facho.hosts.pauses import is_paused
 from facho.hosts.store import load_due_probes, schedule_probe
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.recognition import recognise
+from facho.polling.vendors.loader import recognise
 from facho.snmp_jobs.models import Workflow, WorkflowNode
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.store import after_probe
@@ -31,10 +31,7 @@ def load_unidentified(now: datetime) -> list[int]:
 
 
 def load_asked_for(now: datetime) -> list[int]:
-    """Return the OLTs whose time for a probe has come: they may be back, or a person wants to know.
-
-    Where suspended nodes wait for a person, an OLT that has some is left alone; a new one is asked in any case.
-    """
+    """Return the OLTs due for a probe; where suspended nodes wait for a person, OLTs that have some are left alone."""
     due = load_due_probes(now)
     if settings.FACHO_SUSPENDED_RETURN == "probe":
         return due

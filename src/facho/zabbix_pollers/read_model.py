@@ -173,10 +173,7 @@ class Composite:
 
 @dataclass(frozen=True, slots=True)
 class PollerView:
-    """A poller as its active execution proves it, whatever its own row remembers.
-
-    A run for an OLT outside the user's scope has no composite, but its time counts.
-    """
+    """A poller as its active execution proves it; a run out of scope has no composite, but its time counts."""
 
     poller_id: int
     group: str
@@ -226,24 +223,18 @@ class GlobalStats:
 
     @property
     def free_pollers(self) -> int:
-        """Those that can take a node at once."""
         return self.total_pollers - self.busy_pollers
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Pollers, queue and their sums at one moment."""
-
     pollers: tuple[PollerView, ...]
     queue: QueueState
     global_stats: GlobalStats
 
 
 def load_overview(now: datetime, *, queue_count: int = 0, scope: OltScope = EVERYTHING) -> Overview:
-    """Load everything about pollers, with the first `queue_count` nodes of the queue.
-
-    Figures are those of all OLTs; those out of the scope are not named.
-    """
+    """Load everything about pollers and the first nodes of the queue; OLTs out of scope are counted, but not named."""
     pollers = load_pollers(now)
     seen = scope.visible(poller.composite.olt_id for poller in pollers if poller.composite)
     pollers = [

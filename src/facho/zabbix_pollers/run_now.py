@@ -45,10 +45,7 @@ class Asked:
 
 
 def ask_for_run(user: AbstractBaseUser | AnonymousUser, node_id: int, *, now: datetime) -> Asked:
-    """Leave the wish, with who had it, and look for about a second whether it is granted; it stays when it is not.
-
-    UnknownNode and IsChainNode as `request_run` raises them.
-    """
+    """Leave the wish as `request_run` does, and look for about a second whether it is granted; else it stays."""
     asked = leave_wish(user, node_id, now=now)
     if not _can_start_now(asked):
         return asked
@@ -120,8 +117,6 @@ class Obstacles:
 
 @dataclass(frozen=True, slots=True)
 class ReadProgress:
-    """The latest wish of an ONU."""
-
     stage: ReadStage
     requested_at: datetime
     execution_id: int | None = None
@@ -184,7 +179,6 @@ def describe_read(progress: ReadProgress) -> str:
 
 
 def describe_refusal(refused: NotThere | TooManyReads) -> str:
-    """Say why no wish was left."""
     if isinstance(refused, NotThere):
         return _("The ONU is no longer at its place, so it cannot be read.")
     return _("Others wait for this OLT already. Ask again in a moment.")

@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
 
 from facho.executions.store import Active, load_active, load_answer_seconds, load_unfinished
 from facho.infrastructure.bulk import in_shard
-from facho.infrastructure.standstill import NoTrouble, Standstill, Storing
+from facho.infrastructure.standstill import Standstill
+from facho.infrastructure.storage import Storage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.lease import HeldLease, LeaseWatch
 from facho.polling.domain.ports import Clock, ClockReading, DatabaseGateway
@@ -51,15 +51,7 @@ class Leases:
 
     @property
     def give_up_seconds(self) -> float:
-        """After how long a claim that was not taken is given up."""
         return min(GIVE_UP_SECONDS, self.lease_seconds * 1.5)
-
-
-class Release(Protocol):
-    """Ends executions that did not change since they were seen."""
-
-    def __call__(self, runs: Sequence[Active], *, reason: str, now: datetime) -> int:
-        """Return how many were ended."""
 
 
 @dataclass(slots=True)
@@ -73,7 +65,7 @@ class ZabbixScheduler:
     leases: Leases
     # How the owners begin that are known to be dead: only the work that they left at an OLT has to be waited for.
     dead_owners: str | None = None
-    storage: Storing = field(default_factory=NoTrouble)
+    storage: Storage = field(default_factory=lambda: Storage(reserve=None))
     # Of several engines each schedules its own OLTs, under a lease of its own.
     shard: Shard = WHOLE
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -233,7 +225,7 @@ class ZabbixScheduler:
         dead = set(self._claim_watch.dead(ids, after_seconds=seconds, monotonic=self.clock.monotonic()))
         return [run for run in runs if run.execution_id in dead]
 
-    async def _release(self, release: Release, runs: Sequence[Active], reason: str) -> None:
+    async def _release(self, release: Callable[..., int], runs: Sequence[Active], reason: str) -> None:
         if not runs:
             return
         ids = [run.execution_id for run in runs]

@@ -22,16 +22,8 @@ LONGEST = timedelta(days=31)
 def save_poller_stats(now: datetime) -> PollerStats:
     """Add one row to the series; its saturation is what the next look remembers."""
     stats = PollerManager.get_stats(now).global_stats
-    return PollerStats.objects.create(
-        total_pollers=stats.total_pollers,
-        free_pollers=stats.free_pollers,
-        busy_pollers=stats.busy_pollers,
-        busy_percentage=stats.busy_percentage,
-        queue_size=stats.queue_size,
-        is_saturated=stats.is_saturated,
-        total_tasks_completed=stats.total_tasks_completed,
-        total_tasks_delayed=stats.total_tasks_delayed,
-    )
+    names = {field.name for field in PollerStats._meta.concrete_fields} - {"id", "timestamp"}
+    return PollerStats.objects.create(**{name: getattr(stats, name) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +43,6 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class LoadHistory:
-    """How busy the pollers were between two moments, in equal steps."""
-
     start: datetime
     end: datetime
     step_seconds: int

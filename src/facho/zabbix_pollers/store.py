@@ -137,10 +137,7 @@ _STARTABLE = Select(
 
 
 def _start_due(assignments: Sequence[Assignment], tokens: Mapping[int, int], owner: str, now: datetime) -> list[Active]:
-    """Write an execution for each node that is still due, and move the nodes of those that won.
-
-    A node that was started, disabled, suspended or paused since the plan was made is left out.
-    """
+    """Write an execution for each node that is still due, and move the nodes of those that won."""
     if not assignments:
         return []
     starts: dict[int, tuple[_Startable, Start]] = {}
@@ -175,10 +172,7 @@ def _request(assignment: Assignment, node: _Startable, start: Start) -> ClaimReq
 
 
 def _coming_again(refused: Sequence[ClaimRequest], now: datetime) -> list[ClaimRequest]:
-    """Return the refused whose slot had its run before the clock was set back: they run again, but for no slot.
-
-    A node that is no longer due was started by another process at this very moment.
-    """
+    """Return those refused whose slot had its run before the clock was set back: they run again, but for no slot."""
     slots = {request.slot_at for request in refused if request.slot_at}
     if not slots:
         return []
@@ -229,10 +223,7 @@ def _move_to_next_slots(
 def _resume_waiting(
     assignments: Sequence[Assignment], tokens: Mapping[int, int], owner: str, now: datetime
 ) -> list[Active]:
-    """Claim the OLT again for executions that waited, unless one is over, or its OLT or poller is taken.
-
-    A failed try continues as the next attempt; a slice that gave way continues as the same one.
-    """
+    """Claim the OLT again for executions that waited; after a failed try as the next attempt, else as the same one."""
     claimed = []
     for assignment in assignments:
         node, token = assignment.node, tokens[assignment.node.olt_id]
@@ -375,10 +366,7 @@ def save_node_ended(finished: Finished, now: datetime) -> None:
 
 
 def end_first_discovery(finished: Finished, now: datetime) -> None:
-    """When the first discovery of an OLT is over, let the nodes begin that waited for it (a finishing step).
-
-    It comes before the steps that move nodes: it holds all of the OLT's in their order.
-    """
+    """When an OLT's first discovery is over, let the nodes begin that waited; it holds them all, so it is first."""
     run, ending = finished.run, finished.ending
     if run.request.query_type is not QueryType.DISCOVERY or run.node_id is None:
         return
@@ -420,10 +408,7 @@ def release_orphans(execution_ids: Sequence[int], *, reason: str, now: datetime)
 
 @transaction.atomic
 def end_dead_tries(runs: Sequence[Active], *, reason: str, now: datetime) -> int:
-    """End running tries whose owner died, each as a failed try like any other; returns how many were still so.
-
-    Without the check of what was seen, an owner that renews at the last moment would run together with its successor.
-    """
+    """End tries whose owner died as failed ones, checked as seen: an owner that renews late must not run on."""
     dead = list(executions.still_as_seen(runs))
     for execution in dead:
         _end_dead(execution, reason, now)
@@ -432,10 +417,7 @@ def end_dead_tries(runs: Sequence[Active], *, reason: str, now: datetime) -> int
 
 @transaction.atomic
 def hand_back(runs: Sequence[Active], *, now: datetime) -> int:
-    """Let masters that a planned stop broke off wait for their turn, as a long read that gave way does.
-
-    A chain member does not wait alone: it ends, and runs again with its master.
-    """
+    """Let masters that a planned stop broke off wait for their turn; chain members end, and run with their master."""
     seen = list(executions.still_as_seen(runs))
     for execution in seen:
         if execution.master_execution_id is None:

@@ -139,12 +139,12 @@ def test_the_distributed_mode_never_migrates_by_itself(
     settings.FACHO_MODE = Mode.DISTRIBUTED
     settings.REDIS_URL = "redis://127.0.0.1:1"
     monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.postgresql")
-    MigrationRecorder(connection).record_unapplied("alerts", "0002_offered_conditions")
+    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
 
     done = facho("olt", "list")
 
     assert done.status == 1
-    assert "alerts.0002_offered_conditions" in done.err
+    assert "alerts.0003_acting_on_messages" in done.err
     assert "django-admin migrate --settings facho.core.settings" in done.err
 
 

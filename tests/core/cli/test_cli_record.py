@@ -19,10 +19,9 @@ from facho.hosts.models import Olt
 from facho.infrastructure.gateway import SystemClock
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.anonymise import read_recording
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -114,7 +113,7 @@ def test_a_recording_that_breaks_in_the_middle_keeps_the_older_file(
 
 
 def test_a_busy_olt_is_asked_for_again_later(record: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facho.core.cli.record.WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("facho.core.cli.vendor.WAIT_SECONDS", 0.0)
 
     def occupy(olt: Olt) -> None:
         store.claim([ClaimRequest(olt.id, "probe", Origin.PROBE)], owner="another", now=SystemClock().now())

@@ -17,10 +17,9 @@ from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -19,10 +19,9 @@ from facho.executions.store import ClaimRequest
 from facho.hosts.models import LearnedSize, Olt
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.life import STILL
-from facho.simulator.server import SimulatedOlt, Simulation
+from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.simulator.world import STILL
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.outages import Departure, weigh_departures
 from factories import NOW
@@ -36,3 +38,26 @@ def test_nobody_seen_is_no_evidence() -> None:
     evidence = weigh_departures([])
 
     assert (evidence.total, evidence.without_cause, evidence.together) == (0, 0, 0)
+
+
+def test_a_gasp_that_only_a_trap_said_is_counted_apart_and_leaves_the_cause() -> None:
+    lost = [departure(1), departure(2), departure(3, cause=DownCause.DYING_GASP)]
+    gasps = {number: [NOW - timedelta(seconds=2)] for number in (1, 2, 3, 4)}
+
+    evidence = weigh_departures(lost, gasps)
+
+    assert (evidence.announced, evidence.signal, evidence.power) == (2, 2, 1)
+    assert evidence.hints_at_power
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(-601, 0), (-600, 1), (60, 1), (61, 0)])
+def test_a_gasp_belongs_to_a_departure_near_it(seconds: float, counts: int) -> None:
+    evidence = weigh_departures([departure(1)], {1: [NOW + timedelta(seconds=seconds)]})
+
+    assert evidence.announced == counts
+
+
+def test_few_announced_gasps_do_not_hint_at_power() -> None:
+    evidence = weigh_departures([departure(number) for number in range(10)], {1: [NOW]})
+
+    assert (evidence.announced, evidence.hints_at_power) == (1, False)

@@ -14,14 +14,12 @@ from facho.polling.domain.onu_state import DownCause, OnuPlace, RunState
 from facho.polling.domain.outages import Cycle, OltVoice, OutageMember, judge_ports
 from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import GENERIC_KEY
-from facho.simulator.lies import ShortView
-from facho.simulator.onu import CustomerMaker
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
+from facho.simulator.onu import Chassis, CustomerMaker, spread_onus
 from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment
+from facho.simulator.responder import ShortView
 from facho.simulator.server import numbering_of, shape_for
-from facho.simulator.shape import Chassis, spread_onus
 from facho.simulator.world import OltWorld
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)

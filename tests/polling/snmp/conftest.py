@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from bench.virtual_loop import VirtualTimeLoop
 from snmp_scripted_agent import AgentStarter, Allowed, ScriptedAgent, SessionOpener, Table
 from snmp_v3_agent import USER, V3Agent
 
@@ -14,7 +15,6 @@ from facho.polling.snmp import _pages, pages, python_pages
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.session import Limits, Session
 from facho.polling.snmp.target import Community, SnmpVersion, Target, UserCredential
-from facho.simulator.virtual_loop import VirtualTimeLoop
 
 
 def pytest_asyncio_loop_factories(

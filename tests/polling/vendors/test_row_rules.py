@@ -9,8 +9,8 @@ import pytest
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.onu_table import NO_VALUE, OnuTable
 from facho.polling.snmp.ber import Tag
+from facho.polling.vendors.column import RowRule, settle
 from facho.polling.vendors.loader import load_definitions, read_definition
-from facho.polling.vendors.row_rules import RowRule, settle
 from facho.polling.vendors.schema import DefinitionError
 from facho.snmp_get.onu_tables import pack_values
 from onu_tables import Told, table_of

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.snmp.ber import Tag, Value
-from facho.polling.vendors.column import Column, ColumnReader
+from facho.polling.vendors.column import Column, ColumnReader, instances
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import BitField, Place, build_index
+from facho.polling.vendors.index import BitField, Index, Place, build_index
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.schema import DefinitionError, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Decoded, Reject, Scope, Typed, Unit
@@ -251,6 +251,25 @@ def test_instance_of_a_column_ends_in_the_index_of_its_table() -> None:
 
     assert rx.instance(place) == (*rx.oid, 268503040, 3, 1)
     assert state.instance(place) == (*state.oid, 268503040, 3)
+
+
+@pytest.mark.parametrize("vendor", ["huawei_smartax", "zte_c300_c320"])
+def test_instances_of_many_are_those_of_each(vendor: str) -> None:
+    columns = [column(key, vendor) for key in ("onu.rx_power", "onu.run_state", "onu.distance", "onu.tx_power")]
+    places = [Place(1, 1, 8, 3), Place(1, 2, 1, 7)]
+
+    assert instances(columns, places) == [tuple(each.instance(place) for each in columns) for place in places]
+
+
+def test_place_is_encoded_once_for_all_columns_of_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [column(key) for key in ("onu.rx_power", "onu.tx_power", "onu.temperature")]
+    encoded: list[Place] = []
+    encode = Index.encode
+    monkeypatch.setattr(Index, "encode", lambda index, place: encoded.append(place) or encode(index, place))
+
+    instances(columns, [Place(0, 1, 2, 3), Place(0, 1, 2, 4)])
+
+    assert encoded == [Place(0, 1, 2, 3), Place(0, 1, 2, 4)]
 
 
 def test_cause_is_read_from_the_state_where_a_family_tells_it_there() -> None:

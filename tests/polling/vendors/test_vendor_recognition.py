@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.vendors.definition import Definition, Refusal, oid_of
-from facho.polling.vendors.loader import definition
-from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
+from facho.polling.vendors.loader import definition, recognise, recognise_by_tables, tables_to_ask
 
 ENTERPRISES = "1.3.6.1.4.1"
 

@@ -15,8 +15,7 @@ from facho.polling.snmp.ber import Tag, VarBind
 from facho.polling.vendors.anonymise import RecordingError, read_recording, write_recording
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import recognise, recognise_by_tables, tables_to_ask
+from facho.polling.vendors.loader import load_definitions, recognise, recognise_by_tables, tables_to_ask
 from facho.polling.vendors.vocabulary import Scope
 from facho.snmp_get.onu_tables import GatheredOnus
 from learned_rows import learned

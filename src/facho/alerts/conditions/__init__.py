@@ -1,6 +1,10 @@
 """Every condition that rules can look for: one file each. A new one is imported and listed here."""
 
+from datetime import datetime
+
 from facho.alerts.condition import Condition, Facts, KnownFacts
+from facho.alerts.conditions.branch_step import BRANCH_STEP
+from facho.alerts.conditions.light_decay import LIGHT_DECAY
 from facho.alerts.conditions.messages_not_taken import MESSAGES_NOT_TAKEN
 from facho.alerts.conditions.network_lost import NETWORK_LOST
 from facho.alerts.conditions.no_leader import NO_LEADER
@@ -14,6 +18,8 @@ from facho.alerts.conditions.queue_overload import QUEUE_OVERLOAD
 from facho.alerts.conditions.quota_at_risk import QUOTA_AT_RISK
 from facho.alerts.conditions.quota_violated import QUOTA_VIOLATED
 from facho.alerts.conditions.weak_light import WEAK_LIGHT
+from facho.onus.outages import describe_breaks
+from facho.polling.domain.outages import OutageBreak
 
 # By code, in the order in which forms and the API offer them.
 CONDITIONS: dict[str, Condition] = {
@@ -31,6 +37,8 @@ CONDITIONS: dict[str, Condition] = {
         PON_OUTAGE,
         WEAK_LIGHT,
         POWER_STEP,
+        BRANCH_STEP,
+        LIGHT_DECAY,
         ONU_WAITING,
     )
 }
@@ -38,5 +46,9 @@ CHOICES = [(condition.code, condition.label) for condition in CONDITIONS.values(
 
 
 def sentence_of(code: str, facts: Facts) -> str:
-    """Write what is wrong in one line, in the active language."""
-    return CONDITIONS[code].sentence(KnownFacts(facts))
+    """Write what is wrong in one line, in the active language; of a recurring outage, when it was over in between."""
+    sentence = CONDITIONS[code].sentence(KnownFacts(facts))
+    breaks = [OutageBreak(*map(datetime.fromisoformat, pair)) for pair in facts.get("breaks", ())]
+    if not breaks:
+        return sentence
+    return f"{sentence} · {describe_breaks(breaks, started_at=datetime.fromisoformat(facts['started_at']))}"

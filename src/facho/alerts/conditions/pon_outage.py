@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy
 from facho.alerts.condition import (
     Condition,
     DefaultRule,
+    Facts,
     Finding,
     Findings,
     KnownFacts,
@@ -28,22 +29,26 @@ def find_outages(*scopes: OutageScopes) -> Findings:
     """Find current outages of these scopes; one query."""
     outages = Outage.objects.filter(_GOES_ON, _IS_WATCHED, scope__in=scopes).select_related("olt").order_by("id")
     columns = ("scope", "frame", "slot", "port", "cause", "started_at", "affected", "affected_olts", "ended_at")
+    times = ("resumed_at", "breaks")
     findings = {}
-    for outage in outages.only(*columns, "part_of_id", "acknowledged_at", "olt__name"):
-        facts = {
+    for outage in outages.only(*columns, *times, "part_of_id", "acknowledged_at", "olt__name"):
+        facts: Facts = {
             "outage_id": outage.id,
             "scope": outage.scope,
             "cause": outage.cause,
             "affected": outage.affected,
             "affected_olts": outage.affected_olts,
         }
+        if outage.breaks:
+            facts |= {"started_at": outage.started_at.isoformat(), "breaks": outage.breaks}
         is_port = outage.scope in (OutageScopes.PON, OutageScopes.CARD)
         # A place has one open outage, and one that comes back soon is the same.
         findings[f"{outage.scope} {outage.olt_id or ''} {outage.place}".rstrip()] = Finding(
             facts | ({"olt": plain(outage.olt.name), "place": outage.place} if outage.olt else {}),
             olt_id=outage.olt_id,
             place=olt_place(outage.olt_id) if outage.olt_id and is_port else (),
-            since=outage.started_at,
+            # An alert that begins at the return is about the time since then; its sentence has the earlier times.
+            since=outage.resumed_at,
             is_known=outage.part_of_id is None,
             is_acknowledged=outage.acknowledged_at is not None,
         )

@@ -57,7 +57,7 @@ def one_of(lookup: str, values: Sequence[str]) -> QueryParameter:
 
 
 def number(lookup: str) -> QueryParameter:
-    return QueryParameter(lambda text: Q(**{lookup: _whole_number(text)}), {"type": "integer"})
+    return QueryParameter(lambda text: Q(**{lookup: whole_number(text)}), {"type": "integer"})
 
 
 def flag(lookup: str) -> QueryParameter:
@@ -199,7 +199,7 @@ def _is_id(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
 
 
-def _whole_number(text: str) -> int:
+def whole_number(text: str) -> int:
     if not _is_id(text):
         raise ValueError(_("Enter a whole number."))
     return int(text)

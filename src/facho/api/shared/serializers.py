@@ -55,6 +55,7 @@ class OltSerializer(serializers.ModelSerializer[Olt]):
             "version",
             "group",
             "poller_group",
+            "trap_addresses",
             "reachability",
             "consecutive_failures",
             "last_answer_at",
@@ -255,14 +256,14 @@ class ExecutionDetailSerializer(ExecutionSerializer):
 
 
 class PauseSerializer(serializers.ModelSerializer[Pause]):
-    """A period without polling; without an OLT it is global."""
+    """A period without polling, or only without alerts if it keeps polling; without an OLT it is global."""
 
     olt_id = serializers.IntegerField(allow_null=True)
     olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
 
     class Meta:
         model = Pause
-        fields = ["id", "olt_id", "olt", "starts_at", "ends_at", "note"]
+        fields = ["id", "olt_id", "olt", "starts_at", "ends_at", "note", "keeps_polling"]
 
 
 class _SeenOlt(serializers.PrimaryKeyRelatedField[Olt]):

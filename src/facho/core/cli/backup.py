@@ -59,8 +59,6 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The first member of a backup: what follows, and what made it."""
-
     format: int
     version: str
     created_at: str
@@ -68,7 +66,6 @@ class Manifest:
     files: Mapping[str, FileFacts]
 
     def to_json(self) -> bytes:
-        """Write it for people and programs."""
         return json.dumps(asdict(self), indent=2).encode()
 
 
@@ -149,7 +146,6 @@ def find_last_backup(folder: DataFolder) -> Path | None:
 
 
 def failure_of(error: OSError) -> BackupError:
-    """Say which file made it fail, and why."""
     return BackupError(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
 
 

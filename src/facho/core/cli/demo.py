@@ -2,10 +2,6 @@
 
 import os
 import secrets
-import sys
-import time
-import urllib.error
-import urllib.request
 from argparse import Namespace
 from gettext import gettext as _
 from socket import AF_INET, SOCK_DGRAM, socket
@@ -14,7 +10,7 @@ from typing import IO
 from django.conf import settings
 from django.utils import timezone
 
-from facho.core.cli.run import alone_on_folder, listen, product_children, start, tell_end
+from facho.core.cli.run import alone_on_folder, listen, product_children, start, tell, tell_end, wait_until_ready
 from facho.core.env import split_bind
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
@@ -24,8 +20,8 @@ DEFAULT_FOLDER = "facho-demo-data"
 # Where simulated OLTs listen, one port after the other; a block that is taken is given up for another.
 PORTS = range(20_000, 60_000)
 TRIES = 8
-READY_SECONDS = 60.0
-READY_LOOK_SECONDS = 0.1
+# Nothing is lost when the read of a simulated OLT is broken off: the next engine ends it, as after a kill.
+STOP_SECONDS = 2.0
 
 
 def run_demo(arguments: Namespace) -> int:
@@ -48,32 +44,48 @@ def run_demo(arguments: Namespace) -> int:
 def _run(arguments: Namespace, lock: IO[str]) -> int:
     # It needs the models, so it is loaded after Django.
     from facho.core.cli import demo_data
+    from facho.traps.store import switch
 
     folder = settings.DATA_FOLDER
     tell_warnings()
     listening = listen(arguments.bind)
     product = product_children(listening, lock)
     # Before the long part; standard output is for the address and the login.
-    print(_("Starting; the data is in %s.") % folder.path, file=sys.stderr, flush=True)
-    bring_up_to_date()
+    tell(_("Starting; the data is in %s.") % folder.path)
     simulator = Child("facho.core.processes.simulator", reads_stdout=True, needs_django=False)
     children = [*product, simulator]
     try:
         supervisor.raise_on_signals()
-        lines = _start_simulator(simulator, arguments, demo_data.load_first_port())
+        # It loads while the database is made; one that is there knows where the OLTs were.
+        is_new = not folder.demo_mark.exists()
+        if is_new:
+            _start_simulator(simulator, arguments, secrets.choice(PORTS))
+        bring_up_to_date()
+        if not is_new:
+            _start_simulator(simulator, arguments, demo_data.load_first_port() or secrets.choice(PORTS))
+        lines = _read_olts(simulator, arguments)
         access = demo_data.provide_access(folder)
-        demo_data.switch_traps_on()
-        demo_data.save_olts([demo_data.DemoOlt.parse(line) for line in lines], now=timezone.now())
+        # The cut fibre of the demo appears within seconds.
+        switch(is_on=True)
+        now = timezone.now()
+        demo_data.save_olts([demo_data.DemoOlt.parse(line) for line in lines], now=now)
+        worlds = demo_data.new_worlds(arguments.olts, arguments.onus)
+        demo_data.save_inventory(worlds, now=now)
         start(product)
+        # While the others load.
+        demo_data.save_history(worlds, now=now)
         url = supervisor.url_of(listening)
-        _wait_until_ready(url, product[0])
+        if not wait_until_ready(url, product[0]):
+            raise OperatorError(_("The web did not start; see the messages above."))
         print(f"url: {url}\nlogin: {access.user} {access.password}\ntoken: {access.token}", flush=True)
         print(_("Press Ctrl-C to stop."), flush=True)
         supervisor.supervise(children, tell=tell_end)
     except supervisor.Stopped:
+        tell(_("Stopping."))
         return 0
     finally:
-        supervisor.stop(children)
+        supervisor.stop(children, seconds=STOP_SECONDS)
+        tell(_("Stopped."))
 
 
 def _free_udp_port() -> int:
@@ -82,26 +94,18 @@ def _free_udp_port() -> int:
         return int(tried.getsockname()[1])
 
 
-def _start_simulator(simulator: Child, arguments: Namespace, first_port: int | None) -> list[str]:
-    """Start the simulated OLTs on ports of their own, which they get again after a crash; return what they announce."""
-    for port in (first_port, *(secrets.choice(PORTS) for _try in range(TRIES))):
-        if port is None:
-            continue
-        numbers = (arguments.olts, arguments.onus, port, split_bind(settings.FACHO_TRAPS_BIND)[1])
-        simulator.arguments = [str(number) for number in numbers]
-        simulator.start()
+def _start_simulator(simulator: Child, arguments: Namespace, port: int) -> None:
+    """Start the simulated OLTs on ports of their own, one after the other."""
+    numbers = (arguments.olts, arguments.onus, port, split_bind(settings.FACHO_TRAPS_BIND)[1])
+    simulator.arguments = [str(number) for number in numbers]
+    simulator.start()
+
+
+def _read_olts(simulator: Child, arguments: Namespace) -> list[str]:
+    """Return what the simulated OLTs announce; they get their ports again after a crash."""
+    for _try in range(TRIES):
         lines = [simulator.stdout.readline() for _number in range(arguments.olts)]
         if all(lines):
             return lines
+        _start_simulator(simulator, arguments, secrets.choice(PORTS))
     raise OperatorError(_("The simulated OLTs could not be started."))
-
-
-def _wait_until_ready(url: str, web: Child) -> None:
-    give_up_at = time.monotonic() + READY_SECONDS
-    while time.monotonic() < give_up_at and web.exit_status is None:
-        try:
-            with urllib.request.urlopen(f"{url}/livez", timeout=5):  # noqa: S310 our own address
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(READY_LOOK_SECONDS)
-    raise OperatorError(_("The web did not start; see the messages above."))

@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -23,7 +23,7 @@ from redis import Redis, RedisError
 from facho.core.checks import TAG
 from facho.core.cli.backup import find_last_backup
 from facho.core.cli.keys import survey
-from facho.core.cli.output import cell, print_json
+from facho.core.cli.output import cell, dump
 from facho.core.data_folder import DataFolder, find_abandoned, is_engine_alive, others_may_enter
 from facho.core.database import named, read_database_version
 from facho.core.env import Mode
@@ -65,25 +65,20 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """What was looked at, how it is, and what to do."""
-
     verdict: Verdict
     name: str
     text: str
 
 
 def ok(name: str, text: str) -> DoctorFinding:
-    """Say that a part is as it should be."""
     return DoctorFinding(Verdict.OK, name, text)
 
 
 def warning(name: str, text: str) -> DoctorFinding:
-    """Say what should be looked after."""
     return DoctorFinding(Verdict.WARNING, name, text)
 
 
 def error(name: str, text: str) -> DoctorFinding:
-    """Say what has to be put right."""
     return DoctorFinding(Verdict.ERROR, name, text)
 
 
@@ -99,10 +94,9 @@ class _Watch:
 
 
 def show_findings(arguments: Namespace) -> int:
-    """Print one line for each finding; fail when one is an error."""
     findings = list(examine(timezone.now()))
     if arguments.as_json:
-        print_json(findings)
+        dump([asdict(finding) for finding in findings])
     else:
         width = max(len(finding.name) for finding in findings)
         for finding in findings:
@@ -244,7 +238,6 @@ def _credentials() -> DoctorFinding:
 
 
 def _engine(now: datetime) -> Iterator[DoctorFinding]:
-    """Look for the engine of this folder, or for the leader on other machines."""
     is_embedded = settings.FACHO_MODE is Mode.EMBEDDED
     if is_embedded and not is_engine_alive(settings.DATA_FOLDER):
         yield warning("engine", _("It is not running, so nothing is polled: start it with `facho run`."))
@@ -327,7 +320,6 @@ def _slots(processes: Sequence[ProductProcess], pollers: Mapping[str, int]) -> I
 
 
 def _groups(pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
-    """Compare the groups that pollers have with those of the settings and of the OLTs."""
     known = {group: count for group, count in pollers.items() if group != DEFAULT_GROUP}
     if pollers and known != settings.FACHO_POLLER_GROUPS:
         here, there = (",".join(f"{g}:{n}" for g, n in each.items()) for each in (settings.FACHO_POLLER_GROUPS, known))

@@ -119,10 +119,7 @@ def begin(folder: DataFolder) -> None:
 
 
 def give_everything_the_first_key(folder: DataFolder, *, wait: Callable[[float], None]) -> Survey:
-    """Encrypt everything with the first key, so that the others may be retired; returns what was under which key.
-
-    What is under none of them stays as it is: no key that is retired could read it either.
-    """
+    """Give every secret the first key; returns what was under which. What no key reads stays as it is."""
     keys = folder.read_encryption_keys()
     found = encrypt_anew(keys)
     age = time.time() - folder.encryption_keys.stat().st_mtime
@@ -151,7 +148,6 @@ def encrypt_anew(keys: Sequence[str]) -> Survey:
 
 
 def survey(keys: Sequence[str]) -> Survey:
-    """Count the secrets without touching them."""
     found = [_judge(batch, keys)[0] for model, column in secret_columns() for batch in _batches(model, column)]
     return Survey(
         sum(each.current for each in found), sum(each.older for each in found), sum(each.unreadable for each in found)
@@ -179,7 +175,6 @@ def _batches(model: type[Model], column: str) -> Iterator[list[_Row]]:
 
 
 def _stored(model: type[Model], column: str) -> "QuerySet[Model]":
-    """Select the rows that have a secret, with the stored ciphertext."""
     as_text = ExpressionWrapper(F(column), output_field=TextField())
     rows: QuerySet[Model] = model._base_manager.annotate(stored=as_text)
     return rows.exclude(stored="").order_by("pk")

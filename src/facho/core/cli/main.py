@@ -31,7 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def use_language(code: str) -> None:
-    """Let gettext answer in this language from now on."""
     # The only way to choose the language of gettext, and so of argparse.
     os.environ["LANGUAGE"] = code
     gettext.bindtextdomain(DOMAIN, str(LOCALE_FOLDER))

@@ -1,13 +1,12 @@
-"""`facho node …`: what is polled when, run it now, why it waits."""
+"""`facho node …`: what is polled when, run it now, why it waits; `facho execution …`: what runs, and ending it."""
 
 from argparse import Namespace
-from dataclasses import dataclass
 from datetime import datetime
 from gettext import gettext as _
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -15,6 +14,7 @@ from facho.accounts.audit import changed_words
 from facho.core.cli.output import cell, dump, print_rows, write_down
 from facho.core.product import OperatorError
 from facho.executions.models import Execution
+from facho.executions.store import cancel
 from facho.hosts.models import Olt
 from facho.hosts.pauses import load_pause
 from facho.snmp_jobs.models import WorkflowNode
@@ -25,7 +25,6 @@ from facho.zabbix_pollers.views import ExplanationSerializer
 
 
 def explain(arguments: Namespace) -> int:
-    """Explain one node in sentences, or in the API's shape."""
     try:
         explanation = load_explanation(arguments.node, timezone.now())
     except UnknownNode as error:
@@ -59,10 +58,8 @@ def change(arguments: Namespace) -> int:
         for node in stored:
             before = {name: getattr(node, name) for name in wanted.values}
             write_down("CHANGED", [node], changed_words(before, wanted.values))
-    for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
-        words = {"id": node.id, "name": cell(node), "at": cell(node.next_run_at)}
-        sentence = _("node %(id)s (%(name)s) is changed; it runs next at %(at)s")
-        print((sentence if node.next_run_at else _("node %(id)s (%(name)s) is changed")) % words)
+    timed = _("node %(id)s (%(name)s) is changed; it runs next at %(at)s")
+    _print_next_runs(nodes, timed, _("node %(id)s (%(name)s) is changed"))
     return 0
 
 
@@ -87,53 +84,37 @@ def resume(arguments: Namespace) -> int:
     with transaction.atomic():
         return_to_schedule(nodes, now=timezone.now())
         write_down("CHANGED", nodes.select_related("job", "workflow__olt"), _("resumed"))
-    for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
-        words = {"id": node.id, "name": cell(node), "at": cell(node.next_run_at)}
-        sentence = _("node %(id)s (%(name)s) continues at %(at)s")
-        print((sentence if node.next_run_at else _("node %(id)s (%(name)s) runs again with its master")) % words)
+    timed = _("node %(id)s (%(name)s) continues at %(at)s")
+    _print_next_runs(nodes, timed, _("node %(id)s (%(name)s) runs again with its master"))
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
-    """A node as lists show it; `master` is the node that a chained one runs after."""
-
-    id: int
-    olt: str
-    job: str
-    master: int | None
-    enabled: bool
-    interval_seconds: int
-    next_run_at: datetime | None
-    last_run_at: datetime | None
-    last_result: str | None
-    suspended: str
+def _print_next_runs(nodes: QuerySet[WorkflowNode], timed: str, timeless: str) -> None:
+    for node in nodes.select_related("job", "workflow__olt").only("next_run_at", "job__name", "workflow__olt__name"):
+        words = {"id": node.id, "name": cell(node), "at": cell(node.next_run_at)}
+        print((timed if node.next_run_at else timeless) % words)
 
 
 def list_nodes(arguments: Namespace) -> int:
-    """List nodes, masters before their chain."""
     last_result = Execution.objects.filter(node=OuterRef("id")).order_by("-id").values("status")[:1]
     nodes = (
         _nodes_of(arguments.olt)
-        .annotate(olt=F("workflow__olt__name"), slug=F("job__slug"), last_result=Subquery(last_result))
-        .order_by("olt", Coalesce("master_node_id", "id"), "is_chain_node", "id")
+        .annotate(last_result=Subquery(last_result))
+        .order_by("workflow__olt__name", Coalesce("master_node_id", "id"), "is_chain_node", "id")
     )
-    rows = [
-        NodeRow(
-            id=node.id,
-            olt=node.olt,
-            job=node.slug,
-            master=node.master_node_id,
-            enabled=node.enabled,
-            interval_seconds=node.interval_seconds,
-            next_run_at=node.next_run_at,
-            last_run_at=node.last_run_at,
-            last_result=node.last_result,
-            suspended=node.suspend_reason,
-        )
-        for node in nodes
-    ]
-    print_rows(NodeRow, rows, as_json=arguments.as_json)
+    fields = {
+        "id": "id",
+        "olt": "workflow__olt__name",
+        "job": "job__slug",
+        "master": "master_node_id",
+        "enabled": "enabled",
+        "interval_seconds": "interval_seconds",
+        "next_run_at": "next_run_at",
+        "last_run_at": "last_run_at",
+        "last_result": "last_result",
+        "suspended": "suspend_reason",
+    }
+    print_rows(list(fields), nodes.values_list(*fields.values()), as_json=arguments.as_json)
     return 0
 
 
@@ -195,3 +176,25 @@ def _request_run(node_id: int, now: datetime) -> str:
     if pause:
         return _("node %(id)s (%(name)s) runs when the pause is over, at %(until)s") % words
     return _("node %(id)s (%(name)s) runs as soon as its OLT is free") % words
+
+
+def list_executions(arguments: Namespace) -> int:
+    columns = ("id", "olt", "task", "origin", "status", "attempt", "poller", "started", "resumes")
+    fields = ("id", "olt__name", "task_type", "origin", "status", "attempt", "poller_id", "started_at", "resume_at")
+    unfinished = Execution.objects.filter(finished_at__isnull=True).order_by("id").values_list(*fields)
+    print_rows(columns, unfinished, as_json=arguments.as_json)
+    return 0
+
+
+def cancel_execution(arguments: Namespace) -> int:
+    """Ask one execution to end; the rest of its chain is skipped."""
+    number = arguments.execution
+    execution = Execution.objects.only("olt_id", "task_type").filter(id=number).first()
+    if execution is None:
+        raise OperatorError(_("There is no execution %s; `facho execution list` shows what runs.") % number)
+    with transaction.atomic():
+        if not cancel(number, now=timezone.now()):
+            raise OperatorError(_("Execution %s is over already.") % number)
+        write_down("CHANGED", [execution], _("cancelled"))
+    print(_("execution %s ends before its next packet") % number)
+    return 0

@@ -1,13 +1,14 @@
-"""`facho olt …`: the inventory of OLTs."""
+"""`facho olt …`: the inventory of OLTs; `facho pause …`: maintenance, a time without polling that always ends."""
 
 import sys
 from argparse import Namespace
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from gettext import gettext as _
 from pathlib import Path
 
+from django.db import transaction
+from django.db.models import Value
+from django.db.models.functions import Coalesce, NullIf
 from django.utils import timezone
 
 from facho.accounts.audit import Action, console, record_each
@@ -22,6 +23,7 @@ from facho.hosts.csv import plan_file, write_entries
 from facho.hosts.inventory import InventoryError, Saved, add_olt, export_entries, stored_olts
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS, OltEntry
+from facho.hosts.pauses import MAX_MINUTES, active_pauses, end_pauses, load_pause, pause, polling_pauses
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.probe_finding import ProbeFinding
 from facho.snmp_get.diagnosis_words import diagnose, place_of
@@ -53,91 +55,43 @@ def _give_jobs(olt: Olt, *, with_jobs: bool) -> None:
 
 
 def _entry(arguments: Namespace) -> OltEntry:
-    is_v3 = arguments.version == "3"
     community = auth_key = priv_key = ""
-    if is_v3:
-        wanted = (arguments.auth_protocol, arguments.priv_protocol)
+    if arguments.version == "3":
+        needed = _("The SNMPv3 keys are needed: give them with --keys-stdin, or run this in a terminal.")
         prompts = (_("Authentication key"), _("Privacy key"))
-        if arguments.keys_stdin:
-            auth, priv = (user.read_line() if protocol else "" for protocol in wanted)
-        elif not any(wanted):
-            auth = priv = ""
-        elif user.is_interactive():
-            auth, priv = (
-                user.ask(prompt) if protocol else "" for protocol, prompt in zip(wanted, prompts, strict=True)
-            )
-        else:
-            raise OperatorError(
-                _("The SNMPv3 keys are needed: give them with --keys-stdin, or run this in a terminal.")
-            )
-        auth_key, priv_key = auth, priv
-    elif arguments.community_stdin:
-        community = user.read_line()
-    elif user.is_interactive():
-        community = user.ask(_("Community"))
+        auth_key, priv_key = (
+            _read_secret(prompt, from_stdin=arguments.keys_stdin, otherwise=needed) if protocol else ""
+            for protocol, prompt in zip((arguments.auth_protocol, arguments.priv_protocol), prompts, strict=True)
+        )
     else:
-        raise OperatorError(_("The community is needed: give it with --community-stdin, or run this in a terminal."))
+        needed = _("The community is needed: give it with --community-stdin, or run this in a terminal.")
+        community = _read_secret(_("Community"), from_stdin=arguments.community_stdin, otherwise=needed)
+    same = ("name", "host", "vendor", "version", "v3_user", "poller_group")
     return OltEntry(
-        name=arguments.name,
-        host=arguments.host,
+        **{name: getattr(arguments, name) for name in same},
         port=str(arguments.port),
-        vendor=arguments.vendor,
-        version=arguments.version,
         community=Secret(community),
-        v3_user=arguments.v3_user,
         v3_auth_protocol=arguments.auth_protocol,
         v3_auth_key=Secret(auth_key),
         v3_priv_protocol=arguments.priv_protocol,
         v3_priv_key=Secret(priv_key),
-        poller_group=arguments.poller_group,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OltListRow:
-    name: str
-    host: str
-    address: str
-    port: int
-    vendor: str
-    version: str
-    enabled: bool
-    reachability: str
-    last_answer_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """A row of a file, and what importing it would do."""
-
-    line: int | None
-    name: str
-    what: str
-    details: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeRow:
-    """What an OLT said of itself; `error` is why it said nothing, or why it will not be polled."""
-
-    olt: str
-    answered: bool
-    sys_name: str
-    sys_descr: str
-    sys_object_id: str
-    vendor: str
-    model: str
-    round_trip_ms: float | None
-    error: str
+def _read_secret(prompt: str, *, from_stdin: bool, otherwise: str) -> str:
+    if from_stdin:
+        return user.read_line()
+    if user.is_interactive():
+        return user.ask(prompt)
+    raise OperatorError(otherwise)
 
 
 def import_file(arguments: Namespace) -> int:
-    """Import a CSV file, or show what importing it would do."""
     if arguments.dry_run:
         # Print the table; a file with a bad row fails as importing it would.
         plan = plan_file(read_csv(arguments.file))
         rows = [
-            PlanRow(
+            (
                 row.line,
                 row.name,
                 row.verdict.value if arguments.as_json else str(row.verdict.label),
@@ -145,7 +99,7 @@ def import_file(arguments: Namespace) -> int:
             )
             for row in plan.rows
         ]
-        print_rows(PlanRow, rows, as_json=arguments.as_json)
+        print_rows(("line", "name", "what", "details"), rows, as_json=arguments.as_json)
         return 0 if plan.is_good else 1
     if arguments.as_json:
         arguments.usage_error(_("--json goes with --dry-run"))
@@ -180,21 +134,10 @@ def export(arguments: Namespace) -> int:
 
 
 def list_olts(arguments: Namespace) -> int:
-    rows = [
-        OltListRow(
-            name=olt.name,
-            host=olt.host,
-            address=olt.address,
-            port=olt.port,
-            vendor=olt.vendor or "auto",
-            version=olt.snmp_version,
-            enabled=olt.enabled,
-            reachability=olt.reachability,
-            last_answer_at=olt.last_answer_at,
-        )
-        for olt in stored_olts()
-    ]
-    print_rows(OltListRow, rows, as_json=arguments.as_json)
+    columns = ("name", "host", "address", "port", "vendor", "version", "enabled", "reachability", "last_answer_at")
+    vendor = Coalesce(NullIf("vendor", Value("")), Value("auto"))
+    fields = ("name", "host", "address", "port", vendor, "snmp_version", "enabled", "reachability", "last_answer_at")
+    print_rows(columns, stored_olts().values_list(*fields), as_json=arguments.as_json)
     return 0
 
 
@@ -209,30 +152,70 @@ def probe(arguments: Namespace) -> int:
     except OltBusy as error:
         raise OperatorError(_("OLT %s is busy with a long run: try again later.") % arguments.name) from error
     identity = report.identity
-    row = ProbeRow(
-        olt=arguments.name,
-        answered=report.answered,
-        sys_name=identity.sys_name if identity else "",
-        sys_descr=identity.sys_descr if identity else "",
-        sys_object_id=identity.sys_object_id if identity else "",
-        vendor=identity.vendor if identity else "",
-        model=identity.model if identity else "",
-        round_trip_ms=None if report.round_trip_ms is None else round(report.round_trip_ms, 1),
-        error=report.failure.message if report.failure else _(report.refusal) if report.refusal else "",
+    said = ("sys_name", "sys_descr", "sys_object_id", "vendor", "model")
+    why = report.failure.message if report.failure else _(report.refusal) if report.refusal else ""
+    values = {
+        "olt": arguments.name,
+        "answered": report.answered,
+        **{name: getattr(identity, name, "") for name in said},
+        "round_trip_ms": None if report.round_trip_ms is None else round(report.round_trip_ms, 1),
+        "error": why,
+    }
+    print_record(values, as_json=arguments.as_json)
+    # What is wrong, and what to look at, as the guided steps of the pages say it.
+    diagnosis = diagnose(report.finding or ProbeFinding.STOPPED, place_of(olt, asked_from=report.asked_from))
+    lines = (
+        f"OLT {olt.name}: {diagnosis.title}. {diagnosis.meaning}",
+        *(f"- {check}" for check in diagnosis.checks),
     )
-    print_record(row, as_json=arguments.as_json)
-    if not row.answered:
-        # Why it did not answer, and what to look at, as the guided steps of the pages say it.
-        diagnosis = diagnose(report.finding or ProbeFinding.STOPPED, place_of(olt, asked_from=report.asked_from))
-        checks = (f"- {check}" for check in diagnosis.checks)
-        raise OperatorError(f"OLT {olt.name}: {diagnosis.title}. {diagnosis.meaning}", *checks)
-    if row.error:
-        raise OperatorError(_("OLT %(name)s is not polled. %(why)s") % {"name": row.olt, "why": row.error})
-    if report.finding:
-        diagnosis = diagnose(report.finding, place_of(olt, asked_from=report.asked_from))
-        for line in (
-            f"OLT {olt.name}: {diagnosis.title}. {diagnosis.meaning}",
-            *(f"- {check}" for check in diagnosis.checks),
-        ):
-            print(cell(line), file=sys.stderr)
+    if not report.answered:
+        raise OperatorError(*lines)
+    if why:
+        raise OperatorError(_("OLT %(name)s is not polled. %(why)s") % {"name": olt.name, "why": why})
+    for line in lines if report.finding else ():
+        print(cell(line), file=sys.stderr)
     return 0
+
+
+def add_pause(arguments: Namespace) -> int:
+    if arguments.minutes > MAX_MINUTES:
+        raise OperatorError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_MINUTES)
+    with transaction.atomic():
+        held = pause(_olt(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
+        write_down("ADDED", [held])
+    print(_("%(what)s paused until %(until)s") % {"what": _what(arguments.olt), "until": cell(held.ends_at)})
+    return 0
+
+
+def list_pauses(arguments: Namespace) -> int:
+    rows = polling_pauses().filter(ends_at__gt=timezone.now()).order_by("starts_at", "id")
+    fields = rows.values_list("id", "olt__name", "starts_at", "ends_at", "note")
+    print_rows(("id", "olt", "starts_at", "ends_at", "note"), fields, as_json=arguments.as_json)
+    return 0
+
+
+def end_pause(arguments: Namespace) -> int:
+    """End the pause, and say if something else still pauses the same OLT."""
+    olt, now = _olt(arguments.olt), timezone.now()
+    with transaction.atomic():
+        write_down("CHANGED", active_pauses(now).filter(olt=olt), _("ended"))
+        was_paused = end_pauses(olt, now=now)
+    if not was_paused:
+        raise OperatorError(_("%s is not paused; `facho pause list` shows what is.") % _what(arguments.olt))
+    print(_("pause of %s ended") % _what(arguments.olt))
+    if olt is not None and load_pause(olt.id, now) is not None:
+        print(_("everything is paused, so %s stays paused: see `facho pause list`") % _what(arguments.olt))
+    return 0
+
+
+def _olt(name: str | None) -> Olt | None:
+    if name is None:
+        return None
+    olt = stored_olts().filter(name=name).first()
+    if olt is None:
+        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
+    return olt
+
+
+def _what(olt: str | None) -> str:
+    return _("everything") if olt is None else _("OLT %s") % olt

@@ -3,10 +3,10 @@
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from gettext import gettext as _
+from typing import Any
 
 from django.db.models import Q
 from django.utils import timezone
@@ -56,29 +56,6 @@ def sparkline(values: Sequence[float | None], *, width: int, encoding: str) -> s
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OnuHistoryRow:
-    """One hour or day, by its beginning; a row with only the time is a gap."""
-
-    at: datetime
-    value: float | None
-    min: float | None
-    max: float | None
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class EventRow:
-    """One fact, at the poll that showed it; `place` is where the ONU was."""
-
-    at: datetime
-    kind: str
-    cause: str
-    olt: str
-    place: str
-    message: str
-
-
 def show_history(arguments: Namespace) -> int:
     """Print a line for each hour, or for each day when it is more than a week, and all of it as a drawing."""
     onu = find_onu(arguments.onu)
@@ -97,15 +74,15 @@ def show_history(arguments: Namespace) -> int:
     except WrongQuestion as error:
         raise OperatorError(str(error)) from None
     columns = (series.at, series.average, series.lowest, series.highest)
-    rows = [
-        OnuHistoryRow(
-            datetime.fromtimestamp(at, UTC), _known(value), _known(lowest), _known(highest), question.unit.value
-        )
-        for at, value, lowest, highest in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-    print_rows(OnuHistoryRow, rows, as_json=arguments.as_json)
+    # An hour or day by its beginning; a row with only the time is a gap.
+    at, *values = (column.tolist() for column in columns)
+    moments = [datetime.fromtimestamp(each, UTC) for each in at]
+    average, lowest, highest = ([None if value != value else value for value in column] for column in values)
+    units = [question.unit.value] * len(at)
+    rows = zip(moments, average, lowest, highest, units, strict=True)
+    print_rows(("at", "value", "min", "max", "unit"), rows, as_json=arguments.as_json)
     if not arguments.as_json:
-        _draw(rows, question)
+        _draw(dict(zip(moments, average, strict=True)), question)
     return 0
 
 
@@ -113,17 +90,17 @@ def show_events(arguments: Namespace) -> int:
     since = timezone.now() - timedelta(days=min(arguments.days, MAX_DAYS))
     events = all_events().filter(onu_id=find_onu(arguments.onu).id, at__gte=since).order_by("-at", "-id")
     rows = [
-        EventRow(
-            at=event.at,
-            kind=event.kind,
-            cause=event.cause,
-            olt=event.olt.name,
-            place=f"{event.pon_port}/{event.onu_number}",
-            message=describe_event(event),
+        (
+            event.at,
+            event.kind,
+            event.cause,
+            event.olt.name,
+            f"{event.pon_port}/{event.onu_number}",
+            describe_event(event),
         )
         for event in events
     ]
-    print_rows(EventRow, rows, as_json=arguments.as_json)
+    print_rows(("at", "kind", "cause", "olt", "place", "message"), rows, as_json=arguments.as_json)
     return 0
 
 
@@ -144,16 +121,12 @@ def find_onu(text: str) -> Onu:
     return present[0]
 
 
-def _known(value: float) -> float | None:
-    return None if value != value else value
-
-
-def _draw(rows: list[OnuHistoryRow], question: HistoryQuery) -> None:
-    known = [row.value for row in rows if row.value is not None]
+def _draw(values: Mapping[datetime, float | None], question: HistoryQuery) -> None:
+    known = [value for value in values.values() if value is not None]
     if not known:
         print(_("Nothing is known of this time."))
         return
-    by_step = {int(row.at.timestamp()) // question.resolution: row.value for row in rows}
+    by_step = {int(at.timestamp()) // question.resolution: value for at, value in values.items()}
     steps = range(min(by_step), max(by_step) + 1)
     drawing = sparkline([by_step.get(step) for step in steps], width=WIDTH, encoding=sys.stdout.encoding or "ascii")
     print(f"\n{drawing}")
@@ -163,44 +136,9 @@ def _draw(rows: list[OnuHistoryRow], question: HistoryQuery) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class OnuRow:
-    id: int
-    serial: str
-    olt: str
-    place: str
-    state: str
-    last_known: str
-    since: datetime | None
-    cause: str
-    rx_dbm: float | None
-    description: str
-    customer: str
-
-
-@dataclass(frozen=True, slots=True)
-class OnuRecord(OnuRow):
-    """All that is known of one ONU now."""
-
-    mac: str
-    name: str
-    model: str
-    firmware: str
-    admin_state: str
-    first_seen_at: datetime
-    absent_since: datetime | None
-    flapping: bool
-    distance_m: int | None
-    tx_dbm: float | None
-    olt_rx_dbm: float | None
-    power_at: datetime | None
-    temperature_celsius: float | None
-    voltage_v: float | None
-    bias_ma: float | None
-    address: str
-    phone: str
-    notes: str
-    tags: str
+COLUMNS = (
+    "id", "serial", "olt", "place", "state", "last_known", "since", "cause", "rx_dbm", "description", "customer"
+)  # fmt: skip
 
 
 def list_onus(arguments: Namespace) -> int:
@@ -208,7 +146,7 @@ def list_onus(arguments: Namespace) -> int:
     if arguments.sort not in SORT_WORDS:
         arguments.usage_error(_("--sort is one of: %s") % ", ".join(SORT_WORDS))
     found = FoundOnus(_conditions(arguments), arguments.sort)[: arguments.limit + 1]
-    print_rows(OnuRow, [_row(onu) for onu in found[: arguments.limit]], as_json=arguments.as_json)
+    print_rows(COLUMNS, [_row(onu) for onu in found[: arguments.limit]], as_json=arguments.as_json)
     if len(found) > arguments.limit:
         print("facho: " + _("there are more: narrow the list, or raise --limit."), file=sys.stderr)
     return 0
@@ -216,7 +154,25 @@ def list_onus(arguments: Namespace) -> int:
 
 def show(arguments: Namespace) -> int:
     onu = shown_onus().get(pk=find_onu(arguments.onu).id)
-    print_record(_record(onu), as_json=arguments.as_json)
+    reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
+    values = {
+        **dict(zip(COLUMNS, _row(onu), strict=True)),
+        "mac": onu.mac,
+        "name": onu.name,
+        "model": onu.model,
+        "firmware": onu.firmware,
+        "admin_state": onu.admin_state,
+        "first_seen_at": onu.first_seen_at,
+        "absent_since": onu.absent_since,
+        "flapping": getattr(reading, "is_flapping", False),
+        "distance_m": getattr(reading, "distance_m", None),
+        "tx_dbm": getattr(reading, "tx_power_dbm", None),
+        "olt_rx_dbm": getattr(reading, "olt_rx_power_dbm", None),
+        **{name: getattr(reading, name, None) for name in ("power_at", "temperature_celsius", "voltage_v", "bias_ma")},
+        **{name: getattr(customer, name, "") for name in ("address", "phone", "notes", "tags", "contract")},
+        **{name: getattr(customer, name, None) for name in ("latitude", "longitude")},
+    }
+    print_record(values, as_json=arguments.as_json)
     return 0
 
 
@@ -244,51 +200,26 @@ def _conditions(arguments: Namespace) -> list[Q]:
     return conditions
 
 
-def _row(onu: Onu) -> OnuRow:
+def _row(onu: Onu) -> tuple[Any, ...]:
+    """Return what lists show of an ONU, by COLUMNS."""
     reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
-    return OnuRow(
-        id=onu.id,
-        serial=onu.serial,
-        olt=onu.olt.name,
-        place=f"{onu.pon_port}/{onu.onu_id}",
-        state=shown_state(onu).value,
-        last_known=last_known_state(onu).value,
-        since=getattr(reading, "state_since", None),
-        cause=getattr(reading, "last_down_cause", ""),
-        rx_dbm=getattr(reading, "rx_power_dbm", None),
-        description=onu.description,
-        customer=getattr(customer, "label", ""),
-    )
-
-
-def _record(onu: Onu) -> OnuRecord:
-    reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
-    return OnuRecord(
-        **asdict(_row(onu)),
-        mac=onu.mac,
-        name=onu.name,
-        model=onu.model,
-        firmware=onu.firmware,
-        admin_state=onu.admin_state,
-        first_seen_at=onu.first_seen_at,
-        absent_since=onu.absent_since,
-        flapping=getattr(reading, "is_flapping", False),
-        distance_m=getattr(reading, "distance_m", None),
-        tx_dbm=getattr(reading, "tx_power_dbm", None),
-        olt_rx_dbm=getattr(reading, "olt_rx_power_dbm", None),
-        power_at=getattr(reading, "power_at", None),
-        temperature_celsius=getattr(reading, "temperature_celsius", None),
-        voltage_v=getattr(reading, "voltage_v", None),
-        bias_ma=getattr(reading, "bias_ma", None),
-        address=getattr(customer, "address", ""),
-        phone=getattr(customer, "phone", ""),
-        notes=getattr(customer, "notes", ""),
-        tags=getattr(customer, "tags", ""),
+    return (
+        onu.id,
+        onu.serial,
+        onu.olt.name,
+        f"{onu.pon_port}/{onu.onu_id}",
+        shown_state(onu).value,
+        last_known_state(onu).value,
+        getattr(reading, "state_since", None),
+        getattr(reading, "last_down_cause", ""),
+        getattr(reading, "rx_power_dbm", None),
+        onu.description,
+        getattr(customer, "label", ""),
     )
 
 
 def import_file(arguments: Namespace) -> int:
-    """Import customers by serial; who is left out is named on standard error."""
+    """Import customers by serial, hardware address or place; who is left out is named on standard error."""
     content = read_csv(arguments.file)
     try:
         imported = import_customers(

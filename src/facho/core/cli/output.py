@@ -5,12 +5,11 @@ Text of devices cannot reach the terminal's controls.
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from gettext import gettext as _
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db.models import Model
@@ -20,39 +19,32 @@ from facho.core.env import Mode
 from facho.core.product import OperatorError
 from facho.hosts.inventory import EntryProblem, InventoryError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-
 COLUMN_GAP = "  "
 NOTHING = "-"
 
 
-def print_rows(kind: type["DataclassInstance"], rows: Sequence["DataclassInstance"], *, as_json: bool) -> None:
-    """Print values of one dataclass; its field names are the JSON keys and the headings."""
+def print_rows(columns: Sequence[str], rows: Iterable[Iterable[Any]], *, as_json: bool) -> None:
+    """Print rows of values; the names of the columns are the JSON keys and the headings."""
     if as_json:
-        print_json(rows)
+        dump([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    names = [field.name for field in fields(kind)]
-    cells = [[cell(getattr(row, name)) for name in names] for row in rows]
-    headings = [name.upper() for name in names]
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
-    for line in (headings, *cells):
+    print_lines([name.upper() for name in columns], [[cell(value) for value in row] for row in rows])
+
+
+def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
+    table = [headings, *lines]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
         padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
         print(COLUMN_GAP.join(padded).rstrip())
 
 
-def print_record(record: "DataclassInstance", *, as_json: bool) -> None:
-    """Print one value, a line for each field."""
+def print_record(values: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
-        dump(asdict(record))
+        dump(values)
         return
-    for name, value in asdict(record).items():
+    for name, value in values.items():
         print(f"{name}: {cell(value)}")
-
-
-def print_json(rows: Sequence["DataclassInstance"]) -> None:
-    dump([asdict(row) for row in rows])
 
 
 def dump(value: Any) -> None:
@@ -127,6 +119,5 @@ def refused(path: Path, error: InventoryError) -> OperatorError:
 
 
 def problem_line(path: Path, problem: EntryProblem) -> str:
-    """Say what is wrong, and on which line."""
     place = _("%(file)s line %(line)s") % {"file": path, "line": problem.line} if problem.line else str(path)
     return f"{place}: {cell(problem.reason)}"

@@ -3,6 +3,7 @@
 from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from enum import Enum, auto
+from functools import partial
 from gettext import gettext as _
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
@@ -41,8 +42,6 @@ MAX_NAME = 80
 
 
 class Needs(Enum):
-    """What is open when a command begins."""
-
     # It changes the environment first, or needs neither folder nor database.
     NOTHING = auto()
     # It looks at an installation that may be broken.
@@ -104,10 +103,7 @@ def add_command(
     needs: Needs = Needs.DATABASE,
     check: Callable[[Namespace], None] | None = None,
 ) -> ArgumentParser:
-    """Add a command that `handler` carries out: a function of a module of this package, as `module.function`.
-
-    `check` refuses arguments that do not go together, before anything is opened.
-    """
+    """Add a command that `module.function` of this package carries out; `check` refuses arguments first."""
     parser = subparsers.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     parser.set_defaults(handler=handler, needs=needs, check=check, usage_error=parser.error)
     return parser
@@ -147,7 +143,7 @@ def add_traps(subparsers: Subparsers) -> None:
         subparsers,
         "traps",
         _("hear the traps of OLTs (distributed mode), switch them on or off, or watch them"),
-        "traps.traps",
+        "run.traps",
         needs=Needs.NOTHING,
     )
     command.add_argument(
@@ -290,40 +286,35 @@ def add_node(subparsers: Subparsers) -> None:
 
 
 def check_run(arguments: Namespace) -> None:
-    """Refuse a run of nodes that were chosen in no way, or in two."""
     if [bool(arguments.nodes), bool(arguments.olt), arguments.every].count(True) != 1:
         arguments.usage_error(_("name the nodes, or give --olt NAME, or --all"))
 
 
 def check_change(arguments: Namespace) -> None:
-    """Refuse a change of nothing."""
     if (arguments.interval, arguments.priority, arguments.enabled) == (None, None, None):
         arguments.usage_error(_("say what to change: --interval, --priority, --enable or --disable"))
 
 
 def check_resume(arguments: Namespace) -> None:
-    """Refuse a return of nodes that were chosen in no way, or in both."""
     if bool(arguments.nodes) == bool(arguments.olt):
         arguments.usage_error(_("name the nodes, or give --olt NAME"))
 
 
 def add_execution(subparsers: Subparsers) -> None:
     executions = add_group(subparsers, "execution", _("executions: the runs of nodes"))
-    add_json_flag(
-        add_command(executions, "list", _("list running and waiting executions"), "execution.list_executions")
-    )
-    command = add_command(executions, "cancel", _("end a run before its next packet"), "execution.cancel")
+    add_json_flag(add_command(executions, "list", _("list running and waiting executions"), "node.list_executions"))
+    command = add_command(executions, "cancel", _("end a run before its next packet"), "node.cancel_execution")
     command.add_argument("execution", metavar=_("NUMBER"), type=row_number, help=_("number of the execution"))
 
 
 def add_pause(subparsers: Subparsers) -> None:
     pauses = add_group(subparsers, "pause", _("maintenance: start nothing for a while"))
-    command = add_command(pauses, "add", _("start nothing new from now on; what runs is finished"), "pause.add")
+    command = add_command(pauses, "add", _("start nothing new from now on; what runs is finished"), "olt.add_pause")
     _add_place(command)
     command.add_argument("--minutes", type=whole_number, required=True, metavar="N", help=_("how long"))
     command.add_argument("--note", type=_note, default="", metavar=_("TEXT"), help=_("reason of the pause"))
-    add_json_flag(add_command(pauses, "list", _("list the pauses that hold or are to come"), "pause.list_pauses"))
-    command = add_command(pauses, "end", _("end the pauses of an OLT, or those of everything, now"), "pause.end")
+    add_json_flag(add_command(pauses, "list", _("list the pauses that hold or are to come"), "olt.list_pauses"))
+    command = add_command(pauses, "end", _("end the pauses of an OLT, or those of everything, now"), "olt.end_pause")
     _add_place(command)
 
 
@@ -355,7 +346,7 @@ def _add_question(snmp: Subparsers, way: str, summary: str, *, nargs: Literal["+
 
 def add_record(subparsers: Subparsers) -> None:
     summary = _("record a device without its serials, names and addresses")
-    command = add_command(subparsers, "record", summary, "record.record")
+    command = add_command(subparsers, "record", summary, "vendor.record")
     command.add_argument("name", metavar=_("NAME"))
     command.add_argument("--output", metavar=_("FILE"), type=Path, help=_("a .snmprec file (default: standard output)"))
     command.add_argument(
@@ -455,7 +446,6 @@ def add_token(subparsers: Subparsers) -> None:
 
 
 def add_groups_flag(command: ArgumentParser) -> None:
-    """Let a command name OLT groups."""
     command.add_argument(
         "--group",
         action="append",
@@ -504,28 +494,11 @@ def add_keys(subparsers: Subparsers) -> None:
 
 
 def add_json_flag(parser: ArgumentParser) -> None:
-    """Let a command that prints a table print JSON."""
     parser.add_argument("--json", action="store_true", dest="as_json", help=_("print JSON instead of a table"))
 
 
 def add_jobs_flag(parser: ArgumentParser) -> None:
-    """Let a command leave the jobs out."""
     parser.add_argument("--no-jobs", action="store_true", help=_("leave out the vendor's ready-made jobs"))
-
-
-def whole_number(text: str) -> int:
-    """Read a number from 1; wrong use otherwise."""
-    return _number_up_to(MAX_WHOLE_NUMBER, text)
-
-
-def row_number(text: str) -> int:
-    """Read the number of a row of a table that grows; wrong use otherwise."""
-    return _number_up_to(MAX_ROW_NUMBER, text)
-
-
-def port_number(text: str) -> int:
-    """Read a port; wrong use otherwise."""
-    return _number_up_to(MAX_PORT, text)
 
 
 def _number_up_to(limit: int, text: str) -> int:
@@ -536,6 +509,12 @@ def _number_up_to(limit: int, text: str) -> int:
             _("%(text)s is not a whole number from 1 to %(limit)s") % {"text": repr(text), "limit": limit}
         )
     return number
+
+
+whole_number = partial(_number_up_to, MAX_WHOLE_NUMBER)
+# Of a row in a table that grows.
+row_number = partial(_number_up_to, MAX_ROW_NUMBER)
+port_number = partial(_number_up_to, MAX_PORT)
 
 
 def bind_address(text: str) -> str:
@@ -555,7 +534,6 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def port_place(text: str) -> tuple[int, int, int]:
-    """Read FRAME/SLOT/PORT; wrong use otherwise."""
     parts = text.split("/")
     if len(parts) != 3 or not all(part.isascii() and part.isdecimal() and len(part) <= 5 for part in parts):
         raise ArgumentTypeError(_("%s is not FRAME/SLOT/PORT") % repr(text))
@@ -571,7 +549,6 @@ def _place(text: str) -> tuple[int, ...]:
 
 
 def dbm(text: str) -> float:
-    """Read a power; wrong use otherwise."""
     try:
         power = float(text)
     except ValueError:

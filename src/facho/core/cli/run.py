@@ -1,7 +1,9 @@
-"""`facho run`, a parent that supervises web and engines; `facho scheduler` and `facho web` of the distributed mode."""
+"""`facho run`, a parent of web and engines; `facho scheduler`, `web` and `traps` of the distributed mode."""
 
 import os
 import sys
+import time
+import urllib.request
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,7 +12,7 @@ from socket import socket as Socket
 from typing import IO
 
 from django.conf import settings
-from django.db import Error
+from django.db import Error, transaction
 
 from facho.core.data_folder import EngineRuns, engine_lock
 from facho.core.env import Mode
@@ -19,9 +21,14 @@ from facho.core.processes.supervisor import Child
 from facho.core.product import OperatorError, bring_up_to_date, open_distributed, open_product, tell_warnings
 from facho.polling.domain.shard import Shard, all_shards
 
+READY_SECONDS = 60.0
+READY_LOOK_SECONDS = 0.1
+
 
 def run_product(arguments: Namespace) -> int:
-    """Run until SIGINT or SIGTERM."""
+    if sys.stderr.isatty():
+        # Loading takes seconds on a small server, with no other output until then.
+        tell(_("Starting Facho."))
     if arguments.pollers:
         os.environ["FACHO_POLLERS"] = str(arguments.pollers)
     open_product()
@@ -35,9 +42,11 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
     tell_warnings()
     socket = listen(arguments.bind)
     children = product_children(socket, lock)
+    tell(_("The data is in %s; bringing the database up to date.") % settings.DATA_FOLDER.path)
     bring_up_to_date()
     try:
         supervisor.raise_on_signals()
+        tell(_("Starting web and engine."))
         start(children)
         print(f"url: {supervisor.url_of(socket)}", flush=True)
         # It needs the models, so it is loaded after Django.
@@ -46,11 +55,32 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
         if path := make_setup_path():
             print(_("Open this link once to make the first administrator (valid for 24 hours):"))
             print(f"setup: {supervisor.url_of(socket)}{path}", flush=True)
+        if wait_until_ready(supervisor.url_of(socket), children[0]):
+            tell(_("Ready. Press Ctrl-C to stop."))
         supervisor.supervise(children, tell=tell_end)
     except supervisor.Stopped:
+        tell(_("Stopping; reads in progress finish first, for up to 15 s."))
         return 0
     finally:
         supervisor.stop(children)
+        tell(_("Stopped."))
+
+
+def tell(line: str) -> None:
+    """Say on standard error what is being done."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def wait_until_ready(url: str, web: Child) -> bool:
+    """Return whether the web answers; False when it ended, or the time is over."""
+    give_up_at = time.monotonic() + READY_SECONDS
+    while time.monotonic() < give_up_at and web.exit_status is None:
+        try:
+            with urllib.request.urlopen(f"{url}/livez", timeout=5):  # noqa: S310 our own address
+                return True
+        except OSError:
+            time.sleep(READY_LOOK_SECONDS)
+    return False
 
 
 def product_children(socket: Socket, lock: IO[str]) -> list[Child]:
@@ -114,7 +144,6 @@ def alone_on_folder() -> Iterator[IO[str]]:
 
 
 def run_scheduler(arguments: Namespace) -> int:
-    """Schedule until SIGINT or SIGTERM."""
     open_distributed()
     tell_warnings()
     from facho.core.processes.scheduler import main
@@ -124,7 +153,6 @@ def run_scheduler(arguments: Namespace) -> int:
 
 
 def run_web(arguments: Namespace) -> int:
-    """Serve until SIGINT or SIGTERM."""
     open_distributed()
     tell_warnings()
     from facho.core.processes.web import serve
@@ -133,3 +161,61 @@ def run_web(arguments: Namespace) -> int:
     print(f"url: {supervisor.url_of(socket)}", flush=True)
     serve(socket)
     return 0
+
+
+LOOK_SECONDS = 0.5
+
+
+def traps(arguments: Namespace) -> int:
+    if arguments.what == "run":
+        return _hear()
+    open_product()
+    bring_up_to_date()
+    return _watch() if arguments.what == "watch" else _switch(is_on=arguments.what == "on")
+
+
+def _hear() -> int:
+    open_distributed()
+    tell_warnings()
+    from facho.core.processes.traps import main
+
+    main()
+    return 0
+
+
+def _switch(*, is_on: bool) -> int:
+    # They need the models, so they are loaded after Django.
+    from facho.core.cli.output import write_down
+    from facho.traps.models import TrapSwitch
+    from facho.traps.store import switch
+
+    with transaction.atomic():
+        switch(is_on=is_on)
+        write_down("CHANGED", TrapSwitch.objects.all(), _("switched on") if is_on else _("switched off"))
+    told = _("Traps are heard at %s.") if is_on else _("Traps are not heard any more (%s).")
+    print(told % settings.FACHO_TRAPS_BIND)
+    return 0
+
+
+def _watch() -> int:
+    """Print what is heard from now on, until Ctrl-C."""
+    from facho.core.cli.output import cell
+    from facho.hosts.store import OLT_SECRETS
+    from facho.traps.models import Trap, TrapSender
+
+    last = Trap.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    counts = dict(TrapSender.objects.values_list("id", "count"))
+    while True:
+        heard = Trap.objects.filter(id__gt=last).select_related("olt").defer(*OLT_SECRETS)
+        for trap in heard.order_by("id")[:500]:
+            last = trap.id
+            words = [trap.heard_at, trap.olt.name, trap.get_meaning_display(), trap.place, trap.name, trap.serial]
+            print("  ".join(cell(word) for word in words), flush=True)
+        for sender in TrapSender.objects.order_by("id"):
+            if sender.count > counts.get(sender.id, 0):
+                told = {"count": sender.count - counts.get(sender.id, 0), "address": sender.address}
+                print(
+                    _("%(count)s from %(address)s not accepted") % told + f": {sender.get_reason_display()}", flush=True
+                )
+            counts[sender.id] = sender.count
+        time.sleep(LOOK_SECONDS)

@@ -5,11 +5,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import astuple, fields
 from gettext import gettext as _
 
 from django.conf import settings
 
-from facho.core.cli.output import COLUMN_GAP, NOTHING, cell, dump, print_rows, tell_site
+from facho.core.cli.output import NOTHING, cell, dump, print_lines, print_rows, tell_site
 from facho.core.product import OperatorError
 from facho.core.wiring import COMMAND_LINE, OltBusy, Parts, open_parts, run_interactive
 from facho.executions.models import Origin
@@ -40,7 +41,6 @@ Table = dict[str, dict[str, ReadValue]]
 
 
 def print_table(values: Sequence[ReadValue], *, as_json: bool) -> None:
-    """Print a table for people, or a list of places with their values for programs."""
     rows: Table = {}
     for value in values:
         # Where a place cannot be read, the OID stands for it.
@@ -58,12 +58,8 @@ def print_table(values: Sequence[ReadValue], *, as_json: bool) -> None:
         )
         return
     columns = list(dict.fromkeys(value.column for value in values))
-    lines = [["PLACE", *columns]]
-    lines += [[place, *(_shown(row.get(column)) for column in columns)] for place, row in rows.items()]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        print(COLUMN_GAP.join(padded).rstrip())
+    lines = [[place, *(_shown(row.get(column)) for column in columns)] for place, row in rows.items()]
+    print_lines(["PLACE", *columns], lines)
 
 
 def _shown(value: ReadValue | None) -> str:
@@ -76,7 +72,6 @@ def _shown(value: ReadValue | None) -> str:
 
 
 def read(arguments: Namespace) -> int:
-    """Ask, print the answer, and say if there is more."""
     olt = find_olt(arguments.name)
     way = Way(arguments.way)
     bounds = Bounds(min(arguments.rows, MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS))
@@ -94,7 +89,8 @@ def read(arguments: Namespace) -> int:
     if way is Way.TABLE:
         print_table(answer.values, as_json=arguments.as_json)
     else:
-        print_rows(ReadValue, answer.values, as_json=arguments.as_json)
+        columns = [field.name for field in fields(ReadValue)]
+        print_rows(columns, map(astuple, answer.values), as_json=arguments.as_json)
     # Say when there is more than what was printed, and why.
     if answer.failure is not None:
         words = {"name": olt.name, "count": len(answer.values), "reason": cell(answer.failure.message).rstrip(".")}

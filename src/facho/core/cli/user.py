@@ -2,8 +2,7 @@
 
 import sys
 from argparse import Namespace
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from getpass import getpass
 from gettext import gettext as _
 from typing import Any
@@ -38,7 +37,6 @@ def read_line() -> str:
 
 
 def is_interactive() -> bool:
-    """Return whether a person can be asked."""
     return sys.stdin.isatty()
 
 
@@ -53,17 +51,6 @@ def ask_twice(prompt: str) -> str:
     if ask(_("%s (again)") % prompt) != first:
         raise OperatorError(_("The two entries differ; nothing was changed."))
     return first
-
-
-@dataclass(frozen=True, slots=True)
-class UserRow:
-    """A line of `facho user list`."""
-
-    name: str
-    role: str
-    active: bool
-    groups: str
-    last_login: datetime | None
 
 
 def create_user(arguments: Namespace) -> int:
@@ -94,7 +81,7 @@ def list_users(arguments: Namespace) -> int:
     ):
         groups.setdefault(user_id, []).append(name)
     rows = [
-        UserRow(
+        (
             user.username,
             highest_of(user, [group.name for group in user.groups.all()]) or "",
             user.is_active,
@@ -103,7 +90,7 @@ def list_users(arguments: Namespace) -> int:
         )
         for user in people().prefetch_related("groups").order_by("username")
     ]
-    print_rows(UserRow, rows, as_json=arguments.as_json)
+    print_rows(("name", "role", "active", "groups", "last_login"), rows, as_json=arguments.as_json)
     return 0
 
 
@@ -113,7 +100,9 @@ def change_role(arguments: Namespace) -> int:
     role, before = Role(arguments.role), role_of(user)
     if role is not Role.ADMIN:
         _refuse_last_admin(user)
-    _change(user, lambda: give_role(user, role), {"role": before}, {"role": role})
+    with transaction.atomic():
+        give_role(user, role)
+        _record_change(user, {"role": before}, {"role": role})
     print(_("user %(name)s has the role %(role)s") % vars(arguments))
     return 0
 
@@ -122,12 +111,10 @@ def change_password(arguments: Namespace) -> int:
     """Set a password, which ends the person's sessions; at the console no login delay applies."""
     user = find_user(arguments.name)
     _check(user, password := _read_password(arguments))
-
-    def store() -> None:
+    with transaction.atomic():
         user.set_password(password)
         user.save(update_fields=["password"])
-
-    _change(user, store, {}, {"password": True})
+        _record_change(user, {}, {"password": True})
     forget_all_tries()
     print(_("user %s has a new password; other sessions have ended") % arguments.name)
     return 0
@@ -167,20 +154,14 @@ def find_groups(names: list[str]) -> list[OltGroup]:
 
 
 def _set_active(user: User, *, is_active: bool) -> None:
-    before = user.is_active
-
-    def store() -> None:
-        user.is_active = is_active
-        user.save(update_fields=["is_active"])
-
-    _change(user, store, {"active": before}, {"active": is_active})
-
-
-def _change(user: User, store: Any, before: dict[str, Any], after: dict[str, Any]) -> None:
-    """Change an account and write it down, both or neither."""
+    before, user.is_active = user.is_active, is_active
     with transaction.atomic():
-        store()
-        record(console(), user, Action.CHANGED, changed_words(before, after, secrets=["password"]))
+        user.save(update_fields=["is_active"])
+        _record_change(user, {"active": before}, {"active": is_active})
+
+
+def _record_change(user: User, before: dict[str, Any], after: dict[str, Any]) -> None:
+    record(console(), user, Action.CHANGED, changed_words(before, after, secrets=["password"]))
 
 
 def _refuse_last_admin(user: User) -> None:
@@ -200,20 +181,6 @@ def _check(user: User, password: str) -> None:
         validate_password(password, user)
     except ValidationError as error:
         raise OperatorError(" ".join(error.messages)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class TokenRow:
-    """A line of `facho token list`."""
-
-    id: int
-    user: str
-    name: str
-    role: str
-    groups: str
-    created_at: datetime
-    last_used_at: datetime | None
-    expires_at: datetime | None
 
 
 def create_token(arguments: Namespace) -> int:
@@ -242,7 +209,7 @@ def list_tokens(arguments: Namespace) -> int:
     """Print every token without its text, which is not stored."""
     tokens = ApiToken.objects.select_related("user").prefetch_related("olt_groups").order_by("user__username", "id")
     rows = [
-        TokenRow(
+        (
             token.id,
             token.user.username,
             token.name,
@@ -254,7 +221,8 @@ def list_tokens(arguments: Namespace) -> int:
         )
         for token in tokens
     ]
-    print_rows(TokenRow, rows, as_json=arguments.as_json)
+    columns = ("id", "user", "name", "role", "groups", "created_at", "last_used_at", "expires_at")
+    print_rows(columns, rows, as_json=arguments.as_json)
     return 0
 
 

@@ -1,22 +1,30 @@
-"""`facho vendor check|try`: a definition that is being written, without a device and on one."""
+"""`facho vendor check|try`: a definition that is being written; `facho record`: a device as a file to give away."""
 
 import asyncio
+import errno
+import os
+import secrets
 import sys
 from argparse import Namespace
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, fields
 from gettext import gettext as _
+from pathlib import Path
 
 from facho.core import wiring
 from facho.core.cli.output import cell, dump, print_rows, tell_site
 from facho.core.cli.snmp import find_olt, stayed_busy
+from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
-from facho.core.wiring import COMMAND_LINE, OltBusy, open_parts
+from facho.core.wiring import COMMAND_LINE, WAIT_SECONDS, OltBusy, open_parts
 from facho.hosts.models import Olt
 from facho.polling.vendors.anonymise import RecordingError, read_recording
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.review import Review, review_file
 from facho.snmp_get.interactive import MAX_ROWS
 from facho.snmp_get.reading import BUDGET_SECONDS
+from facho.snmp_get.recording import Recording, RecordingStep
 from facho.snmp_get.trial import Trial, TrialBounds, try_on_recording
 from facho.snmp_get.trial_words import TrialLine, describe_gaps, describe_recognition, describe_trial
 
@@ -83,7 +91,7 @@ def _print(trial: Trial, olt: Olt | None, definition: Definition, arguments: Nam
         columns = [asdict(line) for line in lines]
         dump({"olt": olt.name if olt else "", "recognition": recognition, "unread": unread, "columns": columns})
         return
-    print_rows(TrialLine, lines, as_json=False)
+    print_rows([field.name for field in fields(TrialLine)], map(astuple, lines), as_json=False)
     if recognition:
         print(cell(recognition), file=sys.stderr)
     if trial.is_out_of_time:
@@ -100,3 +108,70 @@ def _review(arguments: Namespace) -> Review:
 async def _tried(olt: Olt, definition: Definition, bounds: TrialBounds, wait_seconds: int) -> Trial:
     async with open_parts(COMMAND_LINE) as parts:
         return await wiring.try_definition(parts, olt.id, definition, bounds=bounds, wait_seconds=wait_seconds)
+
+
+SALT_BYTES = 16
+
+
+def record(arguments: Namespace) -> int:
+    """Record one OLT; a recording that is not complete leaves no file."""
+    olt = find_olt(arguments.name)
+    path: Path | None = arguments.output
+    part = path and _reserve(path)
+    tell_site(olt.name, olt.poller_group)
+    try:
+        recording = _recorded(olt, with_live=arguments.with_live)
+        if recording.failure is not None:
+            words = {"name": olt.name, "reason": cell(recording.failure.message).rstrip(".")}
+            raise OperatorError(_("OLT %(name)s was not recorded: %(reason)s. Nothing was written; try again.") % words)
+        # The salt is forgotten with this process, so no serial can be found by trying all of them.
+        text = recording.text(salt=secrets.token_bytes(SALT_BYTES))
+        if path and part:
+            with _file_failures(path):
+                write_for_owner(part, text)
+                part.replace(path)
+        else:
+            sys.stdout.write(text)
+    finally:
+        if part:
+            part.unlink(missing_ok=True)
+    if recording.is_cut:
+        _tell(_("The device has more than was read; what is there is enough for a report."))
+    _tell(_("%s lines recorded. Look through them before you give them away.") % text.count("\n"))
+    return 0
+
+
+def _recorded(olt: Olt, *, with_live: bool) -> Recording:
+    def tell(step: RecordingStep) -> None:
+        _tell(_("%(number)s of %(of)s: %(part)s, %(values)s values") % step._asdict())
+
+    async def run() -> Recording:
+        async with open_parts(COMMAND_LINE) as parts:
+            return await wiring.record(parts, olt.id, progress=tell, with_live=with_live, wait_seconds=WAIT_SECONDS)
+
+    try:
+        return asyncio.run(run())
+    except OltBusy as error:
+        raise OperatorError(_("OLT %s is busy with a long run: try again later.") % olt.name) from error
+
+
+def _reserve(path: Path) -> Path:
+    """Make a file under another name; a place that cannot be written fails before the OLT is asked."""
+    with _file_failures(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        part = path.with_name(f"{path.name}.part")
+        part.touch()
+        return part
+
+
+@contextmanager
+def _file_failures(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(f"{path}: {error.strerror}") from error
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)

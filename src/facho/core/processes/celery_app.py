@@ -66,7 +66,6 @@ class FachoCelery(Celery):
             return self._worker
 
     def close_worker(self) -> None:
-        """Close what the messages of this process opened."""
         with self._making:
             worker, self._worker = self._worker, None
         if worker is not None:

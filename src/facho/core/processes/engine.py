@@ -96,10 +96,7 @@ async def _keeping_storage(parts: Parts) -> AsyncIterator[None]:
 
 
 async def _take_over(parts: Parts, engine: Engine, role: str, stop: asyncio.Event) -> bool:
-    """Carry out what a former engine had only claimed; what it had begun ends once its OLT is no longer at work.
-
-    Waits for a storage that takes writes; False when told to stop before.
-    """
+    """Carry out what a former engine had only claimed; False when told to stop while the storage takes no writes."""
     while True:
         try:
             await parts.database.run(release_leadership, f"{role}/", parts.shard)

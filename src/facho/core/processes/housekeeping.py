@@ -26,6 +26,7 @@ from facho.hosts.store import schedule_probe
 from facho.infrastructure.gateway import ThreadGateway
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.outages import follow_silence, has_silence
+from facho.plant.watch import LightWatcher, judge_days
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.snmp_jobs.store import load_intervals
 from facho.zabbix_pollers.activity import load_is_polling
@@ -42,6 +43,8 @@ PROBES_AT_ONCE = 10
 ABANDONED_SECONDS = 5.0
 STATISTICS_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
+# Polls are minutes apart, and a finding needs two of them.
+LIGHT_SECONDS = 30.0
 COMPACTION_SECONDS = 60.0
 # Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
 COMPACTION_PIECES = 200
@@ -76,13 +79,13 @@ class Housekeeping:
 
 
 async def housekeeping_loop(chores: Housekeeping) -> None:
-    """Do each chore at its own pace until stopped."""
     await asyncio.gather(
         coordinating(chores),
         probing(chores),
         _repeat(end_abandoned_runs, chores, ABANDONED_SECONDS),
         _repeat(tell_silence, chores, SILENCE_SECONDS),
         compacting(chores),
+        watching_light(chores),
         _repeat(save_statistics, chores, STATISTICS_SECONDS),
         cleaning_up(chores),
         alerting(chores),
@@ -122,6 +125,20 @@ async def compacting(chores: Housekeeping) -> None:
                     break
 
         await _repeat(compact_history, chores, COMPACTION_SECONDS)
+
+
+async def watching_light(chores: Housekeeping) -> None:
+    """Look for what light shows about the fibre, in a thread of its own; the next leader looks at the same polls."""
+    watcher = LightWatcher()
+    async with own_thread(chores) as thread:
+
+        async def watch_light(parts: Parts) -> None:
+            for work in (watcher.look, judge_days):
+                left = 1
+                while left and chores.may_go_on():
+                    left = await thread.run(work, parts.clock.now())
+
+        await _repeat(watch_light, chores, LIGHT_SECONDS)
 
 
 async def cleaning_up(chores: Housekeeping) -> None:
@@ -209,10 +226,7 @@ async def probing(chores: Housekeeping) -> None:
 
 
 def load_wanted_probes(now: datetime) -> dict[int, str]:
-    """Return the OLTs to be asked who they are or whether they are back, each with its group.
-
-    Without groups all share the pollers; an OLT of a group that has none is left alone, as by the scheduler.
-    """
+    """Return the OLTs to be asked who they are or whether they are back, of groups that have pollers."""
     wanted = {*load_unidentified(now), *load_asked_for(now)}
     olts = Olt.objects.filter(id__in=wanted).order_by("id").values_list("id", "poller_group")
     known = settings.FACHO_POLLER_GROUPS
@@ -281,7 +295,6 @@ async def tell_silence(parts: Parts) -> None:
 
 
 async def save_statistics(parts: Parts) -> None:
-    """Add the minute's figures of the pollers to their series."""
     await parts.database.run(save_poller_stats, parts.clock.now())
 
 

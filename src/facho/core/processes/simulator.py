@@ -1,11 +1,11 @@
 """The demo's simulated OLTs, in a process of their own."""
 
 import sys
+from dataclasses import replace
 
 from facho.core.processes.supervisor import exit_with_parent
-from facho.simulator.config import SimulatorConfig
 from facho.simulator.faults import Faults
-from facho.simulator.server import run_simulator
+from facho.simulator.server import SimulatorConfig, run_simulator
 
 # Slow enough that a visitor sees pollers at work, as real OLTs show them.
 LATENCY_MS = 20.0
@@ -21,16 +21,14 @@ def main() -> int:
     """
     exit_with_parent()
     olts, onus, port, *receiver = map(int, sys.argv[1:])
-    config = SimulatorConfig(
-        olts=olts,
-        onus=onus,
-        port=port,
-        latency_ms=LATENCY_MS,
-        seed=SEED,
-        faults=Faults(live_row_seconds=LIVE_ROW_SECONDS),
-        traps=("127.0.0.1", receiver[0]) if receiver else None,
-    )
+    config = replace(demo_config(olts, onus), port=port, traps=("127.0.0.1", receiver[0]) if receiver else None)
     return run_simulator(config, tells_counters=False)
+
+
+def demo_config(olts: int, onus: int) -> SimulatorConfig:
+    """Describe the worlds of the demo, which are simulated here and get their past from the parent."""
+    faults = Faults(live_row_seconds=LIVE_ROW_SECONDS)
+    return SimulatorConfig(olts=olts, onus=onus, latency_ms=LATENCY_MS, seed=SEED, faults=faults, has_story=True)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,6 @@ def listen(bind: str) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return the address to open in a browser on this machine."""
     host, port = listening.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104 compared, not bound
         host = "127.0.0.1"
@@ -149,14 +148,14 @@ def supervise(children: Sequence[Child], *, tell: Callable[[Child, int], None]) 
         time.sleep(LOOK_SECONDS)
 
 
-def stop(children: Sequence[Child]) -> None:
+def stop(children: Sequence[Child], *, seconds: float = STOP_SECONDS) -> None:
     """Ask all children to end, in reverse order of their start; kill those that do not within the time."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     running = [child.process for child in reversed(children) if child.process and child.process.poll() is None]
     for process in running:
         process.terminate()
-    give_up_at = time.monotonic() + STOP_SECONDS
+    give_up_at = time.monotonic() + seconds
     for process in running:
         try:
             process.wait(max(give_up_at - time.monotonic(), 0.1))

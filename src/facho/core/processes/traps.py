@@ -6,7 +6,7 @@ import sys
 
 from django.conf import settings
 
-from facho.core.env import split_bind
+from facho.core.env import Mode, split_bind
 from facho.core.processes.limits import raise_descriptor_limit, share_arenas
 from facho.core.processes.supervisor import exit_with_parent, run_until_signal
 from facho.infrastructure.gateway import SystemClock, ThreadGateway
@@ -16,11 +16,11 @@ logger = logging.getLogger("facho.traps")
 
 
 async def receive(stop: asyncio.Event, *, ends_when_off: bool) -> None:
-    """Hear notifications until told to stop."""
     bind = split_bind(settings.FACHO_TRAPS_BIND)
     database = ThreadGateway(1)
     try:
-        reception = TrapReception(database, SystemClock(), receiver_name(bind[1]), bind)
+        is_distributed = settings.FACHO_MODE is Mode.DISTRIBUTED
+        reception = TrapReception(database, SystemClock(), receiver_name(bind[1]), bind, shares_port=is_distributed)
         await reception.run(stop, ends_when_off=ends_when_off)
     except OSError as error:
         # The socket; everything else of the network is our own answer to an inform.
@@ -31,7 +31,6 @@ async def receive(stop: asyncio.Event, *, ends_when_off: bool) -> None:
 
 
 def main(*, ends_when_off: bool = False) -> None:
-    """Run `facho traps`."""
     share_arenas()
     raise_descriptor_limit()
     run_until_signal(lambda stop: receive(stop, ends_when_off=ends_when_off))

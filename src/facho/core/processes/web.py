@@ -9,6 +9,7 @@ client does not read; at its limit it refuses new connections instead of closing
 
 import asyncio
 import gc
+import gzip
 import json
 import logging
 import os
@@ -43,7 +44,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
 from facho.api.shared.problems import CONTENT_TYPE, ApiProblem
-from facho.api.shared.schema import SCHEMA_PATH, is_built, schema
+from facho.api.shared.schema import DOCS_PATH, SCHEMA_PATH, is_built, is_described, schema
 from facho.core.health import livez, seen
 from facho.core.processes.leader_watch import watching
 from facho.core.processes.limits import WEB_STATEMENTS, keep_few_statements, raise_descriptor_limit, share_arenas
@@ -86,7 +87,6 @@ class Refusals(Counter[str]):
     """Counts what was refused: one line a minute stands for all of it, however much there is."""
 
     def report(self) -> None:
-        """Log what was counted since the last time."""
         if self:
             reasons = " ".join(f"{reason}={count}" for reason, count in sorted(self.items()))
             logger.warning("web.refused seconds=%.0f %s", REPORT_SECONDS, reasons)
@@ -194,7 +194,6 @@ class Connections:
         self._count = 0
 
     def admit(self, connection: BoundedProtocol) -> bool:
-        """Return whether there is room, or room was made."""
         if self._count >= self._most and not self._make_room():
             self.refusals["no_room"] += 1
             return False
@@ -269,6 +268,7 @@ WAITING_SECONDS = 10.0
 BUSY_ANSWER_SECONDS = 1.0
 LARGE_BODIES = 4
 PIECE_BYTES = 64 * 1024
+COMPRESSED_TYPES = ("text/", "application/json", "image/svg+xml")
 
 Scope = dict[str, Any]
 Message = Mapping[str, Any]
@@ -355,6 +355,8 @@ class Gate:
         self._django = django
         self._threads = Threads()
         self._files: Mapping[str, Any] = WhiteNoiseMiddleware().files
+        # By path and version: what is the same for everybody is compressed once.
+        self._compressed: dict[tuple[str, str], bytes] = {}
         self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
         self._building = asyncio.Lock()
 
@@ -377,9 +379,12 @@ class Gate:
         if path == "/livez":
             await _send_response(livez(_bodiless(scope)), send)
         elif file := self._files.get(path):
-            await _send_file(file.get_response(scope["method"], _bodiless(scope).META), send)
+            await self._send_file(path, file, _bodiless(scope).META, send)
         elif path == SCHEMA_PATH:
             await self._answer_schema(scope, receive, send)
+        elif path == DOCS_PATH and not is_described():
+            async with self._building:
+                await self._serve(scope, receive, send)
         else:
             await self._serve(scope, receive, send)
 
@@ -390,7 +395,30 @@ class Gate:
             if not is_built(request):
                 await self._serve(scope, receive, send)
                 return
-        await _send_response(schema(request), send)
+        answer = schema(request)
+        if answer.status_code == HTTPStatus.OK and _takes_gzip(request.META):
+            answer.content = self._compress((SCHEMA_PATH, answer["ETag"]), lambda: answer.content)
+            answer["Content-Encoding"], answer["Vary"] = "gzip", "Accept, Accept-Encoding"
+        await _send_response(answer, send)
+
+    async def _send_file(self, path: str, file: Any, asked: Mapping[str, str], send: Send) -> None:
+        """Send what WhiteNoise answers, compressed where the browser takes it and it helps."""
+        answer = file.get_response(asked["REQUEST_METHOD"], asked)
+        headers = dict(answer.headers)
+        is_text = headers.get("Content-Type", "").startswith(COMPRESSED_TYPES)
+        if not (is_text and answer.file and answer.status == HTTPStatus.OK and _takes_gzip(asked)):
+            await _send_file(answer, send)
+            return
+        with answer.file as opened:
+            content = memoryview(self._compress((path, headers["ETag"]), opened.read))
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        await send(_start(answer.status, headers, len(content)))
+        await _send_pieces(_pieces_of(content), send)
+
+    def _compress(self, version: tuple[str, str], read: Callable[[], bytes]) -> bytes:
+        if version not in self._compressed:
+            self._compressed[version] = gzip.compress(read(), mtime=0)
+        return self._compressed[version]
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         # What the head names, which the server has checked to be a number.
@@ -502,11 +530,18 @@ async def _send_response(response: HttpResponse, send: Send) -> None:
     """Send a view's answer; a slow reader holds one piece of memory, and shares the rest with the others."""
     content = memoryview(response.content)
     await send(_start(response.status_code, response.items(), len(content)))
-    await _send_pieces((content[first : first + PIECE_BYTES] for first in range(0, len(content), PIECE_BYTES)), send)
+    await _send_pieces(_pieces_of(content), send)
+
+
+def _pieces_of(content: memoryview) -> Iterable[memoryview]:
+    return (content[first : first + PIECE_BYTES] for first in range(0, len(content), PIECE_BYTES))
+
+
+def _takes_gzip(asked: Mapping[str, str]) -> bool:
+    return "gzip" in asked.get("HTTP_ACCEPT_ENCODING", "")
 
 
 async def _send_file(answer: Any, send: Send) -> None:
-    """Send what WhiteNoise answers."""
     await send(_start(answer.status, answer.headers))
     with answer.file or nullcontext() as file:
         await _send_pieces(iter(partial(file.read, PIECE_BYTES), b"") if file else (), send)

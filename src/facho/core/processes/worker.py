@@ -49,8 +49,6 @@ class Duty:
 
 @dataclass(slots=True)
 class _Work:
-    """What lives on the loop."""
-
     parts: Parts
     duty: Duty
     runner: NodeRunner

@@ -30,7 +30,7 @@ from django.utils import timezone, translation
 from django.utils.timezone import override as use_zone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.cache import never_cache
+from django.views.decorators.cache import cache_control, never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -39,6 +39,7 @@ from facho.accounts.models import Profile
 from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, people, role_of
 from facho.accounts.scope import OltScope, scope_of
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
+from facho.alerts.links import read_public_address, save_public_address
 from facho.api.models import ApiToken
 from facho.api.tokens import DEFAULT_DAYS, MOST_DAYS, RoleTooHigh, create_token
 from facho.hosts.models import OltGroup
@@ -126,6 +127,7 @@ class TokenForm(forms.Form):
 
 @require_safe
 @never_cache
+@cache_control(no_transform=True)
 @login_required
 def account(request: HttpRequest) -> HttpResponse:
     """Show one's own account, with a token that was just made: this one time."""
@@ -308,21 +310,36 @@ class FirstAdministratorForm(_UserForm):
         choices=zone_choices,
         widget=forms.Select(attrs={"data-own-zone": ""}),
     )
+    public_url = forms.CharField(
+        label=gettext_lazy("Address of these pages"),
+        required=False,
+        max_length=200,
+        help_text=gettext_lazy("As your team opens them: the links in messages lead there."),
+    )
 
     class Meta:
         model = User
         fields = ["username"]
         labels = {"username": gettext_lazy("User name")}
 
+    def clean_public_url(self) -> str:
+        typed: str = self.cleaned_data["public_url"]
+        try:
+            return read_public_address(typed) if typed else ""
+        except ValueError:
+            raise forms.ValidationError(_("Write https://HOST, as in the address bar of your browser.")) from None
+
 
 @never_cache
+@cache_control(no_transform=True)
 @sensitive_post_parameters("password1", "password2")
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest, token: str) -> HttpResponse:
     """Ask for name, password and time zone, make the administrator, and log in."""
     if not _is_valid(token) or people().exists():
         return _closed(request)
-    form = FirstAdministratorForm(request.POST or None)
+    here = {"public_url": f"{request.scheme}://{request.get_host()}"}
+    form = FirstAdministratorForm(request.POST or None, initial=here)
     if not form.is_valid():
         return render(request, "account/setup.html", {"form": form})
     user = _create_first(form)
@@ -350,6 +367,8 @@ def _create_first(form: FirstAdministratorForm) -> User | None:
     user = form.save()
     give_role(user, Role.ADMIN)
     Profile.objects.update_or_create(user=user, defaults={"time_zone": form.cleaned_data["time_zone"]})
+    if address := form.cleaned_data["public_url"]:
+        save_public_address(address)
     return user
 
 

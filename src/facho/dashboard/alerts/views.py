@@ -1,20 +1,23 @@
 """Alert pages: firing ones first, by severity, then ended ones; each with its notifications."""
 
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from django import forms
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.scope import scope_of
 from facho.alerts.channels import stored_channels
 from facho.alerts.conditions import CHOICES, sentence_of
+from facho.alerts.links import acknowledge_by_link, alerts_of, open_link
 from facho.alerts.models import Alert, AlertState, Notice, NoticeKind, NoticeState, Severity
 from facho.alerts.store import shown_alerts, why_unsent
 from facho.dashboard.shared.page import (
@@ -36,6 +39,8 @@ _SHOWN = {
 }
 # More than this is one common problem and too long a list to read.
 FIRING_LINES = 200
+# Of what a link acknowledges; a message lists fewer.
+LINK_LINES = 50
 _LOOKS = {Severity.CRITICAL: "critical", Severity.WARNING: "medium", Severity.INFO: "low"}
 _GRAVEST_FIRST = Case(
     When(severity=Severity.CRITICAL, then=Value(0)),
@@ -74,9 +79,15 @@ class AlertRow:
 
     @property
     def lasted_seconds(self) -> float:
-        """0 while it still fires."""
+        """0 while it still fires; until it was seen fine, as messages have it."""
         alert = self.alert
-        return (alert.resolved_at - alert.began_at).total_seconds() if alert.resolved_at else 0.0
+        ended_at = alert.resolved_at and (alert.calm_since or alert.resolved_at)
+        return (ended_at - alert.began_at).total_seconds() if ended_at else 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it fires and is not acknowledged."""
+        return self.alert.state == AlertState.FIRING and self.alert.acknowledged_at is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,32 @@ def alert_page(request: HttpRequest, alert_id: int) -> HttpResponse:
 @for_users
 def alert_acknowledge(request: HttpRequest, alert_id: int) -> HttpResponse:
     return answer_acknowledgement(request, _find(request, alert_id), "alert")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def acknowledge_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Show what a signed link of a message acknowledges, and do so when its button is pressed; no login is needed.
+
+    Opening it changes nothing: chat programs open links to preview them.
+    """
+    now = timezone.now()
+    notice = open_link(token, now=now)
+    if notice is None:
+        return render(request, "alerts/acknowledge.html", {"is_closed": True}, status=HTTPStatus.GONE)
+    if request.method == "POST":
+        acknowledge_by_link(notice, now=now)
+        return redirect("acknowledge-link", token)
+    rows = [_row(alert) for alert in alerts_of(notice)]
+    context = {
+        "now": now,
+        "channel": notice.channel,
+        "rows": rows[:LINK_LINES],
+        "left_out": max(len(rows) - LINK_LINES, 0),
+        "is_used": notice.link_used_at is not None,
+        "open": sum(row.is_waiting for row in rows),
+    }
+    return render(request, "alerts/acknowledge.html", context)
 
 
 def _seen_by(request: HttpRequest) -> QuerySet[Alert]:

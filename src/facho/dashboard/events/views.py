@@ -1,34 +1,60 @@
 """The list of what happened to ONUs, the latest first."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+
 from django import forms
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils import timezone
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.onu.names import event_rows
+from facho.dashboard.onu.names import EventLine, event_rows
+from facho.dashboard.overview.outages import OutageRow, shape_outages, with_names
 from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
-from facho.onus.events import all_events, load_page
-from facho.onus.models import Onu, OnuEvent
+from facho.dashboard.shared.table import (
+    SORT,
+    ListTable,
+    TableColumn,
+    export_table,
+    in_batches,
+    is_export,
+    load_table,
+    text_cell,
+    time_value,
+)
+from facho.dashboard.templatetags.facho_words import length_of_time, when
+from facho.onus.events import all_events, first_event_of, fold_outages, load_events_of, load_folds
+from facho.onus.models import Onu, OnuEvent, Outage
 from facho.onus.search import MIN_LETTERS, long_enough, of_text
 from facho.onus.words import EventKinds
+
+OPEN = "open"
+# Of an outage that was opened; its page has all.
+OPENED_LINES = 100
 
 
 class EventFilter(TimelineFilter):
     q = forms.CharField(
-        label=_("ONU"),
+        label=gettext_lazy("ONU"),
         required=False,
         min_length=MIN_LETTERS,
         max_length=100,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial, description or customer")}),
+        widget=forms.TextInput(
+            attrs={"type": "search", "placeholder": gettext_lazy("serial, description or customer")}
+        ),
     )
     kind = forms.ChoiceField(
-        label=_("What"), required=False, choices=[("", pgettext_lazy("events", "all")), *EventKinds.choices]
+        label=gettext_lazy("What"), required=False, choices=[("", pgettext_lazy("events", "all")), *EventKinds.choices]
     )
     field_order = ("q", "olt", "kind", "after", "before")
 
@@ -50,20 +76,150 @@ class EventFilter(TimelineFilter):
         given = {"kind": "kind", "after": "at__gte", "before": "at__lt"}
         return events.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
 
+    def narrow_outages(self, outages: QuerySet[Outage]) -> QuerySet[Outage]:
+        """Apply the form; times match outages with events between them."""
+        values = self.chosen
+        given = {"olt": "olt_id", "before": "started_at__lt"}
+        lasts = Q(ended_at__isnull=True) | Q(ended_at__gte=values["after"]) if "after" in values else Q()
+        return outages.filter(lasts, **{lookup: values[name] for name, lookup in given.items() if name in values})
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedOutage(EventLine):
+    """An outage as one line instead of the events of its ONUs; `address` opens or closes it."""
+
+    outage: OutageRow
+    is_open: bool
+    address: str
+
+
+def _draw_when(event: EventLine, now: datetime) -> SafeString | str:
+    return when(event.outage.started_at if isinstance(event, FoldedOutage) else event.at, now)
+
+
+def _draw_what(event: EventLine, now: datetime) -> SafeString:
+    what = format_html('<span class="mark {}"><bdi>{}</bdi></span>', event.look, event.what)
+    if not isinstance(event, FoldedOutage):
+        return what
+    outage, more = event.outage, ""
+    if outage.ended_at:
+        more = _("lasted %(length)s") % {"length": length_of_time(outage.lasted_seconds)}
+    elif outage.down != outage.affected:
+        more = ngettext("%(number)s still down", "%(number)s still down", outage.down) % {"number": outage.down}
+    return format_html('{} <span class="muted">{}</span>', what, more) if more else what
+
+
+def _draw_onu(event: EventLine, now: datetime) -> SafeString:
+    if isinstance(event, FoldedOutage):
+        return format_html(
+            '<a id="fold-{}" aria-expanded="{}" href="{}">{}</a> · <a id="event-outage-{}" href="{}">{}</a>',
+            event.outage.id,
+            "true" if event.is_open else "false",
+            event.address,
+            _("close") if event.is_open else pgettext("verb", "open"),
+            event.outage.id,
+            reverse("outage", args=[event.outage.id]),
+            _("Outage"),
+        )
+    address = reverse("onu", args=[event.onu_id])
+    return format_html('<a id="event-{}" href="{}">{}</a>', event.id, address, event.code)
+
+
+def _draw_olt(event: EventLine, now: datetime) -> SafeString:
+    address = reverse("olt", args=[event.olt_id])
+    return format_html('<a id="event-{}-olt" href="{}">{}</a>', event.id, address, event.olt)
+
+
+EVENT_TABLE = ListTable(
+    "events",
+    (
+        TableColumn(
+            "when",
+            gettext_lazy("When"),
+            _draw_when,
+            lambda event: time_value(event.at),
+            "when",
+            "short",
+        ),
+        TableColumn("what", gettext_lazy("What"), _draw_what, lambda event: event.what, "what", "words"),
+        TableColumn("onu", gettext_lazy("ONU"), _draw_onu, lambda event: event.code, "onu", "mono"),
+        TableColumn("olt", gettext_lazy("OLT"), _draw_olt, lambda event: event.olt, "olt"),
+        TableColumn(
+            "place", gettext_lazy("Place"), lambda event, now: event.place, lambda event: event.place, "place", "mono"
+        ),
+        TableColumn(
+            "description",
+            gettext_lazy("Description"),
+            lambda event, now: text_cell(event.description),
+            lambda event: event.description,
+            "description",
+            "words",
+        ),
+    ),
+    "-time",
+    {
+        "when": ("at",),
+        "what": ("kind", "cause"),
+        "onu": ("onu__serial", "onu__mac"),
+        "olt": ("olt__name",),
+        "place": ("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_number"),
+        "description": ("onu__description",),
+    },
+)
+
 
 @require_safe
 @vary_on_headers("HX-Request")
 @for_users
-def events_page(request: HttpRequest) -> HttpResponse:
-    scope, cursor = scope_of(request.user), cursor_of(request)
+def events_page(request: HttpRequest) -> HttpResponseBase:
+    scope = scope_of(request.user)
     form = EventFilter(request.GET, scope)
-    page = load_page(form.narrow(scope.narrow(all_events()), scope), cursor, ROWS_PER_PAGE)
+    events = form.narrow(scope.narrow(all_events()), scope)
+    if is_export(request):
+        return export_table(request, EVENT_TABLE, in_batches(events, event_rows))
+    # Searched by name, narrowed to a kind or sorted otherwise, each event is listed.
+    is_folded = not form.chosen.keys() & {"q", "kind"} and SORT not in request.GET
+    outages = with_names(form.narrow_outages(scope.narrow(Outage.objects.all())))
+    after = form.chosen.get("after")
+    folds = load_folds(outages, cursor_of(request), ROWS_PER_PAGE, after=after) if is_folded else []
     context = {
         "here": "events",
-        "now": timezone.now(),
         "form": form,
-        "is_first": cursor is None,
-        "page": page,
-        "rows": list(zip(page.events, event_rows(page.events), strict=True)),
+        **load_table(
+            request, EVENT_TABLE, fold_outages(events, folds), "at", lambda found: _lines_of(found, folds, request.GET)
+        ),
     }
     return render(request, "events/list.html" if is_part(request) else "events/events.html", context)
+
+
+def _lines_of(events: Sequence[OnuEvent], folds: Sequence[Outage], asked: QueryDict) -> list[EventLine]:
+    """Shape the lines of a page; two queries if an outage of it is open."""
+    outages = {first_event_of(outage): row for outage, row in zip(folds, shape_outages(folds), strict=True)}
+    lines: list[EventLine] = []
+    for event, line in zip(events, event_rows(events), strict=True):
+        outage = outages.get(event.pk)
+        if outage is None:
+            lines.append(line)
+            continue
+        is_open = asked.get(OPEN) == str(outage.id)
+        lines.append(_fold(line, outage, asked, is_open=is_open))
+        if is_open:
+            lines += event_rows(load_events_of(outage.id, OPENED_LINES))
+    return lines
+
+
+def _fold(line: EventLine, outage: OutageRow, asked: QueryDict, *, is_open: bool) -> FoldedOutage:
+    query = asked.copy()
+    query.pop(OPEN, None)
+    if not is_open:
+        query[OPEN] = str(outage.id)
+    words = ngettext("Outage of %(number)s ONU: %(cause)s", "Outage of %(number)s ONUs: %(cause)s", outage.affected)
+    values = {each.name: getattr(line, each.name) for each in fields(line)}
+    values |= {
+        "look": "up" if outage.ended_at else "down",
+        "what": words % {"number": outage.affected, "cause": outage.cause_words},
+        "place": outage.place,
+        "description": "",
+    }
+    address = f"{reverse('events')}?{query.urlencode()}#fold-{outage.id}"
+    return FoldedOutage(**values, outage=outage, is_open=is_open, address=address)

@@ -17,8 +17,7 @@ from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.probe_finding import ProbeFinding
 from facho.polling.vendors.definition import Definition, Refusal
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import GENERIC_KEY, recognise
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions, recognise
 from facho.snmp_get.diagnosis import cause_of_kind
 from facho.snmp_get.diagnosis_words import Diagnosis, diagnose, place_of
 from facho.snmp_jobs.models import WorkflowNode

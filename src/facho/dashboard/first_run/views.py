@@ -26,6 +26,7 @@ from facho.dashboard.olt.views import NodeLine, OnuNotice, load_nodes, load_onu_
 from facho.dashboard.overview.olt_rows import OnuCounts, load_onu_counts
 from facho.dashboard.shared.page import for_admins
 from facho.dashboard.templatetags.facho_words import length_of_time
+from facho.dashboard.traps.views import TrapOffer, load_offer
 from facho.execution_coordinator.feasibility import (
     JobCost,
     OltFeasibility,
@@ -44,6 +45,7 @@ from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, OltData, OltGroup, SnmpVe
 from facho.hosts.olt_entry import (
     AUTH_PROTOCOLS,
     AUTO,
+    MAX_HOST,
     NONE,
     PRIV_PROTOCOLS,
     SECRET_COLUMNS,
@@ -86,6 +88,7 @@ class FirstData:
     measured: OltFeasibility | None
     is_polling: bool
     notice: OnuNotice | None
+    traps: TrapOffer
 
     @property
     def has_data(self) -> bool:
@@ -108,7 +111,8 @@ def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, n
     return added
 
 
-def load_first_data(olt_id: int, now: datetime) -> FirstData:
+def load_first_data(olt: Olt, now: datetime) -> FirstData:
+    olt_id = olt.pk
     nodes = load_nodes(olt_id, now)
     return FirstData(
         runs=[FirstRun(node, _stage(node)) for node in nodes],
@@ -117,6 +121,7 @@ def load_first_data(olt_id: int, now: datetime) -> FirstData:
         measured=load_feasibility([olt_id]).get(olt_id),
         is_polling=load_is_polling(now),
         notice=load_onu_notice(olt_id),
+        traps=load_offer(olt_id, olt.vendor),
     )
 
 
@@ -447,7 +452,8 @@ _FORGOTTEN: dict[str, Any] = {"sys_object_id": "", "sys_name": "", "sys_descr": 
 @for_admins
 def add(request: HttpRequest) -> HttpResponse:
     """Add an OLT and test it at once; nothing else is polled until jobs are chosen."""
-    form = OltDetails(request.POST or None, scope=scope_of(request.user))
+    given = {"host": request.GET.get("host", "")[:MAX_HOST]}
+    form = OltDetails(request.POST or None, scope=scope_of(request.user), initial=given)
     if form.is_valid() and (olt := _save_new(request, form)) is not None:
         return redirect("olt-setup", olt.pk)
     return render(request, "first_run/add.html", {"form": form, "shown": SetupStep.ADD, "steps": STEPS})
@@ -567,7 +573,7 @@ def _context(request: HttpRequest, found: Setup) -> dict[str, Any]:
     if shown is SetupStep.KNOW:
         context["families"] = [each for each in load_definitions().values() if each.key != found.olt.vendor]
     if shown is SetupStep.DATA:
-        context |= {"data": load_first_data(found.olt.pk, now), "is_no_one_notified": load_is_no_one_notified()}
+        context |= {"data": load_first_data(found.olt, now), "is_no_one_notified": load_is_no_one_notified()}
     return context
 
 

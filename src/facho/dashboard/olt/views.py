@@ -27,6 +27,7 @@ from facho.dashboard.overview.outages import load_outages_of
 from facho.dashboard.shared.light import ready_name
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
 from facho.dashboard.traps.views import load_said
+from facho.execution_coordinator.feasibility import load_feasibility, words_of
 from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure, warn_of_places
 from facho.executions.run_sums import Runs, load_run_sums
@@ -35,7 +36,7 @@ from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.pauses import active_pauses, end_pause, pause
 from facho.hosts.store import load_learned_sizes
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
-from facho.polling.vendors.recognition import GENERIC_KEY
+from facho.polling.vendors.loader import GENERIC_KEY
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.read_names import load_job_names
 from facho.snmp_jobs.store import IsChainNode, resume
@@ -76,6 +77,7 @@ _COLUMNS = (
     "poller_id",
     "master_execution_id",
     "created_at",
+    "started_at",
     "duration_ms",
     "failure_kind",
     "error",
@@ -259,6 +261,8 @@ class RunStep:
     attempt: int
     why: str
     error: str
+    # While it runs: since when, and how far it has come.
+    running_since: datetime | None
     progress: str
 
 
@@ -305,14 +309,15 @@ def _step(run: Execution) -> RunStep:
         attempt=run.attempt,
         why=str(FAILURES_IN_SHORT.get(run.failure_kind, run.failure_kind)),
         error=run.error,
+        running_since=run.started_at if run.status == ExecutionState.RUNNING else None,
         progress=_progress_words(run.shown_progress or {}),
     )
 
 
 def _progress_words(progress: Mapping[str, int]) -> str:
-    """Say how far a running read has come, by PON ports if it knows them."""
+    """Say how far a running read has come, by PON ports and ONUs if it knows them."""
     if progress.get("ports_in_all"):
-        return _("%(ports)s of %(ports_in_all)s PON ports") % progress
+        return _("%(ports)s of %(ports_in_all)s PON ports, %(rows)s of %(rows_in_all)s ONUs") % progress
     rows = progress.get("rows", 0)
     return ngettext("%(rows)s row so far", "%(rows)s rows so far", rows) % {"rows": rows} if rows else ""
 
@@ -367,7 +372,7 @@ def olt_page(request: HttpRequest, olt_id: int) -> HttpResponse:
 @require_safe
 @for_users
 def olt_part(request: HttpRequest, olt_id: int, name: str) -> HttpResponse:
-    part, olt = part_called(name, PARTS), find_olt(request, olt_id)
+    part, olt = part_called(name, PARTS | LATE_PARTS), find_olt(request, olt_id)
     return render(request, part.template, load_part(request, olt, part))
 
 
@@ -391,6 +396,11 @@ def _state(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
     outages = load_outages_of(olt.id, OUTAGE_LINES)
     row, notice = load_olt_row(olt.id, now), load_onu_notice(olt.id)
     return {"row": row, "outages": outages, "is_stranger": is_stranger, "notice": notice}
+
+
+def _feasibility(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
+    found = load_feasibility([olt.id]).get(olt.id)
+    return {"feasibility": list(words_of(found)) if found and not found.judged.fits else []}
 
 
 def _light(request: HttpRequest, olt: Olt, now: datetime) -> dict[str, Any]:
@@ -421,6 +431,10 @@ PARTS = {
     "work": PagePart("olt/work.html", 2, _work),
     "past": PagePart("olt/past.html", 10, _past),
 }
+
+
+# Judged right after the page is there: it takes more queries than the rest of the page.
+LATE_PARTS = {"feasibility": PagePart("olt/feasibility.html", 60, _feasibility)}
 
 
 @require_POST

@@ -1,23 +1,33 @@
-"""The list of ONUs: the form that narrows it, its rows, and those that changed last."""
+"""The list of ONUs: the form that narrows it, its columns and rows, and those that changed last."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
 from django.db.models import Q, QuerySet
+from django.http import QueryDict
+from django.template.defaultfilters import floatformat
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.scope import OltScope
 from facho.dashboard.onu.names import Since, cause_of, code_of, name_of, since_of
 from facho.dashboard.shared.light import LIGHTS, WEAKEST_CDBM, Light, judge_light
 from facho.dashboard.shared.page import offer_olts
+from facho.dashboard.shared.table import DrawnTable, ListTable, TableChoice, TableColumn, text_cell, time_value
+from facho.dashboard.templatetags.facho_words import since, when
 from facho.onus.models import UNKNOWN_PORT, Onu, OnuReading, RunStateChoice
-from facho.onus.search import FoundOnus, of_place, of_text
+from facho.onus.search import DEFAULT_SORT, SORTS, FoundOnus, of_model, of_place, of_tag, of_text
 from facho.onus.shown_state import in_state, shown_state
-from facho.onus.words import ShownState
+from facho.onus.words import DownCauses, ShownState
 
 WEAK = "weak"
 NO_ONUS = Q(pk__in=[])
@@ -40,6 +50,16 @@ _COLUMNS = (
     "reading",
     "customer__label",
 )
+_HOUR, _DAY = 1, 24
+# How long ago the state changed, by the word of the address: hours, and whether it changed since then or before.
+AGES = {
+    "1h": (_("changed in the last hour"), _HOUR, True),
+    "1d": (_("changed in the last 24 hours"), _DAY, True),
+    "7d": (_("changed in the last 7 days"), 7 * _DAY, True),
+    "over-1d": (_("unchanged for 24 hours"), _DAY, False),
+    "over-7d": (_("unchanged for 7 days"), 7 * _DAY, False),
+    "over-30d": (_("unchanged for 30 days"), 30 * _DAY, False),
+}
 
 
 class OnuFilterForm(forms.Form):
@@ -70,11 +90,32 @@ class OnuFilterForm(forms.Form):
             (ShownState.ABSENT.value, _("no longer present")),
         ],
     )
+    cause = forms.ChoiceField(
+        label=_("Last reason"), required=False, choices=[("", _("any reason")), *DownCauses.choices]
+    )
+    rx_min = forms.DecimalField(label=_("dBm from"), required=False, min_value=-100, max_value=100, decimal_places=2)
+    rx_max = forms.DecimalField(label=_("to"), required=False, min_value=-100, max_value=100, decimal_places=2)
+    model = forms.CharField(label=_("Model"), required=False, max_length=60, widget=forms.TextInput({"size": 12}))
+    tag = forms.CharField(label=_("Tag"), required=False, max_length=60, widget=forms.TextInput({"size": 12}))
+    age = forms.ChoiceField(
+        label=_("State"),
+        required=False,
+        choices=[("", _("changed at any time")), *((word, words) for word, (words, _hours, _new) in AGES.items())],
+    )
 
     def __init__(self, data: Any, scope: OltScope) -> None:
         super().__init__(data, auto_id="onu-%s", label_suffix="")
         self._scope = scope
         offer_olts(self, scope)
+        for name in ("rx_min", "rx_max"):
+            self.fields[name].widget.attrs.update({"step": "0.5", "class": "narrow-number"})
+
+    def clean_model(self) -> Q | None:
+        text = self.cleaned_data["model"]
+        try:
+            return of_model(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
 
     def clean_q(self) -> Q | None:
         text = self.cleaned_data["q"]
@@ -83,8 +124,8 @@ class OnuFilterForm(forms.Form):
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
-    def find(self) -> FoundOnus:
-        """Filter by scope and form, ordered by place; without a choice, the present ONUs."""
+    def find(self, sort: str = DEFAULT_SORT) -> FoundOnus:
+        """Filter by scope and form, in an order; without a choice, the present ONUs."""
         if not self.is_valid():
             return FoundOnus([NO_ONUS])
         values = self.cleaned_data
@@ -93,9 +134,24 @@ class OnuFilterForm(forms.Form):
             conditions.append(Q(olt_id=int(values["olt"])))
         if values.get("port"):
             conditions.append(_place(values["port"]))
-        if values.get("q") is not None:
-            conditions.append(values["q"])
-        return FoundOnus(conditions)
+        conditions += [values[name] for name in ("q", "model") if values.get(name) is not None]
+        if values.get("cause"):
+            conditions.append(Q(reading__last_down_cause=values["cause"]))
+        for name, lookup in (("rx_min", "gte"), ("rx_max", "lte")):
+            if values.get(name) is not None:
+                conditions.append(Q(**{f"reading__rx_power_cdbm__{lookup}": round(values[name] * 100)}))
+        if values.get("tag"):
+            conditions.append(of_tag(values["tag"]))
+        if values.get("age"):
+            _words, hours, is_new = AGES[values["age"]]
+            moment = timezone.now() - timedelta(hours=hours)
+            conditions.append(Q(**{f"reading__state_since__{'gte' if is_new else 'lt'}": moment}))
+        return FoundOnus(conditions, sort)
+
+    @property
+    def query(self) -> bool:
+        """Whether the list is narrowed at all."""
+        return any(self.data.get(name) for name in self.fields)
 
     def export_query(self) -> str:
         """Build the same filter as an API export query; empty where the API has no such filter."""
@@ -105,8 +161,17 @@ class OnuFilterForm(forms.Form):
         if values["port"].startswith(UNKNOWN_PORT) or len(place) > len(PLACE):
             return ""
         where = {"olt": values["olt"], **dict(zip(PLACE, place, strict=False))}
-        chosen = {"search": self.data.get("q", "").strip(), **where, **_exported_state(values["state"])}
-        return urlencode({"format": "csv", **{name: text for name, text in chosen.items() if text}})
+        named = {name: self.data.get(name, "").strip() for name in ("cause", "model", "tag")}
+        powers = {"rx_power_min": self.data.get("rx_min", ""), "rx_power_max": self.data.get("rx_max", "")}
+        _words, hours, is_new = AGES.get(values["age"], ("", 0, True))
+        aged = {"changed_within" if is_new else "unchanged_for": str(hours)} if hours else {}
+        chosen = {"search": self.data.get("q", "").strip(), **named, **aged, **where}
+        # Weak light narrows a range of its own.
+        chosen |= {name: text for name, text in powers.items() if text}
+        state = _exported_state(values["state"])
+        if "rx_power_max" in state and chosen.get("rx_power_max"):
+            state["rx_power_max"] = min(state["rx_power_max"], chosen["rx_power_max"], key=float)
+        return urlencode({name: text for name, text in {**chosen, **state}.items() if text})
 
 
 def _state(choice: str) -> Q:
@@ -150,6 +215,12 @@ class OnuLine:
     light: Light
     light_words: str
     distance_m: int | None
+    # What only chosen columns show is read from it.
+    onu: Onu
+
+    @property
+    def look(self) -> str:
+        return self.state
 
 
 def listed_onus() -> QuerySet[Onu]:
@@ -161,12 +232,17 @@ def listed_onus() -> QuerySet[Onu]:
     )
 
 
-def load_latest_changes(count: int, scope: OltScope) -> list[OnuLine]:
+def load_latest_changes(count: int, scope: OltScope) -> DrawnTable:
     # The narrow table alone is sorted; twice as many leave room for ONUs that have gone since.
     changed = scope.narrow(OnuReading.objects.filter(state_since__isnull=False), "onu__olt")
     latest = changed.order_by("-state_since", "-onu_id")[: 2 * count]
     onus = listed_onus().filter(is_present=True, id__in=latest.values("onu_id"))
-    return rows_of(onus.order_by("-reading__state_since", "-id")[:count])
+    return plain_table(onus.order_by("-reading__state_since", "-id")[:count])
+
+
+def plain_table(onus: Iterable[Onu]) -> DrawnTable:
+    """Draw a short list that is neither sorted nor narrowed."""
+    return ONU_TABLE.draw(PLAIN_CHOICE, rows_of(onus), timezone.now(), has_orders=False)
 
 
 def rows_of(onus: Iterable[Onu]) -> list[OnuLine]:
@@ -195,4 +271,150 @@ def _row(onu: Onu) -> OnuLine:
         light=light,
         light_words="" if is_old_light else str(LIGHTS.get(light, "")),
         distance_m=reading.distance_m if reading else None,
+        onu=onu,
     )
+
+
+def _draw_code(line: OnuLine, now: datetime) -> SafeString:
+    return format_html('<a id="onu-{}" href="{}">{}</a>', line.id, reverse("onu", args=[line.id]), line.code)
+
+
+def _draw_state(line: OnuLine, now: datetime) -> SafeString:
+    look, words = (line.state, line.state_words) if line.is_present else ("absent", gettext("absent"))
+    state = format_html('<span class="mark {}">{}</span>', look, words)
+    return format_html('{} <span class="muted">{}</span>', state, line.cause) if line.cause else state
+
+
+def _draw_power(line: OnuLine, now: datetime) -> SafeString | str:
+    if line.power_dbm is None:
+        return ""
+    power = floatformat(line.power_dbm, 2)
+    if line.is_old_light:
+        return format_html('<span class="muted">{}</span>', gettext("before: %(power)s dBm") % {"power": power})
+    if line.light_words:
+        return format_html('<span class="tag warn {}">{}</span> {} dBm', line.light, line.light_words, power)
+    return format_html("{} dBm", power)
+
+
+def _draw_distance(line: OnuLine, now: datetime) -> str:
+    return "" if line.distance_m is None else f"{floatformat(line.distance_m, '0g')} m"
+
+
+def _draw_since(line: OnuLine, now: datetime) -> SafeString | str:
+    if not line.since.at:
+        return ""
+    words = since(line.since.at, now)
+    return (
+        format_html('{} <span class="muted">{}</span>', words, gettext("by its OLT")) if line.since.is_told else words
+    )
+
+
+def _draw_tags(line: OnuLine, now: datetime) -> SafeString | str:
+    tags = [tag for tag in _of_customer(line, "tags").split(", ") if tag]
+    return SafeString(" ".join(format_html('<span class="tag"><bdi>{}</bdi></span>', tag) for tag in tags))
+
+
+def _of_customer(line: OnuLine, name: str) -> str:
+    return str(getattr(getattr(line.onu, "customer", None), name, ""))
+
+
+def _of_reading(line: OnuLine, name: str) -> float | None:
+    value: float | None = getattr(getattr(line.onu, "reading", None), name, None)
+    return value
+
+
+def _measured(name: str, unit: str, digits: int) -> dict[str, Any]:
+    """Draw and write a value of the reading."""
+
+    def draw(line: OnuLine, now: datetime) -> str:
+        value = _of_reading(line, name)
+        return "" if value is None else f"{floatformat(value, digits)} {unit}"
+
+    return {"draw": draw, "value": lambda line: _of_reading(line, name), "look": "right short", "is_usual": False}
+
+
+def _written(name: str) -> dict[str, Any]:
+    """Draw and write a text of the customer."""
+    return {
+        "draw": lambda line, now: text_cell(_of_customer(line, name)),
+        "value": lambda line: _of_customer(line, name),
+        "look": "words",
+        "is_usual": False,
+    }
+
+
+def _told(name: str, look: str = "words") -> dict[str, Any]:
+    """Draw and write a text that the device told."""
+    return {
+        "draw": lambda line, now: text_cell(getattr(line.onu, name)),
+        "value": lambda line: getattr(line.onu, name),
+        "look": look,
+        "is_usual": False,
+    }
+
+
+ONU_TABLE = ListTable(
+    "onus",
+    (
+        TableColumn("code", _("Serial or MAC"), _draw_code, lambda line: line.code, "serial", "mono"),
+        TableColumn("state", _("State"), _draw_state, lambda line: line.state, "state", "of-state"),
+        TableColumn(
+            "name",
+            _("Customer or description"),
+            lambda line, now: text_cell(line.name),
+            lambda line: line.name,
+            "customer",
+            "words",
+        ),
+        TableColumn("olt", _("OLT"), lambda line, now: line.olt, lambda line: line.olt, "place", "olt-name"),
+        TableColumn("place", _("Place"), lambda line, now: line.place, lambda line: line.place, "place", "mono"),
+        TableColumn(
+            "rx_power", _("Receive power"), _draw_power, lambda line: line.power_dbm, "rx_power", "right short"
+        ),
+        TableColumn(
+            "distance",
+            _("Distance"),
+            _draw_distance,
+            lambda line: line.distance_m,
+            "distance",
+            "right short of-distance",
+        ),
+        TableColumn(
+            "since", _("Since"), _draw_since, lambda line: time_value(line.since.at), "state_since", "short of-since"
+        ),
+        TableColumn("tags", _("Tags"), _draw_tags, lambda line: _of_customer(line, "tags"), "tags", is_usual=False),
+        TableColumn("contract", _("Contract number"), sort="contract", **_written("contract")),
+        TableColumn("phone", _("Phone"), sort="phone", **_written("phone")),
+        TableColumn("address", _("Address"), sort="address", **_written("address")),
+        TableColumn("description", _("Description"), sort="description", **_told("description")),
+        TableColumn("model", _("Model"), sort="model", **_told("model")),
+        TableColumn("firmware", _("Firmware"), sort="firmware", **_told("firmware")),
+        TableColumn("mac", _("Hardware address"), sort="mac", **_told("mac", "mono")),
+        TableColumn(
+            "cause",
+            _("Last reason"),
+            lambda line, now: cause_of(line.onu),
+            lambda line: cause_of(line.onu),
+            "cause",
+            is_usual=False,
+        ),
+        TableColumn(
+            "olt_rx_power", _("The OLT receives"), sort="olt_rx_power", **_measured("olt_rx_power_dbm", "dBm", 2)
+        ),
+        TableColumn("tx_power", _("The ONU sends"), sort="tx_power", **_measured("tx_power_dbm", "dBm", 2)),
+        TableColumn("temperature", _("Temperature"), sort="temperature", **_measured("temperature_celsius", "°C", 1)),
+        TableColumn(
+            "first_seen",
+            _("First seen"),
+            lambda line, now: when(line.onu.first_seen_at, now),
+            lambda line: time_value(line.onu.first_seen_at),
+            "first_seen",
+            "short",
+            is_usual=False,
+        ),
+    ),
+    DEFAULT_SORT,
+    indexed=frozenset(SORTS),
+)
+# Of the lists that only show some ONUs.
+PLAIN_CHOICE = TableChoice(tuple(column for column in ONU_TABLE.columns if column.is_usual), DEFAULT_SORT, QueryDict())

@@ -76,6 +76,8 @@ class EventLine:
     place: str
     code: str
     description: str
+    olt_id: int
+    olt: str
 
 
 def load_events(olt_id: int, count: int) -> list[EventLine]:
@@ -94,6 +96,8 @@ def event_rows(events: Iterable[OnuEvent]) -> list[EventLine]:
             place=f"{event.pon_port}/{event.onu_number}",
             code=code_of(event.onu),
             description=event.onu.description,
+            olt_id=event.olt_id,
+            olt=event.olt.name,
         )
         for event in events
     ]

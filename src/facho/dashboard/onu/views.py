@@ -8,30 +8,38 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.core.paginator import Page, Paginator
+from django.db import transaction
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.scope import scope_of
-from facho.dashboard.onu.list import OnuFilterForm, rows_of
-from facho.dashboard.onu.names import EventLine, Since, event_rows, since_of
-from facho.dashboard.onu.plot import SPANS, load_plot
+from facho.dashboard.onu.list import ONU_TABLE, OnuFilterForm, rows_of
+from facho.dashboard.onu.names import EventLine, Since, code_of, event_rows, since_of
+from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
 from facho.dashboard.overview.outages import OutageRow, outage_rows
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
+from facho.dashboard.shared.plot_range import MAX_COMPARED, PlotRange, compared_of, lead_on, range_of
+from facho.dashboard.shared.table import MAX_QUERY_LETTERS, posted_ids, table_context
 from facho.dashboard.traps.views import load_said
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
+from facho.infrastructure.spreadsheet import FILE_TYPES
 from facho.onus import raw_values
+from facho.onus.customers import FIELDS, CustomerForm, change_tags, tidy_tags
 from facho.onus.events import all_events, load_page
-from facho.onus.models import Onu, OnuData, OnuReading, Outage
+from facho.onus.models import Onu, OnuCustomer, OnuData, OnuReading, Outage, PonPort
 from facho.onus.port_view import PortCounts, load_port_counts
 from facho.onus.search import MANY, shown_onus
 from facho.onus.shown_state import last_known_state, shown_state
@@ -210,7 +218,7 @@ def load_sheet(onu: Onu) -> OnuSheet:
     cause = reading.last_down_cause if reading else ""
     port = load_port_counts([onu.pon_port_id])[onu.pon_port_id] if onu.pon_port.is_known else None
     # The open outage of its port, card or OLT, the largest first.
-    now_out = Outage.objects.filter(_of_place(onu), ended_at__isnull=True).order_by("-affected", "id")
+    now_out = Outage.objects.filter(outages_of_place(onu.pon_port), ended_at__isnull=True).order_by("-affected", "id")
     return OnuSheet(
         state=state,
         since=since_of(onu, state),
@@ -234,7 +242,9 @@ def load_onu_events(onu_id: int, count: int) -> list[EventLine]:
 def load_onu_outages(onu: Onu, count: int) -> list[OutageRow]:
     """Load the latest outages of its port, card and OLT since the ONU was first seen."""
     since = Q(started_at__gte=onu.first_seen_at) | Q(ended_at__isnull=True)
-    return outage_rows(Outage.objects.filter(_of_place(onu), since).order_by("-started_at", "-id")[:count])
+    return outage_rows(
+        Outage.objects.filter(outages_of_place(onu.pon_port), since).order_by("-started_at", "-id")[:count]
+    )
 
 
 def load_raw_values(onu: Onu) -> list[RawValue]:
@@ -244,17 +254,24 @@ def load_raw_values(onu: Onu) -> list[RawValue]:
     return [RawValue(each.oid, name_read(each.oid, reads).name, each.value, each.updated_at) for each in values]
 
 
-def _of_place(onu: Onu) -> Q:
-    port = onu.pon_port
+def outages_of_place(port: PonPort) -> Q:
+    """Match the outages of a port, of its card and of its OLT."""
     of_card = Q(scope=OutageScopes.CARD, frame=port.frame, slot=port.slot)
     of_port = Q(scope=OutageScopes.PON, frame=port.frame, slot=port.slot, port=port.port)
-    return Q(olt_id=onu.olt_id) & (of_port | of_card | Q(scope=OutageScopes.OLT))
+    return Q(olt_id=port.olt_id) & (of_port | of_card | Q(scope=OutageScopes.OLT))
 
 
 ONUS_PER_PAGE = 50
+UNDO = "tags_undo"
+MAX_TAG_LETTERS = 60
+# A page of them; each is an operation on its OLT.
+MOST_READS = 50
 EVENT_LINES = 20
 OUTAGE_LINES = 6
-FIRST_SPAN = "day"
+# What a database holds as an id.
+MAX_ID_DIGITS = 19
+# Marked in a plot; more in one period could not be told apart.
+MARKED_EVENTS = 300
 # What was read then is not new any more.
 FORGOTTEN_AFTER = timedelta(minutes=10)
 TEMPLATE = "onu/reading.html"
@@ -265,30 +282,131 @@ TEMPLATE = "onu/reading.html"
 @for_users
 def onus(request: HttpRequest) -> HttpResponse:
     """List ONUs, narrowed by the form; htmx gets the list alone."""
-    scope = scope_of(request.user)
-    form = OnuFilterForm(request.GET, scope)
+    now, choice = timezone.now(), ONU_TABLE.choose(request.GET)
+    form = OnuFilterForm(request.GET, scope_of(request.user))
     # It is counted and sliced, which is all that a paginator does.
-    found: Any = form.find()
+    found: Any = form.find(choice.sort)
     page: Page[Onu] = Paginator(found, ONUS_PER_PAGE).get_page(request.GET.get("page"))
-    chosen = {name: value for name in form.fields if (value := request.GET.get(name))}
     context = {
         "here": "onus",
-        "now": timezone.now(),
+        "now": now,
         "form": form,
         "page": page,
-        "rows": rows_of(page),
+        "table": ONU_TABLE.draw(choice, rows_of(page), now, is_small=found.is_small),
+        "is_small": found.is_small,
         "many": MANY,
-        "page_query": f"{urlencode(chosen)}&" if chosen else "",
-        "refresh_query": urlencode({**chosen, "page": page.number}),
+        "choice": choice,
+        "page_query": choice.with_page(),
+        "refresh_query": f"{choice.with_page()}page={page.number}",
         "export_query": form.export_query(),
+        **table_context(ONU_TABLE, choice),
     }
-    return render(request, "onu/list.html" if is_part(request) else "onu/onus.html", context)
+    if is_part(request):
+        return render(request, "onu/list.html", context)
+    tools = {"may_operate": may_operate(request), "most_reads": MOST_READS}
+    return render(request, "onu/onus.html", {**context, **tools, "undo": _undo_words(request)})
+
+
+@require_POST
+@for_users
+def onus_act(request: HttpRequest) -> HttpResponse:
+    """Tag, read or save the selected ONUs, or all that a list finds; bounded, and only in scope."""
+    act, query = request.POST.get("act", ""), QueryDict(request.POST.get("query", "")[:MAX_QUERY_LETTERS])
+    back = f"{reverse('onus')}?{query.urlencode()}"
+    if act in FILE_TYPES:
+        return _save_selected(request, act, query, back)
+    must_operate(request)
+    now = timezone.now()
+    if act == "undo":
+        _undo_tags(request, now)
+        return redirect(back)
+    onu_ids = _selected(request, query)
+    if len(onu_ids) > (MOST_READS if act == "read" else MANY):
+        most = MOST_READS if act == "read" else MANY
+        messages.error(request, _("Nothing was done: select at most %s ONUs.") % most)
+    elif not onu_ids:
+        messages.error(request, _("Nothing was done: no ONU is selected."))
+    elif act == "read":
+        _read_selected(request, onu_ids, now)
+    elif act in ("tag", "untag"):
+        _tag_selected(request, onu_ids, act, now)
+    return redirect(back)
+
+
+def _selected(request: HttpRequest, query: QueryDict) -> list[int]:
+    """Return the ids of the selected ONUs in scope; up to MANY + 1 when it is all that the list finds."""
+    scope = scope_of(request.user)
+    if request.POST.get("all"):
+        return OnuFilterForm(query, scope).find().load_ids()
+    return list(
+        scope.narrow(Onu.objects.filter(pk__in=posted_ids(request))).order_by("pk").values_list("pk", flat=True)
+    )
+
+
+def _save_selected(request: HttpRequest, kind: str, query: QueryDict, back: str) -> HttpResponse:
+    exported = OnuFilterForm(query, scope_of(request.user)).export_query()
+    if not request.POST.get("all"):
+        ids = ",".join(map(str, posted_ids(request)))
+        exported = urlencode({"ids": ids}) if ids else ""
+    if not exported:
+        messages.error(request, _("Nothing was done: no ONU is selected."))
+        return redirect(back)
+    return redirect(f"{reverse('onu-export')}?format={kind}&{exported}")
+
+
+def _tag_selected(request: HttpRequest, onu_ids: list[int], act: str, now: datetime) -> None:
+    tag = tidy_tags(request.POST.get("tag", "").replace(",", " "))[:MAX_TAG_LETTERS]
+    if not tag:
+        messages.error(request, _("Nothing was done: write the tag."))
+        return
+    changed = change_tags(onu_ids, who=request.user, now=now, **{"add" if act == "tag" else "remove": tag})
+    if changed.full:
+        messages.error(request, _("%s ONUs have no room for another tag.") % changed.full)
+    request.session[UNDO] = {"tag": tag, "was": act, "ids": changed.onu_ids}
+
+
+def _undo_tags(request: HttpRequest, now: datetime) -> None:
+    """Take back the last change of tags, on those ONUs of it that are still in scope."""
+    last = request.session.pop(UNDO, None)
+    if last:
+        ids = scope_of(request.user).narrow(Onu.objects.filter(pk__in=last["ids"])).values_list("pk", flat=True)
+        back = {"remove" if last["was"] == "tag" else "add": last["tag"]}
+        changed = change_tags(list(ids), who=request.user, now=now, **back)
+        messages.success(request, _("Undone on %s ONUs.") % len(changed.onu_ids))
+
+
+def _undo_words(request: HttpRequest) -> str:
+    """Describe the last change of tags, as long as it can be undone."""
+    last = request.session.get(UNDO)
+    if not last:
+        return ""
+    numbers = {"tag": last["tag"], "number": len(last["ids"])}
+    if last["was"] == "tag":
+        return _("Tag “%(tag)s” added to %(number)s ONUs.") % numbers
+    return _("Tag “%(tag)s” removed from %(number)s ONUs.") % numbers
+
+
+def _read_selected(request: HttpRequest, onu_ids: list[int], now: datetime) -> None:
+    asked, refused = 0, 0
+    for onu in Onu.objects.filter(pk__in=onu_ids).select_related("pon_port"):
+        try:
+            request_read_for(request.user, onu, now=now)
+            asked += 1
+        except (NotThere, TooManyReads):
+            refused += 1
+    numbers = {"asked": asked, "refused": refused}
+    messages.success(
+        request, _("%(asked)s ONUs are read as soon as their OLTs are free, %(refused)s refused.") % numbers
+    )
 
 
 @require_safe
 @for_users
 def onu_page(request: HttpRequest, onu_id: int) -> HttpResponse:
     onu, now = find_onu(request, onu_id), timezone.now()
+    shown, _compared = find_compared(request, range_of(request.GET, now), onu.id)
+    if (shared := lead_on(request, shown)) is not None:
+        return shared
     context = load_parts(PARTS, request, onu, now) | reading_context(request, onu)
     return render(request, "onu/onu.html", {"here": "onus", "now": now, **context})
 
@@ -305,10 +423,46 @@ def _state(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
     return {"sheet": load_sheet(onu)}
 
 
+@require_safe
+@for_users
+def onu_csv(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Answer with the values of the plot that the same query shows."""
+    onu = find_onu(request, onu_id)
+    shown, compared = find_compared(request, range_of(request.GET, timezone.now()), onu.id)
+    curves, state = load_curves(onu, compared, question_of(shown))
+    return csv_of(f"onu-{onu.id}", [*curves, state])
+
+
+def find_compared(request: HttpRequest, shown: PlotRange, onu_id: int | None) -> tuple[PlotRange, list[Onu]]:
+    """Find the ONUs in the user's scope that the address compares with; one query if there are any."""
+    words = compared_of(request.GET.getlist("with"))
+    if not words:
+        return shown, []
+    ids = [int(word) for word in words if word.isdecimal() and len(word) < MAX_ID_DIGITS]
+    named = Q(id__in=ids) | Q(serial__in=[word.upper() for word in words])
+    found = scope_of(request.user).narrow(shown_onus()).filter(named).order_by("id")
+    compared = [onu for onu in found[: MAX_COMPARED + 1] if onu.id != onu_id][:MAX_COMPARED]
+    known = {word for onu in compared for word in (str(onu.id), onu.serial.upper())} | {str(onu_id)}
+    missing = [word for word in words if word.upper() not in known]
+    problem = _("No such ONU: %(text)s") % {"text": ", ".join(missing)} if missing else ""
+    return shown.with_compared((onu.id for onu in compared), problem), compared
+
+
+def marked_events(which: Q, shown: PlotRange) -> list[EventLine]:
+    """Load the latest events of a period, to be marked in its plot; one query."""
+    inside = all_events().filter(which, at__gte=shown.start, at__lte=shown.end)
+    return event_rows(inside.order_by("-at", "-id")[:MARKED_EVENTS])
+
+
 def _light(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
-    asked = request.GET.get("span", FIRST_SPAN)
-    span = asked if asked in SPANS else FIRST_SPAN
-    return {"span": span, "plot": load_plot(onu.id, SPANS[span], now), "spans": list(SPANS.values())}
+    shown, compared = find_compared(request, range_of(request.GET, now), onu.id)
+    plot = load_plot(onu, shown, compared, marked_events(Q(onu_id=onu.id), shown))
+    return {
+        "plot": plot,
+        "compared_words": request.GET.get("with", "") if shown.problem else " ".join(map(code_of, compared)),
+        "part_url": reverse("onu-part", args=(onu.id, "light")),
+        "csv_url": reverse("onu-csv", args=(onu.id,)),
+    }
 
 
 def _past(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
@@ -350,6 +504,25 @@ def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
 @for_users
 def onu_reading(request: HttpRequest, onu_id: int) -> HttpResponse:
     return render(request, TEMPLATE, reading_context(request, find_onu(request, onu_id)))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def onu_customer(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Edit what is known of the customer; operators and administrators only."""
+    must_operate(request)
+    onu = find_onu(request, onu_id)
+    stored: OnuCustomer | None = getattr(onu, "customer", None)
+    before = {name: getattr(stored, name, "") for name in FIELDS}
+    form = CustomerForm(request.POST or None, instance=stored or OnuCustomer(onu=onu))
+    if request.method == "POST" and form.is_valid():
+        with transaction.atomic():
+            saved = form.save()
+            words = changed_words(before, {name: form.cleaned_data[name] for name in FIELDS})
+            record(request.user, saved, Action.CHANGED if stored else Action.ADDED, words)
+        messages.success(request, _("Customer saved."))
+        return redirect("onu", onu_id=onu.id)
+    return render(request, "onu/customer.html", {"here": "onus", "onu": onu, "form": form})
 
 
 def find_onu(request: HttpRequest, onu_id: int) -> Onu:

@@ -6,11 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import F, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
+from django.template.defaultfilters import floatformat
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
@@ -25,7 +30,6 @@ from facho.dashboard.overview.hour import Scale, draw_ticks
 from facho.dashboard.overview.outages import OutageRow, outage_rows, shape_outages, whole_outages, with_names
 from facho.dashboard.shared.drawing import coordinate
 from facho.dashboard.shared.page import (
-    ROWS_PER_PAGE,
     PagePart,
     TimelineFilter,
     acknowledgement_context,
@@ -36,21 +40,33 @@ from facho.dashboard.shared.page import (
     load_parts,
     part_called,
 )
-from facho.dashboard.templatetags.facho_words import length_of_time
+from facho.dashboard.shared.table import (
+    PAGE,
+    ListTable,
+    TableColumn,
+    export_table,
+    in_batches,
+    is_export,
+    load_table,
+    time_value,
+)
+from facho.dashboard.templatetags.facho_words import length_of_time, when
 from facho.onus.models import Outage
 from facho.onus.outages import (
     MemberChange,
     Neighbours,
+    breaks_of,
     departures,
+    describe_breaks,
     load_changes,
     load_neighbours,
     load_port_counts_of,
     onus_of,
 )
 from facho.onus.port_view import PortCounts
-from facho.onus.timeline import load_rows
 from facho.onus.words import OutageCauses, OutageScopes
 from facho.polling.domain.outages import Evidence, weigh_departures
+from facho.traps.store import load_gasps
 
 # The words of moments stand in rows above the area.
 WIDTH, TOP, BASE = 960.0, 50.0, 140.0
@@ -92,6 +108,9 @@ _MEANINGS: dict[str, Promise] = {
 }
 _WHOLE_PORT = gettext_lazy("No ONU of the port is online: check between the OLT and the first splitter.")
 _BRANCH = gettext_lazy("Other ONUs of the port are online: check the splitter branch that the affected ones share.")
+_ANNOUNCED_POWER = gettext_lazy(
+    "But most ONUs announced a power failure by trap: ask the power company about the area before you send a crew."
+)
 PART_LINES = 50
 # Only where the OLT answers can anybody say who went.
 _COUNTED = (OutageScopes.PON, OutageScopes.CARD)
@@ -189,6 +208,9 @@ class Findings:
 
 def meaning_of(cause: str, findings: Findings) -> str:
     meaning, port = str(_MEANINGS[cause]), findings.port
+    if cause != OutageCauses.POWER and findings.evidence and findings.evidence.hints_at_power:
+        # What was announced is no proof: the cause stays what was read.
+        return f"{meaning} {_ANNOUNCED_POWER}"
     if cause != OutageCauses.FIBRE or not port or not port.is_known:
         return meaning
     return f"{meaning} {_BRANCH if port.online else _WHOLE_PORT}"
@@ -219,7 +241,10 @@ def _said(evidence: Evidence) -> Iterator[str]:
     for part, text in texts:
         if part:
             yield text % {"part": part, "total": evidence.total}
-    if not evidence.power:
+    if evidence.announced:
+        text = _("%(part)s of %(total)s ONUs announced a dying gasp by trap; it was not read as their cause.")
+        yield text % {"part": evidence.announced, "total": evidence.total}
+    elif not evidence.power:
         yield _("None sent a dying gasp.")
 
 
@@ -256,7 +281,8 @@ def _beside(neighbours: Neighbours) -> str:
 @dataclass(frozen=True, slots=True)
 class Sheet:
     row: OutageRow
-    resumed_at: datetime | None
+    # When service was back in between; empty unless it recurred.
+    breaks: str
     meaning: str
     evidence: list[str]
     drawing: OutageDrawing
@@ -265,13 +291,13 @@ class Sheet:
 
 
 def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> Sheet:
-    """Load everything about an outage loaded with its names; at most six queries."""
+    """Load everything about an outage loaded with its names; at most seven queries."""
     changes = load_changes(outage) if outage.scope in _COUNTED else []
     findings = _find_out(outage, changes)
     seen = scope.narrow(Outage.objects.all())
     return Sheet(
         row=shape_outages([outage])[0],
-        resumed_at=outage.resumed_at if outage.resumed_at != outage.started_at else None,
+        breaks=describe_breaks(breaks_of(outage), started_at=outage.started_at),
         meaning=meaning_of(outage.cause, findings),
         evidence=evidence_lines(findings),
         drawing=_draw(outage, changes, now),
@@ -283,7 +309,7 @@ def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> Sheet:
 def _find_out(outage: Outage, changes: list[MemberChange]) -> Findings:
     if outage.scope not in _COUNTED:
         return Findings(olts=outage.affected_olts)
-    evidence = weigh_departures(departures(changes))
+    evidence = weigh_departures(departures(changes), load_gasps(outage))
     if outage.scope == OutageScopes.CARD:
         return Findings(evidence)
     # How the port is now says nothing of an outage that is over.
@@ -293,8 +319,9 @@ def _find_out(outage: Outage, changes: list[MemberChange]) -> Findings:
 
 def _draw(outage: Outage, changes: Sequence[MemberChange], now: datetime) -> OutageDrawing:
     moments = [OutageMoment(outage.started_at, _("began"))]
-    if outage.resumed_at != outage.started_at:
-        moments.append(OutageMoment(outage.resumed_at, _("came back")))
+    for pause in breaks_of(outage):
+        moments.append(OutageMoment(pause.ended_at, _("service back")))
+        moments.append(OutageMoment(pause.resumed_at, _("out again")))
     if outage.acknowledged_at:
         words = _("acknowledged by %(who)s") % {"who": who_acknowledged(outage)}
         moments.append(OutageMoment(outage.acknowledged_at, words))
@@ -363,24 +390,97 @@ def _condition(name: str, value: Any) -> Q:
             return Q(started_at__lt=value)
 
 
+def _draw_cause(row: OutageRow, now: datetime) -> SafeString:
+    look, address = "up" if row.ended_at else "down", reverse("outage", args=[row.id])
+    cause = format_html(
+        '<a id="over-outage-{}-why" class="mark {}" href="{}">{}</a>', row.id, look, address, row.cause_words
+    )
+    if not row.acknowledged_at:
+        return cause
+    seen = _("acknowledged by %(who)s") % {"who": row.acknowledged_by}
+    return format_html('{} <span class="tag seen">{}</span>', cause, seen)
+
+
+def _draw_where(row: OutageRow, now: datetime) -> SafeString:
+    scope = format_html('{} <span class="mono">{}</span>', row.scope_words, row.place) if row.place else row.scope_words
+    if not row.olt_id:
+        olts = ngettext("%s OLT", "%s OLTs", row.affected_olts) % row.affected_olts if row.affected_olts else ""
+        return format_html("{} · {}", scope, olts) if olts else format_html("{}", scope)
+    address = reverse("olt", args=[row.olt_id])
+    return format_html('<a id="over-outage-{}" href="{}">{}</a> · {}', row.id, address, row.olt, scope)
+
+
+def _draw_lasted(row: OutageRow, now: datetime) -> str:
+    return length_of_time(row.lasted_seconds) if row.ended_at else ""
+
+
+OUTAGE_TABLE = ListTable(
+    "outages",
+    (
+        TableColumn("cause", gettext_lazy("Probable cause"), _draw_cause, lambda row: row.cause, "cause"),
+        TableColumn(
+            "where",
+            gettext_lazy("Where"),
+            _draw_where,
+            lambda row: f"{row.olt} {row.scope} {row.place}".strip(),
+            "where",
+        ),
+        TableColumn(
+            "since",
+            gettext_lazy("Since"),
+            lambda row, now: when(row.started_at, now),
+            lambda row: time_value(row.started_at),
+            "since",
+            "short",
+        ),
+        TableColumn("lasted", gettext_lazy("Lasted"), _draw_lasted, lambda row: row.lasted_seconds, "lasted", "short"),
+        TableColumn(
+            "ended",
+            gettext_lazy("Ended at"),
+            lambda row, now: when(row.ended_at, now) if row.ended_at else "",
+            lambda row: time_value(row.ended_at),
+            "ended",
+            "short",
+            is_usual=False,
+        ),
+        TableColumn(
+            "affected",
+            gettext_lazy("ONUs affected"),
+            lambda row, now: floatformat(row.affected, "0g"),
+            lambda row: row.affected,
+            "affected",
+            "right short",
+        ),
+    ),
+    "-time",
+    {
+        "cause": ("cause",),
+        "where": ("olt__name", "frame", "slot", "port"),
+        "since": ("started_at",),
+        "lasted": (OrderBy(F("ended_at") - F("started_at")),),
+        "ended": ("ended_at",),
+        "affected": ("affected",),
+    },
+)
+
+
 @require_safe
 @vary_on_headers("HX-Request")
 @for_users
-def outages_page(request: HttpRequest) -> HttpResponse:
+def outages_page(request: HttpRequest) -> HttpResponseBase:
     scope = scope_of(request.user)
     form = OutageFilter(request.GET, scope)
     outages = form.narrow(whole_outages(scope))
-    cursor = cursor_of(request)
-    over = load_rows(with_names(outages.filter(ended_at__isnull=False)), "started_at", cursor, ROWS_PER_PAGE)
+    if is_export(request):
+        return export_table(request, OUTAGE_TABLE, in_batches(with_names(outages), shape_outages))
+    over = with_names(outages.filter(ended_at__isnull=False))
+    loaded = load_table(request, OUTAGE_TABLE, over, "started_at", shape_outages)
     going_on = outages.filter(ended_at__isnull=True).order_by("-affected", "started_at", "id")
     context = {
         "here": "outages",
-        "now": timezone.now(),
         "form": form,
-        "is_first": cursor is None,
-        "going_on": [] if cursor else outage_rows(going_on[:OPEN_LINES]),
-        "over": shape_outages(over.rows),
-        "page": over,
+        **loaded,
+        "going_on": [] if cursor_of(request) or PAGE in request.GET else outage_rows(going_on[:OPEN_LINES]),
     }
     return render(request, "outage/list.html" if is_part(request) else "outage/outages.html", context)
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.core.paginator import Page, Paginator
@@ -15,7 +15,7 @@ from facho.executions.models import Execution
 from facho.executions.run import FAILURES
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
-from facho.hosts.pauses import active_pauses
+from facho.hosts.pauses import active_windows
 from facho.hosts.store import refusal_of
 from facho.onus.models import RunStateChoice
 from facho.onus.shown_state import count_present
@@ -77,6 +77,17 @@ class PauseView:
 class Paused:
     everything: PauseView | None
     by_olt: dict[int, PauseView]
+    # Windows in which only alerts are silent; that of all OLTs is under None.
+    silences: Mapping[int | None, PauseView] = field(default_factory=dict)
+
+    @property
+    def silence_of_everything(self) -> PauseView | None:
+        return self.silences.get(None)
+
+    def silent_until(self, olt_id: int) -> datetime | None:
+        """Return when the silence of the OLT's alerts ends; None if they are not silent."""
+        ends = [self.silences[key].until for key in (None, olt_id) if key in self.silences]
+        return max(ends, default=None)
 
     def until(self, olt_id: int) -> datetime | None:
         """Return the end of the OLT's pause; None if it is not paused."""
@@ -86,9 +97,13 @@ class Paused:
 
 def load_paused(now: datetime) -> Paused:
     """Load active pauses; of several, the one that ends last. One query."""
-    rows = active_pauses(now).order_by("ends_at").values_list("olt_id", "ends_at", "note")
-    views: dict[int | None, PauseView] = {olt_id: PauseView(ends_at, note) for olt_id, ends_at, note in rows}
-    return Paused(views.get(None), {olt_id: view for olt_id, view in views.items() if olt_id is not None})
+    views: dict[int | None, PauseView] = {}
+    silences: dict[int | None, PauseView] = {}
+    rows = active_windows(now).order_by("ends_at").values_list("olt_id", "ends_at", "note", "keeps_polling")
+    for olt_id, ends_at, note, keeps_polling in rows:
+        (silences if keeps_polling else views)[olt_id] = PauseView(ends_at, note)
+    by_olt = {olt_id: view for olt_id, view in views.items() if olt_id is not None}
+    return Paused(views.get(None), by_olt, silences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +141,12 @@ class OltLine:
     error_detail: str
     is_late: bool = False
     has_own_pause: bool = False
+    silent_until: datetime | None = None
+    group: str = ""
+
+    @property
+    def look(self) -> str:
+        return self.state
 
 
 def load_olt_counts(late: Collection[int], scope: OltScope) -> OltCounts:
@@ -144,11 +165,11 @@ def load_olt_counts(late: Collection[int], scope: OltScope) -> OltCounts:
 
 def load_olt_page(number: str, scope: OltScope) -> Page[Olt]:
     """Load a page of OLTs: down, unknown, up, disabled; an invalid number is page 1."""
-    return Paginator(scope.narrow(_ranked_olts(), ""), OLTS_PER_PAGE).get_page(number)
+    return Paginator(scope.narrow(ranked_olts(), ""), OLTS_PER_PAGE).get_page(number)
 
 
 def load_olt_rows(
-    page: Page[Olt], onu_counts: Mapping[int, OnuCounts], paused: Paused, late: Collection[int]
+    page: Iterable[Olt], onu_counts: Mapping[int, OnuCounts], paused: Paused, late: Collection[int]
 ) -> list[OltLine]:
     """Add last and next run times to the OLTs of a page; one query."""
     return _rows(list(page), onu_counts, paused, late)
@@ -156,7 +177,7 @@ def load_olt_rows(
 
 def load_olt_row(olt_id: int, now: datetime) -> OltLine | None:
     """Load one OLT as the table shows it; five queries."""
-    olt = _ranked_olts().filter(id=olt_id).first()
+    olt = ranked_olts().filter(id=olt_id).first()
     if olt is None:
         return None
     return _rows([olt], load_onu_counts(olt_id=olt_id), load_paused(now), load_late_olts(now))[0]
@@ -179,12 +200,13 @@ def _rows(
             _row(olt, onu_counts.get(olt.id, OnuCounts()), times.get(olt.id, (None, None)), paused.until(olt.id)),
             is_late=olt.enabled and olt.id in late,
             has_own_pause=olt.enabled and olt.id in paused.by_olt,
+            silent_until=paused.silent_until(olt.id) if olt.enabled else None,
         )
         for olt in olts
     ]
 
 
-def _ranked_olts() -> QuerySet[Olt]:
+def ranked_olts() -> QuerySet[Olt]:
     trouble = Case(
         When(enabled=False, then=Value(3)),
         When(reachability=Reachability.DOWN, then=Value(0)),
@@ -194,7 +216,7 @@ def _ranked_olts() -> QuerySet[Olt]:
     ended = Execution.objects.filter(olt=OuterRef("pk"), finished_at__isnull=False).order_by("-created_at")
     return (
         Olt.objects.annotate(trouble=trouble, last_failure=Subquery(ended.values("failure_kind")[:1]))
-        .select_related("model__brand")
+        .select_related("model__brand", "group")
         .defer(*SECRET_COLUMNS)
         .order_by("trouble", "name")
     )
@@ -221,4 +243,5 @@ def _row(olt: Olt, onus: OnuCounts, times: RunTimes, paused_until: datetime | No
         paused_until=paused_until if olt.enabled else None,
         error=str(failure) if olt.last_error else refusal_of(olt),
         error_detail=olt.last_error,
+        group=olt.group.name if olt.group else "",
     )

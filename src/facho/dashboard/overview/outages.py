@@ -21,6 +21,7 @@ _COLUMNS = (
     "started_at",
     "resumed_at",
     "ended_at",
+    "breaks",
     "affected",
     "down",
     "affected_olts",

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from facho.accounts.scope import OltScope, scope_of
 from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.progress import load_unfinished
-from facho.dashboard.onu.list import load_latest_changes
+from facho.dashboard.onu.list import listed_onus, load_latest_changes, plain_table
 from facho.dashboard.overview.hour import load_hour_quotas, load_timeline
 from facho.dashboard.overview.olt_rows import (
     add_up,
@@ -27,9 +27,12 @@ from facho.dashboard.overview.olt_rows import (
     load_paused,
 )
 from facho.dashboard.overview.outages import load_outages_now
+from facho.dashboard.shared.light import WEAKEST_CDBM
 from facho.dashboard.shared.page import for_users
+from facho.dashboard.shared.table import DrawnTable
 from facho.executions.run import FAILURES_IN_SHORT
 from facho.hosts.models import Olt
+from facho.onus.models import OnuReading, RunStateChoice
 from facho.polling.domain.planning import SATURATED_ABOVE
 from facho.snmp_jobs.due import startable_nodes
 from facho.snmp_jobs.models import WorkflowNode
@@ -163,4 +166,49 @@ def _hour_context(page: Page[Olt], scope: OltScope, now: datetime) -> dict[str, 
         "timeline": load_timeline([(olt.id, olt.name) for olt in page if olt.enabled][:TIMELINE_LINES], now),
         "job_names": load_job_names(),
         "names_olt": True,
+    }
+
+
+# As many as fit on a screen of 1080 lines.
+WALL_LINES = 14
+
+
+@require_safe
+@for_users
+def wall(request: HttpRequest) -> HttpResponse:
+    return render(request, "overview/wall.html", _context(request))
+
+
+@require_safe
+@for_users
+def wall_live(request: HttpRequest) -> HttpResponse:
+    return render(request, "overview/_wall.html", _context(request))
+
+
+def load_weakest(count: int, scope: OltScope) -> DrawnTable:
+    """Load the ONUs online with the weakest light below the limit, the weakest first."""
+    weak = OnuReading.objects.filter(run_state=RunStateChoice.ONLINE, rx_power_cdbm__lt=WEAKEST_CDBM)
+    # The narrow table alone is sorted; twice as many leave room for ONUs that have gone since.
+    weakest = scope.narrow(weak, "onu__olt").order_by("rx_power_cdbm", "onu_id")[: 2 * count]
+    onus = listed_onus().filter(is_present=True, id__in=weakest.values("onu_id"))
+    return plain_table(onus.order_by("reading__rx_power_cdbm", "id")[:count])
+
+
+def _context(request: HttpRequest) -> dict[str, Any]:
+    now, scope = timezone.now(), scope_of(request.user)
+    onu_counts, late = load_onu_counts(scope), load_late_olts(now)
+    total = add_up(onu_counts.values())
+    return {
+        "now": now,
+        "olts": load_olt_counts(late, scope),
+        "outages": load_outages_now(scope),
+        "onus": total,
+        "onu_shares": draw_shares(total),
+        "polling": PollerManager.get_stats(now, queue_count=0, scope=scope),
+        "saturated_above": SATURATED_ABOVE,
+        "saturation_width": 100 - SATURATED_ABOVE,
+        # Those in trouble come first.
+        "olt_rows": load_olt_rows(load_olt_page("", scope), onu_counts, load_paused(now), late)[:WALL_LINES],
+        "weakest": load_weakest(WALL_LINES, scope),
+        "changes": load_latest_changes(WALL_LINES, scope),
     }

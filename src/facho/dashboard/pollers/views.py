@@ -1,20 +1,27 @@
-"""How busy the pollers were over hours, a day, a week or a month: their load, when it was too much, and the queue."""
+"""How busy the pollers were: their load, when it was too much, and the queue; and the list of what they ran."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import ceil, nan
 from types import MappingProxyType
 
+from django import forms
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from facho.accounts.scope import scope_of
 from facho.dashboard.onu.plot import (
     COLUMNS,
     WIDTH,
@@ -22,7 +29,6 @@ from facho.dashboard.onu.plot import (
     Curve,
     Frame,
     PlotColumn,
-    PlotSpan,
     Point,
     State,
     choose_lines,
@@ -32,9 +38,25 @@ from facho.dashboard.onu.plot import (
     from_to,
     label_at,
 )
-from facho.dashboard.onu.plot import SPANS as LONG_SPANS
 from facho.dashboard.shared.drawing import coordinate
-from facho.dashboard.shared.page import for_users, is_part
+from facho.dashboard.shared.light import ready_name
+from facho.dashboard.shared.page import TimelineFilter, for_users, is_part
+from facho.dashboard.shared.plot_range import SPANS as LONG_SPANS
+from facho.dashboard.shared.plot_range import PlotSpan
+from facho.dashboard.shared.table import (
+    ListTable,
+    TableColumn,
+    export_table,
+    in_batches,
+    is_export,
+    load_table,
+    text_cell,
+    time_value,
+)
+from facho.dashboard.templatetags.facho_words import when
+from facho.executions.models import Execution, ExecutionStates, Origin
+from facho.executions.run import FAILURES_IN_SHORT
+from facho.polling.domain.execution_state import TERMINAL
 from facho.polling.domain.planning import SATURATED_ABOVE
 from facho.zabbix_pollers.statistics import LoadHistory, LoadPoint, load_history
 
@@ -182,3 +204,143 @@ def _queue_words(known: Sequence[LoadPoint]) -> str:
 
 def _number(value: float | None) -> str:
     return str(number_format(round(value or 0)))
+
+
+class ExecutionFilter(TimelineFilter):
+    """An OLT, how a run stands, from where it came, and a part of its job's name."""
+
+    q = forms.CharField(
+        label=gettext_lazy("Job"), required=False, max_length=60, widget=forms.TextInput(attrs={"type": "search"})
+    )
+    status = forms.ChoiceField(
+        label=gettext_lazy("Status"),
+        required=False,
+        choices=[("", pgettext_lazy("runs", "all")), *ExecutionStates.choices],
+    )
+    origin = forms.ChoiceField(
+        label=gettext_lazy("Origin"), required=False, choices=[("", pgettext_lazy("runs", "all")), *Origin.choices]
+    )
+    field_order = ("q", "olt", "status", "origin", "after", "before")
+
+    def narrow(self, runs: QuerySet[Execution]) -> QuerySet[Execution]:
+        """Apply the form; runs that are not over are found by the index of the end."""
+        values = self.chosen
+        if text := values.get("q"):
+            runs = runs.filter(Q(node__job__name__has=text) | Q(task_type__has=text))
+        if values.get("status") and values["status"] not in TERMINAL:
+            runs = runs.filter(finished_at__isnull=True)
+        given = {"olt": "olt_id", "status": "status", "origin": "origin"}
+        given |= {"after": "created_at__gte", "before": "created_at__lt"}
+        return runs.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+
+
+def _job_of(run: Execution) -> str:
+    return ready_name(run.node.job.name) if run.node else run.task_type
+
+
+def _why_of(run: Execution) -> str:
+    return str(FAILURES_IN_SHORT.get(run.failure_kind, run.failure_kind))
+
+
+def _draw_run(run: Execution, now: datetime) -> SafeString | str:
+    return when(run.created_at, now)
+
+
+def _draw_run_olt(run: Execution, now: datetime) -> SafeString:
+    return format_html('<a id="run-{}" href="{}">{}</a>', run.id, reverse("olt", args=[run.olt_id]), run.olt.name)
+
+
+def _draw_status(run: Execution, now: datetime) -> SafeString:
+    step = format_html('<span class="step {}">{}</span>', run.status.lower(), run.get_status_display())
+    return format_html('{} <span class="muted">{}</span>', step, _why_of(run)) if run.failure_kind else step
+
+
+def _draw_length(run: Execution, now: datetime) -> str:
+    if run.finished_at is None and run.started_at:
+        return _("%(n)s s so far") % {"n": int((now - run.started_at).total_seconds())}
+    return f"{number_format(run.duration_ms / 1000, decimal_pos=1)} s" if run.duration_ms else ""
+
+
+def _optional(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+EXECUTION_TABLE = ListTable(
+    "executions",
+    (
+        TableColumn("when", gettext_lazy("When"), _draw_run, lambda run: time_value(run.created_at), "when", "short"),
+        TableColumn("olt", gettext_lazy("OLT"), _draw_run_olt, lambda run: run.olt.name, "olt"),
+        TableColumn("job", gettext_lazy("Job"), lambda run, now: text_cell(_job_of(run)), _job_of, "job", "words"),
+        TableColumn("status", gettext_lazy("Status"), _draw_status, lambda run: run.status, "status"),
+        TableColumn(
+            "length", gettext_lazy("Duration"), _draw_length, lambda run: run.duration_ms, "length", "right short"
+        ),
+        TableColumn(
+            "origin",
+            gettext_lazy("Origin"),
+            lambda run, now: run.get_origin_display(),
+            lambda run: run.origin,
+            "origin",
+        ),
+        TableColumn(
+            "attempt",
+            gettext_lazy("Attempt"),
+            lambda run, now: _optional(run.attempt),
+            lambda run: run.attempt,
+            "attempt",
+            "right short",
+            is_usual=False,
+        ),
+        TableColumn(
+            "poller",
+            gettext_lazy("Poller"),
+            lambda run, now: _optional(run.poller_id),
+            lambda run: run.poller_id,
+            "poller",
+            "right short",
+        ),
+        TableColumn(
+            "error",
+            gettext_lazy("Error"),
+            lambda run, now: text_cell(run.error),
+            lambda run: run.error,
+            look="words",
+            is_usual=False,
+        ),
+        TableColumn(
+            "number",
+            gettext_lazy("Number"),
+            lambda run, now: _optional(run.id),
+            lambda run: run.id,
+            look="right short",
+            is_usual=False,
+        ),
+    ),
+    "-time",
+    {
+        "when": ("created_at",),
+        "olt": ("olt__name",),
+        "job": ("task_type",),
+        "status": ("status",),
+        "length": ("duration_ms",),
+        "origin": ("origin",),
+        "attempt": ("attempt",),
+        "poller": (F("poller_id").asc(nulls_last=True),),
+    },
+)
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def executions_page(request: HttpRequest) -> HttpResponseBase:
+    """List the runs of one's OLTs, the latest first."""
+    scope = scope_of(request.user)
+    form = ExecutionFilter(request.GET, scope)
+    columns = ("olt__name", "node__job__name", "task_type", "status", "origin", "attempt", "poller_id", "error")
+    times = ("created_at", "started_at", "finished_at", "duration_ms", "failure_kind")
+    runs = form.narrow(scope.narrow(Execution.objects.select_related("olt", "node__job").only(*columns, *times)))
+    if is_export(request):
+        return export_table(request, EXECUTION_TABLE, in_batches(runs))
+    context = {"here": "executions", "form": form, **load_table(request, EXECUTION_TABLE, runs, "created_at")}
+    return render(request, "pollers/runs.html" if is_part(request) else "pollers/executions.html", context)

@@ -16,7 +16,7 @@ from facho.hosts.models import Olt, WaitingOnu
 from facho.infrastructure.folding import fold
 from facho.onus.models import Onu
 from facho.onus.search import MIN_LETTERS as ONU_LETTERS
-from facho.onus.search import FoundOnus, of_code, of_place, of_text, shown_onus
+from facho.onus.search import FoundOnus, of_code, of_phrase, of_place, of_text, shown_onus
 
 # One letter is on half of all names.
 MIN_LETTERS = 2
@@ -89,6 +89,10 @@ def _find_onus(text: str, scope: OltScope, count: int) -> list[Onu]:
     if there or _letters(text) < ONU_LETTERS:
         return there
     found = FoundOnus([of_text(text), scope.condition()], "serial")[: max(RANKED, count)]
+    if " " in text and len(found) >= RANKED:
+        # Words in any order are on many: what was typed comes first.
+        found = [*FoundOnus([of_phrase(text), scope.condition()], "serial")[:RANKED], *found]
+        found = list({onu.pk: onu for onu in found}.values())
     return sorted(found, key=lambda onu: not _begins(onu, fold(text)))[:count]
 
 

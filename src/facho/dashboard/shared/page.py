@@ -1,18 +1,24 @@
 """What pages share: parts that refresh themselves, permissions, filters by time, acknowledgements."""
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
+from hashlib import blake2b
+from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django_htmx.http import HttpResponseClientRefresh
 
@@ -25,11 +31,12 @@ from facho.accounts.acknowledge import (
 )
 from facho.accounts.models import Acknowledgeable
 from facho.accounts.roles import Role, RoleNeeded, role_of
-from facho.accounts.scope import OltScope
+from facho.accounts.scope import OltScope, scope_of
+from facho.dashboard.overview.outages import count_unseen
 from facho.hosts.models import Olt
 from facho.onus.timeline import TimelineCursor, read_cursor
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 Subject = TypeVar("Subject")
 ROWS_PER_PAGE = 50
 CURSOR = "cursor"
@@ -69,7 +76,7 @@ def for_users(view: View) -> View:
     page = login_required(view)
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         has_role = role_of(request.user) is not None
         if is_part(request) and not has_role:
             return HttpResponseClientRefresh()
@@ -85,9 +92,22 @@ def for_admins(view: View) -> View:
 
     @for_users
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if role_of(request.user) is not Role.ADMIN:
             raise RoleNeeded(Role.ADMIN)
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def for_admins_of_all_olts(view: View) -> View:
+    """Require an administrator who sees every OLT: what is changed there reaches all of them."""
+
+    @for_admins
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not scope_of(request.user).is_everything:
+            raise PermissionDenied(gettext("This affects OLTs outside your scope."))
         return view(request, *args, **kwargs)
 
     return guarded
@@ -107,6 +127,36 @@ def must_operate(request: HttpRequest) -> None:
 def is_part(request: HttpRequest) -> bool:
     """Whether htmx asks for a part; history restores get the whole page."""
     return request.headers.get("HX-Request") == "true" and "HX-History-Restore-Request" not in request.headers
+
+
+# What differs in every answer and says nothing new: times, which the browser counts on, and the mask of a form's token.
+_RESTLESS = re.compile(rb'(<time [^>]*>)[^<]*|name="csrfmiddlewaretoken" value="[^"]*"')
+
+
+class LivePartsMiddleware:
+    """Answers 304 to a browser that shows a part as it is, and tells with each part how many outages are unseen.
+
+    A browser that can do both names the version that it shows in `If-None-Match`.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        is_asked = request.method == "GET" and is_part(request) and "If-None-Match" in request.headers
+        if not is_asked or response.status_code != HTTPStatus.OK or role_of(request.user) is None:
+            return response
+        if not isinstance(response, HttpResponse):
+            return response
+        digest = blake2b(_RESTLESS.sub(rb"\1", response.content), digest_size=12).hexdigest()
+        # Weak: of two answers of one version the times may differ.
+        etag = f'W/"{digest}"'
+        if request.headers["If-None-Match"] == etag:
+            response = HttpResponse(status=HTTPStatus.NOT_MODIFIED)
+        response.headers["ETag"] = etag
+        response.headers["HX-Trigger"] = json.dumps({"unseen-outages": count_unseen(scope_of(request.user))})
+        return response
 
 
 def offer_olts(form: forms.Form, scope: OltScope) -> None:

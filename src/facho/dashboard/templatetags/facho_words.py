@@ -7,12 +7,12 @@ from datetime import datetime
 from django import template
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
-from facho.accounts.roles import role_of
+from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.dashboard.overview.hour import zone_in_short
 from facho.dashboard.overview.outages import count_unseen
@@ -22,6 +22,8 @@ register = template.Library()
 register.filter(ready_name)
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+# Under two ticks of the scheduler nothing is late; live.js has the same number.
+NOT_LATE_SECONDS = 2
 
 
 @register.filter
@@ -49,15 +51,23 @@ def wait_words(reason: str) -> str:
 
 @register.filter
 def job_name(task_type: str, names: Mapping[str, str]) -> str:
-    """Return the job's name for a task type; the code if the job was deleted."""
-    return ready_name(names.get(task_type, task_type))
+    """Return the job's name for a task type, with the code if another has the same; the code if it was deleted."""
+    name = names.get(task_type, task_type)
+    is_shared = sum(each == name for each in names.values()) > 1
+    return f"{ready_name(name)} · {task_type}" if is_shared else ready_name(name)
 
 
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime) -> SafeString | str:
     if moment is None:
         return "—"
-    return _time(moment, _("%(length)s ago") % {"length": _length_since(moment, now)})
+    return _ticking(moment, _("%(length)s ago"), now)
+
+
+@register.simple_tag
+def elapsed(moment: datetime | None, now: datetime) -> SafeString | str:
+    """Format for how long something has been running."""
+    return "—" if moment is None else _ticking(moment, "%(length)s", now)
 
 
 @register.simple_tag
@@ -65,7 +75,7 @@ def since(moment: datetime | None, now: datetime) -> SafeString | str:
     """Format when an ongoing thing began and how long ago; with the date unless it was today."""
     if moment is None:
         return "—"
-    return _time(moment, f"{_day_and_time(moment, now)} · {_length_since(moment, now)}")
+    return _ticking(moment, f"{_day_and_time(moment, now)} · %(length)s", now)
 
 
 @register.simple_tag
@@ -73,8 +83,7 @@ def when(moment: datetime | None, now: datetime) -> SafeString | str:
     """Format when something happened and how long ago; with the date unless it was today."""
     if moment is None:
         return "—"
-    words = _("%(length)s ago") % {"length": _length_since(moment, now)}
-    return _time(moment, f"{_day_and_time(moment, now)} · {words}")
+    return _ticking(moment, f"{_day_and_time(moment, now)} · {_('%(length)s ago')}", now)
 
 
 @register.filter
@@ -99,16 +108,20 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
     if moment is None:
         return "—"
     seconds = (moment - now).total_seconds()
-    if seconds >= 1:
-        return _time(moment, _("in %(length)s") % {"length": length_of_time(seconds)})
-    # Under two ticks of the scheduler nothing is late.
-    if seconds > -2:
-        return _time(moment, _("now"))
-    return _time(moment, _("%(length)s late") % {"length": length_of_time(-seconds)})
+    before, at, after = _("in %(length)s"), _("now"), _("%(length)s late")
+    words = before if seconds >= 1 else at if seconds > -NOT_LATE_SECONDS else after
+    ticks = {"tick": _to_fill(after), "before": _to_fill(before), "now": at}
+    return _time(moment, words % {"length": length_of_time(abs(seconds))}, ticks)
 
 
-def _length_since(moment: datetime, now: datetime) -> str:
-    return length_of_time(max((now - moment).total_seconds(), 0))
+def _ticking(moment: datetime, words: str, now: datetime) -> SafeString:
+    """Format the time since a moment; the browser continues to count."""
+    seconds = max((now - moment).total_seconds(), 0)
+    return _time(moment, words % {"length": length_of_time(seconds)}, {"tick": _to_fill(words)})
+
+
+def _to_fill(words: str) -> str:
+    return words % {"length": "{}"}
 
 
 def _day_and_time(moment: datetime, now: datetime) -> str:
@@ -116,17 +129,32 @@ def _day_and_time(moment: datetime, now: datetime) -> str:
     return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 
 
-def _time(moment: datetime, words: str) -> SafeString:
-    """Wrap text in a <time> element with the exact value as tooltip."""
+def _time(moment: datetime, words: str, ticks: Mapping[str, str]) -> SafeString:
+    """Wrap text in a <time> element with the exact value as tooltip, and the words with which live.js counts on."""
     local = localtime(moment)
     exact = f"{local:%Y-%m-%d %H:%M:%S} {local.tzname()}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', local.isoformat(timespec="seconds"), exact, words)
+    data = format_html_join("", ' data-{}="{}"', ticks.items())
+    at = local.isoformat(timespec="seconds")
+    return format_html('<time datetime="{}" title="{}"{}>{}</time>', at, exact, data, words)
 
 
 @register.filter
 def has_role(user: AbstractBaseUser | AnonymousUser) -> bool:
     """Whether the user may see more than their own account."""
     return role_of(user) is not None
+
+
+@register.filter
+def may_operate(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Whether the user has more to do than to look."""
+    role = role_of(user)
+    return role is not None and role.includes(Role.OPERATOR)
+
+
+@register.filter
+def sees_everything(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """Whether the user is limited to no group of OLTs."""
+    return scope_of(user).is_everything
 
 
 @register.simple_tag

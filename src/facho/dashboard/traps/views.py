@@ -24,9 +24,11 @@ from facho.accounts.scope import scope_of
 from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_admins, for_users, is_part
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.timeline import load_rows
-from facho.polling.vendors.loader import load_definitions
+from facho.polling.domain.hints import READABLE, Meaning
+from facho.polling.domain.onu_state import PortPlace
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 from facho.polling.vendors.notifications import NO_RULES
-from facho.traps.models import Meanings, Outcomes, Trap, TrapReceiver, TrapSender, TrapSwitch
+from facho.traps.models import Meanings, OltTraps, Outcomes, Trap, TrapReceiver, TrapSender, TrapSwitch
 from facho.traps.store import is_switched_on, load_silent_olts, switch
 
 SHOWN_SENDERS = 20
@@ -76,6 +78,14 @@ class TrapLine:
         base, _, number = self.trap.oid.rpartition(".")
         return f"- {{meaning: other, base: {base}, names: {{{number}: my_trap}}}}"
 
+    @property
+    def definition_file(self) -> str:
+        return f"definitions/{self.trap.olt.vendor or GENERIC_KEY}.yaml"
+
+    @property
+    def meanings(self) -> str:
+        return ", ".join(Meaning)
+
 
 @dataclass(frozen=True, slots=True)
 class SilentOlt:
@@ -122,7 +132,10 @@ def traps_switch(request: HttpRequest) -> HttpResponse:
         row = TrapSwitch.objects.get()
         record(request.user, row, Action.CHANGED, _("switched on") if is_on else _("switched off"))
     messages.success(request, _("Traps are heard from now on.") if is_on else _("Traps are not heard any more."))
-    return redirect("traps")
+    olt_id = request.POST.get("olt", "")
+    # From the first steps of an OLT, return there.
+    is_id = olt_id.isascii() and olt_id.isdecimal() and len(olt_id) < 10
+    return redirect("olt-setup", int(olt_id)) if is_id else redirect("traps")
 
 
 def trap_lines(traps: list[Trap]) -> list[TrapLine]:
@@ -130,7 +143,7 @@ def trap_lines(traps: list[Trap]) -> list[TrapLine]:
         TrapLine(
             trap,
             _describe(trap),
-            trap.get_outcome_display() if trap.onu_id else "",
+            trap.get_outcome_display() if _is_read(trap) else "",
             _LOOKS.get(Outcomes(trap.outcome), "unknown"),
             _delay(trap.heard_at, trap.settled_at),
         )
@@ -139,8 +152,32 @@ def trap_lines(traps: list[Trap]) -> list[TrapLine]:
 
 
 def load_said(which: Mapping[str, int], count: int) -> list[TrapLine]:
-    """Load what was said lately of an OLT or an ONU; one query."""
+    """Load what was said lately of an OLT, a port or an ONU; one query."""
     return trap_lines(list(Trap.objects.filter(**which).order_by("-heard_at", "-id")[:count]))
+
+
+def load_said_of_port(olt_id: int, place: PortPlace, count: int) -> list[TrapLine]:
+    """Load what was said lately of a PON port and of ONUs at it; one query."""
+    frame, slot, port = place
+    return load_said(
+        {"olt_id": olt_id, "pon_port__frame": frame, "pon_port__slot": slot, "pon_port__port": port}, count
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TrapOffer:
+    """What the first steps of an OLT say of traps: whether they are heard, from this OLT too, and what to type."""
+
+    is_on: bool
+    has_spoken: bool
+    bind: str
+    lines: tuple[str, ...]
+
+
+def load_offer(olt_id: int, vendor: str) -> TrapOffer:
+    """Load what to offer for an OLT; two queries."""
+    has_spoken = OltTraps.objects.filter(olt_id=olt_id).exists()
+    return TrapOffer(is_switched_on(), has_spoken, settings.FACHO_TRAPS_BIND, enabling_lines(vendor))
 
 
 def load_senders() -> list[TrapSender]:
@@ -150,15 +187,21 @@ def load_senders() -> list[TrapSender]:
 
 def load_silent() -> list[SilentOlt]:
     """Name OLTs that never sent a trap, with the commands of their brand."""
-    definitions, port = load_definitions(), int(settings.FACHO_TRAPS_BIND.rpartition(":")[2])
-    found = []
-    for olt in load_silent_olts(SHOWN_SILENT):
-        definition = definitions.get(olt.vendor)
-        rules = definition.notifications if definition else NO_RULES
-        # Words to replace: which of this machine's addresses an OLT reaches is not known, and a community is a secret.
-        lines = rules.enabling(address="ADDRESS", port=port, community="COMMUNITY")
-        found.append(SilentOlt(olt.id, olt.name, lines))
-    return found
+    return [SilentOlt(olt.id, olt.name, enabling_lines(olt.vendor)) for olt in load_silent_olts(SHOWN_SILENT)]
+
+
+def enabling_lines(vendor: str) -> tuple[str, ...]:
+    """Return the commands that switch traps on at an OLT of a family; none if they are not known."""
+    definition = load_definitions().get(vendor)
+    rules = definition.notifications if definition else NO_RULES
+    port = int(settings.FACHO_TRAPS_BIND.rpartition(":")[2])
+    # Words to replace: which of this machine's addresses an OLT reaches is not known, and a community is a secret.
+    return rules.enabling(address="ADDRESS", port=port, community="COMMUNITY")
+
+
+def _is_read(trap: Trap) -> bool:
+    """Whether the place of a trap is known and a read of states tells whether it is right."""
+    return trap.meaning in READABLE and bool(trap.onu_id or trap.pon_port_id)
 
 
 def _describe(trap: Trap) -> str:

@@ -1,12 +1,18 @@
 """Quota violations: the list, and each with the result of every slot that was due."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
@@ -16,18 +22,25 @@ from facho.accounts.scope import scope_of
 from facho.dashboard.overview.hour import clock_span
 from facho.dashboard.shared.drawing import Bar, stack
 from facho.dashboard.shared.page import (
-    ROWS_PER_PAGE,
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
-    cursor_of,
     for_users,
     is_part,
 )
+from facho.dashboard.shared.table import (
+    ListTable,
+    TableColumn,
+    export_table,
+    in_batches,
+    is_export,
+    load_table,
+    time_value,
+)
+from facho.dashboard.templatetags.facho_words import ago, hour
 from facho.execution_coordinator.models import QuotaViolation, ViolationSeverity
 from facho.execution_coordinator.violations import Slot, TaskReport, read_report
 from facho.hosts.store import OLT_SECRETS
-from facho.onus.timeline import load_rows
 
 UNSEEN, ACKNOWLEDGED = "unseen", "acknowledged"
 _LOOKS = {"completed": "success", "failed": "failed", "skipped": "skipped", "pending": "waiting"}
@@ -61,6 +74,75 @@ class ViolationRow:
     in_short: str
     acknowledged_by: str
 
+    @property
+    def id(self) -> int:
+        return self.violation.id
+
+
+def _rows_of(violations: list[QuotaViolation]) -> list[ViolationRow]:
+    return [
+        ViolationRow(
+            violation,
+            read_report(violation.report).in_short,
+            who_acknowledged(violation) if violation.acknowledged_at else "",
+        )
+        for violation in violations
+    ]
+
+
+def _draw_hour(row: ViolationRow, now: datetime) -> SafeString:
+    hours = hour(row.violation.period_start, row.violation.period_end)
+    return format_html('<a id="violation-{}" href="{}">{}</a>', row.id, reverse("violation", args=[row.id]), hours)
+
+
+def _draw_olt(row: ViolationRow, now: datetime) -> SafeString:
+    violation = row.violation
+    address = reverse("olt", args=[violation.olt_id])
+    return format_html('<a id="violation-{}-olt" href="{}">{}</a>', row.id, address, violation.olt.name)
+
+
+def _draw_severity(row: ViolationRow, now: datetime) -> SafeString:
+    violation = row.violation
+    words = violation.get_severity_display()
+    severity = format_html('<span class="severity {}">{}</span>', violation.severity.lower(), words)
+    if not violation.acknowledged_at:
+        return severity
+    seen = gettext("acknowledged by %(who)s") % {"who": row.acknowledged_by}
+    return format_html('{} <span class="tag seen">{}</span>', severity, seen)
+
+
+def _draw_notified(row: ViolationRow, now: datetime) -> SafeString | str:
+    if not row.violation.notified:
+        return gettext("no")
+    return ago(row.violation.notified_at, now) if row.violation.notified_at else gettext("yes")
+
+
+VIOLATION_TABLE = ListTable(
+    "violations",
+    (
+        TableColumn("hour", _("Hour"), _draw_hour, lambda row: time_value(row.violation.period_start), "hour", "short"),
+        TableColumn("olt", _("OLT"), _draw_olt, lambda row: row.violation.olt.name, "olt"),
+        TableColumn("severity", _("Severity"), _draw_severity, lambda row: row.violation.severity, "severity"),
+        TableColumn(
+            "completed",
+            _("Completed of required"),
+            lambda row, now: row.in_short,
+            lambda row: row.in_short,
+            look="words mono",
+        ),
+        TableColumn(
+            "notified",
+            _("Notified"),
+            _draw_notified,
+            lambda row: time_value(row.violation.notified_at),
+            "notified",
+            "short",
+        ),
+    ),
+    "-time",
+    {"hour": ("period_start",), "olt": ("olt__name",), "severity": ("severity",), "notified": ("notified_at",)},
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskSheet:
@@ -74,22 +156,15 @@ class TaskSheet:
 @require_safe
 @vary_on_headers("HX-Request")
 @for_users
-def violations_page(request: HttpRequest) -> HttpResponse:
+def violations_page(request: HttpRequest) -> HttpResponseBase:
     form = ViolationFilter(request.GET, scope_of(request.user))
-    page = load_rows(form.narrow(_seen_by(request)), "created_at", cursor_of(request), ROWS_PER_PAGE)
+    violations = form.narrow(_seen_by(request))
+    if is_export(request):
+        return export_table(request, VIOLATION_TABLE, in_batches(violations, _rows_of))
     context = {
         "here": "violations",
-        "now": timezone.now(),
         "form": form,
-        "page": page,
-        "rows": [
-            ViolationRow(
-                violation,
-                read_report(violation.report).in_short,
-                who_acknowledged(violation) if violation.acknowledged_at else "",
-            )
-            for violation in page.rows
-        ],
+        **load_table(request, VIOLATION_TABLE, violations, "created_at", _rows_of),
     }
     return render(request, "violations/list.html" if is_part(request) else "violations/violations.html", context)
 

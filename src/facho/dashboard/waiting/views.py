@@ -13,8 +13,8 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
-from facho.hosts.csv import guard
 from facho.hosts.models import WaitingOnu
+from facho.infrastructure.spreadsheet import guard
 from facho.onus.timeline import load_rows
 
 # As the API names them.

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('hosts', '0001_squashed_0010_discovered_at'),
+        ('hosts', '0001_squashed_0011_trap_addresses'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

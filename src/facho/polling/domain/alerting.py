@@ -7,9 +7,10 @@ Recipients of the first notification get exactly one when it resolves.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
 from facho.polling.domain.schedule import Window
 
@@ -73,11 +74,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """An alert as stored.
-
-    `told_at` is when its notification was written; quiet hours and a rule without channels delay it. `calm_since` is
-    set while it no longer looks wrong but has not been fine for long enough.
-    """
+    """An alert as stored; `calm_since` is set while it no longer looks wrong but has not been fine for long enough."""
 
     stage: Stage
     began_at: datetime
@@ -164,14 +161,57 @@ def _tell(course: Course, policy: Policy, look: Look) -> AlertStep:
     return AlertStep(replace(kept, escalated_at=now), Telling(AlertMessage.ESCALATED, now))
 
 
-def group_by_place(things: Iterable[tuple[Path, Thing]], *, limit: int = MAX_MESSAGES) -> list[list[Thing]]:
-    """Group notifications by the smallest places that make no more groups than the limit.
+class Digest(StrEnum):
+    """How often a channel sends what was collected for it; empty: everything at once."""
 
-    A path goes from large to small: OLT, then port. Paths may differ in length.
-    """
+    AT_ONCE = ""
+    QUARTER = "quarter"
+    HOUR = "hour"
+    DAY = "day"
+
+
+# When the digest of a day is sent, unless the channel's hours begin later.
+DIGEST_AT = time(8)
+_DIGEST_SECONDS = {Digest.QUARTER: 900, Digest.HOUR: 3_600}
+
+
+@dataclass(frozen=True, slots=True)
+class OnCall:
+    """Hours of some weekdays, Monday being 0; hours that pass midnight belong to the day on which they begin."""
+
+    window: Window
+    days: frozenset[int]
+
+    def contains(self, moment: datetime) -> bool:
+        """Whether these are the hours; equal times mean all day."""
+        local = moment.astimezone(self.window.zone)
+        is_yesterdays = local.time() < self.window.opens
+        day = (local.weekday() - is_yesterdays) % 7
+        return day in self.days and self.window.contains(moment)
+
+    def next_opening(self, moment: datetime) -> datetime:
+        opening = self.window.next_opening(moment)
+        while not self.contains(opening):
+            opening = self.window.next_opening(opening)
+        return opening
+
+
+def send_at(moment: datetime, *, digest: Digest, on_call: OnCall | None, zone: ZoneInfo) -> datetime:
+    """Return when a channel sends a message that is written now: at its next digest, within its hours."""
+    at = moment
+    if digest is Digest.DAY:
+        at = Window(DIGEST_AT, DIGEST_AT, zone).next_opening(moment)
+    elif digest:
+        seconds = _DIGEST_SECONDS[digest]
+        at = datetime.fromtimestamp((moment.timestamp() // seconds + 1) * seconds, UTC)
+    return at if on_call is None or on_call.contains(at) else on_call.next_opening(at)
+
+
+def group_by_place(things: Iterable[tuple[Path, Thing]]) -> list[list[Thing]]:
+    """Group by the smallest places that make no more than MAX_MESSAGES groups; a path is OLT, then port."""
     known = list(things)
     depth = max((len(path) for path, _ in known), default=0)
-    while depth and len({path[:depth] for path, _ in known}) > limit:
+    while depth and len({path[:depth] for path, _ in known}) > MAX_MESSAGES:
         depth -= 1
     groups: defaultdict[Path, list[Thing]] = defaultdict(list)
     for path, thing in known:

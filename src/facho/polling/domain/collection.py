@@ -27,13 +27,8 @@ Summary = Mapping[str, int | str]
 
 
 class SendPermit(Protocol):
-    """Permission to send to one OLT."""
-
     def check(self) -> None:
-        """Raise unless this process may send now; called right before every send, must not block.
-
-        OwnershipUnproven means that the database has to be asked first, which `confirm` does.
-        """
+        """Raise unless this process may send now, right before every send; OwnershipUnproven: `confirm` first."""
 
     async def confirm(self) -> None:
         """Wait until the database confirms the permission; OwnershipLost if it does not."""
@@ -57,7 +52,7 @@ class RunControl(SendPermit, Protocol):
         """Whether a long read should pause now; called where it can stop and resume."""
 
     def show(self, progress: RunProgress) -> None:
-        """Remember how far the read has come; written when the claim is renewed, so it costs nothing."""
+        """Remember how far the read has come; written every few seconds, for all runs of the process together."""
 
     def wants_rows(self) -> bool:
         """Whether the read takes so long that what is finished should be handed over now."""
@@ -91,6 +86,8 @@ class CollectRequest:
     onu: OnuPlace | None = None
     # What a notification of the OLT asks for; the columns follow from that, too.
     hint: HintedRead | None = None
+    # Whether its node never finished a run, so that nothing of what it reads is there yet.
+    is_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +178,7 @@ class Collected:
 
 
 def join_summaries(before: Summary, after: Summary, *, goes_on: bool) -> dict[str, int | str]:
-    """Add a slice's or attempt's summary to those before it in its run; of maxima the larger stays.
-
-    A read that resumes keeps counting; one that starts over keeps only the traffic.
-    """
+    """Add a later summary of the same run; a read that starts over keeps only the traffic of those before."""
     joined = {key: value for key, value in before.items() if goes_on or key in TRAFFIC}
     for key, value in after.items():
         earlier = joined.get(key)
@@ -203,10 +197,7 @@ class Collector(Protocol):
 
 
 def per_second(before: int, after: int, *, read_before: datetime, now: datetime) -> float | None:
-    """Return the rate per second; None if unknown.
-
-    A counter smaller than before was reset or wrapped: its rate is unknown.
-    """
+    """Return the rate; None if unknown, as when a counter was reset or wrapped."""
     seconds = (now - read_before).total_seconds()
     if seconds <= 0 or after < before:
         return None

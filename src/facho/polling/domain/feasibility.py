@@ -24,7 +24,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A master that loses slots because another one runs longer than its interval."""
+    """Loses slots because another master runs longer than its interval."""
 
     node_id: int
     by_node_id: int

@@ -43,17 +43,10 @@ def must_wait(first: FirstDiscovery, *, reads_onus: bool) -> bool:
 
 
 def owes_slots(first: FirstDiscovery, *, reads_onus: bool) -> bool:
-    """Whether the node's slots count as owed.
-
-    While the first discovery is coming, nothing can be read and nothing is owed. If it is suspended, disabled or
-    missing, that is a fault operators must see: the slots are owed, and missed.
-    """
+    """Whether slots count as owed: not while discovery is coming; one that is not is a fault operators must see."""
     return not reads_onus or first is not FirstDiscovery.COMING
 
 
 def is_over(*, is_complete: bool, is_given_up: bool, found_any: bool) -> bool:
-    """Whether an ended discovery counts as the first: complete, or given up with ONUs found.
-
-    Otherwise the ONUs of an agent that aborts every walk would never be read.
-    """
+    """Whether an ended discovery counts as the first; agents that abort every walk have to be read too."""
     return is_complete or (is_given_up and found_any)

@@ -13,6 +13,8 @@ from enum import StrEnum
 MANY_PORTS = 4
 # A read of one port again and again would take the OLT for itself; settable for reads of ports.
 NODE_GAP = timedelta(seconds=60)
+# Of four parts of an OLT's time, hinted reads of one place take one.
+SHARE_OF_POLLS = 4
 
 
 class Meaning(StrEnum):
@@ -56,8 +58,6 @@ class Said:
 
 
 class ReadScope(StrEnum):
-    """How much of an OLT a hinted read asks for."""
-
     PORT = "port"
     STATES = "states"
     DISCOVERY = "discovery"
@@ -79,10 +79,12 @@ class HintedRead:
 _OF_ONUS = frozenset({Meaning.ONU_DOWN, Meaning.ONU_UP, Meaning.ONU_LOS, Meaning.ONU_DYING_GASP})
 _OF_PORTS = frozenset({Meaning.PON_LOS, Meaning.PON_DOWN, Meaning.PON_UP})
 _OF_CARDS = frozenset({Meaning.BOARD_DOWN, Meaning.BOARD_UP, Meaning.DEVICE_RESTART})
-ENDS_DOWN = frozenset({Meaning.ONU_DOWN, Meaning.ONU_LOS, Meaning.ONU_DYING_GASP})
+_DOWN = frozenset({Meaning.ONU_DOWN, Meaning.ONU_LOS, Meaning.ONU_DYING_GASP, Meaning.PON_LOS, Meaning.PON_DOWN})
+# What a read of states can confirm.
+READABLE = _OF_ONUS | _OF_PORTS
 
 
-def plan_hinted_reads(hints: Iterable[Said], *, many_ports: int = MANY_PORTS) -> tuple[HintedRead, ...]:
+def plan_hinted_reads(hints: Iterable[Said]) -> tuple[HintedRead, ...]:
     """Turn the hints of one OLT, heard within a second, into as few reads as find what they are about."""
     ports: dict[tuple[int, int, int], set[int | None]] = defaultdict(set)
     scopes: set[ReadScope] = set()
@@ -98,7 +100,7 @@ def plan_hinted_reads(hints: Iterable[Said], *, many_ports: int = MANY_PORTS) ->
             else:
                 onu = place.onu if said.meaning in _OF_ONUS else None
                 ports[place.frame or 0, place.slot or 0, place.port].add(onu)
-    if len(ports) > many_ports:
+    if len(ports) > MANY_PORTS:
         scopes.add(ReadScope.STATES)
     reads = [HintedRead(scope) for scope in ReadScope if scope in scopes]
     if ReadScope.STATES not in scopes:
@@ -110,12 +112,17 @@ def plan_hinted_reads(hints: Iterable[Said], *, many_ports: int = MANY_PORTS) ->
     return tuple(reads)
 
 
-def may_start_at(now: datetime, *, last_began_at: datetime | None, gap: timedelta) -> datetime:
-    """Return when a hinted read may begin: now, or when the gap after the last one of its place is over."""
+def may_start_at(
+    now: datetime, *, last_began_at: datetime | None, gap: timedelta, took: timedelta = timedelta(0)
+) -> datetime:
+    """Return when a hinted read may begin: now, or when the gap after the last one of its place is over.
+
+    After one that `took` long the gap is longer: hints go before nodes, and polls need the OLT too.
+    """
     if last_began_at is None or last_began_at > now:
         # A last read in the future is a clock that was set back.
         return now
-    return max(now, last_began_at + gap)
+    return max(now, last_began_at + max(gap, took * SHARE_OF_POLLS))
 
 
 class HintOutcome(StrEnum):
@@ -128,8 +135,13 @@ class HintOutcome(StrEnum):
 
 
 def judge_hint(said: Meaning, *, is_end: bool, is_down: bool | None) -> HintOutcome:
-    """Compare what an OLT said of an ONU with the state that was read afterwards; None: the state is unknown."""
-    if is_down is None or said not in _OF_ONUS:
+    """Compare what an OLT said of an ONU or a port with what was read afterwards; None: the state is unknown."""
+    if is_down is None or said not in READABLE:
         return HintOutcome.NOT_READ
-    says_down = said in ENDS_DOWN and not is_end
+    says_down = said in _DOWN and not is_end
     return HintOutcome.CONFIRMED if says_down == is_down else HintOutcome.NOT_CONFIRMED
+
+
+def is_port_down(*, online: int, offline: int) -> bool | None:
+    """Judge a port by the states of its ONUs: dark when none is online; None if no state is known."""
+    return online == 0 if online or offline else None

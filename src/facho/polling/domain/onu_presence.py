@@ -26,10 +26,7 @@ class OnuIdentity(NamedTuple):
 
 
 class KnownOnu(NamedTuple):
-    """An ONU with a row: its (last) place, and how many walks missed it.
-
-    `missed_at` is the latest walk that counted.
-    """
+    """An ONU with a row: its (last) place, and how many walks missed it, the latest that counted at `missed_at`."""
 
     onu_id: int
     place: OnuPlace
@@ -54,10 +51,7 @@ def clean_identity(identity: OnuIdentity) -> OnuIdentity:
 
 
 def pair_onus(known: Iterable[KnownOnu], found: Mapping[OnuPlace, OnuIdentity]) -> dict[OnuPlace, KnownOnu]:
-    """Match known ONUs to places, given clean identities; an unmatched place has a new ONU.
-
-    ONUs sharing a serial are told apart by place; if that is ambiguous, none is matched.
-    """
+    """Match known ONUs to places; an unmatched place has a new ONU, and ambiguous equals are not matched."""
     pairing = _Pairing(known, found)
     pairing.pair_by_serial()
     pairing.pair_by_mac()

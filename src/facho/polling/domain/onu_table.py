@@ -160,7 +160,6 @@ def _pack(parts: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def unpack_place(packed: int) -> OnuPlace:
-    """Return frame, slot, port and ONU of a packed place."""
     parts = []
     for bits in reversed(PLACE_BITS):
         parts.append(packed & (1 << bits) - 1)

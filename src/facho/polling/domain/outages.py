@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
+from types import MappingProxyType
 from typing import NamedTuple
 
 from facho.polling.domain.onu_state import CardPlace, DownCause, OnuPlace, PortPlace, RunState
@@ -43,6 +44,17 @@ class OutagePlace(NamedTuple):
     port: int = 0
 
 
+class OutageBreak(NamedTuple):
+    """A time in which a recurring outage was over: from its end to its return."""
+
+    ended_at: datetime
+    resumed_at: datetime
+
+
+# The latest breaks are kept: an outage that returns every few minutes for a day would fill its row.
+MAX_BREAKS = 20
+
+
 @dataclass(frozen=True, slots=True)
 class OutageRecord:
     """An outage as stored; `outage_id` is None until it has a row.
@@ -62,18 +74,23 @@ class OutageRecord:
     outage_id: int | None = None
     # Set on an outage that turned out to be a part of a larger one.
     part_of: int | None = None
+    breaks: tuple[OutageBreak, ...] = ()
 
     @property
     def is_open(self) -> bool:
         return self.ended_at is None
 
+    def reopen(self, at: datetime) -> "OutageRecord":
+        """Continue an outage that was over; a clock that was set back leaves no break."""
+        breaks = self.breaks
+        if self.ended_at is not None and self.ended_at < at:
+            breaks = (*breaks, OutageBreak(self.ended_at, at))[-MAX_BREAKS:]
+        return replace(self, ended_at=None, resumed_at=at, breaks=breaks)
+
 
 @dataclass(frozen=True, slots=True)
 class OutageChange:
-    """An outage to store; `joined` ONUs are linked to it, `absorbed` outages become parts of it.
-
-    `released` are no longer parts: the larger outage is over, they are not.
-    """
+    """An outage to store, ONUs to link to it, outages that become parts of it, and parts that outlast it."""
 
     outage: OutageRecord
     joined: tuple[int, ...] = ()
@@ -139,6 +156,10 @@ class Departure(NamedTuple):
     cause: DownCause
 
 
+# A dying gasp comes before the read that finds the ONU down, or soon after it: a queue of traps may be slow.
+GASP_BEFORE, GASP_AFTER = timedelta(minutes=10), timedelta(minutes=1)
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """ONUs by reported cause; `together` of them went down within `spread`, the shortest time that holds nearly all."""
@@ -149,14 +170,26 @@ class Evidence:
     other: int
     together: int
     spread: timedelta
+    # Those that a trap said a dying gasp of, while the read brought no power failure as the cause.
+    announced: int = 0
 
     @property
     def without_cause(self) -> int:
         return self.total - self.power - self.signal - self.other
 
+    @property
+    def hints_at_power(self) -> bool:
+        """Whether most lost their power, if the traps of those that no read brought are right."""
+        return bool(self.announced) and _is_most(self.power + self.announced, of=self.total)
 
-def weigh_departures(departures: Iterable[Departure]) -> Evidence:
-    """Count each ONU once, by its first departure: later causes are not the outage's."""
+
+def weigh_departures(
+    departures: Iterable[Departure], gasps: Mapping[int, Sequence[datetime]] = MappingProxyType({})
+) -> Evidence:
+    """Count each ONU once, by its first departure: later causes are not the outage's.
+
+    `gasps` are the times at which traps said a dying gasp, by ONU. They never change what was read.
+    """
     first: dict[int, Departure] = {}
     for departure in sorted(departures, key=lambda each: each.at):
         first.setdefault(departure.onu_id, departure)
@@ -164,7 +197,13 @@ def weigh_departures(departures: Iterable[Departure]) -> Evidence:
     causes = [departure.cause for departure in first.values()]
     power, signal = _count(causes, POWER_LOST), _count(causes, SIGNAL_LOST)
     other = len(causes) - power - signal - _count(causes, {DownCause.UNKNOWN})
-    return Evidence(len(causes), power, signal, other, together, spread)
+    announced = sum(_is_announced(each, gasps.get(each.onu_id, ())) for each in first.values())
+    return Evidence(len(causes), power, signal, other, together, spread, announced)
+
+
+def _is_announced(departure: Departure, gasps: Iterable[datetime]) -> bool:
+    earliest, latest = departure.at - GASP_BEFORE, departure.at + GASP_AFTER
+    return departure.cause not in POWER_LOST and any(earliest <= at <= latest for at in gasps)
 
 
 def _count(causes: Iterable[DownCause], wanted: Collection[DownCause]) -> int:
@@ -172,10 +211,7 @@ def _count(causes: Iterable[DownCause], wanted: Collection[DownCause]) -> int:
 
 
 def _burst(moments: Sequence[datetime]) -> tuple[int, timedelta]:
-    """Find the shortest time that holds nearly all of these sorted times, and how many it holds.
-
-    If the time of all is not much longer, that one is returned.
-    """
+    """Find the shortest time that holds nearly all of these sorted times; that of all if it is not much longer."""
     if not moments:
         return 0, timedelta(0)
     size = ceil(LIMITS.dark_share * len(moments))
@@ -187,10 +223,7 @@ def _burst(moments: Sequence[datetime]) -> tuple[int, timedelta]:
 
 
 class OutageMember(NamedTuple):
-    """A present ONU after the last poll; `outage_id` is its latest outage.
-
-    Some OLTs do not report ports: then it is unknown which ONUs share a fibre or a card.
-    """
+    """A present ONU after the last poll, with its latest outage; some OLTs do not report ports."""
 
     onu_id: int
     place: OnuPlace
@@ -222,10 +255,7 @@ class Cycle:
 def judge_ports(
     olt_id: int, members: Iterable[OutageMember], outages: Iterable[OutageRecord], cycle: Cycle
 ) -> list[OutageChange]:
-    """Open, extend and end port and card outages of one OLT, given all its present ONUs.
-
-    `outages` must include those that are `is_recent`. A poll without state changes needs no evaluation.
-    """
+    """Open, extend and end port and card outages of one OLT, given all its present ONUs and recent outages."""
     of_ports = (OutageScope.PON, OutageScope.CARD)
     here = [each for each in outages if each.place.olt_id == olt_id and each.place.scope in of_ports]
     known = [each for each in here if each.part_of is None and is_recent(each, cycle.now, cycle.limits)]
@@ -307,7 +337,7 @@ class _Judgement:
         if former is None:
             outage = OutageRecord(place, started_at, began_at, OutageCause.UNKNOWN, affected=0, down=0)
         else:
-            outage = replace(former, resumed_at=began_at, ended_at=None)
+            outage = former.reopen(began_at)
         joined = [member for member in lost if not _is_of(member, outage)]
         self._change(_extend(outage, members, joined), joined, absorbed)
 
@@ -412,7 +442,7 @@ def _judge_olt(
     if outage is not None:
         # Who came back for a moment while the network is lost was counted when it was lost.
         part_of = outage.part_of if network and outage.part_of == network.outage_id else None
-        return replace(outage, ended_at=None, resumed_at=olt.silent_since, down=olt.online_onus, part_of=part_of)
+        return replace(outage.reopen(olt.silent_since), down=olt.online_onus, part_of=part_of)
     since, onus = olt.silent_since, olt.online_onus
     return OutageRecord(place, since, since, OutageCause.OLT, affected=onus, down=onus, affected_olts=1)
 
@@ -428,7 +458,7 @@ def _open_network(
         return []
     began_at = min(outage.resumed_at for outage in at_once)
     base = former or OutageRecord(NETWORK, began_at, began_at, OutageCause.NETWORK, affected=0, down=0)
-    network = replace(base, ended_at=None, resumed_at=began_at, affected=0, affected_olts=0)
+    network = replace(base.reopen(began_at), affected=0, affected_olts=0)
     return [_take(network, [], at_once)]
 
 

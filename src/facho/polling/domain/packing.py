@@ -34,10 +34,7 @@ def overlap_seconds_per_hour(loads: Iterable[Load]) -> float:
 
 
 def repack(loads: Sequence[Load]) -> dict[int, int]:
-    """Return new offsets for the loads to move; empty if nothing improves.
-
-    First as few as possible move, one by one; if an overlap remains, all may be shifted together.
-    """
+    """Return new offsets, empty if nothing improves: as few as possible move; if overlap remains, all may shift."""
     tried = [loads, _move_one_by_one(loads), _push_back(loads)]
     best = min(tried, key=lambda packed: (round(overlap_seconds_per_hour(packed), 6), len(_moves(loads, packed))))
     return _moves(loads, best)
@@ -104,10 +101,7 @@ def _places(load: Load, others: Iterable[Load]) -> list[Load]:
 
 
 def _push_back(loads: Sequence[Load]) -> list[Load]:
-    """Let each load end before the next begins, on the circle on which all intervals repeat; stops when it is full.
-
-    From the latest on, each moves back as far as those after it need; fixed ones are skipped.
-    """
+    """Let each load end before the next begins, from the latest on; fixed ones stay, and a full circle ends it."""
     circle = gcd(*(load.interval_seconds for load in loads)) if loads else 0
     if not circle or sum(ceil(load.seconds) for load in loads) > circle:
         return list(loads)

@@ -50,10 +50,7 @@ MAX_PRIORITY = 100
 
 @dataclass(frozen=True, slots=True)
 class DueNode:
-    """A master node whose time has come, whose run a person asked for, or whose execution waits to continue.
-
-    `due_at` is the slot, the moment of the wish, or when the execution continues.
-    """
+    """A master whose time has come (`due_at`), whose run a person asked for, or whose execution continues."""
 
     node_id: int
     olt_id: int
@@ -148,10 +145,7 @@ def plan_groups(
     busy_olts: Collection[int],
     now: datetime,
 ) -> TickPlan:
-    """Plan each poller group separately, so that a stalled site takes no poller of another.
-
-    Without configured groups all nodes share the pollers; otherwise a node of an unknown group waits.
-    """
+    """Plan each poller group separately; without groups all share the pollers, and unknown groups wait."""
     if set(free_pollers) <= {DEFAULT_GROUP}:
         return plan_tick(due, free_pollers=free_pollers.get(DEFAULT_GROUP, ()), busy_olts=busy_olts, now=now)
     members: dict[str, list[DueNode]] = {}
@@ -281,10 +275,7 @@ class Candidates:
 
 
 def choose_candidates(due: Iterable[DueNode], waiting: Iterable[DueNode], now: datetime) -> Candidates:
-    """Join due nodes and waiting runs: a node whose run waits is in it once, as that run.
-
-    Among `due` are the failed nodes of silent OLTs also when they are not due yet, as scouts of the others.
-    """
+    """Join due nodes and waiting runs, each node once; `due` holds scouts of silent OLTs before their time."""
     runs = list(waiting)
     going_on = {run.node_id: run for run in runs if not run.is_superseded(now)}
     known = [node for node in due if node.node_id not in going_on]
@@ -304,10 +295,7 @@ def choose_candidates(due: Iterable[DueNode], waiting: Iterable[DueNode], now: d
 
 
 def choose_scouts(nodes: Iterable[DueNode], now: datetime) -> dict[int, int]:
-    """Name for each silent OLT the one node that asks again, so that the others keep their attempts.
-
-    It is the one that failed most among those that ask soon: its last try decides for all.
-    """
+    """Name for each silent OLT the node that asks again: the one that failed most among those that ask soon."""
     scouts: dict[int, DueNode] = {}
     for node in nodes:
         if node.is_olt_silent and node.failures and node.due_at <= now + SCOUT_ASKS_WITHIN:
@@ -342,8 +330,6 @@ class WantedRead:
 
 @dataclass(frozen=True, slots=True)
 class ReadStart:
-    """A wish and the poller that grants it."""
-
     read: WantedRead
     poller_id: int
     # The group of the poller.
@@ -353,10 +339,7 @@ class ReadStart:
 def plan_reads(
     wanted: Iterable[WantedRead], *, free_pollers: Mapping[str, Sequence[int]], busy_olts: Collection[int]
 ) -> tuple[ReadStart, ...]:
-    """Give the oldest wish of each free OLT a poller of its group, those of people before hints.
-
-    Where no groups are set up all share the pollers.
-    """
+    """Give the oldest wish of each free OLT a poller of its group; people before hints."""
     left = {group: list(numbers) for group, numbers in free_pollers.items()}
     busy, starts = set(busy_olts), []
     for read in sorted(wanted, key=lambda read: (read.is_hint, read.requested_at, read.read_id)):

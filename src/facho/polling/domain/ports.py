@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 # Differences between clocks, or readings of one, above this mean that a clock was set.
 CLOCK_TOLERANCE = timedelta(seconds=5)
@@ -69,12 +69,10 @@ class Worker(Protocol):
         """Do the work with the current time if this process leads; False otherwise."""
 
 
-class HasWorker(Protocol):
-    worker: Worker
-
-
-def worker_of(app: object) -> Worker:
-    return cast(HasWorker, app).worker
+def worker_of(app: Any) -> Worker:
+    """Return what stands behind the messages of our Celery app."""
+    worker: Worker = app.worker
+    return worker
 
 
 def stands_still(idle: timedelta, *, workers: int, completed_by_others: int) -> bool:

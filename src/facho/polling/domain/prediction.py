@@ -4,7 +4,7 @@ The rules of the scheduler are played forward. That a poller is free and that ru
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -26,10 +26,7 @@ class PastRun:
 
 
 def estimate_seconds(runs: Sequence[PastRun], *, onus: int | None) -> float | None:
-    """Return the median duration, each run scaled to `onus`; None without runs.
-
-    A run is not scaled if either count is unknown or 0 now; one that read no ONU is ignored for a read of some.
-    """
+    """Return the median duration, scaled to `onus` where counts are known; runs that read none are ignored."""
     telling = [run for run in runs if not (onus and run.onus == 0)]
     return median(run.seconds * (onus / run.onus if onus and run.onus else 1.0) for run in telling) if telling else None
 
@@ -65,12 +62,9 @@ class Master:
         return (self.seconds or 0.0) + sum(member.seconds or 0.0 for member in self.members)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Going:
-    """An unfinished run: holds the OLT since `held_since`, or waits until `resume_at`.
-
-    `seconds_left` and `ports_done` are as of when it got or released the OLT.
-    """
+    """An unfinished run: holds the OLT since `held_since`, or waits until `resume_at`; the rest is as of then."""
 
     node_id: int
     slot_at: datetime | None
@@ -80,6 +74,8 @@ class Going:
     held_since: datetime | None = None
     ports_done: int = 0
     is_retry: bool = False
+    # When it holds the OLT, if that is predicted.
+    slices: list[Span] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +101,7 @@ def predict_runs(
     paused: Collection[Span] = (),
     yield_after_seconds: float = YIELD_AFTER_SECONDS,
 ) -> list[PredictedRun]:
-    """Predict every run of an OLT whose slot is before `until`, by start, beginning with those in progress.
-
-    A slot missing from the result is skipped: a later one of its node came before the OLT was free. Slices are
-    predicted up to `until`.
-    """
+    """Predict the runs whose slot is before `until`, those in progress first; slots that are missing are skipped."""
     forward = _Forward(now, until, list(paused), yield_after_seconds)
     forward.nodes = {master.node_id: _PredictedNode(master, master.next_run_at) for master in masters}
     forward.take_over(going)
@@ -119,22 +111,10 @@ def predict_runs(
 
 
 @dataclass(slots=True)
-class _Run:
-    master: Master
-    slot_at: datetime | None
-    starts_at: datetime
-    seconds_left: float
-    resume_at: datetime
-    ports_done: int = 0
-    is_retry: bool = False
-    slices: list[Span] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _PredictedNode:
     master: Master
     next_run_at: datetime
-    waiting: _Run | None = None
+    waiting: Going | None = None
 
     @property
     def due_at(self) -> datetime:
@@ -171,7 +151,7 @@ class _Forward:
     paused: list[Span]
     yield_after_seconds: float
     nodes: dict[int, _PredictedNode] = field(default_factory=dict)
-    runs: list[_Run] = field(default_factory=list)
+    runs: list[Going] = field(default_factory=list)
 
     def take_over(self, going: Iterable[Going]) -> None:
         """Start with the unfinished runs; one of them may hold the OLT."""
@@ -182,9 +162,7 @@ class _Forward:
                 if one.held_since is not None:
                     self.now = max(self.now, one.held_since + timedelta(seconds=one.seconds_left))
                 continue
-            run = _Run(
-                node.master, one.slot_at, one.starts_at, one.seconds_left, one.resume_at, one.ports_done, one.is_retry
-            )
+            run = replace(one, slices=[])
             self.runs.append(run)
             if one.held_since is None:
                 node.waiting = run
@@ -210,7 +188,7 @@ class _Forward:
     def predicted(self) -> Iterable[PredictedRun]:
         for run in self.runs:
             if run.slot_at is not None and run.slot_at < self.until and run.slices:
-                yield PredictedRun(run.master, run.slot_at, run.starts_at, tuple(run.slices))
+                yield PredictedRun(self.nodes[run.node_id].master, run.slot_at, run.starts_at, tuple(run.slices))
 
     def _start(self, node: _PredictedNode) -> None:
         run, node.waiting = node.waiting, None
@@ -220,11 +198,12 @@ class _Forward:
         start = plan_start(node.master.grid, node.next_run_at, is_asked_for=False, now=self.now)
         node.next_run_at = start.next_run_at if start and start.next_run_at else node.master.grid.next_after(self.now)
         if start and start.is_run:
-            run = _Run(node.master, start.slot_at, self.now, node.master.composite_seconds, self.now)
+            seconds = node.master.composite_seconds
+            run = Going(node.master.node_id, start.slot_at, self.now, seconds, resume_at=self.now)
             self.runs.append(run)
             self._hold(node, run, since=self.now)
 
-    def _hold(self, node: _PredictedNode, run: _Run, *, since: datetime) -> None:
+    def _hold(self, node: _PredictedNode, run: Going, *, since: datetime) -> None:
         """Let a run hold the OLT until it ends or pauses; `since` is in the past if it holds it already."""
         border = self._first_border(node, run, since)
         ends_at = max(since + timedelta(seconds=run.seconds_left), self.now)
@@ -240,7 +219,7 @@ class _Forward:
         else:
             node.next_run_at = plan_end(node.master.grid, node.next_run_at, now=self.now).next_run_at
 
-    def _first_border(self, node: _PredictedNode, run: _Run, since: datetime) -> tuple[datetime, int] | None:
+    def _first_border(self, node: _PredictedNode, run: Going, since: datetime) -> tuple[datetime, int] | None:
         """Return when a long read pauses, and how many ports it has read by then."""
         wanted_at = min((other.due_at for other in self.nodes.values() if other is not node), default=None)
         ports, seconds = node.master.ports, node.master.seconds or 0.0

@@ -114,10 +114,7 @@ class Tally:
 
 
 def open_slots(promise: Promise, hour: Span, now: datetime, *, paused: Collection[Span] = ()) -> OpenSlots:
-    """List the hour's slots from the node's next run on; only the latest past one can still be served.
-
-    A suspended node serves none, nor does one that is running or past its hours. Slots in a pause are not owed.
-    """
+    """List the hour's slots from the next run on, without paused ones; only the latest past one can be served."""
     grid, since = promise.grid, _servable_since(promise, now)
     slots = [
         slot
@@ -143,10 +140,7 @@ def _servable_since(promise: Promise, now: datetime) -> datetime:
 
 
 def is_at_risk(tally: Tally, owed: Span, now: datetime) -> bool:
-    """Whether time passes more than 20 points faster than the quota is met.
-
-    Only after a slot was missed, or the hour is over: future slots are not late.
-    """
+    """Whether a slot was missed and time passes more than 20 points faster than the quota is met."""
     elapsed = min((now - owed.start) / (owed.end - owed.start), 1.0)
     has_missed = tally.failed + tally.skipped > 0 or now >= owed.end
     return has_missed and tally.completed < tally.required and elapsed > tally.share_completed + RISK_SHARE
@@ -194,10 +188,7 @@ class Record:
 
 
 def foresees_miss(tally: Tally, record: Record, *, hopeless: int, met_share: float) -> bool:
-    """Whether the hour will miss its quota, for certain or by the losses so far.
-
-    A warning needs evidence; without it future runs are expected to succeed.
-    """
+    """Whether the hour will miss its quota, for certain or, with evidence, by the losses so far."""
     if forecast_share(tally, hopeless=hopeless, success_rate=1.0) < met_share:
         return True
     if not record.is_evidence(tally.required, met_share=met_share):
@@ -207,10 +198,7 @@ def foresees_miss(tally: Tally, record: Record, *, hopeless: int, met_share: flo
 
 
 def forecast_share(tally: Tally, *, hopeless: int, success_rate: float) -> float:
-    """Predict the share complete at the end of the hour.
-
-    Pending runs that are not hopeless succeed at the recent rate, slightly optimistically.
-    """
+    """Predict the final share; pending runs that are not hopeless succeed at the recent rate, or a bit better."""
     if not tally.required:
         return 1.0
     hopeful = tally.pending - hopeless
@@ -235,5 +223,4 @@ def count_hopeless(
 
 
 def success_rate(completed: int, tried: int) -> float:
-    """Return the share that succeeded; 1 if there are too few attempts."""
     return completed / tried if tried >= MIN_OUTCOMES else 1.0

@@ -14,7 +14,7 @@ SILENCE = frozenset({FailureKind.TIMEOUT, FailureKind.REFUSED})
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How many attempts a job gets in a row, and the delay between them; the defaults are the job's."""
+    """How many attempts a job gets in a row, and the delay between them."""
 
     max_attempts: int
     delay_seconds: int
@@ -37,10 +37,7 @@ def decide_after_failure(
     next_slot_at: datetime | None,
     now: datetime,
 ) -> AfterFailure:
-    """Decide what follows a failed attempt; `failures_before` counts the node's earlier failures.
-
-    A retry after the node's next slot is left to that slot, which continues the count.
-    """
+    """Decide what follows; a retry after the node's next slot is left to that slot, which keeps counting."""
     if kind is FailureKind.CANCELLED:
         return AfterFailure(failures_before)
     failures = failures_before + 1

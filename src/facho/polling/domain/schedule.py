@@ -40,7 +40,6 @@ def task_type(query_type: QueryType, slug: str) -> str:
 
 
 def slot_at_or_before(moment: datetime, *, interval_seconds: int, offset_seconds: int) -> datetime:
-    """Return the latest slot not after `moment`."""
     interval, offset = timedelta(seconds=interval_seconds), timedelta(seconds=offset_seconds)
     return EPOCH + offset + ((moment - EPOCH - offset) // interval) * interval
 
@@ -98,20 +97,14 @@ class Window:
 
 
 def is_outside_hours(window: Window | None, next_run_at: datetime | None, now: datetime) -> bool:
-    """Whether a node has to wait for its hours; a grid that never meets them is due outside.
-
-    Such a node runs anyway, rather than never.
-    """
+    """Whether a node has to wait for its hours; a grid that never meets them runs anyway, rather than never."""
     if window is None or window.contains(now):
         return False
     return next_run_at is None or window.contains(next_run_at)
 
 
 def next_slot_in(window: Window | None, moment: datetime, *, interval_seconds: int, offset_seconds: int) -> datetime:
-    """Return the first slot after a time within the window.
-
-    A grid that misses its window for two months (a daily interval outside it) returns its next slot anyway.
-    """
+    """Return the first slot in the window; a grid that misses it for two months returns its next slot anyway."""
     slot = next_slot_after(moment, interval_seconds=interval_seconds, offset_seconds=offset_seconds)
     if window is None or window.contains(slot):
         return slot
@@ -189,10 +182,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a start does to its node; without `slot_at` it serves no slot: an operator requested it.
-
-    If the node's hours are over, it only moves on: `is_run` is False.
-    """
+    """What a start does to its node: `slot_at` None was requested by an operator; past its hours `is_run` is False."""
 
     slot_at: datetime | None
     next_run_at: datetime | None

@@ -49,7 +49,8 @@ class CommunitySession:
         wanted = list(dict.fromkeys(oids))
         while wanted:
             try:
-                varbinds = await self._ask(PduKind.GET, wanted, 0, patience, deadline)
+                # A page makes its varbinds again each time they are listed.
+                varbinds = list(await self._ask(PduKind.GET, wanted, 0, patience, deadline))
             except MissingObject as error:
                 # A v1 agent refuses the whole packet for one missing object: note it and ask for the others.
                 if not error.index and len(wanted) > 1:

@@ -17,8 +17,7 @@ from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import INTEGER_TAGS, clean_text, decode_mac, decode_serial, encode_serial, parse_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.learned_index import LearnedIndex, NameForm, serial_of, spell_serial
-from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.recognition import GENERIC_KEY
+from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 
 # Texts that a vendor chose, not an operator; every other column is disguised.
 MAY_STAY = frozenset(
@@ -77,8 +76,6 @@ def anonymise(
 
 
 class _Columns:
-    """Finds the columns of an OID: the family's, and the standard ones."""
-
     def __init__(self, definition: Definition) -> None:
         standard = load_definitions()[GENERIC_KEY]
         self._by_oid = _by_oid(standard) | _by_oid(definition)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from types import MappingProxyType
 from typing import Any
 
 from facho.polling.snmp.ber import Oid, Tag, Value
@@ -80,7 +79,6 @@ def decode_strict_serial(raw: bytes) -> str | Reject:
 
 
 def encode_serial(serial: str) -> bytes:
-    """Return the 8 octets of a serial, or its text if it has no such form."""
     if _HEX_SERIAL.fullmatch(serial):
         return bytes.fromhex(serial)
     match = _VENDOR_SERIAL.fullmatch(serial)
@@ -183,7 +181,6 @@ def _dotted(oid: Oid) -> str:
 
 
 def parse_oid(text: str) -> Oid:
-    """Parse a dotted OID; ValueError if invalid."""
     if not re.fullmatch(r"\d{1,10}(\.\d{1,10}){1,127}", text, re.ASCII):
         raise ValueError(f"{text!r} is not a dotted OID")
     return tuple(map(int, text.split(".")))
@@ -226,4 +223,4 @@ _ALL = (
     Decoder("object_id", tuple, frozenset((int(Tag.OBJECT_IDENTIFIER),)), _dotted, parse_oid, reads_all=True),
 )
 
-DECODERS: Mapping[str, Decoder] = MappingProxyType({decoder.name: decoder for decoder in _ALL})
+DECODERS: Mapping[str, Decoder] = {decoder.name: decoder for decoder in _ALL}

@@ -8,12 +8,11 @@ from types import MappingProxyType
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.onu_table import OnuTable
 from facho.polling.snmp.ber import Oid
-from facho.polling.vendors.column import Column
+from facho.polling.vendors.column import Column, RowRule, settle
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.index import Index, Place
 from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex
 from facho.polling.vendors.notifications import NO_RULES, NotificationRules
-from facho.polling.vendors.row_rules import RowRule, settle
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope, Typed
 
 SERIAL, MAC, OLT_NAME = "onu.serial", "onu.mac", "onu.id"
@@ -65,8 +64,6 @@ class Polling:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the device: columns that share an index."""
-
     name: str
     oid: Oid
     index: Index
@@ -88,8 +85,6 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One device family, as loaded from its file."""
-
     key: str
     brand: str
     title: str
@@ -199,7 +194,6 @@ class Definition:
 
     @property
     def listing_columns(self) -> tuple[str, ...]:
-        """Columns that tell ONUs from free places."""
         return tuple(key for key, rule in self.row_rules.items() if rule.lists)
 
     def columns_of(self, scope: Scope) -> tuple[Column, ...]:
@@ -226,7 +220,6 @@ class Definition:
         return index.decode(suffix) if index else None
 
     def job(self, slug: str) -> Job:
-        """KeyError if there is no job of that slug."""
         for job in self.jobs:
             if job.slug == slug:
                 return job

@@ -81,8 +81,6 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index formula, both ways."""
-
     name: str
     scope: Scope
     length: int
@@ -144,7 +142,6 @@ class EitherIndex(Index):
     formulas: tuple[Index, ...] = ()
 
     def decode(self, suffix: Oid) -> Place | None:
-        """Return the place by the formula that the suffix matches."""
         found = (formula.decode(suffix) for formula in self.formulas)
         return next((place for place in found if place is not None), None)
 
@@ -275,7 +272,6 @@ class SpelledIndex(Index):
         return parts if not rest else None
 
     def decode(self, suffix: Oid) -> Place | None:
-        """Return the place of a suffix, None if it is spelled in another way."""
         parts = self.read(suffix)
         if parts is None:
             return None
@@ -283,7 +279,6 @@ class SpelledIndex(Index):
         return Place(**{name: int(text) for name, text in fields if text.isdecimal() and int(text) <= _MAX_SPELLED})
 
     def encode(self, place: Place) -> Oid:
-        """Return the suffix with the numbers of a place spelled out."""
         suffix: list[int] = []
         for part in self.spelling:
             number = getattr(place, part.field)

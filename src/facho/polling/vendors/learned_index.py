@@ -42,7 +42,6 @@ class NameForm:
     pattern: re.Pattern[str]
 
     def read(self, name: str) -> Place | None:
-        """Return the place of a name, None if it has another form."""
         match = self.pattern.fullmatch(name)
         return Place(**dict(zip(self.fields, map(int, match.groups()), strict=True))) if match else None
 
@@ -76,7 +75,6 @@ class LearnedIndex(Index):
     places: Mapping[Oid, Place] = field(default_factory=dict)
 
     def decode(self, suffix: Oid) -> Place | None:
-        """Return the place of a row that was learned."""
         return self.places.get(suffix)
 
     def decode_all(self, rows: ColumnRows) -> NDArray[np.int64]:
@@ -91,10 +89,7 @@ class LearnedIndex(Index):
         return spread(is_long, np.where(known[at] == asked, packed[at], NOWHERE))
 
     def encode(self, place: Place) -> Oid:
-        """Return the suffix of a place, or an unused one: an ONU that left can still be requested.
-
-        ValueError before anything is learned.
-        """
+        """Return the suffix of a place, or an unused one for an ONU that left; ValueError before learning."""
         if self.suffixes is None:
             raise ValueError(f"the rows of index {self.name} are known by {self.learned_from} only")
         return self.suffixes.get(place, (0,) * self.length)
@@ -139,10 +134,7 @@ class LearnedIndex(Index):
 
 @dataclass(frozen=True, slots=True)
 class NamedPortsIndex(Index):
-    """A formula whose bits of the port are disputed: where the device names its ports, their names decide.
-
-    A device that names none of them is read by the formula; of one that does, only ports with a name are.
-    """
+    """A formula whose port bits are disputed: where the device names its ports, only these names count."""
 
     learned_from: str = ""
     forms: tuple[NameForm, ...] = ()
@@ -196,7 +188,6 @@ def name_ports(index: Index, learned_from: str, forms: Iterable[str]) -> NamedPo
 def build_learned_index(
     name: str, scope: Scope, length: int, learned_from: str, forms: Iterable[str], *, first_port: int = 1
 ) -> LearnedIndex:
-    """Build an empty index; ValueError if a form is invalid."""
     compiled = tuple(map(read_form, forms))
     names = compiled[0].fields if compiled else ("port", "onu")
     # People count ports and ONUs from 1; a simulated device does as well.
@@ -235,5 +226,4 @@ def serial_of(suffix: Oid) -> str | None:
 
 
 def spell_serial(serial: str) -> Oid:
-    """Spell a text as an index, length first."""
     return (len(serial), *serial.encode("ascii"))

@@ -1,19 +1,29 @@
 """Loads the definition files into values; anything that is not exactly right stops with file and key path."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.snmp.ber import Oid
-from facho.polling.vendors.column import Column, ColumnReader
-from facho.polling.vendors.definition import IDENTITY, MAC, CostClass, Definition, Job, Polling, Recognition, Table
+from facho.polling.vendors.column import Column, ColumnReader, RowRule
+from facho.polling.vendors.definition import (
+    IDENTITY,
+    MAC,
+    CostClass,
+    Definition,
+    Job,
+    Polling,
+    Recognition,
+    Refusal,
+    Table,
+    oid_of,
+)
 from facho.polling.vendors.index import (
     STEP_BITS,
     STEP_SHIFT,
@@ -29,7 +39,6 @@ from facho.polling.vendors.index import (
 )
 from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex, build_learned_index, name_ports
 from facho.polling.vendors.notifications import read_notifications
-from facho.polling.vendors.row_rules import RowRule
 from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope
 
@@ -92,7 +101,6 @@ def read_text(file: Traversable) -> str:
 
 
 def definition(key: str) -> Definition:
-    """KeyError if there is none."""
     return load_definitions()[key]
 
 
@@ -181,9 +189,11 @@ def read_index(name: str, section: Section) -> Index:
     if section.has("learned_from"):
         return _read_learned_index(name, scope, section)
     if section.has("either"):
-        formulas = section.items("either", list)
+        written = enumerate(section.items("either", list))
         section.close()
-        return _either(name, scope, section, formulas)
+        formulas = [_read_formula(name, scope, section, f"either[{at}]", each) for at, each in written]
+        with section.blaming("either"):
+            return build_either(name, scope, formulas)
     if any(isinstance(each, dict) and "text" in each for each in section.data.get("components", ())):
         return _read_spelled(name, scope, section)
     base = section.integer("base", 0, high=_MOST_ADDED)
@@ -192,14 +202,10 @@ def read_index(name: str, section: Section) -> Index:
     names = section.items("names", str, required=bool(named_by)) if named_by else ()
     section.close()
     if named_by:
-        try:
+        with section.blaming("names"):
             return name_ports(formula, named_by, names)
-        except ValueError as error:
-            raise section.error("names", str(error)) from None
-    try:
+    with section.blaming("base"):
         return count_from(formula, base) if base else formula
-    except ValueError as error:
-        raise section.error("base", str(error)) from None
 
 
 def _read_spelled(name: str, scope: Scope, section: Section) -> Index:
@@ -216,18 +222,8 @@ def _read_spelled(name: str, scope: Scope, section: Section) -> Index:
         entry.close()
         parts.append(SpelledPart(field, is_text=text != "number", is_rest=text == "rest"))
     section.close()
-    try:
+    with section.blaming("components"):
         return build_spelled(name, scope, parts)
-    except ValueError as error:
-        raise section.error("components", str(error)) from None
-
-
-def _either(name: str, scope: Scope, section: Section, formulas: Sequence[list[Any]]) -> Index:
-    read = [_read_formula(name, scope, section, f"either[{at}]", tuple(each)) for at, each in enumerate(formulas)]
-    try:
-        return build_either(name, scope, read)
-    except (ValueError, IndexError) as error:
-        raise section.error("either", str(error)) from None
 
 
 def _read_formula(name: str, scope: Scope, section: Section, key: str, written: Sequence[object]) -> Index:
@@ -250,10 +246,8 @@ def _read_formula(name: str, scope: Scope, section: Section, key: str, written: 
         components.append(found)
     if steps.keys() - {0}:
         raise section.error(key, "only the first sub-identifier can count in steps")
-    try:
+    with section.blaming(key):
         formula = build_index(name, scope, components)
-    except ValueError as error:
-        raise section.error(key, str(error)) from None
     return count_in_steps(formula, steps[0]) if steps else formula
 
 
@@ -262,10 +256,8 @@ def _read_learned_index(name: str, scope: Scope, section: Section) -> LearnedInd
     forms = section.items("names", str, required=False)
     first_port = section.integer("first_port", 1, high=1)
     section.close()
-    try:
+    with section.blaming("names"):
         return build_learned_index(name, scope, length, source, forms, first_port=first_port)
-    except ValueError as error:
-        raise section.error("names", str(error)) from None
 
 
 def _read_field(section: Section) -> BitField:
@@ -363,8 +355,7 @@ def _are_apart(one: Index, other: Index) -> bool:
 
 def _read_jobs(top: Section, loaded: Definition) -> tuple[Job, ...]:
     jobs: dict[str, Job] = {}
-    for at, entry in enumerate(top.items("jobs", dict)):
-        section = Section.of(entry, top.source, f"jobs[{at}]")
+    for section in top.listed("jobs"):
         job = _read_job(section, loaded)
         if job.slug in jobs:
             raise section.error("slug", f"{job.slug!r} appears twice")
@@ -406,3 +397,34 @@ def _check_chain(section: Section, job: Job, earlier: Mapping[str, Job], loaded:
         raise section.error("interval_seconds", "differs from the master's, at whose pace a chain runs")
     if loaded.cost_of(job.columns) is Cost.LIVE:
         raise section.error("chain_of", "a job on live columns is a master, never a chain member")
+
+
+GENERIC_KEY = "generic"
+
+
+def recognise(sys_object_id: Oid | str, sys_descr: str) -> Definition | Refusal | None:
+    """Return the definition, a refusal for look-alikes, or the generic one; None if nothing was reported."""
+    refusal: Refusal | None = None
+    for candidate in load_definitions().values():
+        verdict = candidate.recognise(sys_object_id, sys_descr)
+        if isinstance(verdict, Definition):
+            return verdict
+        refusal = refusal or verdict
+    if refusal or not oid_of(sys_object_id):
+        return refusal
+    return load_definitions()[GENERIC_KEY]
+
+
+def tables_to_ask(sys_object_id: Oid | str) -> tuple[Oid, ...]:
+    """Return the tables that would show which family a device is of; empty if its id leaves no choice."""
+    rivals = [each for each in load_definitions().values() if each.may_be(sys_object_id)]
+    return tuple(dict.fromkeys(table for each in rivals for table in each.recognition.tables))
+
+
+def recognise_by_tables(
+    verdict: Definition | Refusal | None, sys_object_id: Oid | str, answering: Collection[Oid]
+) -> Definition | Refusal | None:
+    """Return the family whose tables have rows: the one that the device names if its own have, else another one."""
+    rivals = [each for each in load_definitions().values() if each.may_be(sys_object_id)]
+    shown = [each for each in rivals if not set(answering).isdisjoint(each.recognition.tables)]
+    return verdict if not shown or verdict in shown else shown[0]

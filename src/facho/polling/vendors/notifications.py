@@ -24,24 +24,24 @@ from facho.polling.vendors.vocabulary import Confidence, Reject, Scope
 MOST_VARBINDS = 64
 _MOST_PART = 0x7FFF_FFFF
 # The end of what began; a definition with one notification for both has only the beginning.
-ENDED: Mapping[Meaning, Meaning] = MappingProxyType(
-    {
-        Meaning.ONU_DOWN: Meaning.ONU_UP,
-        Meaning.ONU_LOS: Meaning.ONU_UP,
-        Meaning.ONU_DYING_GASP: Meaning.ONU_UP,
-        Meaning.PON_LOS: Meaning.PON_UP,
-        Meaning.PON_DOWN: Meaning.PON_UP,
-        Meaning.BOARD_DOWN: Meaning.BOARD_UP,
-    }
-)
+ENDED: Mapping[Meaning, Meaning] = {
+    Meaning.ONU_DOWN: Meaning.ONU_UP,
+    Meaning.ONU_LOS: Meaning.ONU_UP,
+    Meaning.ONU_DYING_GASP: Meaning.ONU_UP,
+    Meaning.PON_LOS: Meaning.PON_UP,
+    Meaning.PON_DOWN: Meaning.PON_UP,
+    Meaning.BOARD_DOWN: Meaning.BOARD_UP,
+}
 _ENDS = frozenset(ENDED.values())
 _PARTS = Place._fields
 # A port may be written as 0/1.
 _DIGITS = re.compile(r"(?:\d{1,5}/){0,3}(\d{1,5})", re.ASCII)
 # What a notification of a subject has to name, and what makes it one of another subject.
-_SUBJECTS: Mapping[str, tuple[set[str], set[str]]] = MappingProxyType(
-    {"onu": ({"port", "onu"}, set()), "pon": ({"port"}, {"onu"}), "board": ({"slot"}, {"port", "onu"})}
-)
+_SUBJECTS: Mapping[str, tuple[set[str], set[str]]] = {
+    "onu": ({"port", "onu"}, set()),
+    "pon": ({"port"}, {"onu"}),
+    "board": ({"slot"}, {"port", "onu"}),
+}
 _MOST_NAME_LETTERS = 100
 _PLACEHOLDERS = frozenset({"address", "port", "community"})
 
@@ -311,15 +311,13 @@ class NotificationSource(Protocol):
 
 _LINK_DOWN, _LINK_UP = NotificationRule("linkDown"), NotificationRule("linkUp", is_end=True)
 _LINKS = (_LINK_DOWN, _LINK_UP)
-STANDARD: Mapping[Oid, NotificationRule] = MappingProxyType(
-    {
-        (*GENERIC_TRAPS, 1): NotificationRule("coldStart", Meaning.DEVICE_RESTART),
-        (*GENERIC_TRAPS, 2): NotificationRule("warmStart", Meaning.DEVICE_RESTART),
-        (*GENERIC_TRAPS, 3): _LINK_DOWN,
-        (*GENERIC_TRAPS, 4): _LINK_UP,
-        (*GENERIC_TRAPS, 5): NotificationRule("authenticationFailure"),
-    }
-)
+STANDARD: Mapping[Oid, NotificationRule] = {
+    (*GENERIC_TRAPS, 1): NotificationRule("coldStart", Meaning.DEVICE_RESTART),
+    (*GENERIC_TRAPS, 2): NotificationRule("warmStart", Meaning.DEVICE_RESTART),
+    (*GENERIC_TRAPS, 3): _LINK_DOWN,
+    (*GENERIC_TRAPS, 4): _LINK_UP,
+    (*GENERIC_TRAPS, 5): NotificationRule("authenticationFailure"),
+}
 NO_RULES = NotificationRules()
 
 
@@ -354,10 +352,7 @@ def hide_secrets(definition: NotificationSource | None, varbinds: Sequence[VarBi
 def compose(
     definition: NotificationSource | None, meaning: Meaning, place: Place, serial: str = "", *, is_end: bool = False
 ) -> tuple[Oid, tuple[VarBind, ...]] | None:
-    """Return the OID and varbinds by which a family says this, the inverse of `explain`; None if it cannot.
-
-    An end is said by its own meaning (`onu_up`) with `is_end`.
-    """
+    """Return the OID and varbinds by which a family says this, an end by its own meaning; None if it cannot."""
     rules = definition.notifications if definition is not None else NO_RULES
     candidates = [*rules.rules.items(), *((oid, rule) for oid, rule in STANDARD.items() if rule not in _LINKS)]
     if meaning in (Meaning.PON_DOWN, Meaning.PON_UP):
@@ -436,10 +431,7 @@ def read_notifications(section: Section, indexes: Mapping[str, Index], confidenc
     usual = section.word("confidence", Confidence, confidence)
     places = _read_places(section.optional_section("places"), indexes)
     link = places.pop("link", None) or _links_by_index(indexes)
-    entries = [
-        Section.of(entry, section.source, section.at(f"said[{at}]"))
-        for at, entry in enumerate(section.items("said", dict, required=False))
-    ]
+    entries = section.listed("said", required=False)
     used = {entry.data.get("place") for entry in entries}
     for name in places:
         if name not in used:
@@ -521,10 +513,9 @@ def _read_place(section: Section, indexes: Mapping[str, Index]) -> PlaceRule:
             raise section.error("index", "names no index of this file")
         rule = IndexRule(oids, index, is_suffix, _read_oids(section, "onu"), none)
     elif section.has("text"):
-        try:
-            rule = NameRule(_read_oids(section, "text"), tuple(map(read_form, section.items("names", str))))
-        except ValueError as error:
-            raise section.error("names", str(error)) from None
+        oids, names = _read_oids(section, "text"), section.items("names", str)
+        with section.blaming("names"):
+            rule = NameRule(oids, tuple(map(read_form, names)))
     else:
         parts_in_order = tuple(_part_name(section, "parts", name) for name in section.items("parts", str))
         rule = OctetsRule(_read_oids(section, "octets"), parts_in_order, none)
@@ -578,14 +569,8 @@ class _EntryReader:
         place = section.text("place", "")
         if place and place not in self._places:
             raise section.error("place", f"{place!r} is not one of the places of this file")
-        by = tuple(
-            _read_meanings(Section.of(each, section.source, section.at(f"by[{at}]")))
-            for at, each in enumerate(section.items("by", dict, required=False))
-        )
-        end_rules = tuple(
-            _read_end(Section.of(each, section.source, section.at(f"ends_when[{at}]")))
-            for at, each in enumerate(section.items("ends_when", dict, required=False))
-        )
+        by = tuple(map(_read_meanings, section.listed("by", required=False)))
+        end_rules = tuple(map(_read_end, section.listed("ends_when", required=False)))
         return NotificationRule(
             name="",
             meaning=section.word("meaning", Meaning, Meaning.OTHER if by else None),
@@ -641,9 +626,7 @@ def _word(section: Section, key: object, name: object) -> str:
 
 
 def _check_line(section: Section, key: str, line: str) -> None:
-    try:
+    with section.blaming(key):
         names = {name for _, name, _, _ in Formatter().parse(line) if name is not None}
-    except ValueError as error:
-        raise section.error(key, str(error)) from None
     if not names <= _PLACEHOLDERS:
         raise section.error(key, f"may have {', '.join(f'{{{name}}}' for name in sorted(_PLACEHOLDERS))} only")

@@ -10,7 +10,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from facho.polling.domain.execution_state import QueryType
@@ -57,7 +56,6 @@ class Review:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Columns that no ready-made job reads."""
         if self.definition is None:
             return ()
         read = {key for job in self.definition.jobs for key in job.columns}
@@ -66,7 +64,6 @@ class Review:
 
 
 def review_file(file: Path) -> Review:
-    """Review a file as the folder of definitions would load it."""
     try:
         text = read_text(file)
     except DefinitionError as error:
@@ -106,7 +103,6 @@ def review_text(text: str, source: str) -> Review:
 
 
 def find_gaps(definition: Definition) -> tuple[Gap, ...]:
-    """Return what the definition leaves out, the most important first."""
     found = []
     rules = definition.recognition
     if not (rules.prefixes or rules.models):
@@ -122,20 +118,18 @@ def find_gaps(definition: Definition) -> tuple[Gap, ...]:
 _COSTS = {cost.value: {"timeout_seconds": 5, "retries": 1, "min_interval_seconds": 1} for cost in Cost}
 _DRAFT = "draft"
 # What stands for a part at fault, so that the rest can be read.
-_STAND_IN: Mapping[str, Any] = MappingProxyType(
-    {
-        "key": _DRAFT,
-        "brand": _DRAFT,
-        "title": _DRAFT,
-        "confidence": "low",
-        "notes": [],
-        "recognition": {"prefixes": []},
-        "indexes": {},
-        "tables": {},
-        "polling": {"max_repetitions": 10, "max_varbinds": 8, "in_flight": 1, "classes": _COSTS},
-        "jobs": [],
-    }
-)
+_STAND_IN: Mapping[str, Any] = {
+    "key": _DRAFT,
+    "brand": _DRAFT,
+    "title": _DRAFT,
+    "confidence": "low",
+    "notes": [],
+    "recognition": {"prefixes": []},
+    "indexes": {},
+    "tables": {},
+    "polling": {"max_repetitions": 10, "max_varbinds": 8, "in_flight": 1, "classes": _COSTS},
+    "jobs": [],
+}
 _INDEX = {"scope": "scalar", "components": [0]}
 
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -41,10 +41,7 @@ class DefinitionError(ValueError):
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Loads plain data: no duplicate keys, and a limit on the values after expansion.
-
-    A few lines of YAML references can expand to gigabytes, or endlessly.
-    """
+    """Loads plain data: no duplicate keys, and a limit on values, since YAML references can expand to gigabytes."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -170,8 +167,8 @@ class Section:
             raise self.error(key, f"must be between {low} and {high}, not {value}")
         return value
 
-    def optional_integer(self, key: str, *, low: int = 0, high: int = 0xFFFF_FFFF) -> int | None:
-        return self.integer(key, low=low, high=high) if self.has(key) else None
+    def optional_integer(self, key: str, *, high: int = 0xFFFF_FFFF) -> int | None:
+        return self.integer(key, high=high) if self.has(key) else None
 
     def fraction(self, key: str, default: int) -> Fraction:
         """Read a decimal exactly: 0.01 is one hundredth."""
@@ -197,10 +194,9 @@ class Section:
         return self.to_oid(key, self.text(key))
 
     def to_oid(self, key: object, value: object) -> Oid:
-        try:
-            return parse_oid(self._checked(key, value, str))
-        except ValueError as error:
-            raise self.error(key, str(error)) from None
+        text = self._checked(key, value, str)
+        with self.blaming(key):
+            return parse_oid(text)
 
     def items(self, key: str, expected: type[T], *, required: bool = True) -> tuple[T, ...]:
         if not required and not self.has(key):
@@ -211,6 +207,18 @@ class Section:
         if len(set(plain)) != len(plain):
             raise self.error(key, "has the same entry twice")
         return found
+
+    def listed(self, key: str, *, required: bool = True) -> list["Section"]:
+        entries = enumerate(self.items(key, dict, required=required))
+        return [Section.of(entry, self.source, self.at(f"{key}[{at}]")) for at, entry in entries]
+
+    @contextmanager
+    def blaming(self, key: object) -> Iterator[None]:
+        """Report what building a value raises as a fault of this key."""
+        try:
+            yield
+        except (ValueError, IndexError) as error:
+            raise self.error(key, str(error)) from None
 
     def section(self, key: str) -> "Section":
         return Section.of(self.take(key, dict), self.source, self.at(key))

@@ -24,8 +24,6 @@ MOST_EXAMPLES = 8
 
 
 class Suspicion(StrEnum):
-    """Why a column may be wrong."""
-
     NO_ROWS = "no_rows"
     NO_PLACE = "no_place"
     WRONG_TYPE = "wrong_type"

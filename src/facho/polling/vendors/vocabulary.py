@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from facho.polling.domain.onu_state import DownCause, RunState
@@ -150,26 +149,22 @@ class PartState(StrEnum):
     UNKNOWN = "unknown"
 
 
-VOCABULARIES: Mapping[str, type[StrEnum]] = MappingProxyType(
-    {
-        "run_state": RunState,
-        "phase_state": PhaseState,
-        "down_cause": DownCause,
-        "admin_state": AdminState,
-        "config_state": ConfigState,
-        "match_state": MatchState,
-        "link_state": LinkState,
-        "board_state": BoardState,
-        "part_state": PartState,
-    }
-)
+VOCABULARIES: Mapping[str, type[StrEnum]] = {
+    "run_state": RunState,
+    "phase_state": PhaseState,
+    "down_cause": DownCause,
+    "admin_state": AdminState,
+    "config_state": ConfigState,
+    "match_state": MatchState,
+    "link_state": LinkState,
+    "board_state": BoardState,
+    "part_state": PartState,
+}
 
 # What no device can mean; a definition may narrow or widen it for a column.
-PLAUSIBLE: Mapping[Unit, tuple[float, float]] = MappingProxyType(
-    {
-        Unit.DBM: (-50, 15),
-        Unit.CELSIUS: (-100, 200),
-        Unit.PERCENT: (0, 100),
-        Unit.METRE: (0, 200_000),
-    }
-)
+PLAUSIBLE: Mapping[Unit, tuple[float, float]] = {
+    Unit.DBM: (-50, 15),
+    Unit.CELSIUS: (-100, 200),
+    Unit.PERCENT: (0, 100),
+    Unit.METRE: (0, 200_000),
+}

@@ -7,8 +7,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('hosts', '0011_trap_addresses'),
-        ('onus', '0003_raw_values_in_blocks'),
+        ('hosts', '0001_squashed_0011_trap_addresses'),
+        ('onus', '0001_squashed_0003_raw_values_in_blocks'),
     ]
 
     operations = [

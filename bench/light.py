@@ -1,0 +1,300 @@
+"""How well the rules of light find what happened to a simulated plant, against fixed thresholds.
+
+90 days, 200 ports, three seeds that no rule was tuned on. A branch failure counts as found when the same ONUs, by and
+large, are named with the second poll after it at the latest; a forecast is compared with the day on which the true
+light crosses the limit; a tree with the boxes that the port really has.
+
+Run as a program, with a seed and a number of ports, it prints the figures of one seed as JSON.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from json import dumps, loads
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.processes import ROOT
+from bench.report import Section, Target
+from facho.polling.domain.light import (
+    DECAY_DAYS,
+    LightWatch,
+    SharedEvent,
+    common_steps,
+    find_decays,
+    infer_branches,
+    watch_light,
+)
+from facho.simulator.plant import DAY_SECONDS, PlantFault, PlantPort, PlantSettings, TrueFault, simulate_port
+
+SEEDS = ("north", "south", "east")
+PORTS = 200
+# Ports that are held in memory at a time.
+PORTS_AT_ONCE = 20
+LIMIT_DBM = -27.0
+FORECAST_DAYS = 30
+# The share of ONUs that what was found and what is true have in common.
+ALIKE = 0.7
+TREE_EVENTS = 3
+# What a fixed rule looks at: a drop of so many dB between two polls.
+DUMB_DROP_DB = 3.0
+SETTINGS = PlantSettings()
+POLLS_PER_DAY = DAY_SECONDS // SETTINGS.poll_seconds
+DECAY_FAULTS = (PlantFault.AGEING, PlantFault.WATER)
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A branch failure that a rule named."""
+
+    poll: int
+    members: Mask
+
+
+@dataclass(slots=True)
+class Score:
+    """What one seed gave, ready to be added up."""
+
+    onus: int = 0
+    failures: int = 0
+    found: int = 0
+    right: int = 0
+    dumb_found: int = 0
+    dumb_right: int = 0
+    forecast_errors: list[float] = field(default_factory=list)
+    inside_range: list[bool] = field(default_factory=list)
+    false_alarms: int = 0
+    dumb_false_alarms: int = 0
+    warned: int = 0
+    crossing: int = 0
+    tree_scores: list[float] = field(default_factory=list)
+    dumb_tree_scores: list[float] = field(default_factory=list)
+    watch_cpu_seconds: float = 0.0
+    decay_cpu_seconds: float = 0.0
+
+    def add(self, other: "Score") -> None:
+        """Add another seed's."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+def score_seed(seed: str, ports: int) -> Score:
+    """Play some ports and judge what the rules found."""
+    score = Score()
+    for first in range(0, ports, PORTS_AT_ONCE):
+        numbers = range(first, min(first + PORTS_AT_ONCE, ports))
+        _score_ports([simulate_port(f"{seed}/{number}", SETTINGS) for number in numbers], score)
+    return score
+
+
+def _score_ports(ports: Sequence[PlantPort], score: Score) -> None:
+    began = time.process_time()
+    found = watch_ports(ports)
+    score.watch_cpu_seconds += time.process_time() - began
+    for port, its in zip(ports, found, strict=True):
+        score.onus += len(port.box)
+        truth = [fault for fault in port.faults if fault.kind is PlantFault.BRANCH_STEP]
+        score.failures += len(truth)
+        score.found += len(its)
+        score.right += count_right(port, truth, its)
+        dumb = dumb_failures(port)
+        score.dumb_found += len(dumb)
+        score.dumb_right += count_right(port, truth, dumb)
+        _score_trees(port, its, score)
+        _score_decays(port, score)
+
+
+def watch_ports(ports: Sequence[PlantPort]) -> list[list[Found]]:
+    """Watch many ports poll by poll, as the product does, and return what each lost in common."""
+    values = np.concatenate([port.rx_dbm for port in ports])
+    sizes = [len(port.box) for port in ports]
+    numbers, ends = np.repeat(np.arange(len(ports)), sizes), np.cumsum(sizes)
+    state = LightWatch.new(len(values))
+    found: list[list[Found]] = [[] for _ in ports]
+    for poll in range(values.shape[1]):
+        state, steps = watch_light(state, values[:, poll])
+        for step in common_steps(steps, numbers):
+            if step.size_db < 0:
+                members = step.members[ends[step.port] - sizes[step.port] : ends[step.port]]
+                found[step.port].append(Found(poll, members))
+    return found
+
+
+def dumb_failures(port: PlantPort) -> list[Found]:
+    """What fixed thresholds say: every poll at which ONUs dropped by 3 dB is one failure of these ONUs."""
+    with np.errstate(invalid="ignore"):
+        dropped = np.diff(port.rx_dbm, axis=1) <= -DUMB_DROP_DB
+    return [Found(int(poll) + 1, dropped[:, poll]) for poll in np.flatnonzero(dropped.any(axis=0))]
+
+
+def count_right(port: PlantPort, truth: Sequence[TrueFault], found: Sequence[Found]) -> int:
+    """Count failures that were found within two polls, by about the right ONUs; each finding serves once."""
+    left, right = list(found), 0
+    for fault in truth:
+        seen = fault.members & np.isfinite(port.rx_dbm[:, fault.since : fault.since + 2]).any(axis=1)
+        for each in left:
+            common = (each.members & seen).sum() / max((each.members | seen).sum(), 1)
+            if fault.since <= each.poll <= fault.since + 1 and common >= ALIKE:
+                left.remove(each)
+                right += 1
+                break
+    return right
+
+
+def _score_trees(port: PlantPort, found: Sequence[Found], score: Score) -> None:
+    events = [(each.poll, _event(each.members, port.rx_dbm[:, each.poll])) for each in found]
+    for fault in port.faults:
+        if fault.kind is PlantFault.CUT:
+            before = np.isfinite(port.rx_dbm[:, max(fault.since - 2, 0) : fault.since]).any(axis=1)
+            hit = before & port.is_dark[:, fault.since] & ~port.is_dark[:, fault.since - 1]
+            events.append((fault.since, _event(hit, port.rx_dbm[:, fault.since])))
+    events.sort(key=lambda each: each[0])
+    if len(events) >= TREE_EVENTS:
+        first = [event for _, event in events[:TREE_EVENTS]]
+        score.tree_scores.append(rand_index(infer_branches(port.distance_m, first).box, port.box))
+        # ONUs within a hundred metres are one box.
+        score.dumb_tree_scores.append(rand_index((port.distance_m // 100).astype(np.int64), port.box))
+
+
+def _event(hit: Mask, values: NDArray[np.float64]) -> SharedEvent:
+    return SharedEvent(hit, np.isfinite(values) & ~hit)
+
+
+def rand_index(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    """Compare two groupings by the adjusted Rand index: 1 is the same, 0 is by chance."""
+    table = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
+    np.add.at(table, (one, other), 1)
+    pairs = _pairs(table).sum()
+    rows, columns = _pairs(table.sum(axis=1)).sum(), _pairs(table.sum(axis=0)).sum()
+    by_chance = rows * columns / max(_pairs(np.array(float(len(one)))), 1)
+    most = (rows + columns) / 2
+    return 1.0 if most == by_chance else float((pairs - by_chance) / (most - by_chance))
+
+
+def _pairs(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    return counts * (counts - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class TrueDecay:
+    """The days of a decay, and its true line by day."""
+
+    first: int
+    last: int
+    rate: float
+    level: float
+
+    def days_left(self, day: int) -> float:
+        """Days from one until the true light crosses the limit."""
+        return (self.level + self.rate * day - LIMIT_DBM) / -self.rate
+
+
+def _score_decays(port: PlantPort, score: Score) -> None:
+    onus = len(port.box)
+    by_day = port.rx_dbm.reshape(onus, SETTINGS.days, -1)
+    daily = np.array([[_median(each) for each in days] for days in by_day])
+    truth = true_decays(port)
+    warned: set[int] = set()
+    false: set[tuple[int, int]] = set()
+    for day in range(14, SETTINGS.days):
+        began = time.process_time()
+        decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
+        score.decay_cpu_seconds += time.process_time() - began
+        soonest, likely, latest = decays.days_to(LIMIT_DBM)
+        for onu in np.flatnonzero(decays.is_decay & (likely <= FORECAST_DAYS)).tolist():
+            its = [each for each in truth.get(onu, ()) if each.first <= day <= each.last + 2]
+            if not its:
+                false.add((onu, day // 30))
+                continue
+            warned.add(onu)
+            left = its[0].days_left(day)
+            if len(its) == 1 and left >= 1 and day < its[0].last:
+                score.forecast_errors.append(abs(likely[onu] - left) / left)
+                score.inside_range.append(bool(soonest[onu] <= left <= latest[onu]))
+    crossing = {onu for onu, all_its in truth.items() if any(each.days_left(each.last) < 0 for each in all_its)}
+    score.crossing += len(crossing)
+    score.warned += len(crossing & warned)
+    score.false_alarms += len(false)
+    score.dumb_false_alarms += len(_dumb_alarms(daily, truth))
+
+
+def _median(values: NDArray[np.float64]) -> float:
+    there = values[np.isfinite(values)]
+    return float(np.median(there)) if there.size else float("nan")
+
+
+def _dumb_alarms(daily: NDArray[np.float64], truth: dict[int, list[TrueDecay]]) -> set[tuple[int, int]]:
+    """ONUs and months that a limit alone would name although no decay brought them there."""
+    with np.errstate(invalid="ignore"):
+        weak = np.argwhere(daily < LIMIT_DBM)
+    return {(int(onu), int(day) // 30) for onu, day in weak if int(onu) not in truth}
+
+
+def true_decays(port: PlantPort) -> dict[int, list[TrueDecay]]:
+    """Return the decays of each ONU, by the line that its true light had."""
+    found: dict[int, list[TrueDecay]] = {}
+    true = port.true_rx_dbm.reshape(len(port.box), SETTINGS.days, -1).mean(axis=2)
+    for fault in port.faults:
+        first, last = fault.since // POLLS_PER_DAY + 1, fault.until // POLLS_PER_DAY
+        if fault.kind in DECAY_FAULTS and last - first >= 2:
+            for onu in np.flatnonzero(fault.members).tolist():
+                rate, level = np.polyfit(np.arange(first, last), true[onu, first:last], 1)
+                found.setdefault(onu, []).append(TrueDecay(first, last, float(rate), float(level)))
+    return found
+
+
+def describe(score: Score) -> Section:
+    """Hold the sums of all seeds against what was promised."""
+    months = score.onus * SETTINGS.days / 30 / 1000
+    error = median(score.forecast_errors) if score.forecast_errors else 1.0
+    per_day = 1e5 / score.onus / SETTINGS.days
+    rows = [
+        ("branch failures", score.failures, "", ""),
+        ("precision", "", score.right / max(score.found, 1), score.dumb_right / max(score.dumb_found, 1)),
+        ("recall within two polls", "", score.right / score.failures, score.dumb_right / score.failures),
+        ("median error of forecasts, share of the time left", "", error, ""),
+        ("forecasts whose range holds the true day", "", float(np.mean(score.inside_range)), ""),
+        ("ONUs that crossed the limit, and were named before", score.crossing, score.warned, ""),
+        ("false alarms per 1,000 ONUs and month", "", score.false_alarms / months, score.dumb_false_alarms / months),
+        ("adjusted Rand index of trees after three events", len(score.tree_scores),
+         float(np.mean(score.tree_scores)), float(np.mean(score.dumb_tree_scores))),
+        ("CPU seconds a day for 100,000 ONUs, steps", "", score.watch_cpu_seconds * per_day, ""),
+        ("CPU seconds a day for 100,000 ONUs, decays", "", score.decay_cpu_seconds * per_day, ""),
+    ]  # fmt: skip
+    return Section(
+        f"Light of a simulated plant: {score.onus:,} ONUs, {SETTINGS.days} days",
+        ("What", "Cases", "Rules of light", "Fixed thresholds"),
+        rows,
+        [
+            Target("1 / precision of branch failures", max(score.found, 1) / max(score.right, 1), 1 / 0.9),
+            Target("1 / recall of branch failures", score.failures / max(score.right, 1), 1 / 0.8),
+            Target("median error of forecasts", error, 0.2),
+            Target("false alarms per 1,000 ONUs and month", score.false_alarms / months, 1.0),
+            Target("1 / adjusted Rand index", 1 / max(float(np.mean(score.tree_scores)), 0.01), 1 / 0.8),
+        ],
+    )
+
+
+def measure_section() -> Section:
+    """Measure all seeds, one process each and as many at a time as there are cores."""
+    whole = Score()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for score in pool.map(_measure_apart, SEEDS):
+            whole.add(score)
+    return describe(whole)
+
+
+def _measure_apart(seed: str) -> Score:
+    command = [sys.executable, "-m", "bench.light", seed, str(PORTS)]
+    return Score(**loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout))
+
+
+if __name__ == "__main__":
+    print(dumps(asdict(score_seed(sys.argv[1], int(sys.argv[2])))))

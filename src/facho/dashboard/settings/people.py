@@ -1,0 +1,269 @@
+"""People: accounts with their roles and the OLTs they see; new people come by a link that is valid once."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.core import signing
+from django.db import transaction
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from facho.accounts.audit import Action, changed_words, record
+from facho.accounts.models import Profile
+from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, last_admins_among, people
+from facho.dashboard.account.views import remember_preferences
+from facho.dashboard.shared.page import for_admins_of_all_olts
+from facho.hosts.models import OltGroup
+from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
+
+if TYPE_CHECKING:
+    _PersonModelForm = forms.ModelForm[User]
+    _Password = SetPasswordForm[User]
+else:
+    _PersonModelForm, _Password = forms.ModelForm, SetPasswordForm  # generic in their stubs only
+
+SHOWN_ONCE = "new_person_link"
+_SALT = "facho.dashboard.settings.people"
+ROLES: list[tuple[str, Any]] = [
+    (Role.VIEWER.value, gettext_lazy("Viewer: sees everything in its OLTs, changes nothing")),
+    (Role.OPERATOR.value, gettext_lazy("Operator: also runs jobs, pauses OLTs and acknowledges")),
+    (Role.ADMIN.value, gettext_lazy("Administrator: everything, settings and people too")),
+]
+DAY_SECONDS = 24 * 60 * 60
+
+
+class PersonForm(_PersonModelForm):
+    """Name, role and groups in one step; the last administrator keeps that role."""
+
+    role = forms.ChoiceField(
+        label=gettext_lazy("Role"), choices=ROLES, widget=forms.RadioSelect, initial=Role.VIEWER.value
+    )
+    olt_groups = forms.ModelMultipleChoiceField(
+        OltGroup.objects.all(),
+        label=gettext_lazy("Only the OLTs of these groups"),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text=gettext_lazy("None ticked: all OLTs."),
+    )
+
+    class Meta:
+        model = User
+        fields = ["username", "email", "is_active"]
+        labels = {
+            "username": gettext_lazy("User name"),
+            "email": gettext_lazy("E-mail"),
+            "is_active": gettext_lazy("May log in"),
+        }
+        help_texts = {"username": "", "is_active": ""}
+
+    field_order = ["username", "email", "role", "olt_groups", "is_active"]
+
+    def __init__(self, *args: Any, by: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{**kwargs, "auto_id": "person-%s", "label_suffix": ""})
+        self.by = by
+        if self.instance.pk:
+            names = self.instance.groups.values_list("name", flat=True)
+            self.initial["role"] = highest_of(self.instance, names) or ""
+            self.initial["olt_groups"] = list(OltGroup.objects.filter(profiles__user=self.instance))
+        else:
+            del self.fields["is_active"]
+        if not OltGroup.objects.exists():
+            del self.fields["olt_groups"]
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        is_active = values.get("is_active", True)
+        if self.instance.pk and self.instance.pk == self.by.pk and not is_active:
+            self.add_error("is_active", _("You cannot disable your own account."))
+        if not (values.get("role") == Role.ADMIN and is_active) and last_admins_among([self.instance]):
+            at_fault = "role" if values.get("role") != Role.ADMIN else "is_active"
+            self.add_error(at_fault, _("This is the last administrator: add another one first."))
+        return values
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is set, as the audit describes it."""
+        values = self.cleaned_data
+        groups = ", ".join(group.name for group in values.get("olt_groups") or ())
+        return {
+            "username": values["username"],
+            "email": values["email"],
+            "role": values["role"],
+            "OLT groups": groups,
+            "active": str(values.get("is_active", True)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PersonLine:
+    """One person of the list."""
+
+    user: User
+    role: str | Promise
+    groups: list[str]
+    is_invited: bool
+
+
+def load_people(text: str = "") -> list[PersonLine]:
+    """Load everybody who has an account; four queries, however many there are."""
+    rows = people().prefetch_related("groups", "profile__olt_groups").order_by("username")
+    for word in text.split():
+        rows = rows.filter(Q(username__icontains=word) | Q(email__icontains=word))
+    lines = []
+    for user in rows:
+        role = highest_of(user, [group.name for group in user.groups.all()])
+        groups = [group.name for group in user.profile.olt_groups.all()] if hasattr(user, "profile") else []
+        words: str | Promise = ROLE_WORDS[role] if role else _("no role")
+        lines.append(PersonLine(user, words, groups, not user.has_usable_password()))
+    return lines
+
+
+@require_safe
+@never_cache
+@for_admins_of_all_olts
+def people_page(request: HttpRequest) -> HttpResponse:
+    """List people, with the link of one that was just added: this one time."""
+    text = request.GET.get("q", "")[:100]
+    context = {
+        "place": "people",
+        "here": "settings",
+        "now": timezone.now(),
+        "q": text,
+        "lines": load_people(text),
+        "link": _take_link(request),
+        "link_days": settings.PASSWORD_RESET_TIMEOUT // DAY_SECONDS,
+    }
+    return render(request, "settings/people.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_admins_of_all_olts
+def person_add(request: HttpRequest) -> HttpResponse:
+    """Add somebody with role and groups, and show the link by which they choose their password."""
+    form = PersonForm(request.POST or None, by=request.user)
+    if form.is_valid():
+        with transaction.atomic():
+            user = form.save(commit=False)
+            user.set_unusable_password()
+            user.save()
+            _give(user, form)
+            record(request.user, user, Action.ADDED, changed_words({}, form.facts))
+        _show_link(request, user)
+        return redirect("settings-people")
+    context = {"place": "people", "here": "settings", "form": form}
+    return render(request, "settings/person.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_admins_of_all_olts
+def person(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Show or change one account."""
+    user = get_object_or_404(people(), id=user_id)
+    name, before = user.username, _facts_of(user)
+    form = PersonForm(request.POST or None, instance=user, by=request.user)
+    if form.is_valid():
+        with transaction.atomic():
+            form.save()
+            _give(user, form)
+            record(request.user, user, Action.CHANGED, changed_words(before, form.facts))
+        messages.success(request, _("Saved: %(name)s.") % {"name": user.username})
+        return redirect("settings-people")
+    context = {"place": "people", "here": "settings", "form": form, "person": user, "person_name": name}
+    return render(request, "settings/person.html", context)
+
+
+@require_POST
+@for_admins_of_all_olts
+def person_link(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Make a link by which somebody chooses a new password; the old one holds until then."""
+    user = get_object_or_404(people().filter(is_active=True), id=user_id)
+    record(request.user, user, Action.CHANGED, gettext_lazy("A link to choose a password was made."))
+    _show_link(request, user)
+    return redirect("settings-people")
+
+
+def _show_link(request: HttpRequest, user: User) -> None:
+    token = signing.dumps([user.pk, default_token_generator.make_token(user)], salt=_SALT)
+    address = request.build_absolute_uri(reverse("invitation", args=[token]))
+    # Sessions are rows: what only the administrator may see is not readable there.
+    request.session[SHOWN_ONCE] = {"name": user.username, "address": encrypt(Secret(address))}
+
+
+def _take_link(request: HttpRequest) -> dict[str, str] | None:
+    """Return the link that was just made, and forget it."""
+    kept = request.session.pop(SHOWN_ONCE, None)
+    try:
+        return {"name": kept["name"], "address": decrypt(kept["address"]).reveal()} if kept else None
+    except UndecryptableSecret:  # the key was changed in between
+        return None
+
+
+def _facts_of(user: User) -> dict[str, str]:
+    groups: Collection[OltGroup] = OltGroup.objects.filter(profiles__user=user)
+    return {
+        "username": user.username,
+        "email": user.email,
+        "role": highest_of(user, user.groups.values_list("name", flat=True)) or "",
+        "OLT groups": ", ".join(group.name for group in groups),
+        "active": str(user.is_active),
+    }
+
+
+def _give(user: User, form: PersonForm) -> None:
+    """Give a saved account its role and its groups."""
+    give_role(user, Role(form.cleaned_data["role"]))
+    profile, _is_new = Profile.objects.get_or_create(user=user)
+    profile.olt_groups.set(form.cleaned_data.get("olt_groups") or [])
+
+
+class FirstPasswordForm(_Password):
+    """A password, twice, by the rules that hold for every password."""
+
+    def __init__(self, user: User, data: Any = None) -> None:
+        super().__init__(user, data, label_suffix="")
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """Let the person of a link choose a password, and log in; a link is valid once and for some days."""
+    user = _invited(token)
+    if user is None:
+        return render(request, "settings/invitation_closed.html", status=410)
+    form = FirstPasswordForm(user, request.POST or None)
+    if not form.is_valid():
+        return render(request, "settings/invitation.html", {"form": form, "invited": user})
+    with transaction.atomic():
+        form.save()
+        record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    remember_preferences(request)
+    return redirect("dashboard")
+
+
+def _invited(token: str) -> User | None:
+    """Return the person whose link it is; None once a password was chosen with it, or after its days."""
+    try:
+        user_id, made = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
+    except (signing.BadSignature, ValueError, TypeError):
+        return None
+    user = people().filter(id=user_id, is_active=True).first()
+    return user if user is not None and default_token_generator.check_token(user, made) else None

@@ -1,0 +1,318 @@
+"""The one table of all lists: its columns as data, what a person chose of them, how it is drawn, and as a file.
+
+Choices are in the address, so that a list is shared by its link; a saved view is a name for such an address.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Model, OrderBy, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from facho.accounts.models import SavedView
+from facho.dashboard.shared.page import CURSOR, ROWS_PER_PAGE, cursor_of, for_users, is_part
+from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file
+from facho.onus.search import MANY
+from facho.onus.timeline import load_rows
+
+SORT, COLUMN, PAGE, EXPORT = "sort", "col", "page", "export"
+# Parameters of an address that are no choice.
+POSITION = (PAGE, CURSOR, EXPORT)
+BATCH = 1_000
+# More than anybody keeps in mind.
+MOST_VIEWS = 30
+MAX_QUERY_LETTERS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column: what it is called, by which word lists are sorted by it, and how a row is drawn and written in it.
+
+    `draw` returns the content of the cell, empty if there is none; `value` is written to files.
+    """
+
+    name: str
+    title: str | Promise
+    draw: Callable[[Any, datetime], SafeString | str]
+    value: Callable[[Any], Cell]
+    sort: str = ""
+    look: str = ""
+    # False: only for those who choose it.
+    is_usual: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableHead:
+    name: str
+    title: str
+    look: str
+    # Where it is sorted by this; empty if it cannot be.
+    address: str = ""
+    direction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    title: str
+    look: str
+    content: SafeString | str
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRow:
+    id: int
+    look: str
+    cells: list[TableCell]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    name: str
+    title: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableChoice:
+    """What a person chose of a table: columns, order, and the rest of the address."""
+
+    columns: tuple[TableColumn, ...]
+    sort: str
+    query: QueryDict
+
+    @property
+    def address(self) -> str:
+        """The query string of the choice, without where in it one is."""
+        return self.query.urlencode()
+
+    def with_sort(self, sort: str) -> str:
+        changed = self.query.copy()
+        changed[SORT] = sort
+        return changed.urlencode()
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """What the form that narrows the list has to keep."""
+        return [(name, value) for name in (SORT, COLUMN) for value in self.query.getlist(name)]
+
+    def with_page(self) -> str:
+        """The beginning of a query string that ends with a page."""
+        return f"{self.address}&" if self.query else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListTable:
+    """A list of one kind of rows; `orders` are those of a query, by the words of the columns."""
+
+    name: str
+    columns: tuple[TableColumn, ...]
+    default_sort: str
+    orders: Mapping[str, tuple[str | OrderBy, ...]] = field(default_factory=dict)
+    # Orders that an index has, however long the list is.
+    indexed: frozenset[str] = frozenset()
+
+    def choose(self, asked: QueryDict) -> TableChoice:
+        """Read the choice from an address; what is not known is ignored."""
+        named = asked.getlist(COLUMN)
+        columns = tuple(each for each in self.columns if (each.name in named if named else each.is_usual))
+        words = {each.sort for each in self.columns if each.sort}
+        sort = asked.get(SORT, "")
+        query = asked.copy()
+        for name in POSITION:
+            query.pop(name, None)
+        for name in [name for name, values in query.lists() if not any(values)]:
+            del query[name]
+        usual = tuple(each for each in self.columns if each.is_usual)
+        return TableChoice(columns or usual, sort if sort.removeprefix("-") in words else self.default_sort, query)
+
+    def draw(
+        self,
+        choice: TableChoice,
+        rows: Iterable[Any],
+        now: datetime,
+        *,
+        is_small: bool = True,
+        has_orders: bool = True,
+    ) -> "DrawnTable":
+        """Draw rows, each with an `id` and perhaps a `look`; only small lists have all orders."""
+        titles = {each.name: str(each.title) for each in choice.columns}
+        sortable = {
+            each.name for each in self.columns if has_orders and each.sort and (is_small or each.sort in self.indexed)
+        }
+        heads = [_head(each, choice, titles[each.name], is_sortable=each.name in sortable) for each in choice.columns]
+        drawn = [
+            DrawnRow(
+                row.id, getattr(row, "look", ""), [_cell(each, titles[each.name], row, now) for each in choice.columns]
+            )
+            for row in rows
+        ]
+        chosen = {each.name for each in choice.columns}
+        offered = [ColumnChoice(each.name, str(each.title), each.name in chosen) for each in self.columns]
+        return DrawnTable(self.name, heads, drawn, offered, choice)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTable:
+    name: str
+    heads: list[TableHead]
+    rows: list[DrawnRow]
+    offered: list[ColumnChoice]
+    choice: TableChoice
+
+    @property
+    def other_choices(self) -> list[tuple[str, str]]:
+        """What the address says besides the columns, for the form that chooses these."""
+        return [(name, value) for name, values in self.choice.query.lists() for value in values if name != COLUMN]
+
+
+def _head(column: TableColumn, choice: TableChoice, title: str, *, is_sortable: bool) -> TableHead:
+    if not is_sortable:
+        return TableHead(column.name, title, column.look)
+    is_up, is_down = choice.sort == column.sort, choice.sort == f"-{column.sort}"
+    address = choice.with_sort(f"-{column.sort}" if is_up else column.sort)
+    return TableHead(
+        column.name, title, column.look, address, "ascending" if is_up else "descending" if is_down else ""
+    )
+
+
+def _cell(column: TableColumn, title: str, row: Any, now: datetime) -> TableCell:
+    content = column.draw(row, now)
+    return TableCell(title, column.look if content else f"{column.look} empty".strip(), content or "—")
+
+
+def text_cell(text: object) -> SafeString | str:
+    """Draw a text that a device or a person wrote."""
+    return format_html("<bdi>{}</bdi>", text) if text else ""
+
+
+def time_value(moment: datetime | None) -> str:
+    return moment.isoformat() if moment else ""
+
+
+def load_table(
+    request: HttpRequest,
+    table: ListTable,
+    rows: QuerySet[Any],
+    time_column: str,
+    build: Callable[[list[Any]], Iterable[Any]] = list,
+) -> dict[str, Any]:
+    """Load and draw a page of a timeline: the latest first, or by any column where the list is small."""
+    choice, now = table.choose(request.GET), timezone.now()
+    context: dict[str, Any] = {"now": now, "choice": choice, "query": choice.with_page(), "many": MANY}
+    word = choice.sort.removeprefix("-")
+    # Beyond MANY only the time has an order that an index serves.
+    is_small = choice.sort == table.default_sort or rows.order_by().values("pk")[: MANY + 1].count() <= MANY
+    if choice.sort == table.default_sort or not is_small:
+        page = load_rows(rows, time_column, cursor_of(request), ROWS_PER_PAGE)
+        found, context["is_first"], context["page"] = page.rows, cursor_of(request) is None, page
+    else:
+        ordered = rows.order_by(*table.orders[word], "pk")
+        reversed_or_not = ordered.reverse() if choice.sort.startswith("-") else ordered
+        numbered = Paginator(reversed_or_not, ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
+        found, context["is_first"], context["numbered"] = list(numbered), False, numbered
+    drawn = table.draw(choice, build(found), now)
+    return {**context, "table": drawn, "is_small": is_small, **table_context(table, choice)}
+
+
+def is_export(request: HttpRequest) -> bool:
+    return request.GET.get(EXPORT, "") in FILE_TYPES
+
+
+def export_table(request: HttpRequest, table: ListTable, batches: Iterable[Iterable[Any]]) -> StreamingHttpResponse:
+    """Send the chosen columns of all rows as a file."""
+    choice = table.choose(request.GET)
+    rows = ([each.value(row) for each in choice.columns] for batch in batches for row in batch)
+    names = [each.name for each in choice.columns]
+    return answer_file(table.name, request.GET[EXPORT], write_file(request.GET[EXPORT], names, rows))
+
+
+def in_batches(rows: QuerySet[Any], build: Callable[[list[Any]], Iterable[Any]] = list) -> Iterator[Iterable[Any]]:
+    """Yield all rows, the latest first, one query per batch: nothing is held open in the database."""
+    last: Model | None = None
+    while True:
+        beyond = rows.filter(pk__lt=last.pk) if last else rows
+        batch = list(beyond.order_by("-pk")[:BATCH])
+        if not batch:
+            return
+        yield build(batch)
+        last = batch[-1]
+
+
+def table_context(table: ListTable, choice: TableChoice) -> dict[str, Any]:
+    """Build what the tools of a table need."""
+    return {"table_page": reverse(table.name), "kinds": list(FILE_TYPES), "choice": choice}
+
+
+class ViewForm(forms.Form):
+    page = forms.SlugField(max_length=40)
+    name = forms.CharField(max_length=60)
+
+
+# The lists that have views, by the names of their addresses.
+PAGES = ("onus", "olts", "events", "outages", "executions", "violations")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def saved_views(request: HttpRequest) -> HttpResponse:
+    """Show one's views of a list, for its box or as a page; save the shown choice under a name."""
+    given = request.POST if request.method == "POST" else request.GET
+    page = given.get("page", "")
+    if page not in PAGES:
+        raise Http404
+    # Only what an address may hold, however it came here.
+    query = QueryDict(given.get("query", "")[:MAX_QUERY_LETTERS]).urlencode()
+    mine = SavedView.objects.filter(user_id=request.user.pk or 0, page=page)
+    if request.method == "POST":
+        _save_view(request, mine, query)
+        return redirect(f"{reverse(page)}?{query}")
+    views = [
+        (each.id, each.name, f"{reverse(page)}?{each.query}", each.query == query) for each in mine.order_by("name")
+    ]
+    context = {"here": page, "page": page, "query": query, "views": views, "list_address": f"{reverse(page)}?{query}"}
+    return render(request, "shared/_views.html" if is_part(request) else "shared/views.html", context)
+
+
+def _save_view(request: HttpRequest, mine: QuerySet[SavedView], query: str) -> None:
+    """Save a view; a name that is taken gets the new choice."""
+    form = ViewForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, _("The view was not saved: give it a name of at most 60 letters."))
+        return
+    name, page = form.cleaned_data["name"], form.cleaned_data["page"]
+    if not mine.filter(name=name).update(query=query):
+        if mine.count() >= MOST_VIEWS:
+            messages.error(request, _("The view was not saved: delete one of your %s views first.") % MOST_VIEWS)
+            return
+        view = SavedView(user_id=request.user.pk or 0, page=page, name=name, query=query)
+        SavedView.objects.bulk_create([view], ignore_conflicts=True)
+    messages.success(request, _("View “%(name)s” saved.") % {"name": name})
+
+
+@require_POST
+@for_users
+def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
+    """Delete one's own view; the list stays as it is shown."""
+    view = get_object_or_404(SavedView, pk=view_id, user_id=request.user.pk)
+    view.delete()
+    messages.success(request, _("View “%(name)s” deleted.") % {"name": view.name})
+    return redirect(f"{reverse(view.page)}?{view.query}")
+
+
+def posted_ids(request: HttpRequest) -> list[int]:
+    """Read the ids of the selected rows; what is none is ignored."""
+    texts: Sequence[str] = request.POST.getlist("id")[: 10 * ROWS_PER_PAGE]
+    return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= len("9" * 18)]

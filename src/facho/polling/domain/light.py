@@ -1,0 +1,360 @@
+"""What light says against its own past: steps at once, slow decays with a forecast, and ONUs that share a box.
+
+Rows of every array are ONUs; NaN is a missing reading. Steps are looked for with each poll, by a state that the caller
+keeps; decays once a day, from daily medians.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Readings that make the present level. With five minutes between them this is an hour: days and weather are slower.
+LEVEL_READINGS: Final = 12
+# A level needs some readings before anything is said against it.
+_LEAST_READINGS = 5
+# Weight of the newest difference in the noise of an ONU.
+_NOISE_WEIGHT = 0.02
+# No meter is better than this in dB.
+_LEAST_NOISE_DB = 0.04
+# A step is this many times the noise, and never less than this in dB.
+_STEP_NOISES, _LEAST_STEP_DB = 4.5, 0.5
+# ONUs of one port that step together by about the same are one cause.
+COMMON_ONUS: Final = 3
+_ALIKE_DB, _ALIKE_SHARE = 0.4, 0.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LightWatch:
+    """What is remembered of some ONUs between two polls.
+
+    `first` is by how much the last poll differed from the level, NaN if it did not.
+    """
+
+    recent: Floats
+    noise_db: Floats
+    last: Floats
+    first: Floats
+
+    @classmethod
+    def new(cls, onus: int) -> "LightWatch":
+        return cls(
+            np.full((onus, LEVEL_READINGS), np.nan), np.full(onus, 0.15), np.full(onus, np.nan), np.full(onus, np.nan)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LightSteps:
+    """Steps that two polls agree on; `size_db` is below zero where light was lost, NaN for all others."""
+
+    size_db: Floats
+    # Both polls' difference to the level, also of ONUs without a step.
+    difference_db: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonStep:
+    """ONUs of one port whose light moved together by `size_db`."""
+
+    port: int
+    members: Mask
+    size_db: float
+
+
+def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSteps]:
+    """Compare a poll with the level before it; a step counts when the second poll confirms it."""
+    level = _level_of(state.recent)
+    has_level = np.isfinite(state.recent).sum(axis=1) >= _LEAST_READINGS
+    difference = np.where(has_level, values - level, np.nan)
+    bound = np.maximum(_LEAST_STEP_DB, _STEP_NOISES * state.noise_db)
+    is_away = np.abs(difference) > bound
+    was_away = np.isfinite(state.first)
+    both = (difference + state.first) / 2
+    is_step = is_away & was_away & (np.sign(difference) == np.sign(state.first))
+    difference_db = np.where(was_away, both, difference)
+    return _next_watch(state, values, is_away, is_step, difference), LightSteps(
+        np.where(is_step, both, np.nan), difference_db
+    )
+
+
+def _level_of(recent: Floats) -> Floats:
+    """The median of each row, as NaN-aware as numpy's own and ten times as fast."""
+    ordered = np.sort(recent, axis=1)
+    count = np.isfinite(recent).sum(axis=1)
+    rows = np.arange(len(recent))
+    low, high = np.maximum((count - 1) // 2, 0), np.minimum(count // 2, recent.shape[1] - 1)
+    return np.asarray((ordered[rows, low] + ordered[rows, high]) / 2)
+
+
+def _next_watch(state: LightWatch, values: Floats, is_away: Mask, is_step: Mask, difference: Floats) -> LightWatch:
+    is_read = np.isfinite(values)
+    move = np.abs(values - state.last) / 1.128
+    # One jump must not widen what counts as noise.
+    move = np.minimum(move, 3 * state.noise_db)
+    noise = np.where(np.isfinite(move), state.noise_db + _NOISE_WEIGHT * (move - state.noise_db), state.noise_db)
+    # The first poll away from the level may be a slip of the meter: it does not belong to the level.
+    is_kept = is_read & ~is_away
+    recent = state.recent
+    if is_kept.any() or is_step.any():
+        recent = recent.copy()
+        recent[is_kept, :-1] = state.recent[is_kept, 1:]
+        recent[is_kept, -1] = values[is_kept]
+        # A new level begins: what was before says nothing about it.
+        recent[is_step] = np.nan
+        recent[is_step, -1] = values[is_step]
+        recent[is_step, -2] = state.last[is_step]
+    first = np.where(is_read, np.where(is_away & ~is_step, difference, np.nan), state.first)
+    return LightWatch(recent, np.maximum(noise, _LEAST_NOISE_DB), np.where(is_read, values, state.last), first)
+
+
+def common_steps(steps: LightSteps, ports: NDArray[np.int64]) -> Iterator[CommonStep]:
+    """Find the ONUs of each port that stepped together; `ports` has the port of each row."""
+    stepped = np.isfinite(steps.size_db)
+    if stepped.sum() < COMMON_ONUS:
+        return
+    numbers, counts = np.unique(ports[stepped], return_counts=True)
+    for port in numbers[counts >= COMMON_ONUS].tolist():
+        its = stepped & (ports == port)
+        size = float(np.median(steps.size_db[its]))
+        # Noisy ONUs join where their light is nearer to the step than to no step.
+        is_near = np.abs(steps.difference_db - size) <= np.maximum(_ALIKE_DB, abs(size) * _ALIKE_SHARE)
+        members = its & is_near
+        if members.sum() >= COMMON_ONUS:
+            is_beyond_half = steps.difference_db * np.sign(size) > abs(size) / 2
+            yield CommonStep(port, members | ((ports == port) & is_near & is_beyond_half), size)
+
+
+# A decay is judged by this many days at most, and from this many on.
+DECAY_DAYS: Final = 60
+_LEAST_DAYS = 8
+# Days between the beginnings that are tried.
+_SINCE_STEP_DAYS = 2
+# Less is what seasons and meters do.
+_LEAST_FALL_DB = 0.6
+_LEAST_T = 7.0
+_JUMP_NOISES, _LEAST_JUMP_DB = 6.0, 0.45
+# A fit knows its line better than the plant keeps to it: added to the errors of a forecast.
+_RATE_DOUBT, _LEVEL_DOUBT_DB = 0.1, 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decays:
+    """A line for each ONU's light, bent once: level up to `since_day`, then falling by `rate_db` a day."""
+
+    level_dbm: Floats
+    rate_db: Floats
+    rate_error_db: Floats
+    since_day: NDArray[np.int64]
+    is_decay: Mask
+
+    def days_to(self, limit_dbm: float) -> tuple[Floats, Floats, Floats]:
+        """Days from the last one until the light crosses `limit_dbm`: soonest, likely, latest; 0 if it has."""
+        left = self.level_dbm - limit_dbm
+        error = np.hypot(2 * self.rate_error_db, _RATE_DOUBT * self.rate_db)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            soonest = np.maximum(left - _LEVEL_DOUBT_DB, 0) / (self.rate_db + error)
+            likely = np.maximum(left, 0) / self.rate_db
+            slowest = np.where(self.rate_db > error, self.rate_db - error, 0)
+            return soonest, likely, np.maximum(left + _LEVEL_DOUBT_DB, 0) / slowest
+
+
+def find_decays(daily_dbm: Floats) -> Decays:
+    """Judge one port's daily medians, oldest day first."""
+    onus, days = daily_dbm.shape
+    best = _fit_none(onus)
+    if days >= _LEAST_DAYS:
+        whole = since_last_jump(daily_dbm)
+        is_long = np.isfinite(whole).sum(axis=1) >= _LEAST_DAYS
+        suspects = np.flatnonzero(is_long & (_fall_of(whole) >= _LEAST_FALL_DB / 2))
+        if suspects.size:
+            best.put(suspects, _best_fit(whole[suspects], _weather_of(whole)))
+    fall = best.rate * (days - 1 - best.since)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        is_decay = (fall >= _LEAST_FALL_DB) & (best.rate / best.rate_error >= _LEAST_T)
+    return Decays(best.level, best.rate, best.rate_error, best.since.astype(np.int64), is_decay)
+
+
+def _fall_of(daily: Floats) -> Floats:
+    """How far the last three days are below the highest of the days before; 0 where one of them is missing."""
+    last = _level_of(daily[:, -3:])
+    before = np.where(np.isfinite(daily[:, :-3]), daily[:, :-3], -np.inf).max(axis=1, initial=-np.inf)
+    fall = before - last
+    return np.where(np.isfinite(fall), fall, 0.0)
+
+
+def _best_fit(daily: Floats, weather: Floats) -> "_Fit":
+    best = _fit_none(len(daily))
+    for since in range(0, max(daily.shape[1] - 4, 1), _SINCE_STEP_DAYS):
+        fit = _fit(daily, weather, since)
+        best.put(np.flatnonzero(fit.error < best.error * (0.98 if since else 1.0)), fit, of_all=True)
+    return best
+
+
+def since_last_jump(daily_dbm: Floats) -> Floats:
+    """Blank the days before the last jump of each ONU: a step is not a decay, and a repair ends one."""
+    moves = np.diff(daily_dbm, axis=1)
+    # An ONU without two days next to each other has no moves, and numpy would warn.
+    quiet = np.where(np.isfinite(moves).any(axis=1, keepdims=True), moves, 0.0)
+    noise = np.maximum(1.4826 * np.nanmedian(np.abs(quiet), axis=1), 0.02)[:, np.newaxis]
+    is_jump = np.abs(moves) > np.maximum(_LEAST_JUMP_DB, _JUMP_NOISES * noise)
+    days = np.arange(1, daily_dbm.shape[1])
+    # The day of the jump itself is half of each level.
+    first = np.where(is_jump, days + 1, 0).max(axis=1, initial=0)
+    return np.where(np.arange(daily_dbm.shape[1]) >= first[:, np.newaxis], daily_dbm, np.nan)
+
+
+def _weather_of(daily: Floats) -> Floats:
+    """What moved all ONUs of the port with different strength: the strongest common pattern after their own lines."""
+    flat = np.where(np.isfinite(daily), daily, np.nan)
+    is_whole = np.isfinite(flat).sum(axis=1) > 0.8 * flat.shape[1]
+    if is_whole.sum() < 5:
+        return np.zeros(daily.shape[1])
+    rows = flat[is_whole]
+    rows = np.where(np.isfinite(rows), rows, np.nanmedian(rows, axis=1, keepdims=True))
+    days = np.arange(rows.shape[1]) - (rows.shape[1] - 1) / 2
+    slope = rows @ days / (days @ days)
+    rest = rows - rows.mean(axis=1, keepdims=True) - slope[:, np.newaxis] * days
+    # An ONU with a fault of its own must not be taken for weather.
+    spread = 1.4826 * np.median(np.abs(rest))
+    rest = np.clip(rest, -4 * spread, 4 * spread)
+    return np.asarray(np.linalg.svd(rest, full_matrices=False)[2][0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    level: Floats
+    rate: Floats
+    rate_error: Floats
+    since: Floats
+    error: Floats
+
+    def put(self, rows: NDArray[np.intp], other: "_Fit", *, of_all: bool = False) -> None:
+        """Take these rows from another fit, which has only them or all."""
+        for name in ("level", "rate", "rate_error", "since", "error"):
+            getattr(self, name)[rows] = getattr(other, name)[rows] if of_all else getattr(other, name)
+
+
+def _fit_none(onus: int) -> _Fit:
+    nan, inf = np.full(onus, np.nan), np.full(onus, np.inf)
+    return _Fit(nan, np.zeros(onus), inf, np.zeros(onus), inf.copy())
+
+
+def _fit(daily: Floats, weather: Floats, since: int) -> _Fit:
+    """Fit level, fall since a day, and weather to every ONU by least squares of the days that it has."""
+    days = daily.shape[1]
+    fallen = np.maximum(np.arange(days) - since, 0.0)
+    model = np.stack([np.ones(days), -fallen, weather])
+    is_there = np.isfinite(daily)
+    filled = np.where(is_there, daily, 0.0)
+    weights = is_there.astype(np.float64)
+    squares = np.einsum("id,jd,nd->nij", model, model, weights, optimize=True)
+    squares[:, range(3), range(3)] += (1e-9, 1e-9, 1e-3)
+    inverse = np.linalg.inv(squares)
+    factors = np.einsum("nij,jd,nd->ni", inverse, model, filled, optimize=True)
+    rest = np.where(is_there, daily - factors @ model, 0.0)
+    free = np.maximum(weights.sum(axis=1) - 4, 1)
+    error = (rest**2).sum(axis=1)
+    # Neighbouring days share their weather, so they count for less than their number.
+    rate_error = np.sqrt(2 * np.maximum(error / free, 0.01**2) * inverse[:, 1, 1])
+    level = factors[:, 0] - factors[:, 1] * fallen[-1]
+    return _Fit(level, factors[:, 1], rate_error, np.full(len(daily), float(since)), error)
+
+
+# Two drops of one box differ by about this much in metres (a scale, not a limit).
+DROP_SCALE_M: Final = 60.0
+# Boxes of a port are spread over at least this many metres.
+_LEAST_SPREAD_M = 300.0
+# ONUs that a box has usually, and how many boxes a port has at least and at most; only the beginning of an estimate.
+_USUAL_ONUS, _FEWEST_BOXES, _MOST_BOXES = 9, 2, 8
+# How sure one event makes that two ONUs differ (one was hit, the other was seen to be well).
+_APART = 5.0
+_MOST_TOGETHER = 3.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedEvent:
+    """ONUs that lost light or the signal together; who was not readable at that time is in neither mask."""
+
+    hit: Mask
+    well: Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branches:
+    """A number for the box of each ONU, and how sure that is, from 0 to 1."""
+
+    box: NDArray[np.int64]
+    confidence: Floats
+
+
+def infer_branches(distance_m: Floats, events: Sequence[SharedEvent]) -> Branches:
+    """Group the ONUs of a port; NaN is an unknown distance."""
+    score = _distance_score(distance_m)
+    for event in events:
+        score += _event_score(event)
+    np.fill_diagonal(score, 0.0)
+    box = _join(score)
+    return Branches(box, _confidence(score, box))
+
+
+def _distance_score(distance_m: Floats) -> Floats:
+    apart = np.abs(distance_m[:, np.newaxis] - distance_m)
+    known = distance_m[np.isfinite(distance_m)]
+    spread = max(float(np.ptp(known)) if known.size else 0.0, _LEAST_SPREAD_M)
+    # Same box: distances differ exponentially little; another box: anything within the spread is as likely.
+    same = np.exp(-apart / DROP_SCALE_M) / DROP_SCALE_M
+    other = 2 * np.maximum(1 - apart / spread, 0.05) / spread
+    prior = -np.log(_boxes(len(distance_m)) - 1)
+    score = np.log(same + 1e-12) - np.log(other) + prior
+    return np.asarray(np.where(np.isfinite(apart), np.maximum(score, -6.0), prior))
+
+
+def _boxes(onus: int) -> float:
+    return float(np.clip(onus / _USUAL_ONUS, _FEWEST_BOXES, _MOST_BOXES))
+
+
+def _event_score(event: SharedEvent) -> Floats:
+    hit, well = event.hit, event.well
+    seen = hit.sum() + well.sum()
+    box = max(seen / _boxes(len(hit)), 1.0)
+    # Of two ONUs in different boxes that one is hit: how likely is the other hit, too?
+    by_chance = np.clip((hit.sum() - box) / max(seen - box, 1.0), 0.05, 1.0)
+    together = min(-np.log(by_chance), _MOST_TOGETHER)
+    return np.asarray(together * np.outer(hit, hit) - _APART * (np.outer(hit, well) | np.outer(well, hit)))
+
+
+def _join(score: Floats) -> NDArray[np.int64]:
+    """Join the two groups whose pairs score best on average, again and again, while that is above zero."""
+    count = len(score)
+    box = np.arange(count)
+    between, sizes = score.copy(), np.ones(count)
+    np.fill_diagonal(between, -np.inf)
+    for _ in range(count - 1):
+        average = between / np.outer(sizes, sizes)
+        first, second = np.unravel_index(int(np.argmax(average)), average.shape)
+        if average[first, second] <= 0:
+            break
+        between[first] += between[second]
+        between[:, first] = between[first]
+        between[first, first] = -np.inf
+        between[second], between[:, second] = -np.inf, -np.inf
+        sizes[first] += sizes[second]
+        box[box == second] = first
+    return np.asarray(np.unique(box, return_inverse=True)[1], dtype=np.int64)
+
+
+def _confidence(score: Floats, box: NDArray[np.int64]) -> Floats:
+    """How much better each ONU fits its own group than the next best one, as a probability."""
+    groups = np.eye(int(box.max(initial=0)) + 1)[box] if len(box) else np.zeros((0, 1))
+    own = groups[np.arange(len(box)), box] if len(box) else np.zeros(0)
+    totals, sizes = score @ groups, groups.sum(axis=0) - groups
+    average = np.divide(totals, np.maximum(sizes, 1))
+    mine = average[np.arange(len(box)), box] * own
+    average[np.arange(len(box)), box] = -np.inf
+    other = np.maximum(average.max(axis=1, initial=0.0), 0.0)
+    return np.asarray(1 / (1 + np.exp(-np.clip(mine - other, -20, 20))))

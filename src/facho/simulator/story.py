@@ -1,0 +1,132 @@
+"""The story of the demo: what its worlds have besides chance, before they begin and after, the same at every start.
+
+Weak and decaying light, ONUs that flap, a street that loses its power after some minutes, and 30 days of a past.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facho.polling.domain.onu_state import DownCause
+from facho.polling.vendors.index import Place
+from facho.simulator.onu import ONUS_PER_STREET, SimulatedOnu
+from facho.simulator.readings import DAY_SECONDS, DRIFT_STEP_SECONDS, FLOOR_DBM, NOISE_DB, WAVE_DB
+from facho.simulator.world import OltWorld
+
+PAST_DAYS = 30
+HOUR = 3_600.0
+# Of the ONUs in the order of their places: every so manieth.
+WEAK_EVERY, DECAYING_EVERY, FLAPPING_EVERY = 61, 83, 149
+DECAY_DB_PER_DAY = 0.22
+# Where the decay has led to: a technician should go before it is too late.
+DECAYED_DBM = -26.2
+FLAP_SECONDS, FLAP_DOWN_SECONDS = 240.0, 45.0
+# The last times before a flapping ONU was called so.
+FLAPPED_MINUTES_AGO = (58, 50)
+POWER_CUT_AT, POWER_CUT_SECONDS = 300.0, 900.0
+# Single failures a day on each OLT.
+FAILURES_A_DAY = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class PastFault:
+    """ONUs that were down, in seconds of world time, which are negative; a place for a fault of a whole port."""
+
+    began_at: float
+    ended_at: float
+    onus: tuple[SimulatedOnu, ...]
+    cause: DownCause
+    place: Place | None = None
+
+
+def tell(world: OltWorld, number: int) -> None:
+    """Change some ONUs of a world, and plan what happens to it; `number` counts the OLTs from 0."""
+    for position, onu in enumerate(world.onus, start=1):
+        # Of chance alone some lose decibels a day, which no past of a month can have.
+        onu.fade_db_per_day = min(onu.fade_db_per_day, 0.1)
+        if position % WEAK_EVERY == 0:
+            onu.rx_dbm = -27.6 - onu.salt % 18 / 10
+        if position % DECAYING_EVERY == 0:
+            onu.rx_dbm, onu.fade_db_per_day = DECAYED_DBM, DECAY_DB_PER_DAY
+        if position % FLAPPING_EVERY == 0 and onu.is_online:
+            _flap(world, onu, at=FLAP_SECONDS * (0.2 + number / 10))
+    if number == 1:
+        port, street = _largest_street(world)
+
+        def darken() -> None:
+            world.power_off(port, street)
+            world.schedule(world.now + POWER_CUT_SECONDS, lambda: world.power_on(port, street))
+
+        world.schedule(POWER_CUT_AT, darken)
+
+
+def flapping(world: OltWorld) -> list[SimulatedOnu]:
+    """Name the ONUs that flap."""
+    return [onu for position, onu in enumerate(world.onus, start=1) if position % FLAPPING_EVERY == 0]
+
+
+def past_faults(world: OltWorld, number: int) -> list[PastFault]:
+    """Tell what happened before the world began, the oldest first: fibre cuts, power cuts, failures of single ONUs."""
+    rng = Random(f"past/{world.name}/{number}")
+    used = [port for port in world.ports.values() if len(port.onus) >= ONUS_PER_STREET]
+    faults = []
+    if used:
+        cut = used[number % len(used)]
+        began_at = -(4 + 5 * number % 21) * DAY_SECONDS - rng.uniform(2, 9) * HOUR
+        lost = tuple(onu for onu in cut.onus.values() if onu.is_online)
+        faults.append(PastFault(began_at, began_at + rng.uniform(1.5, 4) * HOUR, lost, DownCause.LOS, cut.place))
+        port = used[(number + 1) % len(used)]
+        # Yesterday evening, in all OLTs at once: the transformer of a quarter.
+        began_at = -1.1 * DAY_SECONDS + 60 * (number % 3)
+        dark = tuple(onu for onu in port.onus.values() if onu.is_online)
+        faults.append(PastFault(began_at, began_at + 47 * 60, dark, DownCause.DYING_GASP, port.place))
+    onus = [onu for onu in world.onus if onu.is_online]
+    for _ in range(int(FAILURES_A_DAY * PAST_DAYS) if onus else 0):
+        began_at = -rng.uniform(0.1, PAST_DAYS) * DAY_SECONDS
+        cause = rng.choice((DownCause.DYING_GASP, DownCause.DYING_GASP, DownCause.LOS))
+        faults.append(PastFault(began_at, began_at + rng.expovariate(1 / 2_400), (rng.choice(onus),), cause))
+    for onu in flapping(world):
+        faults += [
+            PastFault(-minutes * 60.0, -minutes * 60.0 + FLAP_DOWN_SECONDS, (onu,), DownCause.LOS)
+            for minutes in FLAPPED_MINUTES_AGO
+        ]
+    return sorted(faults, key=lambda fault: fault.began_at)
+
+
+def light_of(onus: Sequence[SimulatedOnu], at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the receive power of ONUs (rows) at moments (columns), as `read_optics` tells it of one."""
+    step = np.floor(at / DRIFT_STEP_SECONDS)[np.newaxis, :]
+    moment = step * DRIFT_STEP_SECONDS
+    salt = np.array([onu.salt for onu in onus], dtype=np.int64)[:, np.newaxis]
+    base, fade, loss = (
+        np.array([getattr(onu, name) for onu in onus])[:, np.newaxis]
+        for name in ("rx_dbm", "fade_db_per_day", "loss_db")
+    )
+    wave = np.sin(moment / HOUR * (0.3 + (salt & 7) / 8.0) + salt)
+    light = base + WAVE_DB * wave + NOISE_DB * _noise(salt, step.astype(np.int64)) - fade * moment / DAY_SECONDS - loss
+    return np.asarray(np.round(np.maximum(light, FLOOR_DBM), 2))
+
+
+def _noise(salt: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
+    mixed = (salt * 2_654_435_761 + step * 40_503 + 0x9E37) & 0xFFFFFFFF
+    mixed = ((mixed ^ (mixed >> 15)) * 2_246_822_519) & 0xFFFFFFFF
+    return np.asarray((mixed >> 8) / 0x7FFFFF - 1.0)
+
+
+def _flap(world: OltWorld, onu: SimulatedOnu, *, at: float) -> None:
+    def down() -> None:
+        world.take_down(onu, DownCause.LOS)
+        world.schedule(world.now + FLAP_DOWN_SECONDS, lambda: world.bring_up(onu))
+        world.schedule(world.now + FLAP_SECONDS, down)
+
+    world.schedule(at, down)
+
+
+def _largest_street(world: OltWorld) -> tuple[Place, int]:
+    """Find the street with most ONUs online, on the port with most."""
+    port = max(world.ports.values(), key=lambda port: port.online_count)
+    streets = [onu.street for onu in port.onus.values() if onu.is_online]
+    return port.place, max(sorted(set(streets)), key=streets.count, default=0)

@@ -1,0 +1,160 @@
+"""Light that ONUs lose together is one finding, whoever watches it; decays are found by their days."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+from facho.onus.history import POLLS_PER_BUNDLE
+from facho.onus.history_models import HistoryPoll
+from facho.onus.models import Onu, OnuReading
+from facho.plant.models import FindingKinds, LightFinding, OnuBox
+from facho.plant.watch import SETTLED, LightWatcher, judge_days
+from factories import NOW
+from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poll
+
+pytestmark = pytest.mark.django_db
+HOUR = 12
+
+
+def settled(polls: int) -> datetime:
+    return NOW + (polls - 1) * FIVE_MINUTES + SETTLED
+
+
+def play(onus: list[Onu], polls: range, *, lost: dict[Onu, float] | None = None) -> None:
+    """Let polls read steady light, less what some ONUs lost."""
+    rng = np.random.default_rng(polls.start)
+    for number in polls:
+        powers = {onu: -20.0 - (lost or {}).get(onu, 0.0) + rng.normal(0, 0.04) for onu in onus}
+        poll(NOW + number * FIVE_MINUTES, powers)
+
+
+def look(now: datetime, watcher: LightWatcher | None = None) -> LightWatcher:
+    watcher = watcher or LightWatcher()
+    while watcher.look(now):
+        pass
+    return watcher
+
+
+def cut_in_common() -> tuple[list[Onu], list[Onu]]:
+    """Eight ONUs of a port; three of them lose 3 dB after an hour. Return all, and these."""
+    (port,) = make_ports(1)
+    onus = make_onus(port, 8, now=NOW)
+    for number, onu in enumerate(onus):
+        OnuReading.objects.create(onu=onu, distance_m=1_000 + 10 * number)
+    hit = onus[2:5]
+    play(onus, range(HOUR))
+    play(onus, range(HOUR, HOUR + 3), lost=dict.fromkeys(hit, 3.0))
+    return onus, hit
+
+
+def test_light_lost_in_common_is_one_finding_with_its_onus() -> None:
+    onus, hit = cut_in_common()
+
+    look(settled(HOUR + 3))
+
+    finding = LightFinding.objects.get()
+    assert (finding.kind, finding.since, finding.onus_read) == (
+        FindingKinds.COMMON_STEP, NOW + HOUR * FIVE_MINUTES, len(onus)
+    )  # fmt: skip
+    assert finding.size_db == pytest.approx(-3.0, abs=0.15)
+    assert list(finding.members.filter(is_hit=True).order_by("onu_id").values_list("onu_id", flat=True)) == [
+        onu.id for onu in hit
+    ]
+
+
+def test_a_new_process_finds_the_same_and_adds_nothing() -> None:
+    cut_in_common()
+    look(settled(HOUR + 3))
+
+    look(settled(HOUR + 3))
+
+    assert LightFinding.objects.count() == 1
+
+
+def test_polls_are_looked_at_once() -> None:
+    cut_in_common()
+    watcher = look(settled(HOUR + 3))
+
+    assert watcher.look(settled(HOUR + 3)) == 0
+
+
+def test_polls_that_are_bundled_meanwhile_are_looked_at_once() -> None:
+    onus, hit = cut_in_common()
+    watcher = look(settled(HOUR + 1))
+    play(onus, range(HOUR + 3, POLLS_PER_BUNDLE + 4), lost=dict.fromkeys(hit, 3.0))
+    assert HistoryPoll.objects.count() < POLLS_PER_BUNDLE
+
+    look(settled(POLLS_PER_BUNDLE + 4), watcher)
+
+    assert LightFinding.objects.get().since == NOW + HOUR * FIVE_MINUTES
+
+
+def test_light_that_comes_back_ends_the_finding() -> None:
+    onus, hit = cut_in_common()
+    watcher = look(settled(HOUR + 3))
+    play(onus, range(HOUR + 3, HOUR + 9), lost=dict.fromkeys(hit, 3.0))
+    play(onus, range(HOUR + 9, HOUR + 12))
+
+    look(settled(HOUR + 12), watcher)
+
+    assert LightFinding.objects.get().ended_at == NOW + (HOUR + 9) * FIVE_MINUTES
+
+
+def test_what_was_hit_together_is_a_box() -> None:
+    onus, hit = cut_in_common()
+
+    look(settled(HOUR + 3))
+
+    numbers = dict(OnuBox.objects.values_list("onu_id", "number"))
+    own = {numbers[onu.id] for onu in hit}
+    assert len(numbers) == len(onus)
+    assert len(own) == 1
+    assert own.isdisjoint({numbers[onu.id] for onu in onus if onu not in hit})
+
+
+def test_an_onu_that_moved_begins_anew() -> None:
+    here, there = make_ports(2)
+    onus = make_onus(here, 4, now=NOW)
+    play(onus, range(HOUR))
+    for onu in onus:
+        onu.pon_port = there
+        onu.save()
+    play(onus, range(HOUR, HOUR + 3), lost=dict.fromkeys(onus, 4.0))
+
+    look(settled(HOUR + 3))
+
+    assert not LightFinding.objects.exists()
+
+
+def days_of(onu_rates: dict[Onu, float], days: int) -> datetime:
+    """Write so many days of light, some polls each; return the end of the last."""
+    start = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+    rng = np.random.default_rng(1)
+    for day in range(days):
+        for hour in (3, 9, 15, 21):
+            powers = {onu: -24.0 - rate * day + rng.normal(0, 0.03) for onu, rate in onu_rates.items()}
+            poll(start + timedelta(days=day, hours=hour), powers)
+        compact_all(start + timedelta(days=day + 1, hours=3))
+        while judge_days(start + timedelta(days=day + 1, hours=1)):
+            pass
+    return start + timedelta(days=days)
+
+
+def test_a_decay_is_found_with_its_forecast_and_renewed_each_day() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 6, now=NOW)
+
+    days_of(dict.fromkeys(onus, 0.0) | {onus[2]: 0.1}, 20)
+
+    finding = LightFinding.objects.get()
+    assert (finding.kind, finding.onu_id, finding.ended_at) == (FindingKinds.DECAY, onus[2].id, None)
+    assert finding.size_db == pytest.approx(0.1, rel=0.15)
+    assert float(finding.days_soonest or 0) < (27 - 24 - 1.9) / 0.1 < float(finding.days_latest or 0)
+    assert finding.found_at < finding.judged_at
+
+
+def test_a_port_is_judged_once_a_day() -> None:
+    make_ports(2)
+
+    assert (judge_days(NOW), judge_days(NOW), judge_days(NOW + timedelta(days=1))) == (2, 0, 2)

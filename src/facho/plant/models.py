@@ -1,7 +1,7 @@
-"""What was inferred from light: findings with their evidence, and the box that each ONU seems to hang on."""
+"""The fibre plant: zones and boxes as people know them, and what was inferred from light, with its evidence."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.onus.models import Onu, PonPort
@@ -107,3 +107,111 @@ class PortDays(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pon_port_id} · {self.ends_at}"
+
+
+class BoxKinds(models.TextChoices):
+    """What customers are connected to, or what only feeds other boxes."""
+
+    CTO = "cto", _("CTO / NAP")
+    SPLITTER = "splitter", _("splitter")
+
+
+class AttachmentSources(models.TextChoices):
+    """Who said that an ONU is on a box; the first ones win over the later ones."""
+
+    HAND = "hand", _("by hand")
+    IMPORT = "import", _("imported")
+    INFERRED = "inferred", _("inferred")
+
+
+def _on_earth(name: str) -> models.CheckConstraint:
+    return models.CheckConstraint(
+        # A comparison with NULL is not false, so one without the other has to be named.
+        condition=Q(latitude__isnull=True, longitude__isnull=True)
+        | Q(latitude__isnull=False, longitude__isnull=False)
+        & Q(latitude__range=(-90, 90), longitude__range=(-180, 180)),
+        name=name,
+    )
+
+
+class Zone(models.Model):
+    """A part of the town or of the network, as people call it. Its point is where the map writes its name."""
+
+    name = models.CharField(_("name"), max_length=80, unique=True)
+    latitude = models.FloatField(_("latitude"), null=True, blank=True)
+    longitude = models.FloatField(_("longitude"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("zone")
+        verbose_name_plural = _("zones")
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(name=""), name="zone_has_a_name"),
+            _on_earth("zone_is_on_earth"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Box(models.Model):
+    """A place where fibres are split: what people call CTO or NAP, or a splitter before such boxes.
+
+    A box behind another one is on the same PON port.
+    """
+
+    name = models.CharField(_("name"), max_length=80, unique=True)
+    kind = models.CharField(_("kind"), max_length=8, choices=BoxKinds.choices, default=BoxKinds.CTO)
+    zone = models.ForeignKey(
+        Zone, on_delete=models.SET_NULL, related_name="boxes", null=True, blank=True, verbose_name=_("zone")
+    )
+    # The box before it, seen from the OLT.
+    parent = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, related_name="children", null=True, blank=True, verbose_name=_("fed by")
+    )
+    pon_port = models.ForeignKey(
+        PonPort, on_delete=models.SET_NULL, related_name="boxes", null=True, blank=True, verbose_name=_("PON port")
+    )
+    latitude = models.FloatField(_("latitude"), null=True, blank=True)
+    longitude = models.FloatField(_("longitude"), null=True, blank=True)
+    # 8 means 1:8.
+    outputs = models.PositiveSmallIntegerField(
+        _("outputs"), null=True, blank=True, help_text=_("How many fibres leave its splitter: 8 for 1:8.")
+    )
+
+    class Meta:
+        verbose_name = _("box")
+        verbose_name_plural = _("boxes")
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(condition=~Q(name=""), name="box_has_a_name"),
+            models.CheckConstraint(condition=Q(kind__in=BoxKinds.values), name="box_kind_is_known"),
+            models.CheckConstraint(
+                condition=Q(parent__isnull=True) | ~Q(parent=F("id")), name="box_does_not_feed_itself"
+            ),
+            models.CheckConstraint(condition=Q(outputs__isnull=True) | Q(outputs__range=(2, 256)), name="box_splits"),
+            _on_earth("box_is_on_earth"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class OnuAttachment(models.Model):
+    """The box that an ONU is on, and who said so."""
+
+    onu = models.OneToOneField(
+        Onu, on_delete=models.CASCADE, primary_key=True, related_name="attachment", verbose_name=_("ONU")
+    )
+    box = models.ForeignKey(Box, on_delete=models.CASCADE, related_name="attachments", verbose_name=_("box"))
+    source = models.CharField(_("source"), max_length=8, choices=AttachmentSources.choices)
+
+    class Meta:
+        verbose_name = _("ONU on a box")
+        verbose_name_plural = _("ONUs on boxes")
+        constraints = [
+            models.CheckConstraint(condition=Q(source__in=AttachmentSources.values), name="attachment_source_is_known")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.onu_id} · {self.box_id}"

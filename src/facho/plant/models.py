@@ -135,7 +135,7 @@ def _on_earth(name: str) -> models.CheckConstraint:
 
 
 class Zone(models.Model):
-    """A part of the town or of the network, as people call it. Its point is where the map writes its name."""
+    """A part of the town or of the network. Its point is where the map writes its name."""
 
     name = models.CharField(_("name"), max_length=80, unique=True)
     latitude = models.FloatField(_("latitude"), null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Collects the texts for operators into the Spanish catalogue, without GNU gettext.
+"""Collects the texts for operators into the catalogues of each language, without GNU gettext.
 
 English needs no catalogue: its texts are the msgids. Translations that still fit are kept, others are dropped.
 """
@@ -16,7 +16,7 @@ from babel.messages.pofile import read_po, write_po
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parents[1]
-CATALOGUE = ROOT / "src/facho/core/locale/es/LC_MESSAGES/django.po"
+LOCALES = {"es": "Spanish", "pt_BR": "Brazilian Portuguese"}
 KEYWORDS = {
     **DEFAULT_KEYWORDS,
     "gettext_lazy": None,
@@ -34,24 +34,32 @@ VOLATILE = tuple(
 
 
 def main() -> int:
-    """Bring the catalogue up to date, compile it, and list what still has no translation."""
-    catalogue = load_catalogue()
-    catalogue.update(collect_texts(), no_fuzzy_matching=True, update_creation_date=False)
-    CATALOGUE.parent.mkdir(parents=True, exist_ok=True)
-    CATALOGUE.write_bytes(render(catalogue))
-    with CATALOGUE.with_suffix(".mo").open("wb") as compiled:
-        write_mo(compiled, catalogue)
-    missing = list(untranslated(catalogue))
-    print("\n".join(f"no translation: {text}" for text in missing))
-    print(f"{len(catalogue)} texts, {len(missing)} without a translation")
+    """Bring the catalogues up to date, compile them, and list what still has no translation."""
+    found = collect_texts()
+    for locale in LOCALES:
+        catalogue = load_catalogue(locale)
+        catalogue.update(found, no_fuzzy_matching=True, update_creation_date=False)
+        path = path_of(locale)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(render(catalogue))
+        with path.with_suffix(".mo").open("wb") as compiled:
+            write_mo(compiled, catalogue)
+        missing = list(untranslated(catalogue))
+        print("\n".join(f"{locale}: no translation: {text}" for text in missing))
+        print(f"{locale}: {len(catalogue)} texts, {len(missing)} without a translation")
     return 0
 
 
-def load_catalogue() -> Catalog:
-    if not CATALOGUE.exists():
-        return Catalog(locale="es")
-    with CATALOGUE.open("rb") as file:
-        return read_po(file, locale="es")
+def path_of(locale: str) -> Path:
+    return ROOT / f"src/facho/core/locale/{locale}/LC_MESSAGES/django.po"
+
+
+def load_catalogue(locale: str) -> Catalog:
+    path = path_of(locale)
+    if not path.exists():
+        return Catalog(locale=locale)
+    with path.open("rb") as file:
+        return read_po(file, locale=locale)
 
 
 def collect_texts(root: Path = ROOT) -> Catalog:
@@ -72,7 +80,10 @@ def untranslated(catalogue: Catalog) -> Iterator[str]:
 
 
 def render(catalogue: Catalog) -> bytes:
-    catalogue.header_comment = "# Spanish texts of Facho. `make messages` collects them; translations are written here."
+    language = LOCALES[str(catalogue.locale)]
+    catalogue.header_comment = (
+        f"# {language} texts of Facho. `make messages` collects them; translations are written here."
+    )
     catalogue.project, catalogue.version, catalogue.fuzzy = "facho", "1", False
     output = BytesIO()
     write_po(output, catalogue, width=110, sort_output=True, include_lineno=False, ignore_obsolete=True)

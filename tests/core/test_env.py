@@ -94,7 +94,7 @@ def test_every_problem_is_told_at_once() -> None:
 
     assert environment.problems == (
         Problem("FACHO_POLLERS", "a whole number from 1"),
-        Problem("FACHO_LANGUAGE", "es or en"),
+        Problem("FACHO_LANGUAGE", "es, en or pt-br"),
     )
 
 

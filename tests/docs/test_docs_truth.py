@@ -98,7 +98,6 @@ def test_every_variable_that_a_page_names_is_a_setting(page: Path) -> None:
     assert set(re.findall(r"\bFACHO_[A-Z_]+", words)) <= {setting.name for setting in SETTINGS}
 
 
-def test_both_readmes_show_the_same_commands() -> None:
-    english, spanish = ROOT / "README.md", ROOT / "README.es.md"
-
-    assert blocks(spanish, "sh") == blocks(english, "sh")
+@pytest.mark.parametrize("name", ["README.es.md", "README.pt-BR.md"])
+def test_a_translated_readme_shows_the_same_commands(name: str) -> None:
+    assert blocks(ROOT / name, "sh") == blocks(ROOT / "README.md", "sh")

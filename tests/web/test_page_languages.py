@@ -24,6 +24,12 @@ SPANISH = re.compile(
     r"|potencia|corte|leer|lectura|descubrimiento|fabricante)\b",
     re.IGNORECASE,
 )
+# "status" and "as" are words of Portuguese, too.
+NOT_PORTUGUESE = re.compile(
+    ENGLISH.pattern.replace("|status", "").replace("|by", "")
+    + r"|[ñ¿¡]|\b(el|del|y|con|sin|cada uno|tarea|regla|puerto|luz|corte|lectura|hay)\b",
+    re.IGNORECASE,
+)
 ADMIN_ROOMS = {
     *(
         "accounts",
@@ -95,7 +101,14 @@ def admin_pages() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("language", "foreign"), [("es", ENGLISH), ("en", SPANISH)], ids=["Spanish", "English"])
+@pytest.mark.parametrize(
+    ("language", "foreign"),
+    [
+        pytest.param("es", ENGLISH, id="Spanish"),
+        pytest.param("en", SPANISH, id="English"),
+        pytest.param("pt-br", NOT_PORTUGUESE, id="Portuguese", marks=pytest.mark.thorough),
+    ],
+)
 def test_no_page_mixes_languages(language: str, foreign: re.Pattern[str]) -> None:
     client: Client = pages.client_of_a_filled_product(200)
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = language

@@ -1,4 +1,4 @@
-"""Nobody who reads Spanish meets an English text: every text is marked, and every page shows its translation.
+"""No reader of Spanish or Portuguese meets an English text: texts are marked, and pages show their translation.
 
 That every marked text has a translation is the catalogue's own test.
 """
@@ -162,15 +162,18 @@ def test_no_text_of_ours_takes_the_place_of_a_month() -> None:
 
 
 @pytest.mark.django_db
-def test_no_page_in_spanish_shows_a_text_that_has_a_translation() -> None:
+@pytest.mark.parametrize(
+    ("language", "locale"), [("es", "es"), pytest.param("pt-br", "pt_BR", marks=pytest.mark.thorough)]
+)
+def test_no_page_shows_a_text_that_has_a_translation(language: str, locale: str) -> None:
     """A text that is translated too early, before the reader is known, shows here."""
-    texts = [str(message.id) for message in load_catalogue() if message.id and " " in message.id]
-    with translation.override("es"):
+    texts = [str(message.id) for message in load_catalogue(locale) if message.id and " " in message.id]
+    with translation.override(language):
         english = {text for text in texts if gettext(text) != text}
     offer_default_rules()
     # Rules were named in the language of the installation, and people may call them anything.
     english -= set(AlertRule.objects.values_list("name", flat=True))
-    client = Client(headers={"accept-language": "es"})
+    client = Client(headers={"accept-language": language})
     client.force_login(make_user(Role.ADMIN, "ana"))
     pages = 0
 

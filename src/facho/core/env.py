@@ -179,7 +179,7 @@ SETTINGS = (
     Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
     Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
     Setting("FACHO_PUBLIC_URL", _optional_http_url, "", "https://HOST"),
-    Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en")), "es", _("es or en")),
+    Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en", "pt-br")), "es", _("es, en or pt-br")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),
 )

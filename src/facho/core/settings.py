@@ -129,7 +129,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 LANGUAGE_CODE: str = ENVIRONMENT["FACHO_LANGUAGE"]
-LANGUAGES = [("es", _("Spanish")), ("en", _("English"))]
+LANGUAGES = [("es", _("Spanish")), ("en", _("English")), ("pt-br", _("Portuguese"))]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE: str = ENVIRONMENT["FACHO_TIME_ZONE"]

@@ -117,6 +117,15 @@ def test_the_installed_script_speaks_spanish_by_default(tmp_path: Path) -> None:
     assert done.stdout.decode().startswith("uso: facho")
 
 
+def test_the_installed_script_speaks_portuguese() -> None:
+    script = Path(sys.executable).with_name("facho")
+    environ = {**os.environ, "FACHO_LANGUAGE": "pt-br"}
+
+    done = subprocess.run([script, "--help"], env=environ, capture_output=True, check=True, timeout=60)
+
+    assert "mostra esta ajuda e sai" in done.stdout.decode()
+
+
 def test_the_catalogue_translates_what_argparse_says(monkeypatch: pytest.MonkeyPatch) -> None:
     from babel.messages.pofile import read_po
 

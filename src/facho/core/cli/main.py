@@ -31,8 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def use_language(code: str) -> None:
-    # The only way to choose the language of gettext, and so of argparse.
-    os.environ["LANGUAGE"] = code
+    # The only way to choose the language of gettext, and so of argparse; its name for pt-br is pt_BR.
+    language, _dash, country = code.partition("-")
+    os.environ["LANGUAGE"] = f"{language}_{country.upper()}" if country else code
     gettext.bindtextdomain(DOMAIN, str(LOCALE_FOLDER))
     gettext.textdomain(DOMAIN)
 

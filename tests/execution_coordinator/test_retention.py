@@ -124,7 +124,7 @@ def test_every_model_with_a_time_column_has_a_retention_or_a_reason() -> None:
     with_time = {
         model._meta.label
         for model in apps.get_models(include_auto_created=True)
-        if any(isinstance(field, models.DateTimeField) for field in model._meta.get_fields())
+        if any(isinstance(field, models.DateField) for field in model._meta.get_fields())
     }
     decided = [retention.model for retention in RETENTIONS] + list(KEPT)
 

@@ -46,6 +46,9 @@ RETENTIONS = (
     Retention("traps.TrapReceiver", "seen_at", 400),
     Retention("onus.OnuEvent", "at", 730),
     Retention("plant.LightFinding", "since", 730),
+    # A year and the month to compare it with.
+    Retention("plant.OnuMonth", "month", 400),
+    Retention("plant.MonthRun", "month", 400),
     # An open outage has no end to count from.
     Retention("onus.Outage", "ended_at", 730),
     # Younger history is summed up by `onus.compaction`; whatever form it has, it ends here.
@@ -102,6 +105,7 @@ READ_WHOLE = {
     "hosts.OltData": "one row per OLT and value, overwritten",
     "hosts.WaitingOnu": "as many as wait to be authorised",
     "api.ApiToken": "as many as people make",
+    "plant.MonthRun": "a row per month",
     "traps.TrapReceiver": "as many as listen",
     "admin.LogEntry": "what people changed; its table is not ours to index",
 }

@@ -215,3 +215,65 @@ class OnuAttachment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.onu_id} · {self.box_id}"
+
+
+class MonthRun(models.Model):
+    """How far the figures of a month are computed, port by port; what they cover ends where it began to compute."""
+
+    # The first day of the month.
+    month = models.DateField(_("month"), primary_key=True)
+    covers_until = models.DateTimeField(_("covers until"))
+    # What was before is known by the hour only.
+    hourly_until = models.DateTimeField(_("by the hour until"), null=True, blank=True)
+    # The last port that is done.
+    done_port = models.BigIntegerField(default=0)
+    finished_at = models.DateTimeField(_("computed"), null=True, blank=True)
+    # Whether all of the month is in it: it is not computed again by itself.
+    is_final = models.BooleanField(_("final"), default=False)
+    wanted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("computed month")
+        verbose_name_plural = _("computed months")
+        ordering = ["-month"]
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m}"
+
+
+class OnuMonth(models.Model):
+    """Where the time of an ONU went in a month, its light, and its largest lasting rise."""
+
+    month = models.DateField()
+    onu = models.ForeignKey(Onu, on_delete=models.CASCADE, related_name="months", verbose_name=_("ONU"))
+    # Where it was when the month was computed.
+    pon_port = models.ForeignKey(
+        PonPort, on_delete=models.CASCADE, related_name="+", db_index=False, verbose_name=_("PON port")
+    )
+    olt = models.ForeignKey("hosts.Olt", on_delete=models.CASCADE, related_name="+", db_index=False)
+    up_seconds = models.PositiveIntegerField()
+    down_seconds = models.PositiveIntegerField()
+    unknown_seconds = models.PositiveIntegerField()
+    planned_seconds = models.PositiveIntegerField()
+    interruptions = models.PositiveIntegerField()
+    longest_down_seconds = models.PositiveIntegerField()
+    # Median of the month and lowest day, in hundredths of a dBm.
+    light_cdbm = models.SmallIntegerField(null=True)
+    lowest_day_cdbm = models.SmallIntegerField(null=True)
+    # Days whose median was too weak.
+    weak_days = models.PositiveSmallIntegerField(default=0)
+    rise_on = models.DateField(null=True)
+    rise_before_cdbm = models.SmallIntegerField(null=True)
+    rise_after_cdbm = models.SmallIntegerField(null=True)
+
+    class Meta:
+        verbose_name = _("month of an ONU")
+        verbose_name_plural = _("months of ONUs")
+        constraints = [models.UniqueConstraint(fields=["month", "onu"], name="one_row_per_month_and_onu")]
+        indexes = [
+            models.Index(fields=["month", "olt"], name="onu_month_of_olt"),
+            models.Index(fields=["month", "down_seconds"], name="onu_month_down"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m} · {self.onu_id}"

@@ -26,6 +26,7 @@ from facho.hosts.store import schedule_probe
 from facho.infrastructure.gateway import ThreadGateway
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.outages import follow_silence, has_silence
+from facho.plant.months import compute_some
 from facho.plant.watch import LightWatcher, judge_days
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.snmp_jobs.store import load_intervals
@@ -45,6 +46,8 @@ STATISTICS_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
 # Polls are minutes apart, and a finding needs two of them.
 LIGHT_SECONDS = 30.0
+# A month that was asked for begins at the next look.
+REPORT_SECONDS = 5.0
 COMPACTION_SECONDS = 60.0
 # Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
 COMPACTION_PIECES = 200
@@ -86,6 +89,7 @@ async def housekeeping_loop(chores: Housekeeping) -> None:
         _repeat(tell_silence, chores, SILENCE_SECONDS),
         compacting(chores),
         watching_light(chores),
+        reporting(chores),
         _repeat(save_statistics, chores, STATISTICS_SECONDS),
         cleaning_up(chores),
         alerting(chores),
@@ -139,6 +143,18 @@ async def watching_light(chores: Housekeeping) -> None:
                     left = await thread.run(work, parts.clock.now())
 
         await _repeat(watch_light, chores, LIGHT_SECONDS)
+
+
+async def reporting(chores: Housekeeping) -> None:
+    """Compute the figures of months in a thread of its own, some ports at a time; each is one short transaction."""
+    async with own_thread(chores) as thread:
+
+        async def compute_months(parts: Parts) -> None:
+            left = 1
+            while left and chores.may_go_on():
+                left = await thread.run(compute_some, parts.clock.now())
+
+        await _repeat(compute_months, chores, REPORT_SECONDS)
 
 
 async def cleaning_up(chores: Housekeeping) -> None:

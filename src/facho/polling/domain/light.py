@@ -68,7 +68,7 @@ class CommonStep:
 
 def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSteps]:
     """Compare a poll with the level before it; a step counts when the second poll confirms it."""
-    level = _level_of(state.recent)
+    level = row_medians(state.recent)
     has_level = np.isfinite(state.recent).sum(axis=1) >= _LEAST_READINGS
     difference = np.where(has_level, values - level, np.nan)
     bound = np.maximum(_LEAST_STEP_DB, _STEP_NOISES * state.noise_db)
@@ -82,7 +82,7 @@ def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSte
     )
 
 
-def _level_of(recent: Floats) -> Floats:
+def row_medians(recent: Floats) -> Floats:
     """The median of each row, as NaN-aware as numpy's own and ten times as fast."""
     ordered = np.sort(recent, axis=1)
     count = np.isfinite(recent).sum(axis=1)
@@ -181,7 +181,7 @@ def find_decays(daily_dbm: Floats) -> Decays:
 
 def _fall_of(daily: Floats) -> Floats:
     """How far the last three days are below the highest of the days before; 0 where one of them is missing."""
-    last = _level_of(daily[:, -3:])
+    last = row_medians(daily[:, -3:])
     before = np.where(np.isfinite(daily[:, :-3]), daily[:, :-3], -np.inf).max(axis=1, initial=-np.inf)
     fall = before - last
     return np.where(np.isfinite(fall), fall, 0.0)

@@ -56,7 +56,7 @@ class CustomerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its
         values["tags"] = tidy_tags(values.get("tags") or "")
         for name in COORDINATES:
             try:
-                values[name] = _read_coordinate(name, values.get(name))
+                values[name] = read_coordinate(name, values.get(name))
             except ValueError as error:
                 self.add_error(name, str(error))
         if (values.get("latitude") is None) != (values.get("longitude") is None):
@@ -231,7 +231,7 @@ def read_file(content: bytes) -> list[CustomerEntry]:
 
 def read_entry(line: int | None, given: Mapping[str, Given]) -> CustomerEntry:
     """Read the key and the values of one customer; InventoryError lists what is wrong."""
-    key = _read_key({name: str(given.get(name) or "").strip() for name in KEYS})
+    key = read_key({name: str(given.get(name) or "").strip() for name in KEYS})
     missing = (
         _("serial, mac, or olt and place are missing") if set(KEYS[1:]) & set(given) else _("the serial is missing")
     )
@@ -271,7 +271,7 @@ def _columns_by_title() -> dict[str, str]:
     return found
 
 
-def _read_key(given: Mapping[str, str]) -> CustomerKey | None:
+def read_key(given: Mapping[str, str]) -> CustomerKey | None:
     """Return the first key that is given; a serial or an address in any notation, a place as lists print it."""
     if given[SERIAL]:
         serial = decode_serial(given[SERIAL].encode())
@@ -285,7 +285,7 @@ def _read_key(given: Mapping[str, str]) -> CustomerKey | None:
 
 def _read_value(name: str, given: Given) -> Given:
     if name in COORDINATES:
-        return _read_coordinate(name, given)
+        return read_coordinate(name, given)
     text = tidy_tags(str(given or "")) if name == "tags" else str(given or "").strip()
     if len(text) > _LENGTHS[name]:
         numbers = {"name": name, "limit": _LENGTHS[name]}
@@ -293,7 +293,7 @@ def _read_value(name: str, given: Given) -> Given:
     return text
 
 
-def _read_coordinate(name: str, given: Given) -> float | None:
+def read_coordinate(name: str, given: Given) -> float | None:
     """Read degrees, also with a decimal comma; None if there are none."""
     if given is None or given == "":
         return None
@@ -313,13 +313,13 @@ def _lay_over(entries: Sequence[CustomerEntry], scope: OltScope) -> Iterator[lis
     lines: dict[int, int | None] = {}
     for start in range(0, len(entries), BATCH):
         batch = entries[start : start + BATCH]
-        found = _find_onus([entry.key for entry in batch], scope)
+        found = find_onus([entry.key for entry in batch], scope)
         single = {key: ids[0] for key, ids in found.items() if len(ids) == 1}
         before = _load_stored(list(single.values()))
         drafts = []
         for entry in batch:
             onu_id = single.get(entry.key, 0)
-            problem = "" if onu_id else _no_onu(entry.key, len(found.get(entry.key, ())))
+            problem = "" if onu_id else why_no_onu(entry.key, len(found.get(entry.key, ())))
             if onu_id in lines:
                 problem = _("this ONU is on line %s already") % lines[onu_id]
             elif onu_id:
@@ -329,7 +329,7 @@ def _lay_over(entries: Sequence[CustomerEntry], scope: OltScope) -> Iterator[lis
         yield drafts
 
 
-def _no_onu(key: CustomerKey, count: int) -> str:
+def why_no_onu(key: CustomerKey, count: int) -> str:
     if key.kind == SERIAL:
         return _("%s ONUs have this serial") % count if count else _("no ONU has this serial")
     if key.kind == MAC:
@@ -337,7 +337,7 @@ def _no_onu(key: CustomerKey, count: int) -> str:
     return _("no ONU is at this place")
 
 
-def _find_onus(keys: Sequence[CustomerKey], scope: OltScope) -> dict[CustomerKey, list[int]]:
+def find_onus(keys: Sequence[CustomerKey], scope: OltScope) -> dict[CustomerKey, list[int]]:
     """Return the ONUs of each key; if several have it, the present ones. At most four queries."""
     found: dict[CustomerKey, list[tuple[bool, int]]] = defaultdict(list)
     onus = scope.narrow(Onu.objects.order_by())

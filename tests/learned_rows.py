@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from facho.polling.snmp.ber import VarBind
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Place
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import LearnedIndex, Place
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_get.onu_tables import is_standard
 

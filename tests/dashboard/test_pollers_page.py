@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from api.rows import make_user
 from facho.accounts.roles import Role
 from facho.zabbix_pollers.models import PollerStats
-from facho.zabbix_pollers.statistics import MOST_POINTS, load_history
+from facho.zabbix_pollers.read_model import MOST_POINTS, load_history
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.onus.readings import CAUSE, DESCRIPTION, ONU_COLUMNS, READING_COLUMNS, STATE
+from facho.onus.store import CAUSE, DESCRIPTION, ONU_COLUMNS, READING_COLUMNS, STATE
 from facho.polling.vendors.definition import OLT_NAME, SERIAL, Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope

@@ -6,9 +6,8 @@ import pytest
 from onu_world import ELSEWHERE, HERE, THERE, after, poll, present, reading, street, told, walk
 
 from facho.onus.events import describe_event
-from facho.onus.inventory import save_inventory
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, PonPort
-from facho.onus.store import is_storable, load_places
+from facho.onus.store import is_storable, load_places, save_inventory
 from facho.polling.domain.onu_presence import OnuIdentity, Walk
 from facho.polling.vendors.index import Place
 from factories import NOW, make_olt

@@ -57,7 +57,7 @@ def test_light_that_moves_takes_two_statements_more_and_loads_no_onu(
     olt, onus = make_olt(), street(count)
     walk(olt, onus)
     poll(olt, *(reading(place, run_state="online", rx_power=-20.0, distance=100) for place in onus))
-    monkeypatch.setattr("facho.onus.readings.load_present", None)
+    monkeypatch.setattr("facho.onus.store.load_present", None)
 
     with django_assert_num_queries(6):
         changed = poll(olt, *(reading(p, run_state="online", rx_power=-20.1, distance=100) for p in onus), now=LATER)

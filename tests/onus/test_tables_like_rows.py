@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facho.hosts.models import Olt
-from facho.onus import history, history_codec, outages, readings
+from facho.onus import history, history_codec, outages, store
 from facho.onus.events import save_events, save_late_causes
 from facho.onus.history import Samples, append
 from facho.onus.history_codec import decode_poll
@@ -94,15 +94,15 @@ def decode(key: str, raw: str, scale: int) -> Any:
 def save_rows(olt: Olt, read: Sequence[Told], raw: dict[tuple[int, str], tuple[str, datetime]], now: datetime) -> None:
     """Store readings as before there were tables: every ONU is loaded, compared and judged."""
     keys = set(chain.from_iterable(reading.values for reading in read))
-    of_onus = [column.name for column in readings.ONU_COLUMNS if column.key in keys]
-    of_readings = [f"reading__{column.name}" for column in readings.READING_COLUMNS if column.key in keys]
+    of_onus = [column.name for column in store.ONU_COLUMNS if column.key in keys]
+    of_readings = [f"reading__{column.name}" for column in store.READING_COLUMNS if column.key in keys]
     onus = load_present(olt.id, of_onus + of_readings)
     pairs = [(onu, reading) for reading in read if (onu := onus.get(reading.place)) and onu.can_be_read]
     changes = PollChanges((), (), ())
     if keys & {STATE, CAUSE, RX, DESCRIPTION}:
-        changes = compare_poll(((onu.status, readings._told(reading.values)) for onu, reading in pairs), now=now)
-    readings._save_status(pairs, changes)
-    readings._save_columns(dict.fromkeys(keys), pairs, now)
+        changes = compare_poll(((onu.status, store._told(reading.values)) for onu, reading in pairs), now=now)
+    store._save_status(pairs, changes)
+    store._save_columns(dict.fromkeys(keys), pairs, now)
     save_events(olt.id, changes.events, port_ids={onu.place[:3]: onu.pon_port_id for onu, _ in pairs})
     save_late_causes(changes.late_causes)
     for onu, reading in pairs:
@@ -120,7 +120,7 @@ def save_rows(olt: Olt, read: Sequence[Told], raw: dict[tuple[int, str], tuple[s
 
 
 def keep_history(read: Sequence[tuple[Any, dict[str, Any]]], keys: set[str], now: datetime) -> None:
-    wanted = {key: metric for key, metric in readings._HISTORY.items() if key in keys}
+    wanted = {key: metric for key, metric in store._HISTORY.items() if key in keys}
     kept = [(onu, values) for onu, values in read if not values.keys().isdisjoint(wanted)]
     columns: dict[int, list[float | None]] = {}
     for key, metric in wanted.items():

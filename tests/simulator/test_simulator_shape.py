@@ -3,7 +3,7 @@
 import pytest
 from world_factory import spread
 
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.onu import MAX_ONUS_PER_PORT, Chassis, plan_chassis, plan_single_card

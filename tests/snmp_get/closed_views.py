@@ -1,8 +1,7 @@
 """The families with ONUs, and which of their columns an SNMP view closes."""
 
 from facho.polling.vendors.definition import IDENTITY, Definition
-from facho.polling.vendors.index import Place
-from facho.polling.vendors.learned_index import LearnedIndex, onu_number
+from facho.polling.vendors.index import LearnedIndex, Place, onu_number
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.onu import SimulatedOnu

@@ -13,7 +13,7 @@ from facho.hosts.models import LearnedSize, Olt
 from facho.onus.history import Resolution, read_onu
 from facho.onus.history_metrics import Metric
 from facho.onus.models import Onu, OnuEvent, OnuReading
-from facho.onus.readings import ONU_COLUMNS, READING_COLUMNS
+from facho.onus.store import ONU_COLUMNS, READING_COLUMNS
 from facho.polling.domain.collection import Rows
 from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause

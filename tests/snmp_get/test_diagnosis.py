@@ -18,8 +18,7 @@ from facho.polling.snmp.errors import AgentRefused
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.target import Patience
 from facho.snmp_get import diagnosis, identity
-from facho.snmp_get.diagnosis import find_cause
-from facho.snmp_get.diagnosis_words import ADVICE, ProbedPlace, diagnose
+from facho.snmp_get.diagnosis import ADVICE, ProbedPlace, diagnose, find_cause
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from servers.snmpd import Snmpd, SnmpdUser, private_snmpd
 

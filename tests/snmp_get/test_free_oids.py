@@ -181,7 +181,7 @@ def test_a_broken_read_keeps_the_rows_of_the_one_before() -> None:
 
 
 def test_an_oid_above_everything_ends_at_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facho.snmp_get.free_oids.MAX_FREE_ROWS", 100)
+    monkeypatch.setattr("facho.snmp_get.olt_values.MAX_FREE_ROWS", 100)
 
     async def scene(bench: Bench) -> None:
         collected = await bench.collect(QueryType.WALK, [], oids=[FreeOid("1.3.6.1")])

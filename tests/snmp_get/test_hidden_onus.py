@@ -12,7 +12,7 @@ from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.onu_presence import MISPLACED_ROWS
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import MAC, SERIAL, Definition
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.faults import Faults
 from facho.simulator.onu import SimulatedOnu

@@ -2,11 +2,12 @@
 
 import pytest
 
-from facho.hosts import olt_data, store
+from facho.hosts import olt_data
+from facho.hosts import store as olt_rows
 from facho.hosts.models import Olt, OltData, WaitingOnu
 from facho.hosts.olt_data import save_olt_values
 from facho.hosts.store import save_waiting
-from facho.onus import inventory
+from facho.onus import store as onu_rows
 from facho.onus.models import Onu, OnuData, PonPort
 from facho.onus.store import load_places, save_table
 from facho.polling.domain.collection import FreeOid, OltValue, UnauthorisedOnu
@@ -101,8 +102,8 @@ def test_forged_answers_are_counted_and_none_is_stored() -> None:
 
 
 def test_an_olt_has_only_so_many_onus_and_ports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inventory, "MAX_ONUS", 30)
-    monkeypatch.setattr(inventory, "MAX_PORTS", 1)
+    monkeypatch.setattr(onu_rows, "MAX_ONUS", 30)
+    monkeypatch.setattr(onu_rows, "MAX_PORTS", 1)
 
     async def scene(bench: Bench) -> None:
         for _ in range(2):
@@ -127,7 +128,7 @@ def test_an_olt_has_only_so_many_values(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_only_so_many_onus_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MAX_WAITING", 8)
+    monkeypatch.setattr(olt_rows, "MAX_WAITING", 8)
     olt = make_olt()
 
     for run in range(3):

@@ -72,7 +72,7 @@ def test_what_a_run_read_of_onus_is_stored_whole_or_not_at_all(broken: str, monk
         runs = Runs(bench, await bench.collector.devices.database.run(node_of, bench))
         await runs.database.run(OnuData.objects.all().delete)
         with monkeypatch.context() as patch:
-            patch.setattr(f"facho.onus.readings.{broken}", refuse)
+            patch.setattr(f"facho.onus.store.{broken}", refuse)
             await runs.start()
         assert not await runs.database.run(OnuData.objects.exists)
         assert not await runs.database.run(Onu.objects.exclude(description="").exists)

@@ -7,7 +7,7 @@ import pytest
 from facho.onus.models import Onu, OnuReading
 from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.vendors.learned_index import onu_number, spell_serial
+from facho.polling.vendors.index import onu_number, spell_serial
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.faults import Faults
 from factories import NOW

@@ -6,8 +6,7 @@ import pytest
 
 from facho.polling.vendors.anonymise import read_recording
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_get.trial import Trial, TrialBounds, try_on_recording
-from facho.snmp_get.trial_words import describe_recognition
+from facho.snmp_get.trial import Trial, TrialBounds, describe_recognition, try_on_recording
 
 RECORDINGS = Path(__file__).parents[1] / "polling" / "vendors" / "recordings"
 SHARED_NUMBER = "1.3.6.1.4.1.50224.3.1.1"

@@ -8,7 +8,7 @@ from random import Random
 
 from facho.executions.models import Execution
 from facho.onus.models import Outage as OutageRow
-from facho.onus.readings import CAUSE
+from facho.onus.store import CAUSE
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.outages import NETWORK, OutageCause, OutagePlace, OutageRecord, OutageScope
 from facho.polling.vendors.definition import SERIAL, Definition

@@ -22,8 +22,8 @@ from facho.snmp_jobs.store import request_run
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.models import Poller, PollerStats, PollerStatus
 from facho.zabbix_pollers.poller_manager import PollerManager
+from facho.zabbix_pollers.read_model import save_poller_stats
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
-from facho.zabbix_pollers.statistics import save_poller_stats
 from factories import NOW, chain_to, make_node, make_olt
 from zabbix_pollers.scheduler_world import Waiting, World, end_all, one_tick, play
 

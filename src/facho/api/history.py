@@ -36,7 +36,7 @@ from facho.onus.history_read_model import (
 from facho.onus.models import Onu, PonPort
 from facho.onus.value_history import find_metric, find_row
 from facho.snmp_jobs.read_names import load_named_reads, name_read
-from facho.zabbix_pollers.statistics import LONGEST, LoadHistory, LoadPoint, load_history
+from facho.zabbix_pollers.read_model import LONGEST, LoadHistory, LoadPoint, load_history
 
 Fields: TypeAlias = dict[str, "serializers.Field[Any, Any, Any, Any]"]
 

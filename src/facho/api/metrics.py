@@ -33,7 +33,6 @@ from facho.accounts.scope import EVERYTHING, OltScope, scope_of
 from facho.api.shared.permissions import ReadOrOperate
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.executions.run_sums import Runs, load_run_sums
 from facho.hosts.models import Olt, Reachability
 from facho.onus.models import RunStateChoice
 from facho.onus.shown_state import count_present
@@ -46,7 +45,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from facho.traps.models import OltTraps, TrapSender
 from facho.zabbix_pollers.activity import is_scheduling, our_shards
 from facho.zabbix_pollers.models import PollerStatus
-from facho.zabbix_pollers.read_model import PollerView, Queue, load_candidates, load_pollers
+from facho.zabbix_pollers.read_model import PollerView, Queue, Runs, load_candidates, load_pollers, load_run_sums
 from facho.zabbix_pollers.store import Leader, load_leaders
 
 HOUR = timedelta(hours=1)

@@ -19,9 +19,8 @@ from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, Q
 from facho.polling.domain.feasibility import MINUTES_PER_HOUR, Feasibility, Need, judge_feasibility
 from facho.polling.domain.packing import Load
 from facho.polling.domain.prediction import RUNS_REMEMBERED, Going, Master, Member, PastRun, estimate_seconds
-from facho.polling.vendors.definition import Definition, Job
+from facho.polling.vendors.definition import Definition, Job, estimate_ports, estimate_read_seconds
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.read_cost import estimate_ports, estimate_read_seconds
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_jobs.application import Work
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode

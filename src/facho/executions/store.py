@@ -31,8 +31,8 @@ from facho.polling.domain.first_discovery import FirstDiscovery
 from facho.polling.domain.planning import DueNode, ready_at
 from facho.polling.domain.schedule import is_outside_hours, task_type
 from facho.polling.domain.shard import WHOLE, Shard
+from facho.polling.vendors.definition import longest_answer_seconds
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.read_cost import longest_answer_seconds
 from facho.snmp_jobs.due import load_waits
 from facho.snmp_jobs.models import ChainCondition, WorkflowNode
 from facho.snmp_jobs.store import build_window

@@ -13,8 +13,7 @@ from facho.polling.snmp.ber import Tag
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYS_UP_TIME, Oid
 from facho.polling.vendors.column import Column as VendorColumn
 from facho.polling.vendors.definition import OLT_NAME, Definition
-from facho.polling.vendors.index import SUB_ID_BITS, Index, Place
-from facho.polling.vendors.learned_index import LearnedIndex, NameForm
+from facho.polling.vendors.index import SUB_ID_BITS, Index, LearnedIndex, NameForm, Place
 from facho.polling.vendors.vocabulary import Cost, LinkState, Reject, Scope
 from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView, Typed
 from facho.simulator.onu import MAX_ONUS_PER_PORT, SimulatedOnu

@@ -26,12 +26,10 @@ from facho.polling.snmp.oid import Oid, parse_oid
 from facho.polling.snmp.walk import WalkResult
 from facho.polling.vendors.column import Column, instances
 from facho.polling.vendors.definition import MAC, RUN_STATE, SERIAL, Definition
-from facho.polling.vendors.index import Place
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import LearnedIndex, Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_get.free_oids import Wanted, read_free_oids
-from facho.snmp_get.olt_values import list_waiting, read_olt_values
+from facho.snmp_get.olt_values import Wanted, list_waiting, read_free_oids, read_olt_values
 from facho.snmp_get.onu_tables import GatheredOnus, is_standard
 from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of, subject_of
 

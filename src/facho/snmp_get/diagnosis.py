@@ -1,10 +1,14 @@
-"""Finds out why an OLT cannot be asked, as far as the way to it tells."""
+"""Why an OLT cannot be read: what the probe's findings mean, and the advice for each."""
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from facho.hosts.models import Olt, SnmpVersionChoice
 from facho.polling.domain.collection import SendPermit
 from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.probe_finding import ProbeFinding
@@ -89,3 +93,174 @@ def _other_ways(target: Target) -> Iterator[tuple[Target, ProbeFinding]]:
     else:
         yield replace(target, version=SnmpVersion.V2C), ProbeFinding.SPEAKS_V2C
     yield replace(target, version=SnmpVersion.V3, credential=NOBODY), ProbeFinding.SPEAKS_V3
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A headline, what it means, and what to do, the likeliest first."""
+
+    title: Promise
+    meaning: Promise
+    checks: tuple[Promise, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedPlace:
+    """What the sentences name: whom we asked, from where, and as whom."""
+
+    address: str
+    port: int
+    asked_from: str
+    version: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """An advice about one OLT, written out."""
+
+    title: str
+    meaning: str
+    checks: tuple[str, ...]
+
+
+_ALLOW_US = _("On the OLT, see that its SNMP access list and any firewall on the way allow %(from)s to ask it.")
+_COMMUNITY = _("Type the community again: letter case counts, and a space at its end too.")
+_USER = _("Compare user, protocols and keys with the SNMPv3 user on the OLT.")
+_WHOLE_VIEW = _("On the OLT, give this community or user a view that holds the whole tree (1.3.6.1), for reading.")
+_TIME = _("Try again in a minute; if it stays so, the log of Facho says more.")
+
+ADVICE: Mapping[ProbeFinding, Advice] = {
+    ProbeFinding.SILENT: Advice(
+        _("No answer"),
+        _(
+            "%(address)s said nothing on UDP port %(port)s. OLTs answer a wrong community with silence, and so does a"
+            " firewall or a device that is off."
+        ),
+        (
+            _COMMUNITY,
+            _ALLOW_US,
+            _("See that SNMP is switched on in the OLT, in version %(version)s, for reading."),
+            _("See that the address is right, and that it is the OLT's management address."),
+        ),
+    ),
+    ProbeFinding.SPEAKS_V1: Advice(
+        _("It speaks SNMPv1 only"),
+        _("%(address)s does not answer in version %(version)s, but did in SNMPv1 with the same community."),
+        (_("Choose SNMPv1 here, or switch SNMPv2c on in the OLT, which is much faster."),),
+    ),
+    ProbeFinding.SPEAKS_V2C: Advice(
+        _("It speaks SNMPv2c"),
+        _("%(address)s does not answer in version %(version)s, but did in SNMPv2c with the same community."),
+        (_("Choose SNMPv2c here."),),
+    ),
+    ProbeFinding.SPEAKS_V3: Advice(
+        _("It is there, but does not take this community"),
+        _("%(address)s answers SNMPv3, so address and port are right; to our community it said nothing."),
+        (
+            _COMMUNITY,
+            _("See that the OLT allows this community for reading from %(from)s."),
+            _("If the OLT is set up for SNMPv3 only, choose SNMPv3 here."),
+        ),
+    ),
+    ProbeFinding.IGNORES_USER: Advice(
+        _("It speaks SNMPv3, but not to this user"),
+        _("%(address)s told who it is and then left our question as user %(user)s without an answer."),
+        (_USER, _ALLOW_US),
+    ),
+    ProbeFinding.PORT_CLOSED: Advice(
+        _("Nothing listens there"),
+        _("%(address)s is on, and says that nothing listens on UDP port %(port)s."),
+        (
+            _("Switch SNMP on in the OLT."),
+            _("See that the port is right: nearly every OLT uses 161."),
+            _("See that the address is the OLT's, and not that of another machine."),
+        ),
+    ),
+    ProbeFinding.NO_ROUTE: Advice(
+        _("There is no way to it"),
+        _("The network says that %(address)s cannot be reached from this machine."),
+        (
+            _("See that the address is right."),
+            _("See that this machine has a route or VPN to the management network of the OLT."),
+            _("A firewall may refuse it: allow UDP port %(port)s."),
+        ),
+    ),
+    ProbeFinding.NO_SOURCE: Advice(
+        _("Facho cannot use its own address"),
+        _("FACHO_SOURCE_ADDRESS names an address that this machine does not have."),
+        (_("Correct the setting, or leave it out, and start Facho again."),),
+    ),
+    ProbeFinding.UNKNOWN_USER: Advice(
+        _("It does not know the user"),
+        _("%(address)s speaks SNMPv3 and has no user %(user)s."),
+        (_("Write the user as it is on the OLT: letter case counts."), _("Create the user on the OLT.")),
+    ),
+    ProbeFinding.WRONG_LEVEL: Advice(
+        _("It asks for another security level"),
+        _("%(address)s knows the user %(user)s, but not with the protection that was chosen here."),
+        (_("Choose authentication and privacy as the user has them on the OLT: none, one or both."),),
+    ),
+    ProbeFinding.WRONG_AUTH: Advice(
+        _("The authentication is wrong"),
+        _("%(address)s knows the user %(user)s; the authentication key or its protocol is another."),
+        (_("Type the authentication key again."), _("Compare the protocol: MD5, SHA or one of the SHA-2 family.")),
+    ),
+    ProbeFinding.WRONG_PRIV: Advice(
+        _("The privacy is wrong"),
+        _("%(address)s knows the user %(user)s and its authentication; the privacy key or its protocol is another."),
+        (_("Type the privacy key again."), _("Compare the protocol: DES, AES, AES-192 or AES-256.")),
+    ),
+    ProbeFinding.NOT_ALLOWED: Advice(
+        _("It answers, but does not let us read"),
+        _("%(address)s takes our credentials and refuses the system group, which every device has."),
+        (_WHOLE_VIEW,),
+    ),
+    ProbeFinding.ONUS_HIDDEN: Advice(
+        _("It has ONUs, but does not list them"),
+        _("The PON ports of %(address)s count ONUs, but its tables of ONUs are empty: a discovery would fail."),
+        (_WHOLE_VIEW,),
+    ),
+    ProbeFinding.SERIALS_HIDDEN: Advice(
+        _("It does not show the serials of its ONUs"),
+        _("%(address)s lists the states of ONUs, but no serials: its ONUs would be known by their places alone."),
+        (_WHOLE_VIEW, _("If this firmware has no serials, continue: they are added when they appear.")),
+    ),
+    ProbeFinding.BAD_CREDENTIAL: Advice(
+        _("The stored credential cannot be used"),
+        _("What is stored for this OLT is incomplete, or was encrypted with a key that is gone."),
+        (_("Type the community, or the SNMPv3 keys, once more."),),
+    ),
+    ProbeFinding.NOT_SNMP: Advice(
+        _("What came back is not SNMP"),
+        _("%(address)s answers on UDP port %(port)s with something that is no valid SNMP."),
+        (_("See that address and port are those of the OLT: another service may use that port."),),
+    ),
+    ProbeFinding.STOPPED: Advice(
+        _("The test was stopped"), _("It was broken off before its end and says nothing about the OLT."), (_TIME,)
+    ),
+    ProbeFinding.FAULT: Advice(
+        _("The test failed"), _("Facho could not make sense of what happened; see the error below."), (_TIME,)
+    ),
+}
+
+
+def place_of(olt: Olt, *, asked_from: str) -> ProbedPlace:
+    """Return what the sentences name of an OLT."""
+    version = SnmpVersionChoice(olt.snmp_version).label
+    return ProbedPlace(address=olt.address, port=olt.port, asked_from=asked_from, version=version, user=olt.v3_user)
+
+
+def diagnose(finding: ProbeFinding, place: ProbedPlace) -> Diagnosis:
+    """Write out what to tell about one OLT."""
+    advice = ADVICE[finding]
+    words = {
+        "address": place.address,
+        "port": place.port,
+        "from": place.asked_from or _("this machine"),
+        "version": place.version,
+        "user": f"“{place.user}”",
+    }
+    return Diagnosis(
+        str(advice.title), str(advice.meaning) % words, tuple(str(check) % words for check in advice.checks)
+    )

@@ -17,13 +17,13 @@ from facho.polling.domain.onu_table import (
     pack_place,
 )
 from facho.polling.snmp.batch import BatchResult
-from facho.polling.snmp.ber_values import Tag, Value, encode_oid
+from facho.polling.snmp.ber import Tag, Value
+from facho.polling.snmp.ber_values import encode_oid
 from facho.polling.snmp.columns import ColumnRows
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Index, Place
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import Index, LearnedIndex, Place
 
 Places = NDArray[np.int64]
 # Of the tables that every vendor's devices have.

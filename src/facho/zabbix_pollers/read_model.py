@@ -3,9 +3,28 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import (
+    Avg,
+    Case,
+    Count,
+    FloatField,
+    Func,
+    IntegerField,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    Subquery,
+    Sum,
+    When,
+)
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+from django.db.models.sql.compiler import SQLCompiler
 
 from facho.accounts.scope import EVERYTHING, OltScope
 from facho.executions.models import Execution
@@ -31,7 +50,7 @@ from facho.zabbix_pollers.activity import (
     our_shards,
 )
 from facho.zabbix_pollers.composite_node import CompositeNode, Step
-from facho.zabbix_pollers.models import Poller, PollerStatus
+from facho.zabbix_pollers.models import Poller, PollerStats, PollerStatus
 from facho.zabbix_pollers.store import load_free_pollers
 
 
@@ -356,3 +375,174 @@ def _composite(current_id: int, members: Sequence[Execution], chain: Sequence[St
 
 def _name(execution: Execution) -> str:
     return execution.node.job.name if execution.node else execution.task_type
+
+
+# A look back has as many points at most, whatever its length: the database sums them up. Rows come a little less
+# often than each minute, so that a shorter step would have gaps.
+STEPS_SECONDS = (120, 300, 900, 1_800, 3_600, 10_800)
+MOST_POINTS = 360
+LONGEST = timedelta(days=31)
+
+
+def save_poller_stats(now: datetime) -> PollerStats:
+    """Add one row to the series; its saturation is what the next look remembers."""
+    stats = load_overview(now, queue_count=0).global_stats
+    names = {field.name for field in PollerStats._meta.concrete_fields} - {"id", "timestamp"}
+    return PollerStats.objects.create(**{name: getattr(stats, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    """All pollers in the step of time that begins at `at`; nothing was stored in a step without figures."""
+
+    at: datetime
+    total_pollers: int | None = None
+    busy_percentage: float | None = None
+    busy_percentage_min: float | None = None
+    busy_percentage_max: float | None = None
+    queue_size: float | None = None
+    queue_size_max: int | None = None
+    # Of the minutes in it.
+    saturated_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadHistory:
+    start: datetime
+    end: datetime
+    step_seconds: int
+    points: tuple[LoadPoint, ...]
+
+
+class _StepNumber(Func):
+    """Counts steps of so many seconds since 1970; Django itself would do it in Python on SQLite, for each row."""
+
+    output_field = IntegerField()
+    template = "CAST(FLOOR(EXTRACT(EPOCH FROM %(expressions)s) / %(step)s) AS bigint)"
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        """Ask SQLite's own reader of times; whole numbers are divided without a rest."""
+        template = "CAST(strftime('%%%%s', %(expressions)s) AS integer) / %(step)s"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
+def load_history(start: datetime, end: datetime) -> LoadHistory:
+    """Load the figures between two moments, summed up so that there are few; one query."""
+    step = choose_step(end - start)
+    is_saturated = Case(When(is_saturated=True, then=1.0), default=0.0, output_field=FloatField())
+    rows = (
+        PollerStats.objects.filter(timestamp__gte=start, timestamp__lte=end)
+        .annotate(number=_StepNumber("timestamp", step=step))
+        .order_by()
+        .values("number")
+        .annotate(
+            pollers=Max("total_pollers"),
+            busy=Avg("busy_percentage"),
+            least_busy=Min("busy_percentage"),
+            most_busy=Max("busy_percentage"),
+            queue=Avg("queue_size"),
+            longest_queue=Max("queue_size"),
+            saturated=Avg(is_saturated),
+        )
+    )
+    known = {row["number"]: row for row in rows}
+    numbers = range(int(start.timestamp()) // step, int(end.timestamp()) // step + 1)
+    return LoadHistory(start, end, step, tuple(_point(number * step, known.get(number)) for number in numbers))
+
+
+def choose_step(length: timedelta) -> int:
+    """Choose the shortest step that makes few enough points."""
+    return next((step for step in STEPS_SECONDS if length.total_seconds() / step <= MOST_POINTS), STEPS_SECONDS[-1])
+
+
+def _point(epoch: int, row: Mapping[str, Any] | None) -> LoadPoint:
+    at = datetime.fromtimestamp(epoch, UTC)
+    if row is None:
+        return LoadPoint(at)
+    return LoadPoint(
+        at,
+        total_pollers=row["pollers"],
+        busy_percentage=round(row["busy"], 1),
+        busy_percentage_min=row["least_busy"],
+        busy_percentage_max=row["most_busy"],
+        queue_size=round(float(row["queue"]), 1),
+        queue_size_max=row["longest_queue"],
+        saturated_share=round(row["saturated"], 3),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs that have ended: how many, how long they held their OLT, what they sent, and how fast it was answered."""
+
+    count: int = 0
+    total_ms: int = 0
+    longest_ms: int = 0
+    packets: int = 0
+    retransmissions: int = 0
+    # Of questions that were sent once: what they took together, and the one that took longest.
+    round_trips: int = 0
+    round_trips_ms: int = 0
+    longest_round_trip_ms: int = 0
+    # Rejected datagrams: answers to no request of this process, with another community, or invalid SNMP.
+    forged_answers: int = 0
+    malformed_answers: int = 0
+
+    @property
+    def wrong_answers(self) -> int:
+        """Datagrams from the OLT's address that were rejected."""
+        return self.forged_answers + self.malformed_answers
+
+    @property
+    def mean_round_trip_ms(self) -> float | None:
+        """How long the OLT takes to answer a packet; None when it was not measured."""
+        return self.round_trips_ms / self.round_trips if self.round_trips else None
+
+    def __add__(self, other: "Runs") -> "Runs":
+        return Runs(
+            self.count + other.count,
+            self.total_ms + other.total_ms,
+            max(self.longest_ms, other.longest_ms),
+            self.packets + other.packets,
+            self.retransmissions + other.retransmissions,
+            self.round_trips + other.round_trips,
+            self.round_trips_ms + other.round_trips_ms,
+            max(self.longest_round_trip_ms, other.longest_round_trip_ms),
+            self.forged_answers + other.forged_answers,
+            self.malformed_answers + other.malformed_answers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSum:
+    """What the runs of one task type on one OLT that ended in one state come to."""
+
+    olt_id: int
+    task_type: str
+    status: str
+    runs: Runs
+
+
+def load_run_sums(since: datetime, olt_id: int | None = None) -> list[RunSum]:
+    """Add up what ended since then, on all OLTs or on one; one query."""
+    ended = Execution.objects.filter(finished_at__gt=since).order_by()
+    if olt_id is not None:
+        ended = ended.filter(olt_id=olt_id)
+    rows = ended.values_list("olt_id", "task_type", "status").annotate(
+        Count("id"),
+        Sum("duration_ms"),
+        Max("duration_ms"),
+        packets=Sum(_number_in_result("packets")),
+        retransmissions=Sum(_number_in_result("retransmissions")),
+        round_trips=Sum(_number_in_result("round_trips")),
+        round_trips_ms=Sum(_number_in_result("round_trips_ms")),
+        longest_round_trip_ms=Max(_number_in_result("longest_round_trip_ms")),
+        forged_answers=Sum(_number_in_result("forged_answers")),
+        malformed_answers=Sum(_number_in_result("malformed_answers")),
+    )
+    # A run that sent nothing left no figures.
+    return [RunSum(olt, kind, status, Runs(*(each or 0 for each in figures))) for olt, kind, status, *figures in rows]
+
+
+def _number_in_result(key: str) -> Cast:
+    return Cast(KeyTextTransform(key, "result"), IntegerField())

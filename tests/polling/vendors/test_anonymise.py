@@ -12,8 +12,7 @@ from facho.polling.snmp.ber import Oid, Tag, Value, VarBind
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME, SYS_OBJECT_ID, SYSTEM, is_under
 from facho.polling.vendors.anonymise import MAY_STAY, anonymise, read_recording
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Place
-from facho.polling.vendors.learned_index import spell_serial
+from facho.polling.vendors.index import Place, spell_serial
 from facho.polling.vendors.loader import load_definitions
 from learned_rows import learned
 

@@ -7,8 +7,7 @@ import pytest
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.onu_table import NOWHERE, pack_place
 from facho.polling.snmp.ber import Tag
-from facho.polling.vendors.index import Place
-from facho.polling.vendors.learned_index import onu_number, read_form, serial_of, spell_serial
+from facho.polling.vendors.index import Place, onu_number, read_form, serial_of, spell_serial
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.schema import DefinitionError
 from facho.polling.vendors.vocabulary import Reject

@@ -2,8 +2,8 @@
 
 import pytest
 
+from facho.polling.vendors.definition import LIVE_ONU_SECONDS, MAX_PAGE_SECONDS, estimate_read_seconds
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.read_cost import LIVE_ONU_SECONDS, MAX_PAGE_SECONDS, estimate_read_seconds
 
 HUAWEI = load_definitions()["huawei_smartax"]
 

@@ -4,7 +4,7 @@ from facho.polling.snmp.ber import Oid, Tag, Value
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import definition
-from facho.polling.vendors.suspicion import ColumnVerdict, Doubt, Suspicion, judge_column
+from facho.polling.vendors.review import ColumnVerdict, Doubt, Suspicion, judge_column
 
 PORT = 4194304000
 

@@ -25,12 +25,12 @@ from facho.polling.vendors.index import (
     BitField,
     EitherIndex,
     Index,
+    LearnedIndex,
     Place,
     SteppedIndex,
     build_either,
     build_index,
 )
-from facho.polling.vendors.learned_index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.vocabulary import Reject, Scope
 from facho.snmp_get.onu_tables import pack_values

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from facho.polling.vendors.decoders import parse_oid
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import BitField, Index, Place, build_index
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import BitField, Index, LearnedIndex, Place, build_index
 from facho.polling.vendors.loader import load_definitions, read_index
 from facho.polling.vendors.schema import Section
 from facho.polling.vendors.vocabulary import Scope

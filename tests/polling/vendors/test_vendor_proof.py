@@ -10,7 +10,7 @@ from tools.vendor_proof import CAPTURE, CUT, PAGE, all_columns, with_lists
 from facho.polling.snmp.ber import Tag
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import INTEGER_TAGS, parse_oid
-from facho.polling.vendors.learned_index import LearnedIndex
+from facho.polling.vendors.index import LearnedIndex
 from facho.polling.vendors.vocabulary import Confidence, Scope, Unit
 
 DATA = Path(__file__).parent / "data"

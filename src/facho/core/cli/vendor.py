@@ -25,8 +25,15 @@ from facho.polling.vendors.review import Review, review_file
 from facho.snmp_get.interactive import MAX_ROWS
 from facho.snmp_get.reading import BUDGET_SECONDS
 from facho.snmp_get.recording import Recording, RecordingStep
-from facho.snmp_get.trial import Trial, TrialBounds, try_on_recording
-from facho.snmp_get.trial_words import TrialLine, describe_gaps, describe_recognition, describe_trial
+from facho.snmp_get.trial import (
+    Trial,
+    TrialBounds,
+    TrialLine,
+    describe_gaps,
+    describe_recognition,
+    describe_trial,
+    try_on_recording,
+)
 
 FAULTY = 1
 

@@ -18,8 +18,7 @@ from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.probe_finding import ProbeFinding
 from facho.polling.vendors.definition import Definition, Refusal
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions, recognise
-from facho.snmp_get.diagnosis import cause_of_kind
-from facho.snmp_get.diagnosis_words import Diagnosis, diagnose, place_of
+from facho.snmp_get.diagnosis import Diagnosis, cause_of_kind, diagnose, place_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import load_is_polling
 

@@ -30,7 +30,6 @@ from facho.dashboard.traps.views import load_said
 from facho.execution_coordinator.feasibility import load_feasibility, words_of
 from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure, warn_of_places
-from facho.executions.run_sums import Runs, load_run_sums
 from facho.hosts.models import Olt, OltData
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.pauses import active_pauses, end_pause, pause
@@ -41,6 +40,7 @@ from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.read_names import load_job_names
 from facho.snmp_jobs.store import IsChainNode, resume
 from facho.zabbix_pollers.explain import Explanation, Situation, load_explanations, sentences
+from facho.zabbix_pollers.read_model import Runs, load_run_sums
 from facho.zabbix_pollers.run_now import describe_asked, leave_wish
 
 INTERFACE_LINES = 24

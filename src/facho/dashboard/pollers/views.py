@@ -58,7 +58,7 @@ from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.executions.run import FAILURES_IN_SHORT
 from facho.polling.domain.execution_state import TERMINAL
 from facho.polling.domain.planning import SATURATED_ABOVE
-from facho.zabbix_pollers.statistics import LoadHistory, LoadPoint, load_history
+from facho.zabbix_pollers.read_model import LoadHistory, LoadPoint, load_history
 
 FIRST_SPAN = "hours"
 # The figures are of each minute.

@@ -17,8 +17,7 @@ from facho.polling.snmp.ber import VarBind
 from facho.polling.vendors.anonymise import RecordingError, read_recording
 from facho.polling.vendors.review import Review, review_text
 from facho.polling.vendors.schema import MAX_BYTES
-from facho.snmp_get.trial import TrialBounds, try_on_recording
-from facho.snmp_get.trial_words import TrialLine, describe_gaps, describe_trial
+from facho.snmp_get.trial import TrialBounds, TrialLine, describe_gaps, describe_trial, try_on_recording
 
 # The web takes no larger requests.
 MAX_RECORDING_BYTES = 2_000_000

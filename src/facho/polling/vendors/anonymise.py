@@ -16,7 +16,7 @@ from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID, SYSTEM, is_under
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.decoders import INTEGER_TAGS, clean_text, decode_mac, decode_serial, encode_serial, parse_oid
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.learned_index import LearnedIndex, NameForm, serial_of, spell_serial
+from facho.polling.vendors.index import LearnedIndex, NameForm, serial_of, spell_serial
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 
 # Texts that a vendor chose, not an operator; every other column is disguised.

@@ -29,15 +29,18 @@ from facho.polling.vendors.index import (
     STEP_SHIFT,
     BitField,
     Index,
+    LearnedIndex,
+    NamedPortsIndex,
     Place,
     SpelledPart,
     build_either,
     build_index,
+    build_learned_index,
     build_spelled,
     count_from,
     count_in_steps,
+    name_ports,
 )
-from facho.polling.vendors.learned_index import LearnedIndex, NamedPortsIndex, build_learned_index, name_ports
 from facho.polling.vendors.notifications import read_notifications
 from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Scope

@@ -15,8 +15,7 @@ from facho.polling.domain.hints import HintPlace, Meaning, Said
 from facho.polling.snmp.ber import Oid, Tag, Value, VarBind
 from facho.polling.snmp.oid import GENERIC_TRAPS, IF_ENTRY, SNMP_TRAP_COMMUNITY, format_oid
 from facho.polling.vendors.decoders import clean_text, decode_mac, decode_serial, encode_serial
-from facho.polling.vendors.index import Index, Place
-from facho.polling.vendors.learned_index import NameForm, read_form
+from facho.polling.vendors.index import Index, NameForm, Place, read_form
 from facho.polling.vendors.schema import Section
 from facho.polling.vendors.vocabulary import Confidence, Reject, Scope
 

@@ -2,10 +2,14 @@
 
 The loader stops at the first fault. Here the part at fault is taken out of the data and the rest is loaded again, so
 that a file is refused for the same reasons as when the product starts.
+
+`judge_column` looks at what a column made of the rows that a device sent. Nothing there is proof: a suspicion is a
+reason to look at the column again.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from facho.polling.domain.execution_state import QueryType
+from facho.polling.snmp.ber import Oid, Value
+from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import IDENTITY, Definition
+from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import AUTOFIND_SERIAL, build_definition, check_file_name, read_text
 from facho.polling.vendors.schema import DefinitionError, Section, parse
-from facho.polling.vendors.vocabulary import Cost
+from facho.polling.vendors.vocabulary import Cost, Reject, Typed
 
 # A person corrects the first ones and looks again.
 MOST_FAULTS = 100
@@ -299,3 +306,98 @@ def _split(path: str, data: Any) -> tuple[Any, str]:
         key = re.split(r"[.\[]", path, maxsplit=1)[0]
     rest = path[len(str(key)) :]
     return key, rest.removeprefix(".")
+
+
+# (index suffix, tag, value), as a walk returns them.
+SentRow = tuple[Oid, int, Value]
+
+# Fewer equal values can be chance.
+CONSTANT_ROWS = 4
+# As many different ones as fit a line.
+MOST_EXAMPLES = 8
+
+
+class Suspicion(StrEnum):
+    NO_ROWS = "no_rows"
+    NO_PLACE = "no_place"
+    WRONG_TYPE = "wrong_type"
+    UNKNOWN_ENUM = "unknown_enum"
+    OUT_OF_RANGE = "out_of_range"
+    MALFORMED = "malformed"
+    ONLY_SENTINELS = "only_sentinels"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """One suspicion, in how many rows, and the raw values that caused it."""
+
+    suspicion: Suspicion
+    rows: int
+    examples: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SentExample:
+    """A row of the column: the first that has a value in a place, else the first."""
+
+    suffix: Oid
+    tag: int
+    raw: Value
+    value: Typed | None
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnVerdict:
+    """What a column made of the rows that were read."""
+
+    column: Column
+    rows: int
+    example: SentExample | None
+    doubts: tuple[Doubt, ...]
+
+
+_BY_REASON = {
+    Reject.WRONG_TYPE: Suspicion.WRONG_TYPE,
+    Reject.UNKNOWN_ENUM: Suspicion.UNKNOWN_ENUM,
+    Reject.OUT_OF_RANGE: Suspicion.OUT_OF_RANGE,
+    Reject.MALFORMED: Suspicion.MALFORMED,
+}
+
+
+def judge_column(column: Column, rows: Sequence[SentRow]) -> ColumnVerdict:
+    """Decode the rows and name what is odd about the outcome."""
+    if not rows:
+        return ColumnVerdict(column, 0, None, (Doubt(Suspicion.NO_ROWS, 0),))
+    examples: list[SentExample] = []
+    rejected: dict[Reject, Counter[Value]] = {}
+    for suffix, tag, raw in rows:
+        value, reason = column.decode(tag, raw)
+        examples.append(SentExample(suffix, tag, raw, value, column.index.decode(suffix)))
+        if reason is not None:
+            rejected.setdefault(reason, Counter())[raw] += 1
+    doubts = []
+    if unplaced := sum(example.place is None for example in examples):
+        doubts.append(Doubt(Suspicion.NO_PLACE, unplaced))
+    for reason, suspicion in _BY_REASON.items():
+        if counted := rejected.get(reason):
+            doubts.append(
+                Doubt(suspicion, counted.total(), tuple(raw for raw, _ in counted.most_common(MOST_EXAMPLES)))
+            )
+    if (sentinels := rejected.get(Reject.SENTINEL)) and sentinels.total() == len(rows):
+        doubts.append(Doubt(Suspicion.ONLY_SENTINELS, len(rows), tuple(sentinels)[:MOST_EXAMPLES]))
+    if _is_constant(column, examples):
+        doubts.append(Doubt(Suspicion.CONSTANT, len(rows), (examples[0].raw,)))
+    return ColumnVerdict(column, len(rows), max(examples, key=_how_telling), tuple(doubts))
+
+
+def _is_constant(column: Column, examples: Sequence[SentExample]) -> bool:
+    """Tell whether what should differ does not: all ONUs may be enabled or of one model, but not equally bright."""
+    values = [example.value for example in examples if example.value is not None]
+    is_expected_to_differ = column.key in IDENTITY or (column.rule.decoder.is_numeric and not column.rule.words)
+    return is_expected_to_differ and len(values) >= CONSTANT_ROWS and len(set(values)) == 1
+
+
+def _how_telling(example: SentExample) -> int:
+    return 2 * (example.value is not None) + (example.place is not None)

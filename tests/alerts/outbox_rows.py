@@ -11,7 +11,7 @@ from alerts.sinks import HttpSink
 from facho.alerts.channels import ChannelSecrets, save_channel
 from facho.alerts.delivery import Delivery
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, Severity
-from facho.alerts.ssrf import Reach, read_networks
+from facho.alerts.sender import Reach, read_networks
 from facho.infrastructure.gateway import ThreadGateway
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.ports import ClockReading

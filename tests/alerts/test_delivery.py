@@ -24,8 +24,7 @@ from alerts.sinks import http_sink, smtp_sink
 from facho.alerts import delivery as delivery_module
 from facho.alerts.channels import write_test
 from facho.alerts.models import AlertChannel, Notice, NoticeKind, NoticeState
-from facho.alerts.outcome import Outcome, Trouble
-from facho.alerts.ssrf import Reach
+from facho.alerts.sender import Outcome, Reach, Trouble
 from facho.execution_coordinator.models import QuotaViolation
 from factories import NOW, make_olt
 

@@ -18,7 +18,7 @@ from alerts.outbox_rows import (
 from alerts.sinks import http_sink
 from facho.alerts import delivery
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
-from facho.alerts.outcome import Outcome, Trouble
+from facho.alerts.sender import Outcome, Trouble
 from factories import NOW
 
 pytestmark = pytest.mark.django_db(transaction=True)

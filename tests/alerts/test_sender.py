@@ -10,9 +10,7 @@ from alerts.outbox_rows import LOOPBACK
 from facho.alerts import delivery as alerts_delivery
 from facho.alerts.delivery import Address, Parcel
 from facho.alerts.models import ChannelKind
-from facho.alerts.outcome import Message, Outcome, Trouble
-from facho.alerts.sender import FORBIDDEN, Guard, judge
-from facho.alerts.ssrf import AddressRefused, Reach
+from facho.alerts.sender import FORBIDDEN, AddressRefused, Guard, Message, Outcome, Reach, Trouble, judge
 from facho.infrastructure.secrets import Secret
 from factories import NOW
 

@@ -9,8 +9,7 @@ import pytest
 import requests
 
 from alerts.sinks import HttpSink, http_sink
-from facho.alerts.outcome import Message
-from facho.alerts.sender import UNJOINED, hand_over, open_service
+from facho.alerts.sender import UNJOINED, Message, hand_over, open_service
 
 MESSAGE = Message("opened 1 2", "opened", "critical", "Corte en 0/1/3", "64 ONUs\n<!channel> @everyone <i>")
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCD"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from facho.alerts.sender import MAIL_PORTS
-from facho.alerts.ssrf import Reach, read_networks
+from facho.alerts.sender import MAIL_PORTS, Reach, read_networks
 
 OUTSIDE = ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111"]
 INSIDE = [

@@ -11,8 +11,7 @@ import pytest
 from alerts.outbox_rows import KEY, LOOPBACK
 from alerts.sinks import HttpSink, http_sink
 from facho.alerts.http_request import post_webhook
-from facho.alerts.outcome import Outcome, Trouble
-from facho.alerts.ssrf import Reach, read_networks
+from facho.alerts.sender import Outcome, Reach, Trouble, read_networks
 
 ALERTS_PAGE = Path(__file__).parents[2] / "docs/alerts.md"
 NOW_SECONDS = 1_900_000_000

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from alerts.outbox_rows import KEY, LOOPBACK
 from facho.alerts.http_request import post_webhook
-from facho.alerts.outcome import Outcome, Trouble
+from facho.alerts.sender import Outcome, Trouble
 
 NAME = "hook.example.net"
 

@@ -22,7 +22,7 @@ from facho.accounts.roles import Role
 from facho.alerts.engine import run_pass
 from facho.alerts.links import save_public_address
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
-from facho.alerts.ssrf import read_networks
+from facho.alerts.sender import read_networks
 from facho.alerts.store import offer_default_rules
 from facho.onus.models import OnuCustomer
 from factories import NOW

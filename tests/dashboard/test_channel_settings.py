@@ -19,7 +19,7 @@ from facho.alerts import channels
 from facho.alerts.channels import SERVICES
 from facho.alerts.links import load_public_address
 from facho.alerts.models import AlertChannel, AlertRule, ChannelKind, Notice
-from facho.alerts.ssrf import read_networks
+from facho.alerts.sender import read_networks
 from facho.hosts.models import OltGroup
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from django.test import Client
 from api.rows import make_olt, make_user
 from facho.accounts.roles import Role
 from facho.hosts.csv import plan_file
-from facho.hosts.import_plan import RowVerdict
+from facho.hosts.inventory import RowVerdict
 from facho.hosts.models import Olt, OltGroup
 from facho.snmp_jobs.models import WorkflowNode
 

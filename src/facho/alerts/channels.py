@@ -19,9 +19,7 @@ from django.utils.translation import gettext_lazy
 
 from facho.alerts.http_request import KEY_CHARACTERS, PORTS, read_http_url
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, Severity
-from facho.alerts.outcome import Trouble
-from facho.alerts.sender import MAIL_PORTS, MAIL_SCHEMES, open_service
-from facho.alerts.ssrf import Network, Reach
+from facho.alerts.sender import MAIL_PORTS, MAIL_SCHEMES, Network, Reach, Trouble, open_service
 from facho.infrastructure.secrets import Secret
 
 MAX_ADDRESS = 2_000

@@ -29,9 +29,7 @@ from facho.alerts.http_request import post_webhook
 from facho.alerts.links import NOTHING_ADDED, Addition, load_addition
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
 from facho.alerts.notices import merge_held, on_sent
-from facho.alerts.outcome import Message, Outcome, Trouble
-from facho.alerts.sender import SEND_SECONDS
-from facho.alerts.ssrf import Reach
+from facho.alerts.sender import SEND_SECONDS, Message, Outcome, Reach, Trouble
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.polling.domain.ports import Clock, DatabaseGateway
 from facho.polling.domain.retry import GIVE_UP_AFTER, LONGEST_PAUSE, next_try_at

@@ -14,8 +14,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from facho.alerts.outcome import FINAL_ANSWERS, Outcome, Trouble
-from facho.alerts.ssrf import AddressRefused, Reach
+from facho.alerts.sender import FINAL_ANSWERS, AddressRefused, Outcome, Reach, Trouble
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,8 @@
 """Hands one message to apprise, in a short-lived process that may connect to its service and do nothing else.
 
-`delivery` starts it without settings or environment, so nothing here may import Django.
+`delivery` starts it without settings or environment, so nothing here may import Django. The values that both know are
+here too: the message, the outcome of one try, and the addresses that a message may be sent to, which are public ones
+and those that the operator listed; they are checked before every connect.
 """
 
 import json
@@ -8,12 +10,113 @@ import logging
 import re
 import signal
 import sys
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from http import HTTPStatus
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
-from facho.alerts.outcome import FINAL_ANSWERS, Message, Outcome, Trouble
-from facho.alerts.ssrf import AddressRefused, Reach, read_networks
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+# Everything else of IPv6 is local, reserved, or an IPv4 address in disguise.
+GLOBAL_UNICAST = IPv6Network("2000::/3")
+NAT64 = IPv6Network("64:ff9b::/96")
+
+
+class AddressRefused(OSError):
+    """The server is where no message may be sent to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where a sender may connect to."""
+
+    listed: tuple[Network, ...] = ()
+    # Ports on which servers inside need no listing.
+    inside_ports: frozenset[int] = frozenset()
+
+    def allows(self, host: str, port: int) -> bool:
+        """Judge an address; a name is refused, since what it stands for may change before it is used."""
+        try:
+            address = _unwrap(ip_address(host.partition("%")[0]))
+        except ValueError:
+            return False
+        if any(address in network for network in self.listed):
+            return True
+        if address.is_multicast:
+            return False
+        is_local = isinstance(address, IPv6Address) and address not in GLOBAL_UNICAST
+        if address.is_global and not is_local:
+            return True
+        # Link-local is where clouds keep their secrets.
+        is_inside = address.is_private and not (address.is_link_local or address.is_unspecified)
+        return port in self.inside_ports and is_inside
+
+
+def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Read networks or single addresses; ValueError for anything else."""
+    return tuple(ip_network(text) for text in texts)
+
+
+def _unwrap(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 one carries, since that one will answer."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+class Trouble(StrEnum):
+    UNREACHABLE = "unreachable"
+    ADDRESS_REFUSED = "address_refused"
+    TIMED_OUT = "timed_out"
+    CERTIFICATE = "certificate"
+    NOT_TAKEN = "not_taken"
+    UNUSABLE = "unusable"
+    KEY_LOST = "key_lost"
+    CRASHED = "crashed"
+
+
+# Answers of a service that will never take this message: repeating it would only hold up those behind it.
+FINAL_ANSWERS = frozenset({400, 413, 415, 422})
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one try; `answer` is the status of a refusal, if there was one."""
+
+    trouble: Trouble | None = None
+    answer: int | None = None
+    # Whether trying again cannot help.
+    is_final: bool = False
+
+    @property
+    def is_sent(self) -> bool:
+        return self.trouble is None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the service was reached and did not take it, perhaps because of this very message."""
+        return self.trouble is Trouble.NOT_TAKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent; `id` is the same at every try, and unique across installations."""
+
+    id: str
+    kind: str
+    severity: str
+    title: str
+    body: str
+    # Links of this product, which are not escaped as the text from devices is.
+    footer: str = ""
+    # A table for channels that carry files.
+    csv: str = ""
+
 
 if TYPE_CHECKING:
     from apprise import NotifyBase

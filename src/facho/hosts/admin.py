@@ -27,8 +27,16 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from facho.hosts.credentials import erased_words, place_secrets
 from facho.hosts.csv import import_file, plan_file, write_entries
-from facho.hosts.import_plan import ImportPlan, RowVerdict, content_of
-from facho.hosts.inventory import InventoryError, PlanChanged, Saved, export_entries, stored_olts
+from facho.hosts.inventory import (
+    ImportPlan,
+    InventoryError,
+    PlanChanged,
+    RowVerdict,
+    Saved,
+    content_of,
+    export_entries,
+    stored_olts,
+)
 from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, Reachability, WaitingOnu
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.olt_entry import NONE

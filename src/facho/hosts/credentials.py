@@ -7,9 +7,8 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from facho.hosts.import_plan import label_of
 from facho.hosts.models import Olt, OltAddress, SnmpVersionChoice
-from facho.hosts.olt_entry import SECRET_COLUMNS, Fault
+from facho.hosts.olt_entry import SECRET_COLUMNS, Fault, label_of
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.polling.snmp.target import SUPPORTED
 

@@ -8,8 +8,17 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from facho.hosts.import_plan import ImportPlan, bad_rows
-from facho.hosts.inventory import AfterSave, EntryProblem, Finish, InventoryError, Saved, import_olts, plan_import
+from facho.hosts.inventory import (
+    AfterSave,
+    EntryProblem,
+    Finish,
+    ImportPlan,
+    InventoryError,
+    Saved,
+    bad_rows,
+    import_olts,
+    plan_import,
+)
 from facho.hosts.models import SnmpVersionChoice
 from facho.hosts.olt_entry import COLUMNS, SECRET_COLUMNS, V3_COLUMNS, OltEntry
 from facho.infrastructure.secrets import Secret

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from typing import NamedTuple
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from facho.hosts.models import SnmpVersionChoice
+from facho.hosts.models import Olt, SnmpVersionChoice
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.planning import NO_GROUP
 from facho.polling.snmp.target import MAX_USER_BYTES, MIN_PASSPHRASE_BYTES, AuthProtocol, PrivProtocol
@@ -156,3 +157,7 @@ def _secret_faults(entry: OltEntry) -> Iterator[Fault]:
         if 0 < len(getattr(entry, name).reveal()) < MIN_PASSPHRASE_BYTES:
             bounds = {"name": name, "limit": MIN_PASSPHRASE_BYTES}
             yield Fault(name, _("%(name)s is shorter than %(limit)s characters") % bounds)
+
+
+def label_of(column: str) -> str:
+    return str(capfirst(getattr(Olt._meta.get_field(column), "verbose_name", column)))

@@ -19,8 +19,16 @@ from django.utils.translation import gettext as _
 from facho.accounts.audit import Action, changed_words, console, record_each
 from facho.accounts.scope import EVERYTHING, OltScope
 from facho.hosts.csv import misshapen, read_rows
-from facho.hosts.import_plan import ColumnChange, ImportPlan, PlannedRow, RowVerdict, bad_rows
-from facho.hosts.inventory import EntryProblem, InventoryError, PlanChanged
+from facho.hosts.inventory import (
+    ColumnChange,
+    EntryProblem,
+    ImportPlan,
+    InventoryError,
+    PlanChanged,
+    PlannedRow,
+    RowVerdict,
+    bad_rows,
+)
 from facho.infrastructure.bulk import insert_values
 from facho.infrastructure.folding import fold
 from facho.infrastructure.spreadsheet import unguard

@@ -15,3 +15,9 @@ def execute_one(task: "Task[[int], None]", execution_id: int) -> None:
 def execute_one_retry(task: "Task[[int], None]", execution_id: int) -> None:
     """Carry out an execution that is handed out for another try."""
     worker_of(task.app).run(execution_id)
+
+
+@shared_task(bind=True, name="hosts.tasks.probe_one")
+def probe_one(task: "Task[[int], None]", execution_id: int) -> None:
+    """Probe the OLT of the execution, and handle its answer or silence."""
+    worker_of(task.app).probe(execution_id)

@@ -13,7 +13,7 @@ from facho.alerts.conditions import CONDITIONS
 from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
 from facho.alerts.http_request import Heartbeat
-from facho.alerts.ssrf import Reach
+from facho.alerts.sender import Reach
 from facho.core.processes.leader_watch import WATCHED
 from facho.core.wiring import OltBusy, Parts, probe, recognise_olt
 from facho.execution_coordinator.coordinator import ExecutionCoordinator

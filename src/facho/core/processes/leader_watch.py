@@ -17,7 +17,7 @@ from facho.alerts.condition import Stall
 from facho.alerts.conditions.no_leader import NO_LEADER
 from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
-from facho.alerts.ssrf import Reach
+from facho.alerts.sender import Reach
 from facho.core.health import Seen, judge
 from facho.executions.processes import ProcessReport, forget_process, save_process
 from facho.infrastructure.gateway import ThreadGateway, background

@@ -16,8 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.shared.page import for_users, must_operate
-from facho.hosts.import_plan import ImportPlan, RowVerdict, content_of
-from facho.hosts.inventory import InventoryError, PlanChanged
+from facho.hosts.inventory import ImportPlan, InventoryError, PlanChanged, RowVerdict, content_of
 from facho.onus.customers import COORDINATES, FIELDS, plan_file, read_file, save_customers
 
 PENDING = "customer_import"

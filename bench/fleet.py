@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.processes import Conversation, answer, conversation, cpu_seconds
 from bench.truth import true_values
-from facho.core.processes.limits import raise_descriptor_limit
+from facho.core.processes.supervisor import raise_descriptor_limit
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.readings import DRIFT_STEP_SECONDS
 from facho.simulator.server import SimulatedOlt, SimulatorConfig, WorldClock

@@ -75,7 +75,7 @@ def main(olts: int, rounds: int) -> None:
 
 
 async def _measure(olts: int, rounds: int) -> dict[str, Any]:
-    from facho.core.processes.limits import collect_seldom
+    from facho.core.processes.supervisor import collect_seldom
     from facho.core.wiring import build_engine, open_parts
 
     collect_seldom()

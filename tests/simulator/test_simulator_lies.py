@@ -1,8 +1,7 @@
 """Agents that lie about successors: walks that never end or end too early; single values are told truly."""
 
 from facho.polling.snmp.ber import Oid, Tag, encode_varbind
-from facho.simulator.mib import MibColumn, MibRows, MibView
-from facho.simulator.responder import LoopingView, LoopKind, ShortView
+from facho.simulator.responder import LoopingView, LoopKind, MibColumn, MibRows, MibView, ShortView
 
 TABLE: Oid = (1, 3, 6, 1, 1)
 OTHER: Oid = (1, 3, 6, 1, 2)

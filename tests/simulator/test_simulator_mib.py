@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.snmp.ber import Oid, Tag, encode_varbind
-from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView, Typed
+from facho.simulator.responder import ColumnKind, MibColumn, MibRows, MibView, Typed
 
 
 @dataclass

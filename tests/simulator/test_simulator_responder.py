@@ -3,8 +3,19 @@
 import pytest
 
 from facho.polling.snmp.ber import Oid, Pdu, PduKind, SnmpMessage, Tag, decode_message
-from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView
-from facho.simulator.responder import NO_ERROR, NO_SUCH_NAME, TOO_BIG, V1, V2C, Reply, Responder
+from facho.simulator.responder import (
+    NO_ERROR,
+    NO_SUCH_NAME,
+    TOO_BIG,
+    V1,
+    V2C,
+    ColumnKind,
+    MibColumn,
+    MibRows,
+    MibView,
+    Reply,
+    Responder,
+)
 
 NAMES: Oid = (1, 3, 6, 1, 1)
 POWERS: Oid = (1, 3, 6, 1, 2)

@@ -12,8 +12,7 @@ from facho.hosts.models import Olt
 from facho.infrastructure.gateway import ThreadGateway
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import CollectRequest
-from facho.polling.domain.execution_state import QueryType
-from facho.polling.domain.probe_finding import ProbeFinding
+from facho.polling.domain.execution_state import ProbeFinding, QueryType
 from facho.polling.snmp.errors import AgentRefused
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.target import Patience

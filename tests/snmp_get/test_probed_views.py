@@ -3,8 +3,7 @@
 import pytest
 
 from facho.polling.domain.collection import CollectRequest
-from facho.polling.domain.execution_state import QueryType
-from facho.polling.domain.probe_finding import ProbeFinding
+from facho.polling.domain.execution_state import ProbeFinding, QueryType
 from facho.polling.snmp.network import Network
 from facho.polling.vendors.definition import MAC, SERIAL
 from facho.polling.vendors.loader import load_definitions

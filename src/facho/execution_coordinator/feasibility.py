@@ -16,9 +16,19 @@ from facho.execution_coordinator.state import OltRow, TaskRow, load_olts
 from facho.executions.models import Execution
 from facho.onus.models import Onu, RunStateChoice
 from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, QueryType
-from facho.polling.domain.feasibility import MINUTES_PER_HOUR, Feasibility, Need, judge_feasibility
-from facho.polling.domain.packing import Load
-from facho.polling.domain.prediction import RUNS_REMEMBERED, Going, Master, Member, PastRun, estimate_seconds
+from facho.polling.domain.feasibility import (
+    MINUTES_PER_HOUR,
+    RUNS_REMEMBERED,
+    Feasibility,
+    Going,
+    Load,
+    Master,
+    Member,
+    Need,
+    PastRun,
+    estimate_seconds,
+    judge_feasibility,
+)
 from facho.polling.vendors.definition import Definition, Job, estimate_ports, estimate_read_seconds
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope

@@ -20,8 +20,7 @@ from facho.execution_coordinator.quotas import load_pauses
 from facho.execution_coordinator.state import OltRow, load_olts
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState
-from facho.polling.domain.packing import Load, overlap_seconds_per_hour, repack
-from facho.polling.domain.prediction import PredictedRun, predict_runs
+from facho.polling.domain.feasibility import Load, PredictedRun, overlap_seconds_per_hour, predict_runs, repack
 from facho.polling.domain.schedule import Span, hour_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import NodeChange, change_nodes

@@ -14,8 +14,7 @@ from facho.execution_coordinator.models import OltState
 from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.changes import OltView, Task
 from facho.polling.domain.execution_state import QueryType
-from facho.polling.domain.first_discovery import FirstDiscovery, owes_slots
-from facho.polling.domain.planning import DueNode, WaitReason
+from facho.polling.domain.planning import DueNode, FirstDiscovery, WaitReason, owes_slots
 from facho.polling.domain.quota import Promise
 from facho.polling.domain.schedule import Grid, task_type
 from facho.snmp_jobs.due import load_waits

@@ -15,7 +15,6 @@ from facho.polling.vendors.column import Column as VendorColumn
 from facho.polling.vendors.definition import OLT_NAME, Definition
 from facho.polling.vendors.index import SUB_ID_BITS, Index, LearnedIndex, NameForm, Place
 from facho.polling.vendors.vocabulary import Cost, LinkState, Reject, Scope
-from facho.simulator.mib import ColumnKind, MibColumn, MibRows, MibView, Typed
 from facho.simulator.onu import MAX_ONUS_PER_PORT, SimulatedOnu
 from facho.simulator.readings import (
     BOARD_READINGS,
@@ -28,6 +27,7 @@ from facho.simulator.readings import (
     hardware_address,
     plain_reading,
 )
+from facho.simulator.responder import ColumnKind, MibColumn, MibRows, MibView, Typed
 from facho.simulator.world import OltWorld, SimulatedPort
 
 PON_PORT = "onu.pon_port"

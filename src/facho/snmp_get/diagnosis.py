@@ -10,8 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import Olt, SnmpVersionChoice
 from facho.polling.domain.collection import SendPermit
-from facho.polling.domain.execution_state import FailureKind
-from facho.polling.domain.probe_finding import ProbeFinding
+from facho.polling.domain.execution_state import FailureKind, ProbeFinding
 from facho.polling.snmp.errors import (
     AccessDenied,
     AgentRefused,

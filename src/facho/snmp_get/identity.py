@@ -16,9 +16,8 @@ from facho.polling.domain.collection import (
     RunControl,
     SendPermit,
 )
-from facho.polling.domain.execution_state import FailureKind
+from facho.polling.domain.execution_state import FailureKind, ProbeFinding
 from facho.polling.domain.ports import DatabaseGateway
-from facho.polling.domain.probe_finding import ProbeFinding
 from facho.polling.snmp.ber import Oid, Value
 from facho.polling.snmp.errors import AgentError, AgentTimeout, SnmpError
 from facho.polling.snmp.network import Network

@@ -14,8 +14,14 @@ from facho.hosts.pauses import is_paused
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.execution_state import RANK, QueryType
-from facho.polling.domain.first_discovery import DiscoveryNode, FirstDiscovery, judge_first_discovery, must_wait
-from facho.polling.domain.planning import SCOUT_ASKS_WITHIN, DueNode
+from facho.polling.domain.planning import (
+    SCOUT_ASKS_WITHIN,
+    DiscoveryNode,
+    DueNode,
+    FirstDiscovery,
+    judge_first_discovery,
+    must_wait_for_discovery,
+)
 from facho.polling.domain.shard import WHOLE, Shard
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode
@@ -120,7 +126,7 @@ def load_waits(undiscovered: Collection[int]) -> dict[int, FirstDiscovery]:
     return {
         node_id: found[olt_id]
         for node_id, olt_id, vendor, job_id, query_type in nodes
-        if must_wait(found[olt_id], reads_onus=_reads_onus(vendor, QueryType(query_type), reads[job_id]))
+        if must_wait_for_discovery(found[olt_id], reads_onus=_reads_onus(vendor, QueryType(query_type), reads[job_id]))
     }
 
 

@@ -15,8 +15,7 @@ from facho.executions.models import Execution, Origin
 from facho.hosts.models import Pause
 from facho.hosts.pauses import load_pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
-from facho.polling.domain.first_discovery import FirstDiscovery
-from facho.polling.domain.planning import DueNode, WaitReason, order_within_olt
+from facho.polling.domain.planning import DueNode, FirstDiscovery, WaitReason, order_within_olt
 from facho.polling.domain.schedule import Window
 from facho.polling.domain.shard import shard_of
 from facho.snmp_jobs.due import load_waits

@@ -40,8 +40,7 @@ from facho.infrastructure.statements import Given, GivenMany, Select, Update
 from facho.onus.store import has_onus
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, UNREACHABLE, ExecutionState, FailureKind, QueryType
-from facho.polling.domain.first_discovery import is_over
-from facho.polling.domain.planning import Assignment, ReadStart, numbers_by_group
+from facho.polling.domain.planning import Assignment, ReadStart, is_over, numbers_by_group
 from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.schedule import Grid, Start, plan_start, task_type
 from facho.polling.domain.shard import WHOLE, Shard

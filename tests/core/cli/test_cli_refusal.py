@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from cli_runner import Command
 
-from facho.polling.domain.probe_finding import ProbeFinding
+from facho.polling.domain.execution_state import ProbeFinding
 from facho.polling.vendors.decoders import parse_oid
 from facho.snmp_get.identity import identify
 

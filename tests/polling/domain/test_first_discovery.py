@@ -7,15 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.polling.domain.execution_state import QueryType
-from facho.polling.domain.first_discovery import (
+from facho.polling.domain.planning import (
     DiscoveryNode,
+    DueNode,
     FirstDiscovery,
-    is_over,
+    NodeQueue,
+    WaitReason,
     judge_first_discovery,
-    must_wait,
+    must_wait_for_discovery,
     owes_slots,
+    plan_tick,
 )
-from facho.polling.domain.planning import DueNode, NodeQueue, WaitReason, plan_tick
 from factories import NOW, due_node
 
 stands = st.sampled_from(FirstDiscovery)
@@ -26,7 +28,7 @@ discoveries = st.lists(st.builds(DiscoveryNode, st.booleans(), st.booleans()), m
 def test_a_discovered_olt_makes_nobody_wait(nodes: list[DiscoveryNode]) -> None:
     first = judge_first_discovery(is_discovered=True, nodes=nodes)
 
-    assert not must_wait(first, reads_onus=True)
+    assert not must_wait_for_discovery(first, reads_onus=True)
     assert owes_slots(first, reads_onus=True)
 
 
@@ -45,18 +47,9 @@ def test_only_reads_of_onus_wait_and_only_a_coming_discovery_excuses_them(
     first: FirstDiscovery, reads_onus: bool
 ) -> None:
     """What neither waits nor is excused is owed: no OLT is green because nothing is asked of it."""
-    assert must_wait(first, reads_onus=reads_onus) == (reads_onus and first is not FirstDiscovery.DONE)
+    assert must_wait_for_discovery(first, reads_onus=reads_onus) == (reads_onus and first is not FirstDiscovery.DONE)
     assert owes_slots(first, reads_onus=reads_onus) or first is FirstDiscovery.COMING
     assert owes_slots(first, reads_onus=False)
-
-
-@given(st.booleans(), st.booleans(), st.booleans())
-def test_a_first_discovery_is_over_when_complete_or_given_up_with_onus(
-    is_complete: bool, is_given_up: bool, found_any: bool
-) -> None:
-    over = is_over(is_complete=is_complete, is_given_up=is_given_up, found_any=found_any)
-
-    assert over == (is_complete or (is_given_up and found_any))
 
 
 due_nodes = st.lists(

@@ -6,7 +6,7 @@ from math import lcm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facho.polling.domain.packing import Load, overlap_seconds_per_hour, repack
+from facho.polling.domain.feasibility import Load, overlap_seconds_per_hour, repack
 
 BASE_SECONDS = 300
 

@@ -12,7 +12,7 @@ from virtual_strategies import feasible_olts, olts, steady_nodes
 from virtual_workload import START, NodeSpec, OltSpec, Workload
 
 from facho.polling.domain.execution_state import RANK, QueryType
-from facho.polling.domain.prediction import (
+from facho.polling.domain.feasibility import (
     MAX_DELAY,
     Going,
     Master,

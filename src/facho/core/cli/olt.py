@@ -25,7 +25,7 @@ from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS, OltEntry
 from facho.hosts.pauses import MAX_MINUTES, active_pauses, end_pauses, load_pause, pause, polling_pauses
 from facho.infrastructure.secrets import Secret
-from facho.polling.domain.probe_finding import ProbeFinding
+from facho.polling.domain.execution_state import ProbeFinding
 from facho.snmp_get.diagnosis import diagnose, place_of
 from facho.snmp_jobs.models import Workflow
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs

@@ -3,8 +3,7 @@
 import sys
 from importlib import import_module
 
-from facho.core.processes.limits import share_arenas
-from facho.core.processes.supervisor import exit_with_parent
+from facho.core.processes.supervisor import exit_with_parent, share_arenas
 from facho.core.product import set_up_django
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from celery.signals import (
 )
 from kombu.transport import TRANSPORT_ALIASES, redis
 
-from facho.core.processes.limits import collect_seldom, raise_descriptor_limit, share_arenas, switch_often
+from facho.core.processes.supervisor import collect_seldom, raise_descriptor_limit, share_arenas, switch_often
 from facho.core.product import OperatorError, open_distributed
 from facho.polling.domain.planning import group_of
 

@@ -13,15 +13,15 @@ from django.db import Error
 
 from facho.core.data_folder import engine_lock
 from facho.core.processes.housekeeping import Housekeeping, housekeeping_loop, probing
-from facho.core.processes.limits import (
+from facho.core.processes.supervisor import (
     ENGINE_STATEMENTS,
     collect_seldom,
     keep_few_statements,
     raise_descriptor_limit,
     release_free_memory,
+    run_until_signal,
     switch_often,
 )
-from facho.core.processes.supervisor import run_until_signal
 from facho.core.wiring import ENGINE, Engine, Parts, build_engine, hand_back_runs, open_parts
 from facho.executions.store import load_active_of_owner
 from facho.infrastructure.gateway import background, start_background

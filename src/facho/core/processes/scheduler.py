@@ -9,8 +9,7 @@ from django.db import Error
 from facho.core.processes.celery_app import app
 from facho.core.processes.housekeeping import Housekeeping, housekeeping_loop
 from facho.core.processes.leader_watch import watching
-from facho.core.processes.limits import share_arenas
-from facho.core.processes.supervisor import run_until_signal
+from facho.core.processes.supervisor import run_until_signal, share_arenas
 from facho.core.wiring import build_scheduler, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.processes import VERSION, ProcessReport, reporting

@@ -7,8 +7,7 @@ import sys
 from django.conf import settings
 
 from facho.core.env import Mode, split_bind
-from facho.core.processes.limits import raise_descriptor_limit, share_arenas
-from facho.core.processes.supervisor import exit_with_parent, run_until_signal
+from facho.core.processes.supervisor import exit_with_parent, raise_descriptor_limit, run_until_signal, share_arenas
 from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.traps.receiver import TrapReception, receiver_name
 

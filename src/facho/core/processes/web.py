@@ -47,8 +47,13 @@ from facho.api.shared.problems import CONTENT_TYPE, ApiProblem
 from facho.api.shared.schema import DOCS_PATH, SCHEMA_PATH, is_built, is_described, schema
 from facho.core.health import livez, seen
 from facho.core.processes.leader_watch import watching
-from facho.core.processes.limits import WEB_STATEMENTS, keep_few_statements, raise_descriptor_limit, share_arenas
-from facho.core.processes.supervisor import BACKLOG
+from facho.core.processes.supervisor import (
+    BACKLOG,
+    WEB_STATEMENTS,
+    keep_few_statements,
+    raise_descriptor_limit,
+    share_arenas,
+)
 from facho.core.security import HEADERS
 from facho.core.urls import API_PREFIX
 from facho.core.wiring import new_owner

@@ -14,8 +14,7 @@ from facho.dashboard.overview.olt_rows import load_paused
 from facho.executions.models import Execution, Origin
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt
-from facho.polling.domain.execution_state import ACTIVE, ExecutionState
-from facho.polling.domain.probe_finding import ProbeFinding
+from facho.polling.domain.execution_state import ACTIVE, ExecutionState, ProbeFinding
 from facho.polling.vendors.definition import Definition, Refusal
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions, recognise
 from facho.snmp_get.diagnosis import Diagnosis, cause_of_kind, diagnose, place_of

@@ -1,4 +1,8 @@
-"""Decides which due nodes, waiting runs and reads of single ONUs start, on which poller, and why the others wait."""
+"""Decides which due nodes, waiting runs and reads of single ONUs start, on which poller, and why the others wait.
+
+Discovery comes before GET, also on an OLT's first day: before its first discovery is over, its ONUs are unknown. A read
+of ONUs would ask nothing, end well, and teach that it takes no time.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -348,3 +352,41 @@ def plan_reads(
             busy.add(read.olt_id)
             starts.append(ReadStart(read, left[group].pop(0), group))
     return tuple(starts)
+
+
+class FirstDiscovery(StrEnum):
+    """State of an OLT's first discovery; only a coming one ends the wait by itself."""
+
+    DONE = "done"
+    COMING = "coming"
+    SUSPENDED = "suspended"
+    DISABLED = "disabled"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryNode:
+    is_enabled: bool
+    is_suspended: bool = False
+
+
+def judge_first_discovery(*, is_discovered: bool, nodes: Iterable[DiscoveryNode]) -> FirstDiscovery:
+    if is_discovered:
+        return FirstDiscovery.DONE
+    known = list(nodes)
+    if not known:
+        return FirstDiscovery.MISSING
+    enabled = [node for node in known if node.is_enabled]
+    if not enabled:
+        return FirstDiscovery.DISABLED
+    return FirstDiscovery.SUSPENDED if all(node.is_suspended for node in enabled) else FirstDiscovery.COMING
+
+
+def must_wait_for_discovery(first: FirstDiscovery, *, reads_onus: bool) -> bool:
+    """Whether a node has to wait; a discovery finds ONUs and needs none."""
+    return reads_onus and first is not FirstDiscovery.DONE
+
+
+def owes_slots(first: FirstDiscovery, *, reads_onus: bool) -> bool:
+    """Whether slots count as owed: not while discovery is coming; one that is not is a fault operators must see."""
+    return not reads_onus or first is not FirstDiscovery.COMING

@@ -29,7 +29,7 @@ from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
-from facho.simulator.faults import CostModel, Faults
+from facho.simulator.agent import CostModel, Faults
 from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL

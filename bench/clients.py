@@ -22,7 +22,7 @@ from facho.polling.snmp.target import Community, Target
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_get.onu_tables import GatheredOnus
+from facho.snmp_get.reading import GatheredOnus
 
 ADDRESS = "127.0.0.1"
 TIMEOUT_SECONDS = 30

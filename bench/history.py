@@ -214,7 +214,7 @@ def _fill(port_count: int) -> list["PonPort"]:
 
 def _bank() -> list[Any]:
     """Return days of values in steps, each of a port."""
-    from facho.onus.history_metrics import Metric, to_steps
+    from facho.onus.history_models import Metric, to_steps
 
     rx = Metric.RX_POWER
     days = [samples_of(ONUS_PER_PORT, _times(0), seed=1_000 + n)[rx] for n in range(BANK)]
@@ -223,8 +223,7 @@ def _bank() -> list[Any]:
 
 def _insert_days(port: "PonPort", onu_ids: Sequence[int], bank: Sequence[Any], first: int) -> None:
     from facho.onus.history_codec import HistoryGrid, encode_grid
-    from facho.onus.history_metrics import Metric
-    from facho.onus.history_models import HistorySamples
+    from facho.onus.history_models import HistorySamples, Metric
 
     ids = np.array(onu_ids, dtype=np.int64)
     HistorySamples.objects.bulk_create(
@@ -241,7 +240,7 @@ def _insert_days(port: "PonPort", onu_ids: Sequence[int], bank: Sequence[Any], f
 def _read_times(fleet: Sequence[Place], others: Sequence["PonPort"]) -> dict[str, float]:
     """Read random ONUs and PON ports, and those of the product's way with two more hours of polls waiting."""
     from facho.onus.history import Resolution, append, read_onu, read_port
-    from facho.onus.history_metrics import Metric
+    from facho.onus.history_models import Metric
     from facho.onus.models import Onu
 
     for now, samples in islice(_polls(fleet, [DAYS]), WAITING_POLLS):

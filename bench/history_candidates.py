@@ -23,7 +23,7 @@ from bench.history_values import samples_of
 from bench.private_database import private_database
 from bench.report import Section
 from facho.onus.history_codec import HistoryGrid, Poll, decode_grid, decode_poll, encode_grid, encode_poll, join
-from facho.onus.history_metrics import MISSING, Ints, Metric, to_steps
+from facho.onus.history_models import MISSING, Ints, Metric, to_steps
 
 FIRST_SECOND, DAY_SECONDS, POLL_SECONDS = 1_767_225_600, 86_400, 300
 DAYS, PORTS, ONUS_PER_PORT = 30, 4, 64

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 
 Floats = NDArray[np.float64]
 

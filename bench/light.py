@@ -20,6 +20,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.plant import DAY_SECONDS, PlantFault, PlantPort, PlantSettings, TrueFault, simulate_port
 from bench.processes import ROOT
 from bench.report import Section, Target
 from facho.polling.domain.light import (
@@ -31,7 +32,6 @@ from facho.polling.domain.light import (
     infer_branches,
     watch_light,
 )
-from facho.simulator.plant import DAY_SECONDS, PlantFault, PlantPort, PlantSettings, TrueFault, simulate_port
 
 SEEDS = ("north", "south", "east")
 PORTS = 200

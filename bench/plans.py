@@ -28,7 +28,7 @@ from facho.execution_coordinator.models import ExecutionPlan, PlanStatus
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.feasibility import RUNS_REMEMBERED, PastRun, estimate_seconds
-from facho.simulator.faults import CostModel, Faults
+from facho.simulator.agent import CostModel, Faults
 from facho.simulator.onu import Chassis
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL

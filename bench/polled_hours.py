@@ -22,8 +22,7 @@ from facho.executions.models import Origin
 from facho.executions.runner import InProcessExecutor, NoHints
 from facho.executions.store import ClaimRequest, end_abandoned, load_active_of_owner
 from facho.hosts.models import Olt
-from facho.hosts.pauses import pause
-from facho.hosts.store import load_due_probes
+from facho.hosts.store import load_due_probes, pause
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from facho.polling.domain.onu_state import DownCause
-from facho.polling.snmp.columns import Row
+from facho.polling.snmp.walk import Row
 from facho.polling.vendors.vocabulary import Typed
 from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import Optics, read_optics

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.history import Resolution, Samples, Series, append, read_onu
-from facho.onus.history_metrics import Metric
+from facho.onus.history_models import Metric
 from facho.onus.models import Onu, PonPort
 from factories import make_olt
 

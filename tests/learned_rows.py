@@ -7,7 +7,7 @@ from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import LearnedIndex, Place
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_get.onu_tables import is_standard
+from facho.snmp_get.reading import is_standard
 
 
 def _gives_ids(definition: Definition) -> bool:

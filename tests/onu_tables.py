@@ -9,8 +9,8 @@ import numpy as np
 
 from facho.polling.domain.onu_state import OnuPlace
 from facho.polling.domain.onu_table import IS_INTEGER, NO_VALUE, OnuColumn, OnuTable, RawValues, pack_place
-from facho.polling.snmp.columns import ColumnRows, Row
-from facho.snmp_get.onu_tables import pack_values
+from facho.polling.snmp.walk import ColumnRows, Row
+from facho.snmp_get.reading import pack_values
 
 _OCTET_STRING, _NULL = 4, 5
 RULE = "rule"

@@ -19,7 +19,7 @@ from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.alerts.store import offer_default_rules
 from facho.api.tokens import create_token
 from facho.hosts.models import Olt, OltGroup
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.onus.models import OnuEvent, OnuReading
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.models import Poller

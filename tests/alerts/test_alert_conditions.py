@@ -22,9 +22,8 @@ from alerts.alert_world import (
 )
 from facho.accounts.acknowledge import acknowledge
 from facho.alerts.condition import Stall
-from facho.alerts.engine import run_pass
+from facho.alerts.engine import on_sent, run_pass
 from facho.alerts.models import Alert, Notice
-from facho.alerts.notices import on_sent
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ProductProcess
 from facho.hosts.models import Olt, WaitingOnu

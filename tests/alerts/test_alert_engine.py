@@ -27,7 +27,7 @@ from facho.alerts.conditions import CONDITIONS
 from facho.alerts.engine import run_pass
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice, NoticeState
 from facho.hosts.models import Olt, OltGroup
-from facho.hosts.pauses import end_pauses, pause, plan_pauses
+from facho.hosts.store import end_pauses, pause, plan_pauses
 from facho.onus.models import Outage
 
 pytestmark = pytest.mark.django_db

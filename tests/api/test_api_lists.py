@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from api.rows import make_execution, make_node, make_olt, make_onu, make_waiting_onu
 from facho.executions.models import ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltModel
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from factories import give_secrets
 

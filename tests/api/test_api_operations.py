@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from api.rows import make_execution, make_node, make_olt, make_pollers
 from facho.hosts.models import Pause
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode
 

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
 from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers, make_waiting_onu
 from facho.api.shared.schema import read_description
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 
 PATHS = [

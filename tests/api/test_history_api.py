@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from api.rows import make_olt, make_onu
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import Metric
+from facho.onus.history_models import Metric
 from facho.onus.models import Onu
 
 ONU, PORT = "onus/{onu_id}/history/", "pon-ports/{pon_port_id}/history/"

@@ -19,7 +19,7 @@ from api.coordinator_rows import make_log, make_plan, make_tracker, make_violati
 from api.rows import make_execution, make_node, make_olt, make_onu, make_pollers, make_user, make_waiting_onu
 from facho.accounts.roles import Role
 from facho.api.tokens import create_token
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 
 pytestmark = pytest.mark.django_db

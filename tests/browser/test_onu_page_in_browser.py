@@ -13,7 +13,7 @@ from browser.conftest import DESKTOP, Visit, Visitor
 from facho.accounts.roles import Role
 from facho.executions.models import OnuRead
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import OnuCustomer, OnuEvent
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -12,7 +12,7 @@ from browser.conftest import DESKTOP, PHONE, Visitor
 from facho.accounts.roles import Role
 from facho.hosts.olt_data import save_olt_values
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import Onu, OnuEvent
 from facho.onus.value_history import save_olt_figures
 from facho.polling.domain.collection import OltValue

@@ -19,7 +19,7 @@ from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.alerts.store import offer_default_rules
 from facho.hosts.models import Olt, OltGroup, Pause, Reachability
-from facho.hosts.pauses import active_pauses
+from facho.hosts.store import active_pauses
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
 

@@ -30,7 +30,7 @@ from facho.api.tokens import create_token
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Brand, Olt, OltGroup, OltModel
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.infrastructure.secrets import Secret
 from facho.onus.models import OnuEvent, Outage
 from facho.polling.domain.execution_state import ExecutionState

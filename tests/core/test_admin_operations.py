@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from api.rows import make_execution, make_node, make_olt
 from facho.hosts.models import Pause
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode

@@ -8,7 +8,7 @@ import pytest
 from facho.hosts.models import Olt
 from facho.hosts.store import ask_for_probe
 from facho.snmp_jobs.models import WorkflowNode
-from facho.zabbix_pollers.probes import load_asked_for
+from facho.zabbix_pollers.store import load_asked_for
 from factories import NOW, make_node, make_olt
 
 pytestmark = pytest.mark.django_db

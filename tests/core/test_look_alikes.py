@@ -22,7 +22,7 @@ from facho.simulator.personality import SystemIdentity
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from facho.snmp_jobs.models import WorkflowNode
-from facho.zabbix_pollers.probes import load_unidentified
+from facho.zabbix_pollers.store import load_unidentified
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from facho.hosts.models import Olt
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.onus import outages
 from facho.onus.models import Onu, OnuReading, Outage, PonPort
 from facho.snmp_jobs.store import load_intervals

@@ -21,11 +21,11 @@ from crash.devices import Devices, judge, simulated
 from crash.engine_process import EngineProcess, fork_engine, wait_until
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.schedule import Grid
 from facho.polling.domain.shard import WHOLE, Shard, all_shards
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode

@@ -26,8 +26,7 @@ from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.store import load_active, load_unfinished
 from facho.hosts.models import Olt
 from facho.onus.history import Resolution, read_onu
-from facho.onus.history_metrics import Metric
-from facho.onus.history_models import HistoryPoll
+from facho.onus.history_models import HistoryPoll, Metric
 from facho.onus.models import OltMemory, Onu, OnuData, OnuEvent, OnuReading, Outage, PonPort
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.planning import Assignment

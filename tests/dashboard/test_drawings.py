@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from facho.dashboard.overview.hour import Scale, Stretch, draw_marks, draw_ticks
-from facho.dashboard.shared.drawing import coordinate, rectangle, stack
+from facho.dashboard.shared.page import coordinate, rectangle, stack
 from factories import NOW
 
 MINUTE = timedelta(minutes=1)

@@ -11,7 +11,7 @@ from api.rows import make_node, make_olt, make_user
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import Olt, OltGroup, Pause
-from facho.hosts.pauses import active_pauses, pause
+from facho.hosts.store import active_pauses, pause
 from facho.snmp_jobs.models import WorkflowNode
 
 pytestmark = pytest.mark.django_db

@@ -16,7 +16,7 @@ from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import Onu, OnuCustomer, OnuEvent
 from raw_rows import make_raw_value
 

@@ -13,7 +13,7 @@ from api.coordinator_rows import make_plan, make_tracker
 from api.rows import make_execution, make_leader, make_node, make_olt, make_onu, make_pollers
 from dashboard.outage_rows import make_outage
 from facho.hosts.models import Brand, OltModel
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
 

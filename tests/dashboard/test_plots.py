@@ -17,7 +17,7 @@ from facho.dashboard.onu.plot import MAX_POINTS, Frame, PlotCurve, thin_out
 from facho.dashboard.shared.plot_range import MAX_COMPARED, SHORTEST, range_of
 from facho.hosts.models import OltGroup
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import Onu, OnuEvent
 
 pytestmark = pytest.mark.django_db

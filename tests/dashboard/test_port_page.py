@@ -17,7 +17,7 @@ from facho.accounts.roles import Role
 from facho.hosts.models import Olt, OltData, OltGroup, WaitingOnu
 from facho.hosts.olt_data import save_olt_values
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import Metric
+from facho.onus.history_models import Metric
 from facho.onus.models import Onu, OnuEvent, PonPort
 from facho.onus.value_history import save_olt_figures
 from facho.polling.domain.collection import OltValue

@@ -14,7 +14,7 @@ from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.dashboard.settings.maintenance import tonight
 from facho.hosts.models import Olt, OltGroup, Pause
-from facho.hosts.pauses import active_pauses
+from facho.hosts.store import active_pauses
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from facho.accounts.models import SavedView
 from facho.accounts.roles import Role
 from facho.executions.models import OnuRead
 from facho.hosts.models import Pause
-from facho.hosts.pauses import active_pauses
+from facho.hosts.store import active_pauses
 from facho.infrastructure.spreadsheet import read_workbook
 from facho.onus import search
 from facho.onus.models import Onu, OnuCustomer, OnuEvent

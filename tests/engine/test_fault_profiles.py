@@ -14,10 +14,9 @@ from engine_world import Scene, playing
 from facho.polling.domain.execution_state import FailureKind
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, encode_message
-from facho.polling.snmp.columns import Row
 from facho.polling.snmp.target import CHEAP, LIVE
-from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
-from facho.simulator.faults import NO_FAULTS, Faults
+from facho.polling.snmp.walk import Row, WalkOptions, WalkResult, walk_columns
+from facho.simulator.agent import NO_FAULTS, Faults
 from facho.simulator.responder import LoopKind
 from facho.simulator.server import MAX_UDP_PAYLOAD_BYTES, SimulatorConfig
 from facho.simulator.world import STILL

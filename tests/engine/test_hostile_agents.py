@@ -7,7 +7,7 @@ import pytest
 from hostile_fleet import Product, running_product, simulated
 
 from facho.onus.raw_values import decode_block
-from facho.simulator.faults import FORGED_VALUE, HOSTILE
+from facho.simulator.agent import FORGED_VALUE, HOSTILE
 
 pytestmark = pytest.mark.slow
 

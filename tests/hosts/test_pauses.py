@@ -6,10 +6,9 @@ import pytest
 
 from facho.execution_coordinator.quotas import load_pauses
 from facho.hosts.models import Olt, Pause
-from facho.hosts.pauses import active_pauses, end_pause, end_pauses, load_pause, pause, plan_pauses
-from facho.hosts.store import load_due_probes
+from facho.hosts.store import active_pauses, end_pause, end_pauses, load_due_probes, load_pause, pause, plan_pauses
 from facho.polling.domain.schedule import Span
-from facho.zabbix_pollers.probes import load_unidentified
+from facho.zabbix_pollers.store import load_unidentified
 from factories import NOW, make_olt
 
 pytestmark = pytest.mark.django_db

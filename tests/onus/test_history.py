@@ -21,8 +21,7 @@ from facho.onus.history import (
     read_port,
 )
 from facho.onus.history_codec import POLL
-from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.history_models import HistoryPoll, HistorySamples, HistoryStay
+from facho.onus.history_models import STATE_CODES, HistoryPoll, HistorySamples, HistoryStay, Metric
 from facho.onus.models import Onu, PonPort
 from factories import NOW
 from history_world import FIVE_MINUTES, FOREVER, compact_all, make_onus, make_ports, points, poll, read

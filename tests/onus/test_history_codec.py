@@ -20,7 +20,7 @@ from facho.onus.history_codec import (
     encode_grid,
     encode_poll,
 )
-from facho.onus.history_metrics import MISSING, SCALES, Metric, from_steps, to_steps
+from facho.onus.history_models import MISSING, SCALES, Metric, from_steps, to_steps
 
 ids = st.lists(st.integers(1, 2**53), unique=True, max_size=8).map(sorted)
 times = st.lists(st.integers(0, 2**40), unique=True, max_size=8).map(sorted)

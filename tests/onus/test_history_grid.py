@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facho.onus.history_codec import HistoryGrid, Poll, grids_of_polls, join, summarise, with_gaps
-from facho.onus.history_metrics import MISSING, STATE_CODES, Metric, from_steps
+from facho.onus.history_models import MISSING, STATE_CODES, Metric, from_steps
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from facho.onus.history import Resolution, Samples, append
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.history_read_model import Detail, HistoryQuery, WrongQuestion, ask, load_onu_history
 from factories import NOW
 from history_world import FIVE_MINUTES, make_onus, make_ports

@@ -7,8 +7,7 @@ import pytest
 from onu_world import HERE, THERE, after, poll, raw_values, reading, street, told, walk
 
 from facho.onus.history import Resolution, read_onu
-from facho.onus.history_metrics import Metric
-from facho.onus.history_models import HistoryPoll
+from facho.onus.history_models import HistoryPoll, Metric
 from facho.onus.models import Onu, OnuData, OnuEvent, OnuReading
 from facho.onus.store import save_inventory, save_table
 from facho.polling.domain.onu_presence import OnuIdentity, Walk

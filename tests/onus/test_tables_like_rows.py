@@ -15,8 +15,7 @@ from facho.onus import history, history_codec, outages, store
 from facho.onus.events import save_events, save_late_causes
 from facho.onus.history import Samples, append
 from facho.onus.history_codec import decode_poll
-from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.history_models import HistoryPoll
+from facho.onus.history_models import STATE_CODES, HistoryPoll, Metric
 from facho.onus.models import OltMemory, Onu, OnuData, OnuEvent, OnuReading, Outage, PonPort
 from facho.onus.present_onus import load_present
 from facho.onus.raw_values import load_raw_values

@@ -22,7 +22,7 @@ from crash.devices import Devices, judge, simulated
 from crash.engine_process import fork_engine, wait_until
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
-from facho.polling.snmp.courier import MOST_TIMEOUTS
+from facho.polling.snmp.session import MOST_TIMEOUTS
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode

@@ -24,7 +24,7 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.shard import WHOLE
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL
 from facho.snmp_jobs.models import SkippedSlot, SnmpJob, WorkflowNode

@@ -12,7 +12,7 @@ from facho.executions import store as executions
 from facho.executions.models import Execution
 from facho.executions.store import Renewal, load_unfinished
 from facho.hosts.models import Olt
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import Assignment
 from facho.snmp_jobs.due import load_due_nodes

@@ -10,7 +10,7 @@ from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest
 from facho.infrastructure.gateway import ThreadGateway
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.snmp.courier import MOST_TIMEOUTS
+from facho.polling.snmp.session import MOST_TIMEOUTS
 from facho.polling.snmp.target import CHEAP
 from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.poller_manager import PollerManager

@@ -9,7 +9,7 @@ from raw_manager import RawManager
 
 from facho.polling.snmp.ber import PduKind, Tag
 from facho.polling.snmp.oid import SYS_DESCR, SYS_NAME
-from facho.simulator.faults import NO_FAULTS, Faults
+from facho.simulator.agent import NO_FAULTS, Faults
 from facho.simulator.responder import GENERAL_ERROR, TOO_BIG, LoopKind
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL

@@ -2,7 +2,7 @@
 
 import pytest
 
-from facho.simulator.faults import CostModel, Processor
+from facho.simulator.agent import CostModel, Processor
 from facho.simulator.responder import ReplyWork
 
 ONUS = 817

@@ -4,7 +4,7 @@ import pytest
 
 from facho.polling.snmp.ber import Pdu, PduKind, SnmpMessage, Tag, decode_message, encode_message
 from facho.polling.snmp.errors import MalformedMessage
-from facho.simulator.faults import NO_FAULTS, CostModel, FaultInjector, Faults
+from facho.simulator.agent import NO_FAULTS, CostModel, FaultInjector, Faults
 from facho.simulator.responder import ReplyWork
 
 REPLY = encode_message(

@@ -9,8 +9,7 @@ from raw_manager import RawManager
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_NAME, SYS_UP_TIME
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.agent import PortTaken
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults, PortTaken
 from facho.simulator.onu import Chassis
 from facho.simulator.readings import DRIFT_STEP_SECONDS
 from facho.simulator.server import MIXED, ConfigError, SimulatedOlt, Simulation, SimulatorConfig, choose_definitions

@@ -7,7 +7,7 @@ import pytest
 from raw_manager import RawManager
 
 from facho.polling.snmp.ber import Oid, PduKind
-from facho.simulator.faults import CostModel, Faults
+from facho.simulator.agent import CostModel, Faults
 from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL

@@ -23,8 +23,7 @@ from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import definition, load_definitions
 from facho.polling.vendors.notifications import explain
 from facho.simulator import traps
-from facho.simulator.agent import Endpoint
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Endpoint, Faults
 from facho.simulator.onu import Chassis
 from facho.simulator.server import ConfigError, SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.traps import TICK_SECONDS, SimulatedTraps, StormKind, TrapFaults, TrapKind, TrapStorm

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from facho.hosts.models import LearnedSize, Olt
 from facho.onus.history import Resolution, read_onu
-from facho.onus.history_metrics import Metric
+from facho.onus.history_models import Metric
 from facho.onus.models import Onu, OnuEvent, OnuReading
 from facho.onus.store import ONU_COLUMNS, READING_COLUMNS
 from facho.polling.domain.collection import Rows
@@ -21,7 +21,7 @@ from facho.polling.snmp.oid import Oid
 from facho.polling.snmp.session import Session
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.snmp_get.reading import FIRST_LIVE_ONUS
 from factories import NOW, give_secrets
 from snmp_get.olt_bench import Bench, HandingOver, Spent, Yielding, on_bench

@@ -11,7 +11,7 @@ from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_presence import MISSES_APART
 from facho.polling.vendors import loader
 from facho.polling.vendors.loader import load_definitions, use_own_definitions
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.onu import SimulatedOnu
 from facho.simulator.responder import LoopKind
 from factories import NOW

@@ -14,7 +14,7 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import read_optics
 from facho.snmp_get.collector import PORT_COUNTS

@@ -14,7 +14,7 @@ from facho.polling.domain.collection import FreeOid, OltValue, UnauthorisedOnu
 from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.snmp.memory import MEGABYTE
 from facho.polling.snmp.oid import format_oid
-from facho.simulator.faults import FORGED_VALUE, HOSTILE, Faults
+from facho.simulator.agent import FORGED_VALUE, HOSTILE, Faults
 from facho.simulator.responder import LoopKind
 from factories import NOW, make_olt
 from onu_tables import Told, table_of

@@ -9,7 +9,7 @@ from facho.polling.domain.execution_state import FailureKind, QueryType
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import onu_number, spell_serial
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from factories import NOW
 from snmp_get.olt_bench import Bench, on_bench
 

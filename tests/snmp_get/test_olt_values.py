@@ -12,7 +12,7 @@ from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.readings import DRIFT_STEP_SECONDS
 from facho.snmp_get.olt_values import OltGathered
 from factories import NOW

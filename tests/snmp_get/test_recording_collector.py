@@ -22,7 +22,7 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions, recognise, recognise_by_tables, tables_to_ask
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from facho.snmp_get import recording as recording_module

@@ -3,7 +3,7 @@
 import pytest
 
 from facho.polling.domain.execution_state import QueryType
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from snmp_get.olt_bench import Bench, on_bench
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ import pytest
 
 import facho
 from facho.executions.models import Execution
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import WaitReason
 from facho.polling.domain.schedule import Span

@@ -12,7 +12,7 @@ from facho.onus.store import CAUSE
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.outages import NETWORK, OutageCause, OutagePlace, OutageRecord, OutageScope
 from facho.polling.vendors.definition import SERIAL, Definition
-from facho.simulator.faults import NO_FAULTS, Faults
+from facho.simulator.agent import NO_FAULTS, Faults
 from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, SimulatorConfig, choose_definitions, numbering_of
 from facho.simulator.world import STILL

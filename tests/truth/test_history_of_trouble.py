@@ -8,10 +8,10 @@ import pytest
 from facho.executions.models import Execution
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.history import Resolution, Series, read_onu
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.faults import NO_FAULTS, Faults
+from facho.simulator.agent import NO_FAULTS, Faults
 from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL

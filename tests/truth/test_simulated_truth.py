@@ -16,7 +16,7 @@ from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import SERIAL
 from facho.polling.vendors.index import Place
-from facho.simulator.faults import NO_FAULTS, Faults
+from facho.simulator.agent import NO_FAULTS, Faults
 from facho.simulator.onu import Chassis, SimulatedOnu
 from facho.simulator.server import MIXED, SimulatorConfig
 from facho.simulator.world import STILL, OltWorld

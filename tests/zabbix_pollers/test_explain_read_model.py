@@ -10,7 +10,7 @@ import pytest
 from api.rows import NOW, make_execution, make_leader, make_node, make_olt, make_pollers
 from facho.executions.models import Execution, Origin
 from facho.hosts.models import Reachability
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.planning import WaitReason
 from facho.snmp_jobs.store import UnknownNode

@@ -9,7 +9,7 @@ from facho.executions.models import Execution, HintRead, Origin
 from facho.executions.onu_reads import is_read_wanted, request_hinted, request_read
 from facho.executions.store import take
 from facho.hosts.models import Olt
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.hints import HintedRead, ReadScope
 from factories import NOW, make_node, make_olt

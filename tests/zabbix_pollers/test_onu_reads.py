@@ -12,7 +12,7 @@ from facho.executions.models import Execution, OnuRead, Origin
 from facho.executions.onu_reads import NotThere, TooManyReads, is_read_wanted, request_read
 from facho.executions.store import load_unfinished, take
 from facho.hosts.models import Olt
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.infrastructure.gateway import ThreadGateway
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState

@@ -19,7 +19,7 @@ from api.rows import (
 )
 from facho.accounts.roles import Role
 from facho.api.tokens import create_token
-from facho.hosts.pauses import pause
+from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers import run_now

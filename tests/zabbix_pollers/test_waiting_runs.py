@@ -6,7 +6,7 @@ import pytest
 
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.executions.store import cancel, end_abandoned
-from facho.hosts.pauses import end_pauses, pause
+from facho.hosts.store import end_pauses, pause
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import request_run

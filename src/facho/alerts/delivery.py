@@ -25,10 +25,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from facho.alerts.channels import SENTENCES, stored_channels
+from facho.alerts.engine import merge_held, on_sent
 from facho.alerts.http_request import post_webhook
 from facho.alerts.links import NOTHING_ADDED, Addition, load_addition
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
-from facho.alerts.notices import merge_held, on_sent
 from facho.alerts.sender import SEND_SECONDS, Message, Outcome, Reach, Trouble
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.polling.domain.ports import Clock, DatabaseGateway

@@ -1,7 +1,7 @@
 """One pass over everything that rules watch: finds what is wrong, updates each alert and writes the messages.
 
 Finding takes no lock. Alerts and their messages change in one short transaction; a pass that dies before its end has
-changed nothing, and the next one does the same.
+changed nothing, and the next one does the same. Messages are rows of an outbox, delivered later.
 """
 
 import json
@@ -10,19 +10,33 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, override
 
 from facho.alerts.condition import Facts, Finding, Findings, Question, Stall
-from facho.alerts.conditions import CONDITIONS
-from facho.alerts.models import Alert, AlertRule, AlertState
-from facho.alerts.notices import ToSend, write_notices
-from facho.alerts.store import Rule, load_rules
+from facho.alerts.conditions import CONDITIONS, sentence_of
+from facho.alerts.models import Alert, AlertChannel, AlertRule, AlertState, Notice, NoticeKind, NoticeState, Severity
+from facho.alerts.store import Rule, load_rules, load_terms, terms_of
+from facho.execution_coordinator.models import QuotaViolation
 from facho.hosts.models import Olt
-from facho.hosts.pauses import is_silenced
+from facho.hosts.store import is_silenced
 from facho.infrastructure.bulk import update_values
-from facho.polling.domain.alerting import FLAP_WINDOW, Course, Look, Sight, Stage, Telling, follow
+from facho.polling.domain.alerting import (
+    FLAP_WINDOW,
+    AlertMessage,
+    Course,
+    Look,
+    Sight,
+    Stage,
+    Telling,
+    follow,
+    group_by_place,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -192,3 +206,221 @@ def course_of(alert: Alert) -> Course:
     """Read the course out of a row."""
     values = {name: getattr(alert, name) for name in _COURSE}
     return Course(Stage(alert.state), alert.began_at, **values)
+
+
+# A webhook gets at most so many alerts of one message: no service takes a body of any size.
+MAX_IN_PAYLOAD = 200
+MAX_TITLE = 200
+# A message is read on a telephone; the payload lists more.
+LINES = 20
+_GRAVEST = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
+
+
+@dataclass(frozen=True, slots=True)
+class ToSend:
+    rule: Rule
+    alert: Alert
+    telling: Telling
+
+
+def write_notices(to_send: Sequence[ToSend], now: datetime) -> None:
+    """Write a message for each channel and each group of alerts that belong together."""
+    if not to_send:
+        return
+    terms = load_terms()
+    notified = _load_notified([each.alert.pk for each in to_send if each.telling.message is AlertMessage.RESOLVED])
+    by_channel: defaultdict[tuple[Rule, Telling, int], list[Alert]] = defaultdict(list)
+    for each in to_send:
+        channels = {
+            AlertMessage.OPENED: each.rule.first,
+            AlertMessage.ESCALATED: each.rule.later,
+            # Disabled ones too: enabled again, they would send the beginning and never the end.
+            AlertMessage.RESOLVED: notified[each.alert.pk],
+        }[each.telling.message]
+        for channel_id in sorted(channels & terms.keys()):
+            by_channel[each.rule, each.telling, channel_id].append(each.alert)
+    notices: list[tuple[Notice, list[Alert]]] = []
+    for (rule, telling, channel_id), alerts in by_channel.items():
+        for group in group_by_place((tuple(alert.place.split("/")), alert) for alert in alerts):
+            with override(terms[channel_id].language):
+                notices.append((_build_notice(rule, telling, channel_id, group, now), group))
+                notices[-1][0].next_try_at = terms[channel_id].send_at(telling.not_before)
+    Notice.objects.bulk_create(notice for notice, _group in notices)
+    Notice.alerts.through.objects.bulk_create(
+        Notice.alerts.through(notice_id=notice.pk, alert_id=alert.pk) for notice, group in notices for alert in group
+    )
+
+
+def on_sent(notice: Notice) -> None:
+    """Mark the quota violations of a message as notified; for the transaction that marks it as sent."""
+    violations = notice.payload.get("violations", [])
+    if violations:
+        unsent = QuotaViolation.objects.filter(id__in=violations, notified=False)
+        unsent.update(notified=True, notified_at=notice.sent_at)
+
+
+def merge_held(channel_id: int, now: datetime) -> None:
+    """Make one message of what waited for a channel's hours or its digest, in the transaction that claims the next.
+
+    Without a digest, what was over before the hours began is left out. One query for a channel that sends at once.
+    """
+    channel = AlertChannel.objects.defer("url", "signing_key").get(pk=channel_id)
+    terms = terms_of(channel)
+    if not terms.holds:
+        return
+    due = Notice.objects.filter(channel_id=channel_id, state=NoticeState.WAITING, tries=0, next_try_at__lte=now)
+    held = list(due.filter(created_at__lt=F("next_try_at")).exclude(kind=NoticeKind.TEST).order_by("id"))
+    if not held:
+        return
+    found = Alert.objects.filter(notices__in=held).select_related("rule").distinct().order_by("began_at", "id")
+    # A channel that knows of an alert gets its end, too.
+    known = Notice.alerts.through.objects.filter(notice__channel_id=channel_id, notice__state=NoticeState.SENT)
+    sent = set(known.filter(alert_id__in=[alert.pk for alert in found]).values_list("alert_id", flat=True))
+    alerts = [alert for alert in found if terms.digest or alert.resolved_at is None or alert.pk in sent]
+    ids = [notice.pk for notice in held]
+    if not alerts:
+        words = _("It was over before the channel's hours began.")
+        Notice.objects.filter(id__in=ids).update(state=NoticeState.FAILED, next_try_at=None, last_error=words)
+        return
+    if len(held) == 1 and all(alert.resolved_at is None for alert in alerts):
+        # Written now: it is tried for a day from now on.
+        Notice.objects.filter(id__in=ids).update(created_at=now)
+        return
+    with override(terms.language):
+        digest = build_digest(held, alerts, now)
+    digest.save()
+    digest.alerts.set(alerts)
+    Notice.objects.filter(id__in=ids).delete()
+
+
+def build_digest(held: Sequence[Notice], alerts: Sequence[Alert], now: datetime) -> Notice:
+    """Write one message about what is open and what is over, in the active language."""
+    open_ones = [alert for alert in alerts if alert.resolved_at is None]
+    over = [alert for alert in alerts if alert.resolved_at is not None]
+    numbers = {"open": len(open_ones), "over": len(over)}
+    sections = []
+    for words, listed in ((_("Open now:"), open_ones), (_("Over:"), over)):
+        if listed:
+            lines = [_line(alert.rule.kind, alert) for alert in listed[:LINES]]
+            sections.append("\n".join([words, *lines, *_left_out(len(listed) - len(lines))]))
+    payload = {
+        "event": NoticeKind.DIGEST.value,
+        "count": len(alerts),
+        "alerts": [_alert_payload(alert) for alert in alerts[:MAX_IN_PAYLOAD]],
+        "violations": sorted({number for notice in held for number in notice.payload.get("violations", ())}),
+    }
+    return Notice(
+        key=f"digest {held[0].pk} {held[0].channel_id}",
+        channel_id=held[0].channel_id,
+        kind=NoticeKind.DIGEST,
+        severity=min((alert.severity for alert in open_ones or over), key=_GRAVEST.index),
+        title=_("Alerts: %(open)s open, %(over)s over") % numbers,
+        body="\n\n".join(sections),
+        payload=payload,
+        created_at=now,
+        next_try_at=now,
+    )
+
+
+def _load_notified(alert_ids: Collection[int]) -> defaultdict[int, set[int]]:
+    """Load the channels of each alert's messages: only those get the end that got the beginning."""
+    notified: defaultdict[int, set[int]] = defaultdict(set)
+    if alert_ids:
+        sent = Notice.alerts.through.objects.filter(alert_id__in=alert_ids).exclude(notice__state=NoticeState.FAILED)
+        for alert_id, channel_id in sent.values_list("alert_id", "notice__channel_id"):
+            notified[alert_id].add(channel_id)
+    return notified
+
+
+def _build_notice(rule: Rule, telling: Telling, channel_id: int, alerts: Sequence[Alert], now: datetime) -> Notice:
+    kind = NoticeKind(telling.message.value)
+    return Notice(
+        # An alert is opened, escalated and resolved once, so its first one names the group.
+        key=f"{kind.value} {min(alert.pk for alert in alerts)} {channel_id}",
+        channel_id=channel_id,
+        kind=kind,
+        severity=rule.severity,
+        title=title_of(rule, kind, alerts),
+        body=body_of(rule, alerts),
+        payload=payload_of(rule, kind, alerts),
+        created_at=now,
+        next_try_at=telling.not_before,
+    )
+
+
+def title_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> str:
+    """Write what is wrong if it is one thing, else how many there are and where."""
+    if len(alerts) == 1:
+        what = sentence_of(rule.kind, alerts[0].facts)
+    else:
+        olts = {alert.facts.get("olt", "") for alert in alerts}
+        places = {alert.facts.get("place", "") for alert in alerts}
+        if len(olts) > 1:
+            where = ngettext("%(count)s OLT", "%(count)s OLTs", len(olts)) % {"count": len(olts)}
+        else:
+            where = " ".join([*olts, *(places if len(places) == 1 else ())]).strip()
+        words = {"what": CONDITIONS[rule.kind].label, "count": len(alerts), "where": where}
+        what = (_("%(what)s: %(count)s on %(where)s") if where else _("%(what)s: %(count)s")) % words
+    text = "%(what)s"
+    if kind is NoticeKind.ESCALATED:
+        text = _("Not acknowledged: %(what)s")
+    elif kind is NoticeKind.RESOLVED:
+        is_unwatched = all(alert.facts.get("ended_by") for alert in alerts)
+        text = _("Not watched any more: %(what)s") if is_unwatched else _("Over: %(what)s")
+    elif all(alert.is_flapping for alert in alerts):
+        text = _("Flapping: %(what)s")
+    title = text % {"what": what}
+    return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
+
+
+def body_of(rule: Rule, alerts: Sequence[Alert]) -> str:
+    """Write each alert on a line with its time, and the rule that found it."""
+    lines = [_line(rule.kind, alert) for alert in alerts[:LINES]]
+    lines += _left_out(len(alerts) - len(lines))
+    if any(alert.facts.get("ended_by") == "rule" for alert in alerts):
+        lines.append(_("The rule was switched off."))
+    rule_words = {"rule": rule.name, "severity": Severity(rule.severity).label}
+    return "\n".join([*lines, "", _("Rule: %(rule)s (%(severity)s)") % rule_words])
+
+
+def _line(kind: str, alert: Alert) -> str:
+    # Over since it was seen fine; it counts as resolved once that has lasted.
+    ended_at = alert.resolved_at and (alert.calm_since or alert.resolved_at)
+    times = {"begin": _time(alert.began_at), "end": _time(ended_at) if ended_at else ""}
+    when = (_("from %(begin)s to %(end)s") if alert.resolved_at else _("since %(begin)s")) % times
+    line = f"{sentence_of(kind, alert.facts)} ({when})"
+    # On each line: others in the same message may be really over.
+    return f"{line} · {_('its OLT is disabled')}" if alert.facts.get("ended_by") == "olt" else line
+
+
+def _left_out(number: int) -> list[str]:
+    return [ngettext("and %(count)s more", "and %(count)s more", number) % {"count": number}] if number else []
+
+
+def _time(moment: datetime) -> str:
+    return f"{localtime(moment):%Y-%m-%d %H:%M}"
+
+
+def payload_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> dict[str, Any]:
+    """Build what a webhook gets as `details`."""
+    return {
+        "event": kind.value,
+        "rule": {"id": rule.id, "name": rule.name, "kind": rule.kind},
+        "severity": rule.severity,
+        "count": len(alerts),
+        "alerts": [_alert_payload(alert) for alert in alerts[:MAX_IN_PAYLOAD]],
+        "violations": sorted({number for alert in alerts for number in alert.facts.get("violations", ())}),
+    }
+
+
+def _alert_payload(alert: Alert) -> dict[str, Any]:
+    return {
+        "id": alert.pk,
+        "subject": alert.subject,
+        "state": str(alert.state),
+        "olt_id": alert.olt_id,
+        "since": alert.began_at.isoformat(),
+        "resolved_at": alert.resolved_at.isoformat() if alert.resolved_at else None,
+        "is_flapping": alert.is_flapping,
+        "facts": alert.facts,
+    }

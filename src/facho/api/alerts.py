@@ -31,11 +31,10 @@ from facho.alerts.models import (
 )
 from facho.alerts.store import find_faults, shown_alerts
 from facho.api.shared import filters
-from facho.api.shared.bodies import KnownFields, read_body, read_nothing
 from facho.api.shared.filters import ScopedRows
 from facho.api.shared.permissions import ReadOrAdministerAll
 from facho.api.shared.problems import Conflict, collisions_are_conflicts
-from facho.api.shared.serializers import AcknowledgeAction, given_names
+from facho.api.shared.serializers import AcknowledgeAction, KnownFields, given_names, read_body, read_nothing
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
 

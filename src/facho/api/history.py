@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 from facho.api.shared.filters import must_see, unknown_parameters
 from facho.hosts.models import Olt, OltData
 from facho.onus.history import PortSeries, Series
-from facho.onus.history_metrics import Floats, Ints, Metric
+from facho.onus.history_models import Floats, Ints, Metric
 from facho.onus.history_read_model import (
     DETAILS,
     METRICS,
@@ -35,7 +35,7 @@ from facho.onus.history_read_model import (
 )
 from facho.onus.models import Onu, PonPort
 from facho.onus.value_history import find_metric, find_row
-from facho.snmp_jobs.read_names import load_named_reads, name_read
+from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.read_model import LONGEST, LoadHistory, LoadPoint, load_history
 
 Fields: TypeAlias = dict[str, "serializers.Field[Any, Any, Any, Any]"]

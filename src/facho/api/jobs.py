@@ -16,10 +16,9 @@ from rest_framework.response import Response
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
-from facho.api.shared.bodies import KnownFields, read_body, read_nothing
 from facho.api.shared.permissions import ReadOrAdminister, ReadOrAdministerAll
 from facho.api.shared.problems import collisions_are_conflicts
-from facho.api.shared.serializers import given_names
+from facho.api.shared.serializers import KnownFields, given_names, read_body, read_nothing
 from facho.hosts.models import Brand, Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS

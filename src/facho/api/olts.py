@@ -26,33 +26,34 @@ from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of, told_reasons
 from facho.api.operations import ExecutionOperations, NodeOperations, OltOperations
 from facho.api.shared import filters
-from facho.api.shared.bodies import KnownFields, read_body, read_nothing
 from facho.api.shared.filters import ScopedRows, must_see
 from facho.api.shared.permissions import ReadOrAdminister
 from facho.api.shared.problems import Conflict
 from facho.api.shared.serializers import (
     ExecutionDetailSerializer,
     ExecutionSerializer,
+    KnownFields,
     NewPauseSerializer,
     NodeSerializer,
     OltSerializer,
     PauseSerializer,
+    read_body,
+    read_nothing,
 )
 from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
 from facho.hosts.models import Olt, OltData, OltGroup, Pause, Reachability, WaitingOnu
 from facho.hosts.olt_data import title_of
 from facho.hosts.olt_entry import MAX_HOST, MAX_NAME, SECRET_COLUMNS, OltEntry
-from facho.hosts.pauses import end_pause, pause
-from facho.hosts.store import OLT_SECRETS
+from facho.hosts.store import OLT_SECRETS, end_pause, pause
 from facho.infrastructure.secrets import Secret
 from facho.onus.models import Onu, OnuData
 from facho.onus.raw_values import load_raw_values
 from facho.onus.shown_state import in_state
 from facho.onus.words import ShownState
 from facho.snmp_jobs.models import QueryTypes, WorkflowNode
-from facho.snmp_jobs.read_names import load_named_reads, name_read
 from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.poller_manager import PollerManager
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from rest_framework.views import APIView
 
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
-from facho.api.shared.bodies import KnownFields, read_body, read_nothing
 from facho.api.shared.filters import LongPage, NoParameters, ScopedRows
 from facho.api.shared.problems import Conflict
+from facho.api.shared.serializers import KnownFields, read_body, read_nothing
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file, write_json

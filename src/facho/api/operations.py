@@ -19,7 +19,6 @@ from rest_framework.serializers import ModelSerializer
 
 from facho.accounts.audit import Action, changed_words, record
 from facho.api.models import KeptAnswer
-from facho.api.shared.bodies import read_body, read_nothing
 from facho.api.shared.filters import NoParameters
 from facho.api.shared.problems import Conflict
 from facho.api.shared.serializers import (
@@ -28,6 +27,8 @@ from facho.api.shared.serializers import (
     NodeSerializer,
     OltChangesSerializer,
     OltSerializer,
+    read_body,
+    read_nothing,
 )
 from facho.executions.models import Execution
 from facho.executions.store import cancel

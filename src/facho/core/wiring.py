@@ -41,9 +41,8 @@ from facho.snmp_get.recording import Progress, Recording, RecordingCollector
 from facho.snmp_get.trial import Trial, TrialBounds, TrialCollector
 from facho.zabbix_pollers import store as pollers
 from facho.zabbix_pollers.poller_manager import PollerManager
-from facho.zabbix_pollers.probes import apply_first_jobs
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
-from facho.zabbix_pollers.store import hand_back
+from facho.zabbix_pollers.store import apply_first_jobs, hand_back
 
 ENGINE = "engine"
 COMMAND_LINE = executions.COMMAND

@@ -32,8 +32,7 @@ from facho.polling.domain.changes import (
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.schedule import hour_of
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.read_names import load_job_names
-from facho.snmp_jobs.store import give_first_slots, pass_suspended, pass_undiscovered, take_off_grid
+from facho.snmp_jobs.store import give_first_slots, load_job_names, pass_suspended, pass_undiscovered, take_off_grid
 from facho.zabbix_pollers.store import release_as_seen
 
 logger = logging.getLogger(__name__)

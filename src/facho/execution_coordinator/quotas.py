@@ -14,7 +14,7 @@ from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Q, Sum
 from facho.execution_coordinator.models import QuotaTracker
 from facho.execution_coordinator.state import OltRow, TaskRow
 from facho.executions.models import Execution
-from facho.hosts.pauses import polling_pauses
+from facho.hosts.store import polling_pauses
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
 from facho.polling.domain.quota import (
     OpenSlots,

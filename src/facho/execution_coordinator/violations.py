@@ -19,13 +19,12 @@ from facho.execution_coordinator.quotas import VIOLATED, hour_of_tracker, load_b
 from facho.execution_coordinator.state import OltRow
 from facho.executions.models import Execution
 from facho.executions.run import FAILURES
-from facho.hosts.pauses import polling_pauses
+from facho.hosts.store import polling_pauses
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.quota import LossSeverity, SkipReason, Tally, open_slots, severity_of
 from facho.polling.domain.schedule import Span, task_type
 from facho.snmp_jobs.models import SkipReasons
-from facho.snmp_jobs.read_names import load_job_names
-from facho.snmp_jobs.store import owed_slots
+from facho.snmp_jobs.store import load_job_names, owed_slots
 
 _OUTCOMES = {
     ExecutionState.SUCCESS: "completed",

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from facho.accounts.audit import Action, record
 from facho.executions.models import HintRead, OnuRead, Origin
 from facho.executions.store import Active, ClaimRequest, claim
-from facho.hosts.pauses import is_paused
+from facho.hosts.store import is_paused
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, GivenMany, Select
 from facho.onus.models import Onu

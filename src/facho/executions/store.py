@@ -19,8 +19,15 @@ from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, O
 from facho.executions.run import RUN_COLUMNS, Ending, Run, build_run, open_attempt, run_of, runs
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_data import save_olt_values
-from facho.hosts.pauses import is_paused
-from facho.hosts.store import OLT_SECRETS, Device, load_devices, save_identity, save_learned_size, save_waiting
+from facho.hosts.store import (
+    OLT_SECRETS,
+    Device,
+    is_paused,
+    load_devices,
+    save_identity,
+    save_learned_size,
+    save_waiting,
+)
 from facho.infrastructure.bulk import in_shard, insert_values
 from facho.infrastructure.statements import Given, GivenFor, GivenMany, Insert, Select, Update, open_cursor
 from facho.onus.store import save_inventory, save_table

@@ -41,9 +41,8 @@ from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, R
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.olt_entry import NONE
 from facho.hosts.olt_form import OltForm, new_secret, vendor_choices
-from facho.hosts.pauses import end_pause
 from facho.hosts.resolve import resolve_all
-from facho.hosts.store import refusal_of
+from facho.hosts.store import end_pause, refusal_of
 from facho.infrastructure.admin_pages import (
     LongListAdmin,
     ReadOnlyAdmin,

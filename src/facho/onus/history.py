@@ -52,8 +52,18 @@ from facho.onus.history_codec import (
     with_gaps,
     without_strangers,
 )
-from facho.onus.history_metrics import Floats, Ints, from_steps, to_steps
-from facho.onus.history_models import HistoryBlock, HistoryDays, HistoryHours, HistoryPoll, HistorySamples, HistoryStay
+from facho.onus.history_models import (
+    Floats,
+    HistoryBlock,
+    HistoryDays,
+    HistoryHours,
+    HistoryPoll,
+    HistorySamples,
+    HistoryStay,
+    Ints,
+    from_steps,
+    to_steps,
+)
 from facho.onus.models import Onu, PonPort
 
 logger = logging.getLogger(__name__)

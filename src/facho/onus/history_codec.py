@@ -19,7 +19,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
-from facho.onus.history_metrics import MISSING, Floats, Ints, summable
+from facho.onus.history_models import MISSING, Floats, Ints, summable
 
 HOUR_SECONDS, DAY_SECONDS = 3_600, 86_400
 AVERAGE, LOWEST, HIGHEST, COUNT = range(4)

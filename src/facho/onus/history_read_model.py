@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from facho.onus.history import PortSeries, Resolution, Series, read_olt, read_olt_row, read_onu_metrics, read_port
-from facho.onus.history_metrics import STATE_CODES, Metric
+from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.onu_state import RunState
 from facho.polling.vendors.vocabulary import Unit

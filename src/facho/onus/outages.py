@@ -17,7 +17,7 @@ from facho.hosts.models import Olt, Reachability
 from facho.hosts.store import OLT_SECRETS
 from facho.infrastructure.bulk import update_values
 from facho.onus.events import AFTERWARDS
-from facho.onus.history_metrics import STATE_CODES
+from facho.onus.history_models import STATE_CODES
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, Outage, PonPort, RunStateChoice
 from facho.onus.port_view import PortCounts, load_port_counts
 from facho.onus.present_onus import (

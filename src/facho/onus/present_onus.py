@@ -15,7 +15,7 @@ from django.db.models import DateTimeField, Field, Model
 from numpy.typing import NDArray
 
 from facho.infrastructure.statements import open_cursor
-from facho.onus.history_metrics import STATE_CODES, Ints
+from facho.onus.history_models import STATE_CODES, Ints
 from facho.onus.models import Onu, OnuReading, Outage, PonPort
 from facho.polling.domain.onu_events import FLAP_CHANGES, REFERENCE_HOLDS, OnuStatus
 from facho.polling.domain.onu_presence import KnownOnu

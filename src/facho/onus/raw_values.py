@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from facho.infrastructure.bulk import insert_values
 from facho.infrastructure.statements import open_cursor
 from facho.onus.history_codec import RAW, Buffer, UnreadableBlock, compress, decompress
-from facho.onus.history_metrics import Ints
+from facho.onus.history_models import Ints
 from facho.onus.models import OnuData
 from facho.polling.domain.onu_table import IS_INTEGER, MAX_TEXT, NO_VALUE, NO_VALUE_TAGS, RawValues, raw_text
 

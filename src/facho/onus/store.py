@@ -16,7 +16,7 @@ from facho.hosts.store import mark_discovered
 from facho.infrastructure.bulk import insert_values, update_numbers, update_values
 from facho.onus.events import save_events, save_late_causes
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import STATE_CODES, Floats, Ints, Metric
+from facho.onus.history_models import STATE_CODES, Floats, Ints, Metric
 from facho.onus.models import OltMemory, Onu, OnuReading, PonPort, RunStateChoice
 from facho.onus.outages import end_abandoned_outages, follow_outages
 from facho.onus.present_onus import (

@@ -15,7 +15,7 @@ import numpy as np
 from facho.hosts.history_models import HistoryOid, HistoryRow
 from facho.hosts.models import OltData
 from facho.onus.history import OLTS, Samples, append
-from facho.onus.history_metrics import OWN_NUMBERS, Floats
+from facho.onus.history_models import OWN_NUMBERS, Floats
 from facho.onus.present_onus import load_onus
 from facho.onus.raw_values import has_value
 from facho.polling.domain.collection import OltValue

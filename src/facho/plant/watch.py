@@ -27,8 +27,7 @@ from facho.onus.history_codec import (
     join,
     kind_of,
 )
-from facho.onus.history_metrics import Metric, from_steps, to_steps
-from facho.onus.history_models import HistoryPoll
+from facho.onus.history_models import HistoryPoll, Metric, from_steps, to_steps
 from facho.onus.models import Onu, OnuReading, PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox, PortDays
 from facho.polling.domain.light import (

@@ -21,8 +21,7 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.agent import Agent, Counters, Endpoint
-from facho.simulator.faults import ALL_HOSTILE, HOSTILE, NO_FAULTS, FaultInjector, Faults
+from facho.simulator.agent import ALL_HOSTILE, HOSTILE, NO_FAULTS, Agent, Counters, Endpoint, FaultInjector, Faults
 from facho.simulator.onu import (
     OFFLINE_SHARE,
     Chassis,

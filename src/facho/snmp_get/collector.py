@@ -30,8 +30,7 @@ from facho.polling.vendors.index import LearnedIndex, Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
 from facho.snmp_get.olt_values import Wanted, list_waiting, read_free_oids, read_olt_values
-from facho.snmp_get.onu_tables import GatheredOnus, is_standard
-from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of, subject_of
+from facho.snmp_get.reading import EXPECTED, Devices, GatheredOnus, Part, Reader, failure_of, is_standard, subject_of
 
 logger = logging.getLogger(__name__)
 

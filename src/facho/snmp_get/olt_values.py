@@ -19,19 +19,18 @@ from facho.polling.domain.collection import OltValue, Rows, UnauthorisedOnu
 from facho.polling.domain.onu_table import NO_VALUE_TAGS, is_odd, raw_text
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Tag, Value
-from facho.polling.snmp.columns import Row
 from facho.polling.snmp.errors import MissingObject, SnmpError
 from facho.polling.snmp.memory import PER_ROW
 from facho.polling.snmp.oid import Oid, format_oid
 from facho.polling.snmp.target import Patience
+from facho.polling.snmp.walk import Row
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place, write_place, write_row
 from facho.polling.vendors.loader import AUTOFIND_SERIAL
 from facho.polling.vendors.vocabulary import HONEST, Cost, Scope, Typed
-from facho.snmp_get.onu_tables import GatheredOnus
-from facho.snmp_get.reading import Part, Reader, subject_of
-from facho.snmp_jobs.read_names import load_kept_reads
+from facho.snmp_get.reading import GatheredOnus, Part, Reader, subject_of
+from facho.snmp_jobs.store import load_kept_reads
 
 # Interfaces have numbers that mean nothing to a person; this column has their names.
 INTERFACE_NAME = "if.name"

@@ -19,11 +19,10 @@ from facho.polling.domain.onu_state import RunState
 from facho.polling.domain.onu_table import NO_VALUE_TAGS, raw_text
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
-from facho.polling.snmp.columns import Row
-from facho.polling.snmp.courier import MOST_TIMEOUTS
 from facho.polling.snmp.errors import BudgetSpent, SnmpError, TooMuchData, WalkLoop
 from facho.polling.snmp.oid import format_oid
-from facho.polling.snmp.walk import WalkOptions, walk_columns
+from facho.polling.snmp.session import MOST_TIMEOUTS
+from facho.polling.snmp.walk import Row, WalkOptions, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import RUN_STATE, Definition, longest_answer_seconds
 from facho.polling.vendors.index import Place, write_place

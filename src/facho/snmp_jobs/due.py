@@ -10,7 +10,7 @@ from django.db.models import DateTimeField, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from facho.hosts.models import Reachability
-from facho.hosts.pauses import is_paused
+from facho.hosts.store import is_paused
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.execution_state import RANK, QueryType

@@ -3,6 +3,8 @@
 `change_nodes` is the one door for what people, programs and the coordinator change about nodes. The next run is the
 border: every slot before it is settled, every slot from it on is open. So a row moves only in a transaction that also
 writes what it passes, by `save_skipped` or as the execution of the slot that it serves.
+
+At the end: what is read, by name.
 """
 
 import logging
@@ -10,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
@@ -21,7 +23,7 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy
 
 from facho.accounts.audit import Action, record
-from facho.hosts.pauses import is_paused, polling_pauses
+from facho.hosts.store import is_paused, polling_pauses
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Update
 from facho.polling.domain.execution_state import UNREACHABLE
@@ -40,8 +42,10 @@ from facho.polling.domain.schedule import (
     plan_rejoin,
 )
 from facho.polling.domain.shard import WHOLE, Shard
+from facho.polling.snmp.oid import format_oid
+from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.due import load_waits
-from facho.snmp_jobs.models import Cadence, SkippedSlot, SnmpJob, WorkflowNode
+from facho.snmp_jobs.models import Cadence, SkippedSlot, SnmpJob, SnmpJobOid, WorkflowNode
 
 logger = logging.getLogger(__name__)
 
@@ -543,3 +547,45 @@ def load_intervals(now: datetime) -> dict[int, int]:
         ~is_paused("workflow__olt_id", now), enabled=True, is_chain_node=False, workflow__olt__enabled=True
     )
     return dict(masters.order_by().values_list("workflow__olt_id").annotate(Min("interval_seconds")))
+
+
+class NamedRead(NamedTuple):
+    """An OID, what it is called, and the unit of its raw values where somebody gave one."""
+
+    oid: str
+    name: str
+    unit: str
+
+
+NAMELESS = NamedRead("", "", "")
+
+
+def load_named_reads(vendor: str) -> list[NamedRead]:
+    """Return the operator's own OIDs and the columns of a vendor; raw values of a column have no known unit."""
+    own = SnmpJobOid.objects.exclude(oid="").order_by("id").values_list("oid", "name", "unit")
+    definition = load_definitions().get(vendor)
+    columns = definition.columns.values() if definition else ()
+    return [
+        *(NamedRead(oid.removeprefix("."), name, unit) for oid, name, unit in own),
+        *(NamedRead(format_oid(column.oid), column.key, "") for column in columns if not column.shares),
+    ]
+
+
+def load_kept_reads() -> frozenset[str]:
+    """Return the columns and OIDs of which somebody wants the history, whichever job reads them."""
+    kept = SnmpJobOid.objects.filter(keeps_history=True).order_by().values_list("column_key", "oid")
+    return frozenset(key or oid.removeprefix(".") for key, oid in kept)
+
+
+def load_job_names(olt_id: int | None = None) -> dict[str, str]:
+    """Load what people call the jobs, or those of one OLT, by task type; of several the oldest names it; one query."""
+    jobs = SnmpJob.objects.order_by("-id").only("name", "slug", "query_type")
+    if olt_id is not None:
+        jobs = jobs.filter(nodes__workflow__olt_id=olt_id)
+    return {job.task_type: job.name for job in jobs}
+
+
+def name_read(oid: str, reads: Iterable[NamedRead]) -> NamedRead:
+    """Find the read that an OID comes from: the same, or the closest one above it."""
+    above = [read for read in reads if oid == read.oid or oid.startswith(f"{read.oid}.")]
+    return max(above, key=lambda read: len(read.oid), default=NAMELESS)

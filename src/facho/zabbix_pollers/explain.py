@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from facho.executions.models import Execution, Origin
 from facho.hosts.models import Pause
-from facho.hosts.pauses import load_pause
+from facho.hosts.store import load_pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.planning import DueNode, FirstDiscovery, WaitReason, order_within_olt
 from facho.polling.domain.schedule import Window

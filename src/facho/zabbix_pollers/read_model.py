@@ -1,4 +1,7 @@
-"""What pollers and queue look like now, computed from rows alone, so that every process gives the same answer."""
+"""What pollers and queue look like now, computed from rows alone, so that every process gives the same answer.
+
+Below: the pollers' figures minute by minute, for a look back, and the sums of runs that ended.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

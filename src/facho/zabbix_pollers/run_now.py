@@ -15,7 +15,7 @@ from facho.executions.models import Execution, OnuRead
 from facho.executions.onu_reads import NotThere, TooManyReads, count_before
 from facho.executions.run import FAILURES
 from facho.hosts.models import Olt, Pause
-from facho.hosts.pauses import load_pause
+from facho.hosts.store import load_pause
 from facho.onus.shown_state import last_known_state
 from facho.onus.words import RunStateChoice
 from facho.polling.domain.execution_state import ExecutionState, FailureKind

@@ -1,4 +1,5 @@
-"""Claims OLTs for pollers, writes what follows the end of a run, frees abandoned runs, keeps the leader's lease.
+"""Claims OLTs for pollers, writes what follows the end of a run, frees abandoned runs, keeps the leader's lease,
+and knows which OLTs are probed and what follows an answer.
 
 What is freed was decided on a row seen a moment ago, and holds only for that row.
 """
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import (
@@ -20,6 +22,7 @@ from django.db.models import (
     FloatField,
     Func,
     IntegerField,
+    Q,
     QuerySet,
     Value,
 )
@@ -33,20 +36,30 @@ from facho.executions.run import Ending, Run, judge_death, run_of
 from facho.executions.runner import Finished
 from facho.executions.store import Active, ClaimRequest, claim, next_tokens, open_next, skip_chain
 from facho.hosts.models import Olt
-from facho.hosts.pauses import is_paused
-from facho.hosts.store import Device, end_probes, load_devices, mark_discovered, schedule_probe
+from facho.hosts.store import (
+    Device,
+    end_probes,
+    is_paused,
+    load_devices,
+    load_due_probes,
+    mark_discovered,
+    schedule_probe,
+)
 from facho.infrastructure.standstill import Standstill
 from facho.infrastructure.statements import Given, GivenMany, Select, Update
 from facho.onus.store import has_onus
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, UNREACHABLE, ExecutionState, FailureKind, QueryType
-from facho.polling.domain.planning import Assignment, ReadStart, is_over, numbers_by_group
+from facho.polling.domain.planning import Assignment, ReadStart, is_discovery_over, numbers_by_group
 from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.schedule import Grid, Start, plan_start, task_type
 from facho.polling.domain.shard import WHOLE, Shard
+from facho.polling.vendors.definition import Definition
+from facho.polling.vendors.loader import recognise
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.due import due_nodes
-from facho.snmp_jobs.models import WorkflowNode
+from facho.snmp_jobs.models import Workflow, WorkflowNode
+from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.store import INSTANT, NodeMoved, Passage, build_grid, save_skipped
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 
@@ -375,7 +388,7 @@ def end_first_discovery(finished: Finished, now: datetime) -> None:
     is_given_up = olt is not None and olt.discovered_at is None and ending.suspends
     if not is_complete and not is_given_up:
         return
-    if is_over(is_complete=is_complete, is_given_up=is_given_up, found_any=has_onus(run.olt_id)):
+    if is_discovery_over(is_complete=is_complete, is_given_up=is_given_up, found_any=has_onus(run.olt_id)):
         began = snmp_jobs.begin_onu_reads(run.olt_id, now)
         mark_discovered(run.olt_id, now)
         logger.info("olt.discovered olt=%s nodes=%s", run.olt_id, began)
@@ -510,3 +523,44 @@ def forget_other_counts(prefix: str, shards: Collection[Shard]) -> None:
     """Delete the leases of engines that were more or fewer before, and are known to be gone."""
     others = LeaderLease.objects.filter(owner__startswith=prefix).exclude(name__in=map(lease_name, shards))
     others.delete()
+
+
+def load_unidentified(now: datetime) -> list[int]:
+    """Return the enabled OLTs that never said who they are and are not paused, also where the vendor was named.
+
+    One that did not answer is asked less and less, like any other that is silent. One that was refused is asked again
+    when a definition has come that knows it.
+    """
+    asked = Olt.objects.filter(~is_paused("id", now), enabled=True, next_probe_at=None)
+    rows = asked.filter(Q(sys_object_id="") | Q(vendor="")).values_list("id", "sys_object_id", "sys_descr")
+    return [
+        olt_id
+        for olt_id, object_id, descr in rows
+        if not object_id or isinstance(recognise(object_id, descr), Definition)
+    ]
+
+
+def load_asked_for(now: datetime) -> list[int]:
+    """Return the OLTs due for a probe; where suspended nodes wait for a person, OLTs that have some are left alone."""
+    due = load_due_probes(now)
+    if settings.FACHO_SUSPENDED_RETURN == "probe":
+        return due
+    suspended = WorkflowNode.objects.filter(suspended_at__isnull=False, workflow__olt_id__in=due)
+    waiting = set(suspended.values_list("workflow__olt_id", flat=True))
+    return [olt_id for olt_id in due if olt_id not in waiting]
+
+
+def follow_probe(olt_id: int, *, answered: bool, now: datetime) -> None:
+    """Do what follows any probe: first jobs, nodes that return, or the next probe."""
+    apply_first_jobs(olt_id, now=now)
+    if not answered and Olt.objects.filter(id=olt_id, sys_object_id="").exists():
+        schedule_probe(olt_id, now)
+    else:
+        after_probe(olt_id, answered=answered, now=now)
+
+
+def apply_first_jobs(olt_id: int, *, now: datetime) -> None:
+    """Leave an OLT alone that has a workflow: its jobs, or their absence, are the operator's choice."""
+    olt = Olt.objects.filter(id=olt_id).exclude(vendor="").first()
+    if olt is not None and not Workflow.objects.filter(olt=olt).exists():
+        apply_ready_made_jobs(olt, now=now)

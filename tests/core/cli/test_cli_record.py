@@ -19,7 +19,7 @@ from facho.hosts.models import Olt
 from facho.infrastructure.gateway import SystemClock
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.anonymise import read_recording
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from factories import make_olt

@@ -17,7 +17,7 @@ from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from factories import make_olt

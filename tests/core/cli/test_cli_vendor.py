@@ -19,7 +19,7 @@ from facho.executions.store import ClaimRequest
 from facho.hosts.models import LearnedSize, Olt
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from factories import make_olt

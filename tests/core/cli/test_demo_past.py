@@ -11,8 +11,7 @@ from facho.core.cli.demo_data import DemoOlt, save_olts
 from facho.core.processes.simulator import demo_config
 from facho.hosts.models import Olt
 from facho.onus.history import Resolution, read_onu
-from facho.onus.history_metrics import Metric
-from facho.onus.history_models import HistorySamples
+from facho.onus.history_models import HistorySamples, Metric
 from facho.onus.models import Onu, OnuCustomer, OnuEvent, OnuReading, Outage
 from facho.polling.domain.onu_state import WEAKEST_CDBM
 from facho.simulator.readings import read_optics

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from facho.core.cli.onu import sparkline
 from facho.onus.history import Samples, append
-from facho.onus.history_metrics import Metric
+from facho.onus.history_models import Metric
 from facho.onus.models import Onu, OnuEvent, PonPort
 from factories import NOW, make_olt
 

@@ -13,6 +13,7 @@ from facho.polling.domain.planning import (
     FirstDiscovery,
     NodeQueue,
     WaitReason,
+    is_discovery_over,
     judge_first_discovery,
     must_wait_for_discovery,
     owes_slots,
@@ -50,6 +51,15 @@ def test_only_reads_of_onus_wait_and_only_a_coming_discovery_excuses_them(
     assert must_wait_for_discovery(first, reads_onus=reads_onus) == (reads_onus and first is not FirstDiscovery.DONE)
     assert owes_slots(first, reads_onus=reads_onus) or first is FirstDiscovery.COMING
     assert owes_slots(first, reads_onus=False)
+
+
+@given(st.booleans(), st.booleans(), st.booleans())
+def test_a_first_discovery_is_over_when_complete_or_given_up_with_onus(
+    is_complete: bool, is_given_up: bool, found_any: bool
+) -> None:
+    over = is_discovery_over(is_complete=is_complete, is_given_up=is_given_up, found_any=found_any)
+
+    assert over == (is_complete or (is_given_up and found_any))
 
 
 due_nodes = st.lists(

@@ -8,8 +8,7 @@ from snmp_scripted_agent import (
 )
 
 from facho.polling.snmp.ber import Oid, Tag
-from facho.polling.snmp.columns import Row
-from facho.polling.snmp.walk import WalkResult
+from facho.polling.snmp.walk import Row, WalkResult
 
 TABLE = (1, 3, 6, 1, 4, 1, 99_999, 1, 1)
 COLUMNS = [(*TABLE, n) for n in (2, 3, 5)]

@@ -1,8 +1,8 @@
 """Engines that are remembered: by device and credential, and only so many."""
 
+from facho.polling.snmp.network import KnownEngines
 from facho.polling.snmp.target import AuthProtocol, SnmpVersion, Target, UserCredential
 from facho.polling.snmp.user_security import SnmpEngine
-from facho.polling.snmp.user_session import KnownEngines
 
 
 def target(address: str = "192.0.2.1", key: bytes = b"passphrase", port: int = 161) -> Target:

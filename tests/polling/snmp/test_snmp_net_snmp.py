@@ -7,7 +7,6 @@ from snmp_relay import Relay, Tamper, faithful, relay
 from snmp_scripted_agent import Allowed, Lapsing
 
 from facho.polling.domain.execution_state import FailureKind
-from facho.polling.snmp import user_session
 from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
 from facho.polling.snmp.errors import AccessDenied, AgentTimeout, ForgedAnswer, OwnershipLost
@@ -268,7 +267,7 @@ async def test_a_clock_that_may_have_drifted_is_read_again(
     await session.get([SYS_UP_TIME])
     assert len(between.questions) == 4
 
-    monkeypatch.setattr(user_session, "CLOCK_GOOD_FOR_SECONDS", -1.0)
+    monkeypatch.setattr(network, "CLOCK_GOOD_FOR_SECONDS", -1.0)
     await session.get([SYS_UP_TIME])
     assert len(between.questions) == 6
 

@@ -12,7 +12,7 @@ from facho.polling.snmp.ber import Tag
 from facho.polling.vendors.column import RowRule, settle
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.schema import DefinitionError
-from facho.snmp_get.onu_tables import pack_values
+from facho.snmp_get.reading import pack_values
 from onu_tables import Told, table_of
 
 HUAWEI = (files("facho.polling.vendors") / "definitions" / "huawei_smartax.yaml").read_text("utf-8")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from facho.polling.domain.onu_table import NOWHERE, pack_place, unpack_place
 from facho.polling.snmp.ber import Oid, Tag, Value
-from facho.polling.snmp.columns import ColumnRows
+from facho.polling.snmp.walk import ColumnRows
 from facho.polling.vendors.column import Column, ValueRule, build_decode
 from facho.polling.vendors.decoders import DECODERS, Decoder, clean_text
 from facho.polling.vendors.definition import Definition
@@ -33,7 +33,7 @@ from facho.polling.vendors.index import (
 )
 from facho.polling.vendors.loader import load_definitions, read_definition
 from facho.polling.vendors.vocabulary import Reject, Scope
-from facho.snmp_get.onu_tables import pack_values
+from facho.snmp_get.reading import pack_values
 from onu_tables import column_rows
 
 FILES = files("facho.polling.vendors") / "definitions"

@@ -15,7 +15,7 @@ from facho.polling.vendors.index import BitField, Index, Place, build_index
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.schema import DefinitionError, parse
 from facho.polling.vendors.vocabulary import Confidence, Cost, Decoded, Reject, Scope, Typed, Unit
-from facho.snmp_get.onu_tables import pack_values
+from facho.snmp_get.reading import pack_values
 
 COLUMNS = [
     pytest.param(column, id=f"{found.key}-{column.key}")

@@ -17,7 +17,7 @@ from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions, recognise, recognise_by_tables, tables_to_ask
 from facho.polling.vendors.vocabulary import Scope
-from facho.snmp_get.onu_tables import GatheredOnus
+from facho.snmp_get.reading import GatheredOnus
 from learned_rows import learned
 from onu_tables import column_rows
 

@@ -1,29 +1,90 @@
-"""The shapes in which the API shows OLTs, nodes, executions and pauses, and acknowledging. No secret is in any."""
+"""The shapes in which the API shows OLTs, nodes, executions and pauses, and acknowledging. No secret is in any.
 
+Bodies of write requests refuse unknown names, in the query and the body, nested ones too: a mistyped or read-only field
+must not look as if it had been saved.
+"""
+
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import ErrorDetail, UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from facho.accounts.acknowledge import MAX_NOTE_LENGTH, AcknowledgementError, acknowledge, take_back
 from facho.accounts.scope import NOTHING, OltScope
-from facho.api.shared.bodies import KnownFields, read_body, read_nothing
+from facho.api.shared.filters import refuse_parameters
 from facho.api.shared.problems import Conflict
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Pause, SnmpVersionChoice
 from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
-from facho.hosts.pauses import MAX_MINUTES
-from facho.hosts.store import refusal_of
+from facho.hosts.store import MAX_PAUSE_MINUTES, refusal_of
 from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_change
+
+if TYPE_CHECKING:
+    _Serializer = serializers.Serializer[Any]
+else:
+    _Serializer = object  # joined to a serializer, whose stubs alone take type parameters
+
+
+# An answer is not to grow with what somebody sends.
+MOST_NAMES = 20
+MOST_LETTERS = 60
+
+
+class KnownFields(_Serializer):
+    """Reports unknown fields together with all other errors."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = self._unknown(data) if isinstance(data, Mapping) else {}
+        try:
+            values = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            raise serializers.ValidationError({**unknown, **error.detail} if unknown else error.detail) from error  # type: ignore[dict-item]
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return values
+
+    def _unknown(self, data: Mapping[str, Any]) -> dict[str, list[ErrorDetail]]:
+        known = sorted(name for name, field in self.fields.items() if not field.read_only)
+        text = _("Unknown field. Known fields: %(names)s.") % {"names": ", ".join(known)}
+        text = text if known else _("This address takes no body.")
+        names = [str(name) for name in data if name not in known]
+        # JSON may contain lone surrogates.
+        shown = (
+            "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name[:MOST_LETTERS])
+            for name in names[:MOST_NAMES]
+        )
+        return {name: [ErrorDetail(text, "unknown")] for name in shown}
+
+
+class Nothing(KnownFields, serializers.Serializer[Any]):
+    """The body of a request that needs none."""
+
+
+def read_body(request: Request) -> Any:
+    """Return the body of a write request, which takes no query parameters."""
+    refuse_parameters(request)
+    return request.data
+
+
+def read_nothing(request: Request) -> None:
+    """Refuse any body; an empty form, which some clients send, is accepted."""
+    try:
+        sent = read_body(request)
+    except UnsupportedMediaType:
+        sent = request._request.POST
+    Nothing(data=sent).is_valid(raise_exception=True)
 
 
 def given_names(wish: "serializers.BaseSerializer[Any]") -> str:
@@ -278,7 +339,7 @@ class NewPauseSerializer(KnownFields, serializers.Serializer[Pause]):
     """A pause that starts now; `olt_id` must be given, null for all OLTs."""
 
     olt_id = _SeenOlt(queryset=Olt.objects.none(), source="olt", allow_null=True, required=True)
-    minutes = serializers.IntegerField(min_value=1, max_value=MAX_MINUTES)
+    minutes = serializers.IntegerField(min_value=1, max_value=MAX_PAUSE_MINUTES)
     note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
 
 

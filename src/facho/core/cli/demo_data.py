@@ -24,8 +24,7 @@ from facho.core.processes.simulator import demo_config
 from facho.hosts.models import Olt
 from facho.infrastructure.secrets import Secret
 from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
-from facho.onus.history_metrics import STATE_CODES, Metric, to_steps
-from facho.onus.history_models import HistorySamples, HistoryStay
+from facho.onus.history_models import STATE_CODES, HistorySamples, HistoryStay, Metric, to_steps
 from facho.onus.models import OltMemory, Onu, OnuCustomer, OnuEvent, OnuReading, Outage, PonPort
 from facho.onus.words import EventKinds, OutageCauses, OutageScopes
 from facho.polling.domain.execution_state import QueryType

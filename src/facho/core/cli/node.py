@@ -16,7 +16,7 @@ from facho.core.product import OperatorError
 from facho.executions.models import Execution
 from facho.executions.store import cancel
 from facho.hosts.models import Olt
-from facho.hosts.pauses import load_pause
+from facho.hosts.store import load_pause
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_change
 from facho.snmp_jobs.store import IsChainNode, NodeChange, UnknownNode, change_nodes, request_run, return_to_schedule

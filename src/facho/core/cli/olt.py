@@ -23,7 +23,7 @@ from facho.hosts.csv import plan_file, write_entries
 from facho.hosts.inventory import InventoryError, Saved, add_olt, export_entries, stored_olts
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS, OltEntry
-from facho.hosts.pauses import MAX_MINUTES, active_pauses, end_pauses, load_pause, pause, polling_pauses
+from facho.hosts.store import MAX_PAUSE_MINUTES, active_pauses, end_pauses, load_pause, pause, polling_pauses
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.execution_state import ProbeFinding
 from facho.snmp_get.diagnosis import diagnose, place_of
@@ -178,8 +178,8 @@ def probe(arguments: Namespace) -> int:
 
 
 def add_pause(arguments: Namespace) -> int:
-    if arguments.minutes > MAX_MINUTES:
-        raise OperatorError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_MINUTES)
+    if arguments.minutes > MAX_PAUSE_MINUTES:
+        raise OperatorError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_PAUSE_MINUTES)
     with transaction.atomic():
         held = pause(_olt(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
         write_down("ADDED", [held])

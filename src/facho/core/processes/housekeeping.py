@@ -31,8 +31,8 @@ from facho.plant.watch import LightWatcher, judge_days
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.snmp_jobs.store import load_intervals
 from facho.zabbix_pollers.activity import load_is_polling
-from facho.zabbix_pollers.probes import follow_probe, load_asked_for, load_unidentified
 from facho.zabbix_pollers.read_model import save_poller_stats
+from facho.zabbix_pollers.store import follow_probe, load_asked_for, load_unidentified
 
 logger = logging.getLogger(__name__)
 

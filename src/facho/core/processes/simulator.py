@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 
 from facho.core.processes.supervisor import exit_with_parent
-from facho.simulator.faults import Faults
+from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatorConfig, run_simulator
 
 # Slow enough that a visitor sees pollers at work, as real OLTs show them.

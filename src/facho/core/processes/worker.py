@@ -24,9 +24,8 @@ from facho.executions.store import load_pending
 from facho.infrastructure.gateway import background, start_background
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.identity import IdentityCollector
-from facho.zabbix_pollers.probes import follow_probe
 from facho.zabbix_pollers.scheduler import ZabbixScheduler
-from facho.zabbix_pollers.store import release_leadership
+from facho.zabbix_pollers.store import follow_probe, release_leadership
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.names import code_of
-from facho.dashboard.shared.drawing import coordinate
-from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
+from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, coordinate, cursor_of, for_users, is_part
 from facho.dashboard.shared.plot_range import MAX_COMPARED
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.models import Onu, PonPort

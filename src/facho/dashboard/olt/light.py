@@ -8,8 +8,8 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from facho.dashboard.shared.drawing import coordinate
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, LightLevel, judge_level
+from facho.dashboard.shared.page import coordinate
 from facho.onus.models import Onu, RunStateChoice
 from facho.onus.shown_state import in_state
 

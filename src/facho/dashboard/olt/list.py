@@ -46,7 +46,7 @@ from facho.dashboard.shared.table import (
 )
 from facho.dashboard.templatetags.facho_words import ago, due
 from facho.hosts.models import Olt, OltGroup, Reachability
-from facho.hosts.pauses import MAX_MINUTES, active_pauses, end_pause, pause
+from facho.hosts.store import MAX_PAUSE_MINUTES, active_pauses, end_pause, pause
 
 OLTS_PER_PAGE = 50
 UNDO = "pauses_undo"
@@ -247,9 +247,9 @@ def olts_act(request: HttpRequest) -> HttpResponse:
 
 def _pause_selected(request: HttpRequest, now: datetime) -> None:
     text = request.POST.get("minutes", "")
-    minutes = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MINUTES)) else 0
-    if not 1 <= minutes <= MAX_MINUTES:
-        messages.error(request, _("Nothing was done: write a number of minutes from 1 to %s.") % MAX_MINUTES)
+    minutes = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_PAUSE_MINUTES)) else 0
+    if not 1 <= minutes <= MAX_PAUSE_MINUTES:
+        messages.error(request, _("Nothing was done: write a number of minutes from 1 to %s.") % MAX_PAUSE_MINUTES)
         return
     olts = scope_of(request.user).narrow(Olt.objects.filter(pk__in=posted_ids(request)), "").only("name")
     held = set(active_pauses(now).filter(olt__in=olts).values_list("olt_id", flat=True))

@@ -32,13 +32,11 @@ from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure, warn_of_places
 from facho.hosts.models import Olt, OltData
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
-from facho.hosts.pauses import active_pauses, end_pause, pause
-from facho.hosts.store import load_learned_sizes
+from facho.hosts.store import active_pauses, end_pause, load_learned_sizes, pause
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
 from facho.polling.vendors.loader import GENERIC_KEY
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.read_names import load_job_names
-from facho.snmp_jobs.store import IsChainNode, resume
+from facho.snmp_jobs.store import IsChainNode, load_job_names, resume
 from facho.zabbix_pollers.explain import Explanation, Situation, load_explanations, sentences
 from facho.zabbix_pollers.read_model import Runs, load_run_sums
 from facho.zabbix_pollers.run_now import describe_asked, leave_wish

@@ -23,12 +23,12 @@ from django.utils.translation import get_language, gettext_lazy
 from django.utils.translation import gettext as _
 
 from facho.dashboard.onu.names import EventLine, code_of, name_of
-from facho.dashboard.shared.drawing import coordinate
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
+from facho.dashboard.shared.page import coordinate
 from facho.dashboard.shared.plot_range import PlotRange, PlotSpan
 from facho.infrastructure.spreadsheet import guard
 from facho.onus.history import Series
-from facho.onus.history_metrics import Floats, Ints, Metric
+from facho.onus.history_models import Floats, Ints, Metric
 from facho.onus.history_read_model import Detail, HistoryQuery, ask, load_onu_metrics
 from facho.onus.models import Onu
 

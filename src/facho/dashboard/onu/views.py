@@ -44,7 +44,7 @@ from facho.onus.port_view import PortCounts, load_port_counts
 from facho.onus.search import MANY, shown_onus
 from facho.onus.shown_state import last_known_state, shown_state
 from facho.onus.words import DownCauses, OutageScopes, ShownState
-from facho.snmp_jobs.read_names import load_named_reads, name_read
+from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.run_now import describe_read, describe_refusal, load_progress
 
 _LOST_POWER = gettext_lazy("It reported a power failure: ask the customer before sending a crew.")

@@ -28,12 +28,12 @@ from facho.dashboard.onu.list import OnuLine, rows_of
 from facho.dashboard.onu.names import cause_of
 from facho.dashboard.overview.hour import Scale, draw_ticks
 from facho.dashboard.overview.outages import OutageRow, outage_rows, shape_outages, whole_outages, with_names
-from facho.dashboard.shared.drawing import coordinate
 from facho.dashboard.shared.page import (
     PagePart,
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
+    coordinate,
     cursor_of,
     for_users,
     is_part,

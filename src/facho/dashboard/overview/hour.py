@@ -11,8 +11,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.accounts.scope import OltScope
-from facho.dashboard.shared.drawing import Bar, coordinate, rectangle, stack
 from facho.dashboard.shared.light import ready_name
+from facho.dashboard.shared.page import Bar, coordinate, rectangle, stack
 from facho.execution_coordinator.models import ExecutionPlan, PlanStatus, QuotaStatus, QuotaTracker
 from facho.execution_coordinator.violations import read_time
 from facho.executions.models import Execution, ExecutionStates

@@ -10,13 +10,12 @@ from django.db.models import Case, Count, Max, Min, OuterRef, Q, QuerySet, Subqu
 from django.utils.translation import gettext as _
 
 from facho.accounts.scope import EVERYTHING, OltScope
-from facho.dashboard.shared.drawing import Bar, stack
+from facho.dashboard.shared.page import Bar, stack
 from facho.executions.models import Execution
 from facho.executions.run import FAILURES
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
-from facho.hosts.pauses import active_windows
-from facho.hosts.store import refusal_of
+from facho.hosts.store import active_windows, refusal_of
 from facho.onus.models import RunStateChoice
 from facho.onus.shown_state import count_present
 from facho.polling.vendors.loader import load_definitions

@@ -36,7 +36,7 @@ from facho.onus.models import OnuReading, RunStateChoice
 from facho.polling.domain.planning import SATURATED_ABOVE
 from facho.snmp_jobs.due import startable_nodes
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.read_names import load_job_names
+from facho.snmp_jobs.store import load_job_names
 from facho.zabbix_pollers.poller_manager import PollerManager
 
 SUSPENDED_LINES = 8

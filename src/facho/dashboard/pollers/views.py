@@ -38,9 +38,8 @@ from facho.dashboard.onu.plot import (
     from_to,
     label_at,
 )
-from facho.dashboard.shared.drawing import coordinate
 from facho.dashboard.shared.light import ready_name
-from facho.dashboard.shared.page import TimelineFilter, for_users, is_part
+from facho.dashboard.shared.page import TimelineFilter, coordinate, for_users, is_part
 from facho.dashboard.shared.plot_range import SPANS as LONG_SPANS
 from facho.dashboard.shared.plot_range import PlotSpan
 from facho.dashboard.shared.table import (

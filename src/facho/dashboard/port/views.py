@@ -36,9 +36,8 @@ from facho.dashboard.onu.plot import (
 )
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
 from facho.dashboard.overview.outages import OutageRow, outage_rows
-from facho.dashboard.shared.drawing import Bar, coordinate, stack
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
-from facho.dashboard.shared.page import PagePart, for_users, load_parts, part_called
+from facho.dashboard.shared.page import Bar, PagePart, coordinate, for_users, load_parts, part_called, stack
 from facho.dashboard.shared.plot_range import PlotRange, lead_on, range_of
 from facho.dashboard.traps.views import load_said_of_port
 from facho.hosts.models import OltData, WaitingOnu
@@ -46,7 +45,7 @@ from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.events import all_events, load_page
 from facho.onus.history import PortSeries, Series
-from facho.onus.history_metrics import Floats
+from facho.onus.history_models import Floats
 from facho.onus.history_read_model import HistoryQuery, load_port_history
 from facho.onus.models import Onu, Outage, PonPort
 

@@ -24,7 +24,7 @@ from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.settings.olts import groups_in
 from facho.dashboard.shared.page import for_users, is_part, may_operate, must_operate
 from facho.hosts.models import Olt, OltGroup, Pause
-from facho.hosts.pauses import MAX_MINUTES, end_all, plan_pauses
+from facho.hosts.store import MAX_PAUSE_MINUTES, end_all, plan_pauses
 
 SILENCE, PAUSE = "silence", "pause"
 TONIGHT, HOUR, FOUR_HOURS, OTHER = "tonight", "1h", "4h", "other"
@@ -119,7 +119,7 @@ class WindowForm(forms.Form):
         starts_at, ends_at = span
         if ends_at <= max(starts_at, self.now):
             self.add_error("ends_at", _("The end has to come after the start, and after now."))
-        elif ends_at - starts_at > timedelta(minutes=MAX_MINUTES):
+        elif ends_at - starts_at > timedelta(minutes=MAX_PAUSE_MINUTES):
             self.add_error("ends_at", _("A window lasts at most a year; for longer, disable the OLT."))
         return {**values, "span": span}
 

@@ -1,8 +1,8 @@
-"""What pages share: parts that refresh themselves, permissions, filters by time, acknowledgements."""
+"""What pages share: parts that refresh themselves, permissions, filters by time, acknowledgements, bars."""
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
@@ -242,3 +242,29 @@ def answer_acknowledgement(request: HttpRequest, thing: Acknowledgeable, page: s
     except AcknowledgementError as error:
         messages.error(request, str(error))
     return redirect(page, thing.pk)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    kind: str
+    x: str
+    width: str
+
+
+def coordinate(length: float) -> str:
+    return f"{length:.2f}".rstrip("0").rstrip(".")
+
+
+def stack(parts: Iterable[tuple[str, float]], *, total: float, width: float = 100) -> list[Bar]:
+    bars, done = [], 0.0
+    for kind, amount in parts:
+        if amount > 0 and total > 0:
+            length = min(amount, total - done)
+            bars.append(Bar(kind, coordinate(done / total * width), coordinate(length / total * width)))
+            done += length
+    return bars
+
+
+def rectangle(x: float, y: float, width: float, height: float) -> str:
+    w = coordinate(width)
+    return f"M{coordinate(x)} {coordinate(y)}h{w}v{coordinate(height)}h-{w}z"

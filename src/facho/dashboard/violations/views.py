@@ -20,13 +20,14 @@ from django.views.decorators.vary import vary_on_headers
 from facho.accounts.acknowledge import who_acknowledged, with_acknowledger
 from facho.accounts.scope import scope_of
 from facho.dashboard.overview.hour import clock_span
-from facho.dashboard.shared.drawing import Bar, stack
 from facho.dashboard.shared.page import (
+    Bar,
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
     for_users,
     is_part,
+    stack,
 )
 from facho.dashboard.shared.table import (
     ListTable,

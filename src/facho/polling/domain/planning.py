@@ -390,3 +390,8 @@ def must_wait_for_discovery(first: FirstDiscovery, *, reads_onus: bool) -> bool:
 def owes_slots(first: FirstDiscovery, *, reads_onus: bool) -> bool:
     """Whether slots count as owed: not while discovery is coming; one that is not is a fault operators must see."""
     return not reads_onus or first is not FirstDiscovery.COMING
+
+
+def is_discovery_over(*, is_complete: bool, is_given_up: bool, found_any: bool) -> bool:
+    """Whether an ended discovery counts as the first; agents that abort every walk have to be read too."""
+    return is_complete or (is_given_up and found_any)

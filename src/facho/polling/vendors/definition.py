@@ -11,7 +11,7 @@ from facho.polling.domain.collection import CollectRequest
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.onu_table import OnuTable
 from facho.polling.snmp.ber import Oid
-from facho.polling.snmp.courier import MOST_TIMEOUTS
+from facho.polling.snmp.session import MOST_TIMEOUTS
 from facho.polling.snmp.target import CHEAP
 from facho.polling.vendors.column import Column, RowRule, settle
 from facho.polling.vendors.decoders import parse_oid

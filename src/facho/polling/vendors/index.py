@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from facho.polling.domain.onu_table import NOWHERE, pack_place, pack_places
 from facho.polling.snmp.ber import Oid
-from facho.polling.snmp.columns import ColumnRows
+from facho.polling.snmp.walk import ColumnRows
 from facho.polling.vendors.decoders import decode_serial, encode_serial
 from facho.polling.vendors.vocabulary import Reject, Scope, Typed
 

@@ -73,7 +73,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
         answer = _answer(request, HTTPStatus.SERVICE_UNAVAILABLE, reason, detail, hint)
         answer.headers["Retry-After"] = str(RETRY_SECONDS)
         return answer
-    detail = _("Something failed inside Facho. The log of the server says what.")
+    detail = _("Something failed inside Facho. See the log of the server.")
     return _answer(request, HTTPStatus.INTERNAL_SERVER_ERROR, "error", detail)
 
 

@@ -123,7 +123,7 @@ class Diagnosis:
     checks: tuple[str, ...]
 
 
-_ALLOW_US = _("On the OLT, see that its SNMP access list and any firewall on the way allow %(from)s to ask it.")
+_ALLOW_US = _("On the OLT, check that its SNMP access list and any firewall on the way allow %(from)s to ask it.")
 _COMMUNITY = _("Type the community again: letter case counts, and a space at its end too.")
 _USER = _("Compare user, protocols and keys with the SNMPv3 user on the OLT.")
 _WHOLE_VIEW = _("On the OLT, give this community or user a view that holds the whole tree (1.3.6.1), for reading.")
@@ -133,14 +133,14 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ProbeFinding.SILENT: Advice(
         _("No answer"),
         _(
-            "%(address)s said nothing on UDP port %(port)s. OLTs answer a wrong community with silence, and so does a"
+            "%(address)s did not answer on UDP port %(port)s. OLTs answer a wrong community with silence, and so does a"
             " firewall or a device that is off."
         ),
         (
             _COMMUNITY,
             _ALLOW_US,
-            _("See that SNMP is switched on in the OLT, in version %(version)s, for reading."),
-            _("See that the address is right, and that it is the OLT's management address."),
+            _("Check that SNMP is switched on in the OLT, in version %(version)s, for reading."),
+            _("Check that the address is right, and that it is the OLT's management address."),
         ),
     ),
     ProbeFinding.SPEAKS_V1: Advice(
@@ -155,33 +155,33 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ),
     ProbeFinding.SPEAKS_V3: Advice(
         _("It is there, but does not take this community"),
-        _("%(address)s answers SNMPv3, so address and port are right; to our community it said nothing."),
+        _("%(address)s answers SNMPv3, so address and port are right, but it does not answer our community."),
         (
             _COMMUNITY,
-            _("See that the OLT allows this community for reading from %(from)s."),
+            _("Check that the OLT allows this community for reading from %(from)s."),
             _("If the OLT is set up for SNMPv3 only, choose SNMPv3 here."),
         ),
     ),
     ProbeFinding.IGNORES_USER: Advice(
         _("It speaks SNMPv3, but not to this user"),
-        _("%(address)s told who it is and then left our question as user %(user)s without an answer."),
+        _("%(address)s identified itself, then did not answer our request as user %(user)s."),
         (_USER, _ALLOW_US),
     ),
     ProbeFinding.PORT_CLOSED: Advice(
         _("Nothing listens there"),
-        _("%(address)s is on, and says that nothing listens on UDP port %(port)s."),
+        _("%(address)s is up, but nothing listens on its UDP port %(port)s."),
         (
             _("Switch SNMP on in the OLT."),
-            _("See that the port is right: nearly every OLT uses 161."),
-            _("See that the address is the OLT's, and not that of another machine."),
+            _("Check that the port is right: nearly every OLT uses 161."),
+            _("Check that the address is the OLT's, and not that of another machine."),
         ),
     ),
     ProbeFinding.NO_ROUTE: Advice(
         _("There is no way to it"),
         _("The network says that %(address)s cannot be reached from this machine."),
         (
-            _("See that the address is right."),
-            _("See that this machine has a route or VPN to the management network of the OLT."),
+            _("Check that the address is right."),
+            _("Check that this machine has a route or VPN to the management network of the OLT."),
             _("A firewall may refuse it: allow UDP port %(port)s."),
         ),
     ),
@@ -233,7 +233,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ProbeFinding.NOT_SNMP: Advice(
         _("What came back is not SNMP"),
         _("%(address)s answers on UDP port %(port)s with something that is no valid SNMP."),
-        (_("See that address and port are those of the OLT: another service may use that port."),),
+        (_("Check that address and port are those of the OLT: another service may use that port."),),
     ),
     ProbeFinding.STOPPED: Advice(
         _("The test was stopped"), _("It was broken off before its end and says nothing about the OLT."), (_TIME,)

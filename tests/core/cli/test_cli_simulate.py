@@ -75,7 +75,7 @@ def test_a_wrong_community_is_told_without_showing_it(simulated_olt: list[str], 
 
     assert done.status == 1
     assert "answered: no" in done.out
-    assert done.err.startswith(f"facho: OLT centro: No answer. 127.0.0.1 said nothing on UDP port {port}.")
+    assert done.err.startswith(f"facho: OLT centro: No answer. 127.0.0.1 did not answer on UDP port {port}.")
     assert "facho: - Type the community again" in done.err
     assert CANARY not in done.out + done.err
 

@@ -5,6 +5,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from alerts.outbox_rows import KEY, LOOPBACK
+from facho.alerts.delivery import Address, _hand_to_process
 from facho.alerts.http_request import post_webhook
-from facho.alerts.sender import Outcome, Trouble
+from facho.alerts.models import ChannelKind
+from facho.alerts.sender import Message, Outcome, Trouble
+from facho.infrastructure.secrets import Secret
 
 NAME = "hook.example.net"
 
@@ -29,7 +33,9 @@ def certificate(tmp_path: Path) -> Path:
     now = datetime.now(UTC)
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(days=1), now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(NAME), x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False
+        )
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
@@ -76,3 +82,28 @@ def test_the_name_of_the_address_counts(
 
     assert post(NAME) == Outcome()
     assert post("other.example.net") == Outcome(Trouble.CERTIFICATE)
+
+
+@pytest.mark.parametrize("is_trusted", [True, False], ids=["trusted", "unknown"])
+def test_services_believe_the_authorities_that_this_machine_trusts(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch, is_trusted: bool
+) -> None:
+    """A company's own authority stands among the system's certificates; the library for HTTP brings others."""
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    async def exchange() -> Outcome:
+        serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        serving.load_cert_chain(certificate)
+        async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=serving) as server:
+            url = f"ntfys://127.0.0.1:{server.sockets[0].getsockname()[1]}/facho"
+            address = Address(ChannelKind.APPRISE, Secret(url), Secret(""))
+            return await _hand_to_process(address, Message("1", "opened", "warning", "t", "b"), LOOPBACK)
+
+    assert asyncio.run(exchange()).trouble == (None if is_trusted else Trouble.UNREACHABLE)

@@ -1,9 +1,14 @@
 """Whether code and database fit."""
 
+import asyncio
+import os
+import signal
+
 import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
 from pytest_django import Settings
 
 from facho.alerts.models import AlertRule
@@ -17,6 +22,9 @@ from facho.core.database import (
     read_database_version,
 )
 from facho.core.env import Mode
+from facho.core.processes.leader_watch import watch_version
+from facho.executions.processes import ProcessReport, forget_process, save_process
+from facho.infrastructure.gateway import ThreadGateway
 
 FUTURE = ("hosts", "0999_from_the_future")
 
@@ -86,3 +94,41 @@ def test_a_database_of_the_migrations_before_the_squash_passes_over() -> None:
 def squashed_migrations() -> dict[tuple[str, str], list[tuple[str, str]]]:
     disk = MigrationLoader(None).disk_migrations
     return {key: migration.replaces for key, migration in disk.items() if migration.replaces}
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_process_stops_once_the_database_is_newer_than_its_code(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr("os.kill", lambda *what: killed.append(what))
+    database = ThreadGateway(1)
+    try:
+        await database.run(MigrationRecorder(connection).record_applied, *FUTURE)
+
+        await watch_version(database)
+    finally:
+        await database.run(MigrationRecorder(connection).record_unapplied, *FUTURE)
+        await database.close()
+
+    assert killed == [(os.getpid(), signal.SIGTERM)]
+    assert "database.newer" in caplog.text
+    assert "hosts.0999_from_the_future" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_two_versions_at_once_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    database = ThreadGateway(1)
+    now = timezone.now()
+    try:
+        await database.run(save_process, ProcessReport("web@old", "0.0.9", now, now))
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(2):
+                await watch_version(database)
+    finally:
+        await database.run(forget_process, "web@old")
+        await database.close()
+
+    assert "versions.differ" in caplog.text
+    assert "web@old 0.0.9" in caplog.text

@@ -22,7 +22,7 @@ DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 NGINX, CADDY = (DEPLOY / "nginx/facho.conf").read_text(), (DEPLOY / "caddy/Caddyfile").read_text()
 TOP_LEVEL = {"name", "services", "networks", "volumes", "secrets", "x-facho"}
 SERVICE_KEYS = {
-    "build", "cap_drop", "command", "depends_on", "deploy", "environment", "healthcheck", "image", "init",
+    "build", "cap_drop", "command", "depends_on", "deploy", "env_file", "environment", "healthcheck", "image", "init",
     "mem_limit", "ports", "read_only", "restart", "secrets", "security_opt", "shm_size", "stop_grace_period",
     "tmpfs", "ulimits", "user", "volumes",
 }  # fmt: skip
@@ -109,7 +109,7 @@ def test_the_supervisor_keeps_every_part_running_and_lets_it_stop() -> None:
     assert entries["group:facho"]["programs"].split(",") == [f"facho-{part}" for part in PARTS]
     for part in PARTS:
         program = entries[f"program:facho-{part}"]
-        assert (program["user"], program["autorestart"], program["umask"]) == ("facho", "true", "077")
+        assert (program["user"], program["autorestart"], program["umask"]) == ("facho", "unexpected", "077")
         assert float(program["stopwaitsecs"]) > 2 * DRAIN_SECONDS
 
 

@@ -29,6 +29,12 @@ def test_every_series_that_is_asked_for_stands_on_the_page(dashboard: dict[str, 
     assert len(asked) >= 15
 
 
+def test_a_second_target_doubles_no_figure(dashboard: dict[str, Any]) -> None:
+    asked = [t["expr"] for panel in dashboard["panels"] for t in panel["targets"]]
+
+    assert all(ask.count("max without (instance) (facho_") == ask.count("facho_") for ask in asked)
+
+
 def test_panels_lie_beside_each_other(dashboard: dict[str, Any]) -> None:
     places = [panel["gridPos"] for panel in dashboard["panels"]]
 

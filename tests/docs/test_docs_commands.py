@@ -64,5 +64,8 @@ def exists(parser: ArgumentParser, words: list[str]) -> bool:
     for action in parser._actions:
         if isinstance(action, _SubParsersAction):
             is_known = bool(words) and words[0] in action.choices
-            return (is_known and exists(action.choices[words[0]], words[1:])) or words[:1] == ["--help"]
+            return (is_known and exists(action.choices[words[0]], words[1:])) or words[:1] in (
+                ["--help"],
+                ["--version"],
+            )
     return True

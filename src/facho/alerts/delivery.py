@@ -10,12 +10,14 @@ import hashlib
 import json
 import logging
 import random
+import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -195,7 +197,6 @@ logger = logging.getLogger(__name__)
 PATIENCE_SECONDS = SEND_SECONDS + 5.0
 # No proxy, no .netrc, and no folder of the product ahead of the installed packages.
 COMMAND = (sys.executable, "-I", "-m", "facho.alerts.sender")
-ENVIRONMENT = {"HOME": "/nonexistent"}
 CHANNELS_AT_ONCE = 8
 # How long a stopping process waits for current tries: one that is cut off may have arrived, and is sent again.
 GRACE_SECONDS = 4.0
@@ -233,12 +234,22 @@ def webhook_content(parcel: Parcel) -> dict[str, Any]:
     }
 
 
+def sender_environment() -> dict[str, str]:
+    """Give a sender the certificates that this machine trusts: its HTTP library would know only those it brings."""
+    paths = ssl.get_default_verify_paths()
+    places = {"SSL_CERT_FILE": paths.cafile or "", "SSL_CERT_DIR": paths.capath or ""}
+    folder = Path(places["SSL_CERT_DIR"] or "/nonexistent")
+    bundle = places["SSL_CERT_FILE"] or (str(folder) if folder.is_dir() and any(folder.iterdir()) else "")
+    given = {**places, "REQUESTS_CA_BUNDLE": bundle}
+    return {"HOME": "/nonexistent", **{name: place for name, place in given.items() if place}}
+
+
 async def _hand_to_process(address: Address, message: Message, reach: Reach) -> Outcome:
     job = {"url": address.url.reveal(), "listed": [str(each) for each in reach.listed], "message": asdict(message)}
     pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     # In a session of its own: Ctrl-C at a terminal must not end a message half-way.
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, stdin=pipe, stdout=pipe, stderr=nowhere, env=ENVIRONMENT, start_new_session=True
+        *COMMAND, stdin=pipe, stdout=pipe, stderr=nowhere, env=sender_environment(), start_new_session=True
     )
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -1,8 +1,9 @@
 """Turns DATABASE_URL into Django's DATABASES entry, with the options that each engine needs here."""
 
 import fcntl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -14,6 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
+from facho.core.data_folder import EngineRuns, is_engine_alive
 from facho.core.env import Mode
 
 # One engine process writes; another process (web, command line) waits its turn instead of failing.
@@ -91,18 +93,32 @@ class DatabaseVersion:
         return not self.unknown and not self.missing
 
 
-def ensure_current() -> None:
-    """Make the database fit this version, or raise; only the embedded mode migrates. Adds new default rules."""
+def ensure_current(*, holds_lock: bool = False) -> None:
+    """Make the database fit this version, or raise; only the embedded mode migrates. Adds new default rules.
+
+    The older version of a running product would read the new tables with its old code, so nothing is changed under it.
+    """
     version = read_database_version()
     if version.unknown:
         raise NewerDatabase(named(version.unknown))
     if not version.is_current:
         if settings.FACHO_MODE is not Mode.EMBEDDED:
             raise MissingMigrations(named(version.missing))
-        # Two commands do not migrate at once; the second finds nothing left to do.
-        with (settings.DATA_FOLDER.path / "migrate.lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            call_command("migrate", interactive=False, verbosity=0)
+        if not holds_lock and is_engine_alive(settings.DATA_FOLDER):
+            raise EngineRuns
+        migrate()
+    offer_rules()
+
+
+def migrate() -> None:
+    """Apply what is missing; of two processes on one data folder the second finds nothing left to do."""
+    with (settings.DATA_FOLDER.path / "migrate.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def offer_rules() -> None:
+    """Add the default rules of alerts that this version brings."""
     # Settings import this module, so models cannot be imported at its top.
     from facho.alerts.store import offer_default_rules
 
@@ -115,7 +131,7 @@ def read_database_version() -> DatabaseVersion:
 
 def compare(applied: Iterable[Migration]) -> DatabaseVersion:
     """Compare applied migrations with the migrations on disk; those that others replaced are known too."""
-    brought, done = MigrationLoader(None).disk_migrations, set(applied)
+    brought, done = _brought(), set(applied)
     replaced = {former for migration in brought.values() for former in migration.replaces}
     known = brought.keys() | replaced
     return DatabaseVersion(unknown=tuple(sorted(done - known)), missing=tuple(sorted(brought.keys() - done)))
@@ -123,7 +139,13 @@ def compare(applied: Iterable[Migration]) -> DatabaseVersion:
 
 def known_migrations() -> set[Migration]:
     """List the migrations that this version brings; needs no database."""
-    return set(MigrationLoader(None).disk_migrations)
+    return set(_brought())
+
+
+@cache
+def _brought() -> Mapping[Migration, Any]:
+    """Read them once: the files may be those of a newer version by the time a process looks again."""
+    return MigrationLoader(None).disk_migrations
 
 
 def named(migrations: Iterable[Migration]) -> str:

@@ -182,6 +182,7 @@ SETTINGS = (
     Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en", "pt-br")), "es", _("es, en or pt-br")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),
+    Setting("FACHO_LOG_FORMAT", partial(_one_of, words=("text", "json")), "text", _("text or json")),
 )
 
 

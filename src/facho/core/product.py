@@ -2,7 +2,9 @@
 
 import os
 import sys
+from contextlib import suppress
 from gettext import gettext as _
+from importlib.metadata import version
 from pathlib import Path
 
 import django
@@ -12,20 +14,25 @@ from django.db import Error
 from django.utils import translation
 
 from facho.core.checks import startup_errors, startup_warnings
-from facho.core.data_folder import DataFolder, DataFolderError, close_to_others, others_may_enter, prepare
-from facho.core.database import MissingMigrations, NewerDatabase, ensure_current
+from facho.core.data_folder import DataFolder, DataFolderError, EngineRuns, close_to_others, others_may_enter, prepare
+from facho.core.database import MissingMigrations, NewerDatabase, ensure_current, named, read_database_version
 from facho.core.env import Environment, Mode, read_environment
+from facho.infrastructure.storage import sqlite_file
 
-MIGRATE = "django-admin migrate --settings facho.core.settings"
+MIGRATE = "facho migrate"
 REDIS_SECONDS = 3.0
+FAILED = 1
+# EX_CONFIG of sysexits.h: until the operator changes something, starting again does not help.
+BAD_CONFIGURATION = 78
 
 
 class OperatorError(Exception):
     """An expected failure. Each line is a sentence for the operator and never holds a secret."""
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines: str, status: int = FAILED) -> None:
         super().__init__(*lines)
         self.lines = lines
+        self.status = status
 
 
 def open_product() -> None:
@@ -35,12 +42,31 @@ def open_product() -> None:
         prepare(DataFolder.of(environment), mode=environment["FACHO_MODE"])
     except DataFolderError as error:
         raise OperatorError(
-            _("The data folder cannot be used: %s. Set FACHO_DATA_DIR to a folder that you may write.") % error
+            _("The data folder cannot be used: %s. Set FACHO_DATA_DIR to a folder that you may write.") % error,
+            status=BAD_CONFIGURATION,
         ) from error
     set_up_django()
     tell_closed()
     if errors := startup_errors():
-        raise OperatorError(*map(_sentence, errors))
+        raise OperatorError(*map(_sentence, errors), status=BAD_CONFIGURATION)
+
+
+def open_existing() -> None:
+    """Open a product that has a database; where there is none, name the place and create nothing."""
+    environment = checked_environment()
+    set_up_django()
+    file = sqlite_file()
+    is_embedded = environment["FACHO_MODE"] is Mode.EMBEDDED and not settings.ENVIRONMENT_PROBLEMS
+    if is_embedded and file is not None and not file.exists():
+        folder = DataFolder.of(environment).path
+        chosen = _("from FACHO_DATA_DIR") if os.environ.get("FACHO_DATA_DIR") else _("FACHO_DATA_DIR is not set")
+        raise OperatorError(
+            _("There is no database %(file)s; the data folder is %(folder)s (%(chosen)s).")
+            % {"file": file, "folder": folder, "chosen": chosen},
+            _("Nothing was created. Use the settings of the service; for a new product, run `facho run`."),
+            status=BAD_CONFIGURATION,
+        )
+    open_product()
 
 
 def open_distributed() -> None:
@@ -48,7 +74,8 @@ def open_distributed() -> None:
     open_product()
     if settings.FACHO_MODE is not Mode.DISTRIBUTED:
         raise OperatorError(
-            _("This is part of the distributed product: set FACHO_MODE to distributed, or use `facho run`.")
+            _("This is part of the distributed product: set FACHO_MODE to distributed, or use `facho run`."),
+            status=BAD_CONFIGURATION,
         )
     bring_up_to_date()
     # Its client takes half a second to import, which no command of the embedded product should wait for.
@@ -69,7 +96,8 @@ def checked_environment() -> Environment:
                 _("%(name)s has a value that cannot be used: set it to %(expects)s.")
                 % {"name": problem.name, "expects": _(problem.expects)}
                 for problem in environment.problems
-            )
+            ),
+            status=BAD_CONFIGURATION,
         )
     return environment
 
@@ -81,22 +109,37 @@ def set_up_django() -> None:
     translation.activate(settings.LANGUAGE_CODE)
 
 
-def bring_up_to_date() -> None:
+def bring_up_to_date(*, holds_lock: bool = False) -> None:
     """Refuse a newer database; apply what is missing in embedded mode, and say how in distributed mode."""
     try:
-        ensure_current()
+        ensure_current(holds_lock=holds_lock)
     except Error as error:
         raise database_failure(error) from error
     except NewerDatabase as error:
+        raise _too_new(str(error)) from error
+    except EngineRuns as error:
         raise OperatorError(
-            _("The database was made by a newer version of Facho (%s): install that version, or restore a backup.")
-            % error
+            _("Facho still runs with an older version on this database: stop or restart it first; then this can go on.")
         ) from error
     except MissingMigrations as error:
         raise OperatorError(
             _("The database lacks changes of this version (%(name)s): run `%(command)s`.")
             % {"name": error, "command": MIGRATE}
         ) from error
+
+
+def refuse_newer() -> None:
+    """Raise when another process has migrated the database beyond this version; a database that is away passes."""
+    with suppress(Error):
+        if unknown := read_database_version().unknown:
+            raise _too_new(named(unknown))
+
+
+def _too_new(migration: str) -> OperatorError:
+    text = _("The database was made by a newer version of Facho (%(name)s), this is %(version)s: %(remedy)s.")
+    remedy = _("start the newer version, or restore a backup")
+    words = {"name": migration, "version": version("facho"), "remedy": remedy}
+    return OperatorError(text % words, status=BAD_CONFIGURATION)
 
 
 def database_failure(error: Exception) -> OperatorError:

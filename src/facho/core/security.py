@@ -1,8 +1,11 @@
-"""Headers and cookies of every page, and what is logged of refused requests."""
+"""Headers and cookies of every page, what is logged of refused requests, and the two forms of a line of the log."""
 
+import json
 import logging
+import re
 import zlib
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from threading import Lock
 from typing import Any
 
@@ -118,3 +121,46 @@ class Strangers(logging.Filter):
         if left_out > 0:
             record.msg, record.args = f"{record.getMessage()} (and {left_out} lines that were left out)", ()
         return count < self.LINES_PER_MINUTE
+
+
+class LineFormatter(logging.Formatter):
+    """A line for people; the time has its offset, so that logs of machines in two zones can be compared."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return _moment(record)
+
+
+# A name and the place of its value in the text of our events, such as `olt=%s`.
+FIELD = re.compile(r"(?:(\w+)=)?%[-+ #0]*\d*(?:\.\d+)?[sdrfx]")
+OWN_FIELDS = ("time", "level", "logger", "event", "message", "error")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line, for programs: the event's name and each of its values under their own names."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write the record with what its text names; a field never replaces one of ours."""
+        message = record.getMessage()
+        line: dict[str, object] = {
+            "time": _moment(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": message,
+        }
+        if re.fullmatch(r"[a-z_]+\.[a-z_]+", event := message.partition(" ")[0]):
+            line["event"] = event
+        names, values = FIELD.findall(str(record.msg)), record.args if isinstance(record.args, tuple) else ()
+        if len(names) == len(values):
+            named = zip(names, values, strict=True)
+            line |= {name: _plain(value) for name, value in named if name and name not in OWN_FIELDS}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | float) or value is None else str(value)
+
+
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds")

@@ -238,14 +238,20 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER.path / "celerybeat-schedule")
 # Logging is set up by Django, as in every other process.
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
+LOG_FORMATTER = "json" if ENVIRONMENT["FACHO_LOG_FORMAT"] == "json" else "line"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "line": {
+            "()": "facho.core.security.LineFormatter",
+            "format": "{asctime} {levelname} {name}: {message}",
+            "style": "{",
+        },
+        "json": {"()": "facho.core.security.JsonFormatter"},
         "coordinator": {
             "format": "{asctime} [{levelname}] {name}: {message}",
-            "datefmt": "%Y-%m-%d %H:%M:%S",
+            "datefmt": "%Y-%m-%d %H:%M:%S%z",
             "style": "{",
         },
     },
@@ -254,10 +260,10 @@ LOGGING = {
         "brief_storage_errors": {"()": "facho.infrastructure.storage.BriefStorageErrors"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["brief_storage_errors"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMATTER, "filters": ["brief_storage_errors"]},
         "strangers": {
             "class": "logging.StreamHandler",
-            "formatter": "line",
+            "formatter": LOG_FORMATTER,
             "filters": ["brief_storage_errors", "strangers"],
         },
         "coordinator_table": {"class": "facho.execution_coordinator.log_handlers.LogTable"},

@@ -66,6 +66,12 @@ def load_live_processes() -> list[ProductProcess]:
     return list(ProductProcess.objects.filter(seen_at__gte=Now() - SILENCE))
 
 
+def load_other_versions() -> list[str]:
+    """Name the live processes of other versions; asks only for columns that every version has."""
+    live = ProductProcess.objects.filter(seen_at__gte=Now() - SILENCE).exclude(version=VERSION).order_by("owner")
+    return [f"{owner} {other}" for owner, other in live.values_list("owner", "version")]
+
+
 def load_still_workers() -> list[ProductProcess]:
     """Load the workers that say that they live, and complete nothing of what others of their groups do."""
     workers = [process for process in load_live_processes() if process.groups]

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 CANARY = "canary-7f3a"
@@ -24,11 +25,12 @@ class Command(Protocol):
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Outcome: ...
 
 
-def run_process(environ: Mapping[str, str], *arguments: str, stdin: bytes = b"") -> Outcome:
+def run_process(environ: Mapping[str, str], *arguments: str, stdin: bytes = b"", folder: Path | None = None) -> Outcome:
     """Run the command line as a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "facho.core.cli.main", *arguments],
         env=environ,
+        cwd=folder,
         input=stdin,
         capture_output=True,
         check=False,

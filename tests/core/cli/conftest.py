@@ -44,13 +44,13 @@ def facho(unchanged_process: None, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 @pytest.fixture
 def made_database(product_environ: dict[str, str]) -> None:
-    """Spare the first command of `facho_process` to make the database, where it is a file."""
+    """Make the database of `facho_process` where it is a file: commands other than the first start want one."""
     if "DATABASE_URL" not in product_environ:
         give_database(Path(product_environ["FACHO_DATA_DIR"]))
 
 
 @pytest.fixture
-def facho_process(product_environ: dict[str, str]) -> Command:
+def facho_process(product_environ: dict[str, str], made_database: None) -> Command:
     """The command line as a process with a data folder and a database of its own."""
 
     return partial(run_process, product_environ)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from argparse import ArgumentParser, _SubParsersAction
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -162,7 +163,7 @@ def test_an_error_may_have_several_lines() -> None:
     assert OperatorError("one", "two").lines == ("one", "two")
 
 
-def test_a_reader_that_leaves_early_gets_no_traceback(product_environ: dict[str, str]) -> None:
+def test_a_reader_that_leaves_early_gets_no_traceback(product_environ: dict[str, str], made_database: None) -> None:
     script = [sys.executable, "-m", "facho.core.cli.main", "olt", "export"]
     reading, writing = os.pipe()
     os.close(reading)
@@ -171,3 +172,9 @@ def test_a_reader_that_leaves_early_gets_no_traceback(product_environ: dict[str,
         done = subprocess.run(script, env=product_environ, stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=60)
 
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_the_version_is_that_of_the_installed_package(facho: Command) -> None:
+    done = facho("--version")
+
+    assert (done.status, done.out) == (0, f"facho {version('facho')}\n")

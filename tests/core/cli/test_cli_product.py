@@ -1,36 +1,51 @@
 """What stands between a command and its database: each obstacle is one sentence, and nothing is lost."""
 
+import fcntl
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from cli_runner import Command, run_process
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
 from pytest_django import Settings
 
 from facho.core.env import Mode
+from facho.core.product import BAD_CONFIGURATION
+from facho.executions.processes import ProcessReport, save_process
 from facho.hosts.models import Olt
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
+from servers.product_folder import give_database
 
 
-def test_the_first_command_makes_everything_it_needs(facho_process: Command, product_environ: dict[str, str]) -> None:
-    done = facho_process("olt", "add", "centro", "127.0.0.1", "--community-stdin", stdin=b"public\n")
+@pytest.mark.parametrize("command", [("olt", "list"), ("olt", "add", "centro", "127.0.0.1"), ("traps", "on")])
+def test_in_the_wrong_folder_a_command_names_what_it_looked_for_and_makes_nothing(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    environ = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "FACHO_DATA_DIR")}
 
-    folder = Path(product_environ["FACHO_DATA_DIR"])
-    assert (done.status, done.err) == (0, "")
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / "encryption-keys").stat().st_mode & 0o777 == 0o600
-    assert "centro" in facho_process("olt", "list").out
+    done = run_process(environ, *command, folder=tmp_path)
+
+    assert (done.status, done.out) == (BAD_CONFIGURATION, "")
+    assert done.err.splitlines() == [
+        f"facho: There is no database {tmp_path}/facho-data/facho.sqlite3; the data folder is {tmp_path}/facho-data"
+        " (FACHO_DATA_DIR is not set).",
+        "facho: Nothing was created. Use the settings of the service; for a new product, run `facho run`.",
+    ]
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_first_commands_at_the_same_time_do_not_trip_over_each_other(product_environ: dict[str, str]) -> None:
+def test_first_starts_at_the_same_time_do_not_trip_over_each_other(product_environ: dict[str, str]) -> None:
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "facho.core.cli.main", "olt", "list", "--json"],
+            [sys.executable, "-m", "facho.core.cli.main", "migrate"],
             env=product_environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -38,18 +53,42 @@ def test_first_commands_at_the_same_time_do_not_trip_over_each_other(product_env
         for _ in range(3)
     ]
 
-    results = [(*process.communicate(timeout=60), process.returncode) for process in processes]
+    results = [(*process.communicate(timeout=300), process.returncode) for process in processes]
 
-    assert results == [(b"[]\n", b"", 0)] * 3
+    folder = Path(product_environ["FACHO_DATA_DIR"])
+    assert results == [(f"The database fits this version, {version('facho')}.\n".encode(), b"", 0)] * 3
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "encryption-keys").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_command_of_a_newer_version_changes_nothing_under_a_running_engine(product_environ: dict[str, str]) -> None:
+    folder = Path(product_environ["FACHO_DATA_DIR"])
+    folder.mkdir(mode=0o700)
+    give_database(folder)
+    with closing(sqlite3.connect(folder / "facho.sqlite3")) as database:
+        database.execute("DELETE FROM django_migrations WHERE app = 'alerts' AND name = '0003_acting_on_messages'")
+        database.commit()
+    with (folder / "engine.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        done = [
+            run_process({**product_environ, "DATABASE_URL": ""}, *words) for words in (["olt", "list"], ["migrate"])
+        ]
+
+    assert [(each.status, each.err.count("\n")) for each in done] == [(1, 1)] * 2
+    assert "Facho still runs with an older version" in done[0].err
+    with closing(sqlite3.connect(folder / "facho.sqlite3")) as database:
+        names = {name for (name,) in database.execute("SELECT name FROM django_migrations WHERE app = 'alerts'")}
+    assert "0003_acting_on_messages" not in names
 
 
 def test_a_data_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     obstacle = tmp_path / "file"
     obstacle.write_text("not a folder")
 
-    done = run_process({**os.environ, "FACHO_DATA_DIR": str(obstacle / "data")}, "olt", "list")
+    done = run_process({**os.environ, "FACHO_DATA_DIR": str(obstacle / "data")}, "run")
 
-    assert (done.status, done.out) == (1, "")
+    assert (done.status, done.out) == (BAD_CONFIGURATION, "")
     assert done.err == (
         f"facho: The data folder cannot be used: {obstacle}/data: Not a directory."
         " Set FACHO_DATA_DIR to a folder that you may write.\n"
@@ -62,7 +101,7 @@ def test_bad_settings_are_all_named_before_anything_is_made(tmp_path: Path) -> N
 
     done = run_process({**os.environ, **bad}, "olt", "list")
 
-    assert done.status == 1
+    assert done.status == BAD_CONFIGURATION
     assert done.err.splitlines() == [
         "facho: FACHO_MODE has a value that cannot be used: set it to embedded or distributed.",
         "facho: FACHO_POLLERS has a value that cannot be used: set it to a whole number from 1.",
@@ -73,11 +112,9 @@ def test_bad_settings_are_all_named_before_anything_is_made(tmp_path: Path) -> N
 def test_the_distributed_mode_says_all_that_it_misses(tmp_path: Path) -> None:
     environ = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
 
-    done = run_process(
-        {**environ, "FACHO_MODE": "distributed", "FACHO_DATA_DIR": str(tmp_path / "data")}, "olt", "list"
-    )
+    done = run_process({**environ, "FACHO_MODE": "distributed", "FACHO_DATA_DIR": str(tmp_path / "data")}, "scheduler")
 
-    assert done.status == 1
+    assert done.status == BAD_CONFIGURATION
     assert "DATABASE_URL" in done.err
     assert "REDIS_URL" in done.err
 
@@ -87,7 +124,7 @@ def test_a_password_in_a_bad_database_url_is_not_repeated(tmp_path: Path) -> Non
 
     done = run_process({**os.environ, **environ}, "olt", "list")
 
-    assert done.status == 1
+    assert done.status == BAD_CONFIGURATION
     assert "DATABASE_URL" in done.err
     assert "canary" not in done.err
 
@@ -124,10 +161,10 @@ def test_a_database_of_a_newer_version_is_refused(facho: Command) -> None:
 
     done = facho("olt", "add", "centro", "127.0.0.1", "--community-stdin", stdin=b"public\n")
 
-    assert (done.status, done.out) == (1, "")
+    assert (done.status, done.out) == (BAD_CONFIGURATION, "")
     assert done.err == (
-        "facho: The database was made by a newer version of Facho (hosts.0999_from_the_future):"
-        " install that version, or restore a backup.\n"
+        "facho: The database was made by a newer version of Facho (hosts.0999_from_the_future),"
+        f" this is {version('facho')}: start the newer version, or restore a backup.\n"
     )
     assert not Olt.objects.exists()
 
@@ -145,7 +182,24 @@ def test_the_distributed_mode_never_migrates_by_itself(
 
     assert done.status == 1
     assert "alerts.0003_acting_on_messages" in done.err
-    assert "django-admin migrate --settings facho.core.settings" in done.err
+    assert "run `facho migrate`" in done.err
+
+
+@pytest.mark.django_db
+def test_nothing_is_migrated_beside_processes_of_another_version(
+    facho: Command, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FACHO_MODE = Mode.DISTRIBUTED
+    settings.REDIS_URL = "redis://127.0.0.1:1"
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.postgresql")
+    now = timezone.now()
+    save_process(ProcessReport("beat-worker@old", "0.0.9", now, now))
+    save_process(ProcessReport("web@new", version("facho"), now, now))
+
+    done = facho("migrate")
+
+    assert (done.status, done.out) == (1, "")
+    assert "Processes of another version still run: beat-worker@old 0.0.9. Stop them first" in done.err
 
 
 @pytest.mark.django_db

@@ -3,6 +3,7 @@
 import pytest
 from cli_runner import Command
 
+from facho.core.product import BAD_CONFIGURATION
 from facho.traps.store import is_switched_on
 
 pytestmark = pytest.mark.django_db
@@ -22,5 +23,5 @@ def test_traps_are_switched_on_and_off_with_an_entry_in_the_audit(facho: Command
 def test_the_embedded_product_hears_by_itself(facho: Command) -> None:
     done = facho("traps")
 
-    assert done.status == 1
+    assert done.status == BAD_CONFIGURATION
     assert "use `facho run`" in done.err

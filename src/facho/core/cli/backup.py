@@ -17,6 +17,7 @@ from typing import IO, Any, NoReturn
 from urllib.parse import quote
 
 from django.conf import settings
+from django.db import Error, ProgrammingError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -30,8 +31,18 @@ from facho.core.data_folder import (
     publish,
     stage_in,
 )
-from facho.core.database import compare, named
-from facho.core.product import OperatorError, checked_environment, tell_closed
+from facho.core.database import compare, migrate, named, offer_rules
+from facho.core.env import Mode
+from facho.core.product import (
+    OperatorError,
+    bring_up_to_date,
+    checked_environment,
+    database_failure,
+    open_product,
+    refuse_newer,
+    tell_closed,
+)
+from facho.executions.processes import VERSION, load_other_versions
 
 # Raised when a reader of the older format would restore something wrong.
 FORMAT = 1
@@ -326,3 +337,30 @@ def _not_a_backup(source: Path) -> BackupError:
 
 def _newer(what: object) -> BackupError:
     return BackupError(_("The backup was made by a newer version of Facho (%s): install that version first.") % what)
+
+
+def bring_database_up(arguments: Namespace) -> int:
+    """Apply what the database lacks: in the distributed mode once, while none of its parts runs an older version."""
+    open_product()
+    if settings.FACHO_MODE is Mode.EMBEDDED:
+        bring_up_to_date()
+    else:
+        refuse_newer()
+        try:
+            _refuse_beside_others()
+            migrate()
+            offer_rules()
+        except Error as error:
+            raise database_failure(error) from error
+    print(_("The database fits this version, %s.") % VERSION)
+    return 0
+
+
+def _refuse_beside_others() -> None:
+    # On the first start, the table of processes is one of the things that are missing.
+    others = []
+    with suppress(ProgrammingError):
+        others = load_other_versions()
+    if others:
+        text = _("Processes of another version still run: %s. Stop them first; a killed one is forgotten after 30 s.")
+        raise OperatorError(text % ", ".join(others))

@@ -12,10 +12,8 @@ from django.db import Error
 
 from facho.core.cli.parser import Needs
 from facho.core.env import read_environment
-from facho.core.product import OperatorError, bring_up_to_date, database_failure, open_product, set_up_django
+from facho.core.product import FAILED, OperatorError, bring_up_to_date, database_failure, open_existing, set_up_django
 from facho.infrastructure.secrets import UndecryptableSecret
-
-FAILED = 1
 
 
 def run_command(arguments: Namespace) -> int:
@@ -27,7 +25,7 @@ def run_command(arguments: Namespace) -> int:
             print(f"facho: {line}", file=sys.stderr)
         if read_environment(os.environ)["FACHO_LOG_LEVEL"] == "DEBUG":
             traceback.print_exception(error, file=sys.stderr)
-        return FAILED
+        return error.status
     except BrokenPipeError:
         # The reader of a pipe left early, as with `facho olt list | head`. The interpreter flushes once more at its
         # exit, which would fail again.
@@ -42,7 +40,7 @@ def _run(arguments: Namespace) -> int:
     if arguments.needs is Needs.DJANGO:
         set_up_django()
     elif arguments.needs is Needs.DATABASE:
-        open_product()
+        open_existing()
         if settings.ENVIRONMENT["FACHO_LOG_LEVEL"] != "DEBUG":
             # Standard error is for the command's own words.
             logging.getLogger("facho").setLevel(logging.WARNING)

@@ -37,6 +37,7 @@ from facho.infrastructure.standstill import WORDS
 from facho.infrastructure.storage import CHECK_SECONDS, find_damage, sqlite_file
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.polling.domain.ports import CLOCK_TOLERANCE
+from facho.polling.domain.shard import Shard
 from facho.polling.snmp import pages
 from facho.zabbix_pollers.activity import our_shards
 from facho.zabbix_pollers.models import LeaderLease, Poller
@@ -50,6 +51,8 @@ REDIS_SECONDS = 3.0
 VERDICT_WIDTH = len("warning")
 # By then a claim has been handed out again, and every worker has looked for it.
 LONG_WAIT = timedelta(seconds=30)
+# A leader renews every five seconds at least.
+WATCH_SECONDS, WATCH_PAUSE_SECONDS = 10.0, 0.5
 # Beat sends a message a second: none was read for minutes.
 MANY_BEATS = 300
 BEAT_QUEUE = "zabbix_scheduler"
@@ -245,16 +248,41 @@ def _engine(now: datetime) -> Iterator[DoctorFinding]:
     if is_embedded:
         yield ok("engine", _("running"))
     start = _("restart Facho") if is_embedded else _("start `facho scheduler`")
-    for shard, leader in load_leaders(our_shards()).items():
+    leaders = load_leaders(our_shards())
+    if any(_is_in_doubt(leader, now) for leader in leaders.values()):
+        leaders = _watch_leaders(leaders, now)
+    for shard, leader in leaders.items():
         finding = _leader(leader, now, start=start)
         yield finding if shard.is_whole else replace(finding, text=f"{shard}: {finding.text}")
+
+
+def _is_in_doubt(leader: Leader, now: datetime) -> bool:
+    if leader.renewed_at is None:
+        return False
+    return not -CLOCK_TOLERANCE <= now - leader.renewed_at <= _lease()
+
+
+def _lease() -> timedelta:
+    return timedelta(seconds=settings.FACHO_LEASE_SECONDS)
+
+
+def _watch_leaders(before: Mapping[Shard, Leader], now: datetime) -> dict[Shard, Leader]:
+    """Look whether leases are renewed: their times are those of other clocks, which may differ from ours."""
+    give_up_at = time.monotonic() + WATCH_SECONDS
+    while True:
+        time.sleep(WATCH_PAUSE_SECONDS)
+        leaders = load_leaders(list(before))
+        moved = {shard for shard, leader in leaders.items() if leader.counter != before[shard].counter}
+        still = [shard for shard, leader in before.items() if _is_in_doubt(leader, now) and shard not in moved]
+        if not still or time.monotonic() >= give_up_at:
+            return {shard: replace(each, renewed_at=now) if shard in moved else each for shard, each in leaders.items()}
 
 
 def _leader(leader: Leader, now: datetime, *, start: str) -> DoctorFinding:
     if leader.renewed_at is None:
         return warning("leader", _("No scheduler has led yet: wait a minute, or %s.") % start)
     age = now - leader.renewed_at
-    if age > timedelta(seconds=settings.FACHO_LEASE_SECONDS):
+    if age > _lease():
         return error(
             "leader",
             _("No scheduler has led for %(age)s s: %(start)s.") % {"age": int(age.total_seconds()), "start": start},
@@ -266,15 +294,18 @@ def _leader(leader: Leader, now: datetime, *, start: str) -> DoctorFinding:
 
 
 def _clock(watch: _Watch) -> DoctorFinding:
-    # Moments that are certainly past: stored ones, and the server's own now.
-    seen: list[datetime | None] = [
-        MigrationRecorder.Migration.objects.aggregate(latest=Max("applied"))["latest"],
-        LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"],
-    ]
+    seen: list[datetime | None]
     if connection.vendor == "postgresql":
+        # Stored times are those of other machines, whose clocks are findings of their own.
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
-            seen.append(cursor.fetchone()[0])
+            seen = [cursor.fetchone()[0]]
+    else:
+        # This machine wrote them, so they are past.
+        seen = [
+            MigrationRecorder.Migration.objects.aggregate(latest=Max("applied"))["latest"],
+            LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"],
+        ]
     # Others keep writing, so the clock is read after the rows it is compared with.
     now = watch.now()
     if now < EARLIEST_NOW:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
 from gettext import gettext as _
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
@@ -58,16 +59,26 @@ class CommandParser(ArgumentParser):
         self.exit(WRONG_USE, _("%(prog)s: error: %(message)s\n") % {"prog": self.prog, "message": text})
 
 
+class ShowVersion(Action):
+    """Print the version, which stands in the metadata of the installed package."""
+
+    def __call__(self, parser: ArgumentParser, *_about: object) -> NoReturn:
+        print(f"facho {version('facho')}")
+        parser.exit()
+
+
 def build_parser() -> ArgumentParser:
     """Put the commands together, in the order of the help; imports no Django and reads no file."""
     parser: ArgumentParser = CommandParser(
         prog="facho", description=_("Polls GPON OLTs over SNMP, never two operations on one OLT."), allow_abbrev=False
     )
+    parser.add_argument("--version", action=ShowVersion, nargs=0, help=_("show the version and exit"))
     subparsers = parser.add_subparsers(metavar=_("COMMAND"), required=True)
     for add in (
         add_demo,
         add_run,
         add_distributed,
+        add_migrate,
         add_traps,
         add_simulate,
         add_olt,
@@ -122,6 +133,16 @@ def add_run(subparsers: Subparsers) -> None:
     )
     run.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
     run.add_argument("--pollers", type=whole_number, metavar="N", help=_("pollers (default: FACHO_POLLERS)"))
+
+
+def add_migrate(subparsers: Subparsers) -> None:
+    add_command(
+        subparsers,
+        "migrate",
+        _("bring the database up to date with this version"),
+        "backup.bring_database_up",
+        needs=Needs.DJANGO,
+    )
 
 
 def add_distributed(subparsers: Subparsers) -> None:

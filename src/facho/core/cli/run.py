@@ -18,7 +18,16 @@ from facho.core.data_folder import EngineRuns, engine_lock
 from facho.core.env import Mode
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
-from facho.core.product import OperatorError, bring_up_to_date, open_distributed, open_product, tell_warnings
+from facho.core.product import (
+    BAD_CONFIGURATION,
+    OperatorError,
+    bring_up_to_date,
+    open_distributed,
+    open_existing,
+    open_product,
+    refuse_newer,
+    tell_warnings,
+)
 from facho.polling.domain.shard import Shard, all_shards
 
 READY_SECONDS = 60.0
@@ -33,7 +42,9 @@ def run_product(arguments: Namespace) -> int:
         os.environ["FACHO_POLLERS"] = str(arguments.pollers)
     open_product()
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
-        raise OperatorError(_("`facho run` is the embedded product: unset FACHO_MODE, or set it to embedded."))
+        raise OperatorError(
+            _("`facho run` is the embedded product: unset FACHO_MODE, or set it to embedded."), status=BAD_CONFIGURATION
+        )
     with alone_on_folder() as lock:
         return _run(arguments, lock)
 
@@ -43,7 +54,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
     socket = listen(arguments.bind)
     children = product_children(socket, lock)
     tell(_("The data is in %s; bringing the database up to date.") % settings.DATA_FOLDER.path)
-    bring_up_to_date()
+    bring_up_to_date(holds_lock=True)
     try:
         supervisor.raise_on_signals()
         tell(_("Starting web and engine."))
@@ -56,8 +67,9 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
             print(_("Open this link once to make the first administrator (valid for 24 hours):"))
             print(f"setup: {supervisor.url_of(socket)}{path}", flush=True)
         if wait_until_ready(supervisor.url_of(socket), children[0]):
+            supervisor.notify_ready()
             tell(_("Ready. Press Ctrl-C to stop."))
-        supervisor.supervise(children, tell=tell_end)
+        supervisor.supervise(children, tell=tell_end, check=refuse_newer)
     except supervisor.Stopped:
         tell(_("Stopping; reads in progress finish first, for up to 15 s."))
         return 0
@@ -169,7 +181,7 @@ LOOK_SECONDS = 0.5
 def traps(arguments: Namespace) -> int:
     if arguments.what == "run":
         return _hear()
-    open_product()
+    open_existing()
     bring_up_to_date()
     return _watch() if arguments.what == "watch" else _switch(is_on=arguments.what == "on")
 

@@ -17,7 +17,13 @@ from celery.signals import (
 )
 from kombu.transport import TRANSPORT_ALIASES, redis
 
-from facho.core.processes.supervisor import collect_seldom, raise_descriptor_limit, share_arenas, switch_often
+from facho.core.processes.supervisor import (
+    collect_seldom,
+    notify_ready,
+    raise_descriptor_limit,
+    share_arenas,
+    switch_often,
+)
 from facho.core.product import OperatorError, open_distributed
 from facho.polling.domain.planning import group_of
 
@@ -82,7 +88,7 @@ def refuse_to_start(**_about: object) -> None:
         for line in error.lines:
             # Celery has turned the usual standard error into a log of its own by now.
             print(f"facho: {line}", file=sys.__stderr__)
-        sys.exit(1)
+        sys.exit(error.status)
 
 
 @celeryd_init.connect
@@ -107,6 +113,12 @@ def begin(**_about: object) -> None:
     collect_seldom()
     switch_often()
     app.worker.begin_duty()
+    notify_ready()
+
+
+@beat_init.connect
+def tell_beat(**_about: object) -> None:
+    notify_ready()
 
 
 @worker_shutting_down.connect

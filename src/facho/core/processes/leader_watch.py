@@ -6,6 +6,8 @@ of two machines need not agree. A leader that leads and starts nothing says why 
 
 import asyncio
 import logging
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -19,7 +21,8 @@ from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
 from facho.alerts.sender import Reach
 from facho.core.health import Seen, judge
-from facho.executions.processes import ProcessReport, forget_process, save_process
+from facho.core.product import OperatorError, refuse_newer
+from facho.executions.processes import VERSION, ProcessReport, forget_process, load_other_versions, save_process
 from facho.infrastructure.gateway import ThreadGateway, background
 from facho.infrastructure.standstill import Standstill, standstill_of
 from facho.polling.domain.lease import LeaseWatch
@@ -35,6 +38,7 @@ LOOK_SECONDS = 2.0
 # A leader renews every five seconds at least; one that is late may be unable to write, which a write from here shows.
 DOUBT_SECONDS = 10.0
 ALERT_SECONDS = 15.0
+VERSION_LOOK_SECONDS = 10.0
 # The leader checks everything else: without one, the rows are old.
 WATCHED = frozenset({NO_LEADER.code})
 
@@ -153,3 +157,22 @@ async def _keep_looking(watch: LeaderWatch) -> None:
         except Exception:  # a loop guard: no other process reports that polling stopped
             logger.exception("leader_watch.failed")
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def watch_version(database: ThreadGateway) -> None:
+    """Stop this process once the database is newer than its code, and log which other versions run beside it."""
+    logged: list[str] = []
+    while True:
+        try:
+            await database.run(refuse_newer)
+            others = await database.run(load_other_versions)
+        except OperatorError as error:
+            logger.critical("database.newer %s", " ".join(error.lines))
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        except Error:
+            others = logged
+        if others and others != logged:
+            logger.warning("versions.differ here=%s others=%s", VERSION, ",".join(others))
+        logged = others
+        await asyncio.sleep(VERSION_LOOK_SECONDS)

@@ -8,8 +8,8 @@ from django.db import Error
 
 from facho.core.processes.celery_app import app
 from facho.core.processes.housekeeping import Housekeeping, housekeeping_loop
-from facho.core.processes.leader_watch import watching
-from facho.core.processes.supervisor import run_until_signal, share_arenas
+from facho.core.processes.leader_watch import watch_version, watching
+from facho.core.processes.supervisor import notify_ready, run_until_signal, share_arenas
 from facho.core.wiring import build_scheduler, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.processes import VERSION, ProcessReport, reporting
@@ -34,7 +34,9 @@ async def run_scheduler(stop: asyncio.Event) -> None:
             background(listening, "listening for hints"),
             reporting(parts.database, lambda: ProcessReport(parts.owner, VERSION, started_at, parts.clock.now())),
             watching(parts.database, parts.clock),
+            background(watch_version(parts.database), "version"),
         ):
+            notify_ready()
             await scheduler.scheduler_loop(stop)
         await executor.close()
         with suppress(Error):  # the next leader then waits for the lease

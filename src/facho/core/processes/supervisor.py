@@ -37,6 +37,7 @@ MIN_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
 STABLE_SECONDS = 60.0
 # How often a child that is not wanted is thought of again.
 WANTED_SECONDS = 5.0
+CHECK_SECONDS = 10.0
 
 
 def run_until_signal(work: Callable[[asyncio.Event], Awaitable[None]]) -> None:
@@ -62,6 +63,16 @@ def exit_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait_for_end, name="parent", daemon=True).start()
+
+
+def notify_ready() -> None:
+    """Tell systemd that this service is ready, where a unit of the type `notify` started it."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        # An abstract address begins with a zero byte, which systemd writes as `@`.
+        channel.sendto(b"READY=1", "\0" + address[1:] if address.startswith("@") else address)
 
 
 class CannotListen(Exception):
@@ -149,11 +160,20 @@ def raise_on_signals() -> None:
     signal.signal(signal.SIGTERM, stop)
 
 
-def supervise(children: Sequence[Child], *, tell: Callable[[Child, int], None]) -> NoReturn:
-    """Keep the children running until Stopped is raised; `tell` hears of each unexpected end."""
+def supervise(
+    children: Sequence[Child], *, tell: Callable[[Child, int], None], check: Callable[[], None] | None = None
+) -> NoReturn:
+    """Keep the children running until Stopped is raised; `tell` hears of each unexpected end.
+
+    `check` is called every ten seconds, and ends it by an exception.
+    """
+    check_at = time.monotonic()
     while True:
         for child in children:
             _look_after(child, tell)
+        if check and time.monotonic() >= check_at:
+            check_at = time.monotonic() + CHECK_SECONDS
+            check()
         time.sleep(LOOK_SECONDS)
 
 

@@ -3,12 +3,20 @@
 import asyncio
 import logging
 import sys
+from contextlib import nullcontext
 
 from django.conf import settings
 
 from facho.core.env import Mode, split_bind
-from facho.core.processes.supervisor import exit_with_parent, raise_descriptor_limit, run_until_signal, share_arenas
-from facho.infrastructure.gateway import SystemClock, ThreadGateway
+from facho.core.processes.leader_watch import watch_version
+from facho.core.processes.supervisor import (
+    exit_with_parent,
+    notify_ready,
+    raise_descriptor_limit,
+    run_until_signal,
+    share_arenas,
+)
+from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
 from facho.traps.receiver import TrapReception, receiver_name
 
 logger = logging.getLogger("facho.traps")
@@ -20,7 +28,10 @@ async def receive(stop: asyncio.Event, *, ends_when_off: bool) -> None:
     try:
         is_distributed = settings.FACHO_MODE is Mode.DISTRIBUTED
         reception = TrapReception(database, SystemClock(), receiver_name(bind[1]), bind, shares_port=is_distributed)
-        await reception.run(stop, ends_when_off=ends_when_off)
+        async with background(watch_version(database), "version") if is_distributed else nullcontext():
+            if is_distributed:
+                notify_ready()
+            await reception.run(stop, ends_when_off=ends_when_off)
     except OSError as error:
         # The socket; everything else of the network is our own answer to an inform.
         logger.error("traps.cannot_listen address=%s error=%s", settings.FACHO_TRAPS_BIND, error.strerror)  # noqa: TRY400

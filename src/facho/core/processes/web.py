@@ -46,11 +46,12 @@ from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-un
 from facho.api.shared.problems import CONTENT_TYPE, ApiProblem
 from facho.api.shared.schema import DOCS_PATH, SCHEMA_PATH, is_built, is_described, schema
 from facho.core.health import livez, seen
-from facho.core.processes.leader_watch import watching
+from facho.core.processes.leader_watch import watch_version, watching
 from facho.core.processes.supervisor import (
     BACKLOG,
     WEB_STATEMENTS,
     keep_few_statements,
+    notify_ready,
     raise_descriptor_limit,
     share_arenas,
 )
@@ -607,6 +608,8 @@ async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
     try:
         async with (
             nullcontext() if is_alone else reporting(database, describe),
+            # Of the embedded product its parent looks.
+            nullcontext() if is_alone else background(watch_version(database), "version"),
             watching(database, clock, seen),
             background(connections.watch(), "connections"),
         ):
@@ -623,6 +626,9 @@ async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
                 server_header=False,
                 timeout_graceful_shutdown=3,
             )
+            if not is_alone:
+                # The socket listens already, and nothing that follows can fail.
+                notify_ready()
             await uvicorn.Server(config).serve(sockets=[listening])
     finally:
         await database.close()

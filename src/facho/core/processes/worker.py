@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
+from facho.core.processes.leader_watch import watch_version
 from facho.core.wiring import Parts, build_scheduler, hand_back_runs, open_parts
 from facho.executions.celery_executor import CeleryExecutor
 from facho.executions.models import Execution
@@ -189,7 +190,8 @@ async def _begin_duty(work: _Work) -> None:
 
 
 async def _be_on_duty(work: _Work) -> None:
-    async with reporting(work.parts.database, work.describe):
+    database = work.parts.database
+    async with reporting(database, work.describe), background(watch_version(database), "version"):
         await (_take_unsent(work) if work.duty.groups else work.stop.wait())
 
 

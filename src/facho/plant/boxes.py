@@ -17,8 +17,16 @@ from django.utils.translation import gettext as _
 
 from facho.accounts.audit import Action, changed_words, record_each
 from facho.accounts.scope import EVERYTHING, OltScope
-from facho.hosts.import_plan import ColumnChange, ImportPlan, PlannedRow, RowVerdict, bad_rows
-from facho.hosts.inventory import EntryProblem, InventoryError, PlanChanged
+from facho.hosts.inventory import (
+    ColumnChange,
+    EntryProblem,
+    ImportPlan,
+    InventoryError,
+    PlanChanged,
+    PlannedRow,
+    RowVerdict,
+    bad_rows,
+)
 from facho.onus.customers import (
     COORDINATES,
     CustomerEntry,

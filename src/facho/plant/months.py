@@ -18,8 +18,7 @@ from django.db.models import Count, Q
 
 from facho.hosts.models import Pause
 from facho.onus.history import Resolution, read_onu, read_port
-from facho.onus.history_metrics import STATE_CODES, Metric
-from facho.onus.history_models import HistoryStay
+from facho.onus.history_models import STATE_CODES, HistoryStay, Metric
 from facho.onus.models import Onu, PonPort
 from facho.plant.models import MonthRun, OnuMonth
 from facho.plant.watch import LIMIT_DBM

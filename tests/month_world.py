@@ -7,8 +7,7 @@ from itertools import groupby
 import numpy as np
 
 from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
-from facho.onus.history_metrics import STATE_CODES, Metric, to_steps
-from facho.onus.history_models import HistorySamples, HistoryStay
+from facho.onus.history_models import STATE_CODES, HistorySamples, HistoryStay, Metric, to_steps
 from facho.onus.models import Onu, PonPort
 from facho.polling.domain.availability import Month
 

@@ -229,7 +229,7 @@ def test_the_number_of_queries_does_not_grow(
         make_onu(onu.olt, (0, 1, 0, number + 1), run_state="online")
         make_raw_value(onu, f"1.3.{number}")
 
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(18):
         text(viewer, onu)
 
 

@@ -15,8 +15,7 @@ from hypothesis.extra.django import TestCase
 from api.rows import make_olt
 from facho.accounts.audit import console
 from facho.accounts.scope import EVERYTHING, OltScope
-from facho.hosts.import_plan import RowVerdict
-from facho.hosts.inventory import InventoryError
+from facho.hosts.inventory import InventoryError, RowVerdict
 from facho.hosts.models import OltGroup
 from facho.onus.customers import Imported
 from facho.onus.models import OnuCustomer

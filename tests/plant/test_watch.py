@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from facho.onus.history import POLLS_PER_BUNDLE
-from facho.onus.history_models import HistoryPoll
+from facho.onus.history import POLLS_PER_BUNDLE, Samples, append
+from facho.onus.history_models import HistoryPoll, Metric
 from facho.onus.models import Onu, OnuReading
+from facho.plant.days import judge_days, load_normal
 from facho.plant.models import FindingKinds, LightFinding, OnuBox
-from facho.plant.watch import SETTLED, LightWatcher, judge_days
+from facho.plant.watch import SETTLED, LightWatcher
 from factories import NOW
 from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poll
 
@@ -158,3 +159,92 @@ def test_a_port_is_judged_once_a_day() -> None:
     make_ports(2)
 
     assert (judge_days(NOW), judge_days(NOW), judge_days(NOW + timedelta(days=1))) == (2, 0, 2)
+
+
+def test_what_one_onu_loses_alone_is_its_own_finding_until_it_is_back() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 6, now=NOW)
+    play(onus, range(HOUR))
+    play(onus, range(HOUR, HOUR + 8), lost={onus[1]: 2.0})
+    play(onus, range(HOUR + 8, HOUR + 11))
+
+    look(settled(HOUR + 11))
+    look(settled(HOUR + 11))
+
+    finding = LightFinding.objects.get()
+    assert (finding.kind, finding.onu_id, finding.since) == (
+        FindingKinds.STEP, onus[1].id, NOW + HOUR * FIVE_MINUTES
+    )  # fmt: skip
+    assert finding.ended_at == NOW + (HOUR + 8) * FIVE_MINUTES
+    assert finding.confidence > 0.5
+
+
+def read_both(onus: list[Onu], polls: range, *, lost: float, upstream: float) -> None:
+    rng = np.random.default_rng(polls.start)
+    for number in polls:
+        down, up = (
+            [level - (loss if onu in onus[2:5] else 0.0) + rng.normal(0, 0.04) for onu in onus]
+            for level, loss in ((-20.0, lost), (-24.0, upstream))
+        )
+        values = {Metric.RX_POWER: down, Metric.OLT_RX_POWER: up}
+        append(NOW + number * FIVE_MINUTES, Samples.of([o.id for o in onus], [o.pon_port_id for o in onus], values))
+
+
+@pytest.mark.parametrize(("upstream", "hint"), [(3.0, "connector"), (1.5, "bend"), (0.0, "receiver")])
+def test_a_loss_is_compared_with_what_the_olt_receives(upstream: float, hint: str) -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 8, now=NOW)
+    read_both(onus, range(HOUR), lost=0.0, upstream=0.0)
+    read_both(onus, range(HOUR, HOUR + 3), lost=3.0, upstream=upstream)
+
+    look(settled(HOUR + 3))
+
+    finding = LightFinding.objects.get()
+    assert (finding.hint, finding.upstream_db) == (hint, pytest.approx(-upstream, abs=0.15))
+
+
+def test_onus_that_decay_together_are_one_finding_and_one_event_of_the_tree() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 8, now=NOW)
+    for onu in onus:
+        OnuReading.objects.create(onu=onu, distance_m=1_000)
+
+    days_of(dict.fromkeys(onus, 0.0) | dict.fromkeys(onus[2:6], 0.1), 16)
+
+    finding = LightFinding.objects.get()
+    assert (finding.kind, finding.onu_id, finding.ended_at) == (FindingKinds.BRANCH_DECAY, None, None)
+    assert {row.onu_id for row in finding.members.filter(is_hit=True)} == {onu.id for onu in onus[2:6]}
+    assert finding.size_db == pytest.approx(0.1, rel=0.15)
+    assert len({box.number for box in OnuBox.objects.filter(onu__in=onus[2:6])}) == 1
+
+
+def test_light_that_flaps_for_days_is_found_and_ends_when_it_is_calm() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 3, now=NOW)
+    start = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+    rng = np.random.default_rng(4)
+    seen = []
+    for number in range(4):
+        for half_hour in range(48):
+            powers = {onu: -20.0 + rng.normal(0, 0.04) for onu in onus}
+            powers[onus[1]] -= 3.0 * (number < 3 and half_hour % 6 < 2)
+            poll(start + timedelta(days=number, minutes=30 * half_hour), powers)
+        judge_days(start + timedelta(days=number + 1, hours=1))
+        seen.append(LightFinding.objects.filter(kind=FindingKinds.FLAPPING, ended_at__isnull=True).count())
+
+    assert seen == [0, 1, 1, 0]
+    assert LightFinding.objects.get(kind=FindingKinds.FLAPPING).onu_id == onus[1].id
+
+
+def test_what_is_normal_for_an_onu_is_known_after_a_week() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 3, now=NOW)
+
+    days_of(dict.fromkeys(onus, 0.0), 6)
+    assert load_normal(onus[0].id, port.id) is None
+    LightFinding.objects.all().delete()
+
+    days_of(dict.fromkeys(onus, 0.0), 9)
+    normal = load_normal(onus[0].id, port.id)
+    assert normal is not None
+    assert normal.dbm == pytest.approx(-24.0, abs=0.05)

@@ -31,7 +31,8 @@ from facho.dashboard.alerts.views import acknowledge_link, alert_acknowledge, al
 from facho.dashboard.events.views import events_page
 from facho.dashboard.first_run.views import add, choose_jobs, choose_vendor, correct, setup_step, test_again
 from facho.dashboard.first_run.views import setup as setup_olt
-from facho.dashboard.light.views import light_page
+from facho.dashboard.light.tree import tree_correct
+from facho.dashboard.light.views import finding_page, light_page
 from facho.dashboard.olt.history import olt_csv, olt_history
 from facho.dashboard.olt.jobs import olt_job, olt_job_cost
 from facho.dashboard.olt.list import olts_act, olts_page
@@ -102,6 +103,8 @@ urlpatterns = [
     path("outages/<int:outage_id>/<slug:name>/", outage_part, name="outage-part"),
     path("events/", events_page, name="events"),
     path("light/", light_page, name="light"),
+    path("light/<int:finding_id>/", finding_page, name="light-finding"),
+    path("ports/<int:port_id>/tree/", tree_correct, name="port-tree"),
     path("violations/", violations_page, name="violations"),
     path("violations/<int:violation_id>/", violation_page, name="violation"),
     path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="acknowledge-violation"),

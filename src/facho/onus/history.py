@@ -295,6 +295,13 @@ def read_port(pon_port_id: int, metric: int, start: datetime, end: datetime, res
     return _read_place(ONUS, pon_port_id, (metric,), _Question.of(start, end, resolution))[metric]
 
 
+def read_port_metrics(
+    pon_port_id: int, metrics: Collection[int], start: datetime, end: datetime, resolution: Resolution
+) -> dict[int, PortSeries]:
+    """Read several metrics of all ONUs that were on a PON port: one statement."""
+    return _read_place(ONUS, pon_port_id, metrics, _Question.of(start, end, resolution))
+
+
 def read_olt(
     olt_id: int, metrics: Collection[int], start: datetime, end: datetime, resolution: Resolution
 ) -> dict[int, PortSeries]:

@@ -1,15 +1,31 @@
 """The fibre plant: zones and boxes as people know them, and what was inferred from light, with its evidence."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from facho.onus.models import Onu, PonPort
+from facho.polling.domain.light import LightHint
 
 
 class FindingKinds(models.TextChoices):
     COMMON_STEP = "common_step", _("light lost in common")
+    BRANCH_DECAY = "branch_decay", _("degraded branch")
+    STEP = "step", _("light lost by one ONU")
     DECAY = "decay", _("light that decays")
+    SENDER = "sender", _("ONU that sends weaker")
+    NOISE = "noise", _("light that became unsteady")
+    FLAPPING = "flapping", _("light that flaps")
+
+
+class LightHints(models.TextChoices):
+    """What a loss is probably due to, by what the other direction lost."""
+
+    CONNECTOR = LightHint.CONNECTOR.value, _("both directions lost the same: a connector, a splice or dirt")
+    BEND = LightHint.BEND.value, _("the ONU lost more than the OLT: a bent fibre")
+    RECEIVER = LightHint.RECEIVER.value, _("the OLT receives as before: the ONU's receiver, or another ONU")
+    TRANSMITTER = LightHint.TRANSMITTER.value, _("the OLT lost more than the ONU: the ONU's transmitter")
 
 
 class LightFinding(models.Model):
@@ -27,8 +43,15 @@ class LightFinding(models.Model):
     since = models.DateTimeField(_("since"))
     found_at = models.DateTimeField(_("found"))
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
-    # dB lost at once, or dB lost per day.
+    # dB lost at once (negative), dB lost per day, or dB of noise.
     size_db = models.FloatField(_("dB"))
+    # From 0 to 1.
+    confidence = models.FloatField(_("confidence"), default=0.0, db_default=0.0)
+    # What the OLT receives less of the same ONUs, as `size_db`; empty where its family does not report it.
+    upstream_db = models.FloatField(_("dB upstream"), null=True, blank=True)
+    hint = models.CharField(_("hint"), max_length=12, choices=LightHints.choices, blank=True, default="", db_default="")
+    # How often a day it left its level, or by what factor its noise grew.
+    times = models.FloatField(_("times"), null=True, blank=True)
     # ONUs of the port that were read at that time.
     onus_read = models.PositiveIntegerField(_("ONUs read"), default=0)
     # Of a decay: when it crosses the limit, in days from `judged_at`.
@@ -53,7 +76,7 @@ class LightFinding(models.Model):
                 fields=["pon_port", "since"], condition=Q(kind="common_step"), name="one_common_step_per_poll"
             ),
             models.UniqueConstraint(
-                fields=["onu"], condition=Q(kind="decay", ended_at__isnull=True), name="one_open_decay_per_onu"
+                fields=["onu", "kind"], condition=Q(onu__isnull=False, ended_at__isnull=True), name="one_open_per_onu"
             ),
         ]
 
@@ -85,6 +108,8 @@ class OnuBox(models.Model):
     confidence = models.FloatField(_("confidence"))
     # Common events that it rests on; without any it is distance alone.
     events = models.PositiveSmallIntegerField(_("events"), default=0)
+    # Whether a person said so.
+    is_told = models.BooleanField(_("corrected by hand"), default=False, db_default=False)
 
     class Meta:
         verbose_name = _("box of an ONU")
@@ -94,8 +119,31 @@ class OnuBox(models.Model):
         return f"{self.onu_id} · {self.number}"
 
 
+class TreeCorrection(models.Model):
+    """What a person said of a port's tree: some ONUs share a box, and others are not in it. It wins until removed."""
+
+    pon_port = models.ForeignKey(
+        PonPort, on_delete=models.CASCADE, related_name="tree_corrections", verbose_name=_("PON port")
+    )
+    made_at = models.DateTimeField(_("made"))
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+", verbose_name=_("made by")
+    )
+    # Ids of ONUs; those that moved or were deleted since count no more.
+    together = models.JSONField(_("together"))
+    apart = models.JSONField(_("apart"))
+
+    class Meta:
+        verbose_name = _("correction of a tree")
+        verbose_name_plural = _("corrections of trees")
+        ordering = ["made_at", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.pon_port} {self.made_at:%Y-%m-%d %H:%M}"
+
+
 class PortDays(models.Model):
-    """The light of a PON port's ONUs by day, for as many days as decays are judged by; one block."""
+    """The light of a PON port's ONUs by day, for as many days as decays are judged by; one block of some series."""
 
     pon_port = models.OneToOneField(PonPort, on_delete=models.CASCADE, related_name="+")
     # The last day in it, by its end.

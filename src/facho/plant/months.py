@@ -20,8 +20,8 @@ from facho.hosts.models import Pause
 from facho.onus.history import Resolution, read_onu, read_port
 from facho.onus.history_models import STATE_CODES, HistoryStay, Metric
 from facho.onus.models import Onu, PonPort
+from facho.plant.days import LIMIT_DBM
 from facho.plant.models import MonthRun, OnuMonth
-from facho.plant.watch import LIMIT_DBM
 from facho.polling.domain.availability import (
     RISE_DAYS,
     Floats,

@@ -1,11 +1,19 @@
-"""Reads what was found in the light."""
+"""Reads what was found in the light, and writes it for people."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
+from django.utils.formats import number_format, time_format
+from django.utils.functional import Promise
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 
-from facho.plant.models import FindingKinds, LightFinding
+from facho.hosts.store import OLT_SECRETS
+from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +28,20 @@ class OpenStep:
     lost_db: float
     hit: int
     read: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBranchDecay:
+    """A branch of a port whose ONUs lose light together, day by day; `lost_db` is what they lost so far."""
+
+    id: int
+    olt_id: int
+    olt: str
+    place: str
+    since: datetime
+    rate_db: float
+    lost_db: float
+    hit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +61,10 @@ class OpenDecay:
     days_latest: float
 
 
+# A decay that no day confirmed within this time is left out: its ONUs are not read.
+CONFIRMED_WITHIN = timedelta(days=7)
+
+
 def load_open_steps() -> list[OpenStep]:
     found = _open(FindingKinds.COMMON_STEP).annotate(hit=Count("members", filter=Q(members__is_hit=True)))
     return [
@@ -56,9 +82,28 @@ def load_open_steps() -> list[OpenStep]:
     ]
 
 
+def load_open_branch_decays(now: datetime) -> list[OpenBranchDecay]:
+    """Load branches that decay; one query."""
+    recent = _open(FindingKinds.BRANCH_DECAY).filter(judged_at__gt=now - CONFIRMED_WITHIN)
+    found = recent.annotate(hit=Count("members", filter=Q(members__is_hit=True)))
+    return [
+        OpenBranchDecay(
+            id=each.id,
+            olt_id=each.pon_port.olt_id,
+            olt=each.pon_port.olt.name,
+            place=str(each.pon_port),
+            since=each.since,
+            rate_db=each.size_db,
+            lost_db=lost_so_far(each),
+            hit=each.hit,
+        )
+        for each in found.select_related("pon_port__olt")
+    ]
+
+
 def load_open_decays(now: datetime) -> list[OpenDecay]:
     """Load decays that a day of the last week confirmed, those that are too weak soonest first."""
-    recent = _open(FindingKinds.DECAY).filter(judged_at__gt=now - timedelta(days=7), onu__is_present=True)
+    recent = _open(FindingKinds.DECAY).filter(judged_at__gt=now - CONFIRMED_WITHIN, onu__is_present=True)
     decays = []
     for each in recent.select_related("pon_port__olt", "onu"):
         if each.onu is None:
@@ -85,3 +130,109 @@ def load_open_decays(now: datetime) -> list[OpenDecay]:
 
 def _open(kind: FindingKinds) -> QuerySet[LightFinding]:
     return LightFinding.objects.filter(kind=kind, ended_at__isnull=True, pon_port__olt__enabled=True).order_by("id")
+
+
+def lost_so_far(finding: LightFinding) -> float:
+    """Return what a decay took up to the last day that was judged, in dB."""
+    return finding.size_db * max((finding.judged_at - finding.since) / timedelta(days=1), 0)
+
+
+def all_findings() -> QuerySet[LightFinding]:
+    """Select findings with their place, without OLT secrets, and with the ONUs that were hit as `hit`."""
+    hit = FindingOnu.objects.filter(is_hit=True).select_related("onu__pon_port").order_by("onu__onu_id")
+    findings = LightFinding.objects.select_related("pon_port__olt", "onu__pon_port")
+    secrets = (f"pon_port__{secret}" for secret in OLT_SECRETS)
+    return findings.defer(*secrets).prefetch_related(Prefetch("members", hit, "hit"))
+
+
+def hit_of(finding: LightFinding) -> list[FindingOnu]:
+    """Return the ONUs that `all_findings` loaded with a finding."""
+    hit: list[FindingOnu] = finding.hit  # type: ignore[attr-defined]  # prefetched
+    return hit
+
+
+def describe_finding(finding: LightFinding, now: datetime) -> str:
+    """Write a finding of `all_findings` as one sentence, in the active language."""
+    hit, size, passed = len(hit_of(finding)), finding.size_db, (now - finding.judged_at) / timedelta(days=1)
+    soonest, latest = (max(round((days or 0) - passed), 0) for days in (finding.days_soonest, finding.days_latest))
+    numbers = {
+        "hit": hit,
+        "read": finding.onus_read,
+        "db": number_format(abs(size), 1),
+        "rate": number_format(size, 2),
+        "noise": number_format(size, 2),
+        "at": time_format(localtime(finding.since), "H:i"),
+        "times": number_format(finding.times or 0, 1),
+        "jumps": number_format(finding.times or 0, 0),
+        "so_far": number_format(lost_so_far(finding), 1),
+        "soonest": soonest,
+        "latest": latest,
+    }
+    if finding.kind == FindingKinds.COMMON_STEP:
+        text = ngettext(
+            "%(hit)s of %(read)s ONU lost %(db)s dB at %(at)s: a splitter, or the fibre to it",
+            "%(hit)s of %(read)s ONUs lost %(db)s dB at %(at)s: a splitter, or the fibre to it",
+            finding.onus_read,
+        )
+        return text % numbers
+    return str(_SENTENCES[finding.kind]) % numbers
+
+
+_SENTENCES: Mapping[str, Promise] = MappingProxyType(
+    {
+        FindingKinds.BRANCH_DECAY: gettext_lazy(
+            "%(hit)s of %(read)s ONUs lose %(rate)s dB a day, %(so_far)s dB so far: water in a box, or its feed"
+        ),
+        FindingKinds.STEP: gettext_lazy("lost %(db)s dB at %(at)s, alone"),
+        FindingKinds.DECAY: gettext_lazy(
+            "loses %(rate)s dB a day and falls below -27 dBm in %(soonest)s to %(latest)s days"
+        ),
+        FindingKinds.SENDER: gettext_lazy(
+            "sends %(rate)s dB less a day; the OLT receives less than -28 dBm in %(soonest)s to %(latest)s days"
+        ),
+        FindingKinds.NOISE: gettext_lazy(
+            "its light is %(times)s times as unsteady as before: %(noise)s dB from one reading to the next"
+        ),
+        FindingKinds.FLAPPING: gettext_lazy("its light left its level and came back %(jumps)s times in a day"),
+    }
+)
+_A_LINE = gettext_lazy(
+    "A line through its daily medians, without what the port's other ONUs do too: %(dbm)s dBm at its end."
+)
+_EXPLAINED: Mapping[str, Promise] = MappingProxyType(
+    {
+        FindingKinds.COMMON_STEP: gettext_lazy(
+            "Two polls in a row show it; the other ONUs of the port kept their light."
+        ),
+        FindingKinds.BRANCH_DECAY: gettext_lazy(
+            "Lines through the daily medians of these ONUs begin together and fall alike."
+        ),
+        FindingKinds.STEP: gettext_lazy(
+            "Two polls in a row differ from the hour before; no other ONU of the port lost light with it."
+        ),
+        FindingKinds.DECAY: _A_LINE,
+        FindingKinds.SENDER: _A_LINE,
+        FindingKinds.NOISE: gettext_lazy("The last three days, compared with the median of its days before."),
+        FindingKinds.FLAPPING: gettext_lazy(
+            "Two readings in a row were away from the day's median each time, on more than one day."
+        ),
+    }
+)
+
+
+def explain_finding(finding: LightFinding) -> str:
+    """Write what a finding of `all_findings` rests on."""
+    if finding.kind == FindingKinds.COMMON_STEP and len(hit_of(finding)) == finding.onus_read:
+        return _("All ONUs that were read lost it: the fibre before the first splitter, or the port.")
+    return str(_EXPLAINED[finding.kind]) % {"dbm": number_format(finding.level_dbm or 0, 2)}
+
+
+def explain_hint(finding: LightFinding) -> str:
+    """Write what the other direction shows of the cause; empty where no loss is compared."""
+    if finding.kind in (FindingKinds.NOISE, FindingKinds.FLAPPING):
+        return ""
+    if finding.hint:
+        return str(finding.get_hint_display())
+    if finding.upstream_db is None:
+        return _("unknown: the OLT did not report what it receives of these ONUs")
+    return _("unknown: what both directions lost is too near to what they vary anyway")

@@ -1,10 +1,10 @@
-"""Watches light: with each poll for what ONUs lose in common, once a day for light that decays.
+"""Watches light with each poll: what ONUs lose in common, and what one loses alone.
 
 The polls of the last two hours wait in the history, so nothing is kept for the watch itself: a new process looks at
 them again and finds the same, which the constraints drop.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -16,29 +16,26 @@ from numpy.typing import NDArray
 from facho.onus.history import Resolution, read_port
 from facho.onus.history_codec import (
     BUNDLE,
-    DAY_SECONDS,
     HistoryGrid,
     Poll,
     UnreadableBlock,
     decode_bundle,
-    decode_grid,
     decode_poll,
-    encode_grid,
-    join,
     kind_of,
 )
-from facho.onus.history_models import HistoryPoll, Metric, from_steps, to_steps
-from facho.onus.models import Onu, OnuReading, PonPort
-from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox, PortDays
+from facho.onus.history_models import HistoryPoll, Metric, from_steps
+from facho.onus.models import Onu, Outage, PonPort
+from facho.onus.words import OutageScopes
+from facho.plant.models import FindingKinds, FindingOnu, LightFinding
+from facho.plant.tree import save_tree
 from facho.polling.domain.light import (
-    DECAY_DAYS,
     CommonStep,
+    LightHint,
     LightSteps,
     LightWatch,
-    SharedEvent,
     common_steps,
-    find_decays,
-    infer_branches,
+    confidence_of_step,
+    hint_of,
     watch_light,
 )
 
@@ -50,14 +47,18 @@ SETTLED: Final = timedelta(seconds=20)
 # A new process looks back this far; polls wait at least as long.
 LOOK_BACK: Final = timedelta(hours=2)
 POLLS_AT_ONCE: Final = 256
-PORTS_AT_ONCE: Final = 64
-LIMIT_DBM: Final = -27.0
-# A decay is shown when it crosses the limit within this time.
-FORECAST_DAYS: Final = 30.0
 # A repair brings back this share of what was lost, for as large a share of the ONUs.
 REPAIRED: Final = 0.5
-# Events that a tree rests on at most: the latest ones.
-TREE_EVENTS: Final = 30
+# What one ONU loses alone is kept from here on; less is too common to look for a cause.
+LEAST_ALONE_DB: Final = 1.0
+# Light that is lost again so soon is the same finding.
+SAME_WITHIN: Final = timedelta(days=1)
+# What both directions had before a step: as long as the level that it is measured against.
+HINT_SPAN: Final = timedelta(hours=1)
+# An outage has all its ONUs after this time.
+OUTAGE_SETTLED: Final = timedelta(minutes=15)
+# No OLT measures bursts better.
+_LEAST_ERROR_DB: Final = 0.05
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -113,6 +114,7 @@ class LightWatcher:
     def __init__(self) -> None:
         self._groups: dict[int, GroupWatch] = {}
         self._seen_to: datetime | None = None
+        self._outages_to: datetime | None = None
 
     def look(self, now: datetime) -> int:
         """Look at some polls that were not looked at yet; return how many, 0 if none is left for now."""
@@ -126,7 +128,19 @@ class LightWatcher:
             self._look_at(row, now)
         if rows:
             self._seen_to = rows[-1].taken_at
+        else:
+            self.learn_from_outages(now)
         return len(rows)
+
+    def learn_from_outages(self, now: datetime) -> None:
+        """Infer the trees of ports again that had an outage."""
+        after, until = self._outages_to or now - LOOK_BACK, now - OUTAGE_SETTLED
+        since = Outage.objects.filter(scope=OutageScopes.PON, started_at__gt=after, started_at__lte=until)
+        for olt_id, frame, slot, port in since.order_by().values_list("olt_id", "frame", "slot", "port").distinct():
+            place = PonPort.objects.filter(olt_id=olt_id, frame=frame, slot=slot, port=port)
+            for pon_port_id in place.values_list("id", flat=True):
+                save_tree(pon_port_id)
+        self._outages_to = until
 
     def _look_at(self, row: HistoryPoll, now: datetime) -> None:
         group = self._groups.setdefault(row.port_group, GroupWatch.new())
@@ -139,14 +153,22 @@ class LightWatcher:
             if not onu_ids.size:
                 continue
             values = from_steps(Metric.RX_POWER, poll.values[Metric.RX_POWER][is_new][order], is_summary=False)
-            steps = group.look(onu_ids, ports, values)
-            for step in common_steps(steps, group.ports):
-                since = group.read_at.get(step.port, at)
-                if step.size_db < 0:
-                    save_common_step(step, steps, group, since=since, now=now)
-                else:
-                    end_repaired(step.port, group.onu_ids[step.members], since)
+            self._judge(group, group.look(onu_ids, ports, values), at, now)
             group.read_at |= dict.fromkeys(np.unique(ports).tolist(), at)
+
+    def _judge(self, group: GroupWatch, steps: LightSteps, at: datetime, now: datetime) -> None:
+        alone = np.abs(steps.size_db) >= LEAST_ALONE_DB
+        for step in common_steps(steps, group.ports):
+            alone &= ~step.members
+            since = group.read_at.get(step.port, at)
+            if step.size_db < 0:
+                save_common_step(step, steps, group, since=since, now=now)
+            else:
+                end_repaired(step.port, group.onu_ids[step.members], since)
+        for row in np.flatnonzero(alone).tolist():
+            port = int(group.ports[row])
+            since = group.read_at.get(port, at)
+            save_step(port, int(group.onu_ids[row]), float(steps.size_db[row]), since=since, now=now)
 
 
 def _polls_in(row: HistoryPoll) -> list[Poll]:
@@ -185,12 +207,25 @@ def save_common_step(step: CommonStep, steps: LightSteps, group: GroupWatch, *, 
         )
         if onu_id in living
     ]
+    hit = [onu_id for onu_id, is_hit, _ in rows if is_hit]
+    known = LightFinding.objects.filter(kind=FindingKinds.COMMON_STEP, pon_port_id=step.port, since=since)
+    if not hit or known.exists():
+        return
+    upstream, hint = load_hint(step.port, hit, step.size_db, since=since, now=now)
     with transaction.atomic():
         finding, is_new = LightFinding.objects.get_or_create(
             kind=FindingKinds.COMMON_STEP,
             pon_port_id=step.port,
             since=since,
-            defaults={"found_at": now, "judged_at": now, "size_db": step.size_db, "onus_read": len(rows)},
+            defaults={
+                "found_at": now,
+                "judged_at": now,
+                "size_db": step.size_db,
+                "onus_read": len(rows),
+                "confidence": confidence_of_step(step.size_db, len(hit)),
+                "upstream_db": upstream,
+                "hint": hint,
+            },
         )
         if not is_new:
             return
@@ -211,128 +246,54 @@ def end_repaired(pon_port_id: int, onu_ids: Ints, at: datetime) -> None:
             LightFinding.objects.filter(id=finding.id, ended_at__isnull=True).update(ended_at=at)
 
 
-def save_tree(pon_port_id: int) -> None:
-    """Infer again which ONUs of a port share a box."""
-    readings = OnuReading.objects.filter(onu__pon_port_id=pon_port_id, onu__is_present=True).order_by("onu_id")
-    known = list(readings.values_list("onu_id", "distance_m"))
-    onu_ids = np.array([onu_id for onu_id, _ in known], dtype=np.int64)
-    distance = np.array([np.nan if metres is None else metres for _, metres in known])
-    events = list(_shared_events(pon_port_id, onu_ids))
-    branches = infer_branches(distance, events)
-    boxes = [
-        OnuBox(onu_id=onu_id, pon_port_id=pon_port_id, number=box, confidence=confidence, events=len(events))
-        for onu_id, box, confidence in zip(
-            onu_ids.tolist(), branches.box.tolist(), branches.confidence.tolist(), strict=True
-        )
-    ]
-    OnuBox.objects.bulk_create(
-        boxes,
-        update_conflicts=True,
-        unique_fields=["onu"],
-        update_fields=["pon_port", "number", "confidence", "events"],
+def save_step(pon_port_id: int, onu_id: int, size_db: float, *, since: datetime, now: datetime) -> None:
+    """Open what one ONU lost alone, or end it when most of it is back."""
+    mine = LightFinding.objects.filter(kind=FindingKinds.STEP, onu_id=onu_id)
+    known = mine.order_by("-since").first()
+    is_open = known is not None and known.ended_at is None
+    if size_db > 0:
+        if known is not None and is_open and size_db >= -REPAIRED * known.size_db:
+            LightFinding.objects.filter(id=known.id).update(ended_at=since)
+        return
+    # A new process looks at the same polls once more.
+    if is_open or not Onu.objects.filter(id=onu_id).exists() or (known is not None and since <= known.judged_at):
+        return
+    if known is not None and known.ended_at is not None and since - known.ended_at < SAME_WITHIN:
+        LightFinding.objects.filter(id=known.id).update(ended_at=None, judged_at=since)
+        return
+    upstream, hint = load_hint(pon_port_id, [onu_id], size_db, since=since, now=now)
+    LightFinding.objects.create(
+        kind=FindingKinds.STEP,
+        pon_port_id=pon_port_id,
+        onu_id=onu_id,
+        since=since,
+        found_at=now,
+        judged_at=since,
+        size_db=size_db,
+        onus_read=1,
+        confidence=confidence_of_step(size_db, 1),
+        upstream_db=upstream,
+        hint=hint,
     )
 
 
-def _shared_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
-    findings = LightFinding.objects.filter(kind=FindingKinds.COMMON_STEP, pon_port_id=pon_port_id).order_by("-since")
-    members: dict[int, dict[int, bool]] = {}
-    rows = FindingOnu.objects.filter(finding__in=list(findings.values_list("id", flat=True)[:TREE_EVENTS]))
-    for finding_id, onu_id, is_hit in rows.values_list("finding_id", "onu_id", "is_hit"):
-        members.setdefault(finding_id, {})[onu_id] = is_hit
-    for its in members.values():
-        hit = [onu_id for onu_id, is_hit in its.items() if is_hit]
-        well = [onu_id for onu_id, is_hit in its.items() if not is_hit]
-        yield SharedEvent(np.isin(onu_ids, hit), np.isin(onu_ids, well))
-
-
-def judge_days(now: datetime) -> int:
-    """Add the day that is over to some ports and judge their decays; return how many ports, 0 if none is left."""
-    day_end = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    done = PortDays.objects.filter(ends_at__gte=day_end).values("pon_port_id")
-    ports = PonPort.objects.exclude(id__in=done).order_by("id").values_list("id", flat=True)[:PORTS_AT_ONCE]
-    for pon_port_id in ports:
-        _judge_port(pon_port_id, day_end, now)
-    return len(ports)
-
-
-def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> None:
-    stored = PortDays.objects.filter(pon_port_id=pon_port_id).first()
-    grids = [decode_grid(stored.data)] if stored else []
-    first = stored.ends_at if stored else day_end - timedelta(days=1)
-    grids += _days_of(pon_port_id, max(first, day_end - timedelta(days=DECAY_DAYS)), day_end)
-    oldest = int(day_end.timestamp()) - DECAY_DAYS * DAY_SECONDS
-    days = join(grids).between(oldest, int(day_end.timestamp())) if grids else None
-    with transaction.atomic():
-        PortDays.objects.update_or_create(
-            pon_port_id=pon_port_id,
-            defaults={"ends_at": day_end, "data": encode_grid(days or _NO_DAYS)},
-        )
-        if days is not None and days.onu_ids.size:
-            _save_decays(pon_port_id, days, day_end, now)
-
-
-_NO_DAYS = HistoryGrid(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((1, 0, 0), dtype=np.int64))
-
-
-def _days_of(pon_port_id: int, start: datetime, end: datetime) -> Iterator[HistoryGrid]:
-    """The medians of each whole day that the history has samples of."""
-    for number in range((end - start).days):
-        day = start + timedelta(days=number)
-        series = read_port(pon_port_id, Metric.RX_POWER, day, day + timedelta(days=1), Resolution.SAMPLES)
-        if series.onu_ids.size:
-            there = np.isfinite(series.average)
-            medians = np.array(
-                [
-                    np.median(row[is_there]) if is_there.any() else np.nan
-                    for row, is_there in zip(series.average, there, strict=True)
-                ]
-            )
-            steps = to_steps(Metric.RX_POWER, medians)
-            at = np.array([int(day.timestamp())], dtype=np.int64)
-            yield HistoryGrid(series.onu_ids, at, steps[np.newaxis, :, np.newaxis])
-
-
-def _save_decays(pon_port_id: int, days: HistoryGrid, day_end: datetime, now: datetime) -> None:
-    """Open, renew and end the decays of a port's ONUs."""
-    daily = _by_whole_days(days, day_end)
-    decays = find_decays(daily)
-    soonest, likely, latest = decays.days_to(LIMIT_DBM)
-    living = set(Onu.objects.filter(id__in=days.onu_ids.tolist()).values_list("id", flat=True))
-    shown = decays.is_decay & (likely <= FORECAST_DAYS)
-    open_now = LightFinding.objects.filter(
-        kind=FindingKinds.DECAY, onu_id__in=days.onu_ids.tolist(), ended_at__isnull=True
-    )
-    # A decay that is too slow for the forecast stays open.
-    ended = days.onu_ids[~decays.is_decay].tolist()
-    open_now.filter(onu_id__in=ended).update(ended_at=now)
-    for row in np.flatnonzero(shown).tolist():
-        onu_id = int(days.onu_ids[row])
-        if onu_id in living:
-            since = day_end - timedelta(days=int(daily.shape[1] - decays.since_day[row]))
-            values = {
-                "pon_port_id": pon_port_id,
-                "since": since,
-                "judged_at": now,
-                "size_db": float(decays.rate_db[row]),
-                "level_dbm": float(decays.level_dbm[row]),
-                "days_soonest": float(soonest[row]),
-                "days_likely": float(likely[row]),
-                "days_latest": float(min(latest[row], 10 * FORECAST_DAYS)),
-            }
-            LightFinding.objects.update_or_create(
-                kind=FindingKinds.DECAY,
-                onu_id=onu_id,
-                ended_at=None,
-                defaults=values,
-                create_defaults=values | {"found_at": now},
-            )
-
-
-def _by_whole_days(days: HistoryGrid, day_end: datetime) -> Floats:
-    """Line the days up, a column each up to the last one; a day without samples is NaN."""
-    last = int(day_end.timestamp())
-    count = (last - int(days.at[0])) // DAY_SECONDS
-    daily = np.full((len(days.onu_ids), count), np.nan)
-    columns = (days.at - int(days.at[0])) // DAY_SECONDS
-    daily[:, columns] = from_steps(Metric.RX_POWER, days.layers[0], is_summary=False)
-    return daily
+def load_hint(
+    pon_port_id: int, onu_ids: Sequence[int], size_db: float, *, since: datetime, now: datetime
+) -> tuple[float | None, LightHint]:
+    """Compare a step with what the OLT receives of the same ONUs, before and after; one query."""
+    span = (since - HINT_SPAN, min(now, since + HINT_SPAN))
+    series = read_port(pon_port_id, Metric.OLT_RX_POWER, *span, Resolution.SAMPLES)
+    rows = np.isin(series.onu_ids, onu_ids)
+    is_after = series.at >= since.timestamp()
+    before, after = series.average[rows][:, ~is_after], series.average[rows][:, is_after]
+    counts = np.isfinite(before).sum(axis=1), np.isfinite(after).sum(axis=1)
+    is_known = (counts[0] >= 3) & (counts[1] >= 1)
+    if not is_known.any():
+        return None, LightHint.UNKNOWN
+    before, after = before[is_known], after[is_known]
+    moved = np.nanmean(after, axis=1) - np.nanmean(before, axis=1)
+    noise = np.nanstd(before, axis=1)
+    errors = noise * np.sqrt(1 / counts[0][is_known] + 1 / counts[1][is_known])
+    upstream = float(np.mean(moved))
+    error = float(np.sqrt((errors**2).sum()) / len(errors))
+    return round(upstream, 2), hint_of(-size_db, -upstream, max(error, _LEAST_ERROR_DB))

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from facho.alerts.condition import Condition, Facts, KnownFacts
+from facho.alerts.conditions.branch_decay import BRANCH_DECAY
 from facho.alerts.conditions.branch_step import BRANCH_STEP
 from facho.alerts.conditions.light_decay import LIGHT_DECAY
 from facho.alerts.conditions.messages_not_taken import MESSAGES_NOT_TAKEN
@@ -38,6 +39,7 @@ CONDITIONS: dict[str, Condition] = {
         WEAK_LIGHT,
         POWER_STEP,
         BRANCH_STEP,
+        BRANCH_DECAY,
         LIGHT_DECAY,
         ONU_WAITING,
     )

@@ -26,8 +26,9 @@ from facho.hosts.store import schedule_probe
 from facho.infrastructure.gateway import ThreadGateway
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.outages import follow_silence, has_silence
+from facho.plant.days import judge_days
 from facho.plant.months import compute_some
-from facho.plant.watch import LightWatcher, judge_days
+from facho.plant.watch import LightWatcher
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.snmp_jobs.store import load_intervals
 from facho.zabbix_pollers.activity import load_is_polling

@@ -1,34 +1,45 @@
-"""What light shows about the fibre: losses in common and decays, each with the plot and the numbers it rests on."""
+"""What light shows about the fibre: each finding with the plot and the numbers it rests on."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from urllib.parse import urlencode
+from datetime import datetime, timedelta
 
+import numpy as np
 from django import forms
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.urls import reverse
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import scope_of
-from facho.dashboard.onu.names import code_of
-from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, coordinate, cursor_of, for_users, is_part
-from facho.dashboard.shared.plot_range import MAX_COMPARED
-from facho.hosts.store import OLT_SECRETS
+from facho.dashboard.onu.list import listed_onus
+from facho.dashboard.onu.names import EventLine, code_of, event_rows
+from facho.dashboard.onu.plot import Plot, curve_of, draw_light, light_of, question_of
+from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
+from facho.dashboard.shared.plot_range import MAX_COMPARED, PlotRange
+from facho.onus.events import all_events
+from facho.onus.history import PortSeries, Series
+from facho.onus.history_models import Floats, Ints, Metric
+from facho.onus.history_read_model import load_port_history
 from facho.onus.models import Onu, PonPort
 from facho.onus.timeline import load_rows
-from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox
+from facho.onus.words import RunStateChoice
+from facho.plant.days import load_normal
+from facho.plant.models import FindingKinds, LightFinding
+from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of
 
-# The plot of a finding begins this long before it.
-BEFORE_STEP = timedelta(hours=6)
-BEFORE_DECAY = timedelta(days=7)
+# The plot of a step shows so much before it and after it, that of anything slower so many days.
+AROUND_STEP = timedelta(hours=6)
+BEFORE_DAYS = timedelta(days=10)
+STEPS = (FindingKinds.COMMON_STEP, FindingKinds.STEP)
+# What stands before and after in numbers: medians of this time.
+LEVEL_OF_STEP = timedelta(hours=1)
+LEVEL_OF_DAYS = timedelta(days=3)
+EVENT_LINES = 20
 
 
 class LightFilter(TimelineFilter):
@@ -63,7 +74,8 @@ class LightLine:
     finding: LightFinding
     sentence: str
     evidence: str
-    plot: str
+    hint: str
+    confidence: str
     members: list[tuple[Onu, str, str]]
 
 
@@ -85,141 +97,180 @@ def light_page(request: HttpRequest) -> HttpResponse:
     return render(request, "light/list.html" if is_part(request) else "light/light.html", context)
 
 
-def all_findings() -> QuerySet[LightFinding]:
-    """Select findings with their place, without OLT secrets, and with the ONUs that were hit as `hit`."""
-    hit = FindingOnu.objects.filter(is_hit=True).select_related("onu__pon_port").order_by("onu__onu_id")
-    findings = LightFinding.objects.select_related("pon_port__olt", "onu")
-    findings = findings.defer(*(f"pon_port__{secret}" for secret in OLT_SECRETS))
-    return findings.prefetch_related(Prefetch("members", hit, "hit"))
-
-
 def light_line(finding: LightFinding, now: datetime) -> LightLine:
     """Write a finding for people; its ONUs are in `finding.hit`."""
-    if finding.kind == FindingKinds.DECAY and finding.onu is not None:
-        evidence = _(
-            "A line through its daily medians, without what the port's other ONUs do too: %(dbm)s dBm at its end."
-        ) % {"dbm": number_format(finding.level_dbm or 0, 2)}
-        plot = _plot(finding.onu.id, finding.since - BEFORE_DECAY, finding.ended_at or now)
-        return LightLine(finding, _decay_words(finding, now), evidence, plot, [])
-    hit: list[FindingOnu] = finding.hit  # type: ignore[attr-defined]  # prefetched by the page
-    members = [(row.onu, code_of(row.onu), number_format(-row.size_db, 1) if row.size_db else "") for row in hit]
-    evidence = _("Two polls in a row show it; the other ONUs of the port kept their light.")
-    if len(hit) == finding.onus_read:
-        evidence = _("All ONUs that were read lost it: the fibre before the first splitter, or the port.")
-    return LightLine(finding, _step_words(finding, len(hit)), evidence, _step_plot(finding, hit), members)
-
-
-def _step_words(finding: LightFinding, hit: int) -> str:
-    text = ngettext(
-        "%(hit)s of %(read)s ONU lost %(db)s dB at once: a splitter, or the fibre to it",
-        "%(hit)s of %(read)s ONUs lost %(db)s dB at once: a splitter, or the fibre to it",
-        finding.onus_read,
+    members = [
+        (row.onu, code_of(row.onu), number_format(abs(row.size_db), 2) if row.size_db else "")
+        for row in hit_of(finding)
+    ]
+    return LightLine(
+        finding,
+        describe_finding(finding, now),
+        explain_finding(finding),
+        explain_hint(finding),
+        # Rounded up it would be certain, which nothing is.
+        f"{min(round(100 * finding.confidence), 99)} %" if finding.confidence else _("unknown"),
+        members,
     )
-    return text % {"hit": hit, "read": finding.onus_read, "db": number_format(-finding.size_db, 1)}
-
-
-def _step_plot(finding: LightFinding, hit: list[FindingOnu]) -> str:
-    """The light of some of the ONUs around that time, in one plot."""
-    if not hit:
-        return ""
-    first, *others = hit[:MAX_COMPARED]
-    return _plot(
-        first.onu_id,
-        finding.since - BEFORE_STEP,
-        (finding.ended_at or finding.since) + BEFORE_STEP,
-        [row.onu_id for row in others],
-    )
-
-
-def _decay_words(finding: LightFinding, now: datetime) -> str:
-    passed = (now - finding.judged_at) / timedelta(days=1)
-    soonest, latest = (max(round((days or 0) - passed), 0) for days in (finding.days_soonest, finding.days_latest))
-    text = _("loses %(rate)s dB a day and falls below -27 dBm in %(soonest)s to %(latest)s days")
-    return text % {"rate": number_format(finding.size_db, 2), "soonest": soonest, "latest": latest}
-
-
-def _plot(onu_id: int, start: datetime, end: datetime, compared: Sequence[int] = ()) -> str:
-    values = {name: at.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ") for name, at in (("from", start), ("to", end))}
-    if compared:
-        values["with"] = ",".join(map(str, compared))
-    return f"{reverse('onu', args=(onu_id,))}?{urlencode(values)}#light"
-
-
-@dataclass(frozen=True, slots=True)
-class TreeDot:
-    """An ONU in the drawing of a port's tree; coordinates as SVG takes them."""
-
-    onu_id: int
-    x: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class TreeBox:
-    """ONUs that seem to share a splitter, as a row of the drawing; `y` is its middle."""
-
-    name: str
-    y: int
-    branch: str
-    confidence: str
-    dots: list[TreeDot]
-
-
-@dataclass(frozen=True, slots=True)
-class PortTree:
-    """The tree of a port as it was inferred, by metres from the OLT."""
-
-    boxes: list[TreeBox]
-    events: int
-    height: int
-    near: str
-    far: str
-
-
-TREE_LEFT, TREE_WIDTH, TREE_ROW = 40, 700, 30
 
 
 def load_port_findings(port: PonPort, now: datetime, count: int) -> list[LightLine]:
-    """Load the latest findings of a port; three queries."""
+    """Load the latest findings of a port; two queries."""
     return [light_line(each, now) for each in all_findings().filter(pon_port=port)[:count]]
 
 
-def load_port_tree(port: PonPort) -> PortTree | None:
-    """Load which ONUs seem to share a box; None while nothing happened to several of them. One query."""
-    rows = OnuBox.objects.filter(pon_port=port, onu__is_present=True, onu__pon_port=port, events__gt=0)
-    found = rows.select_related("onu__reading", "onu__pon_port").order_by("number", "onu__onu_id")
-    by_box: dict[int, list[OnuBox]] = {}
-    for each in found:
-        by_box.setdefault(each.number, []).append(each)
-    metres = [metre for its in by_box.values() for each in its if (metre := _metres(each)) is not None]
-    if not metres:
-        return None
-    near, far = min(metres), max(metres)
-    groups = sorted(by_box.values(), key=lambda its: min(_metres(each) or far for each in its))
-    boxes = [_tree_box(number, its, near, far) for number, its in enumerate(groups)]
-    events = max(each.events for its in groups for each in its)
-    return PortTree(boxes, events, TREE_ROW * len(boxes) + 10, number_format(near), number_format(far))
+def load_onu_findings(onu: Onu, now: datetime, count: int) -> list[LightLine]:
+    """Load the latest findings that an ONU had a part in; two queries."""
+    hit = LightFinding.objects.filter(members__onu=onu, members__is_hit=True).values("id")
+    its = all_findings().filter(Q(onu=onu) | Q(id__in=hit))
+    return [light_line(each, now) for each in its[:count]]
 
 
-def _metres(box: OnuBox) -> int | None:
-    reading = getattr(box.onu, "reading", None)
-    metres: int | None = getattr(reading, "distance_m", None)
-    return metres
+def describe_normal(onu: Onu) -> str:
+    """Write what is normal for an ONU by its own past, and how far from it it is now; one query."""
+    normal = load_normal(onu.id, onu.pon_port_id)
+    if normal is None:
+        return _("What is normal for this ONU is unknown: seven whole days of its light have to be known.")
+    numbers = {
+        "normal": number_format(normal.dbm, 2),
+        "range": number_format(normal.range_db, 1),
+        "days": normal.days,
+    }
+    text = _("Normal for this ONU: %(normal)s dBm, give or take %(range)s dB, by %(days)s days of its past.") % numbers
+    reading = getattr(onu, "reading", None)
+    if reading is None or reading.rx_power_dbm is None or reading.run_state != RunStateChoice.ONLINE:
+        return text
+    away = reading.rx_power_dbm - normal.dbm
+    if abs(away) <= normal.range_db:
+        return " ".join([text, _("It is normal now.")])
+    words = _("Now it is %s dB below that.") if away < 0 else _("Now it is %s dB above that.")
+    return " ".join([text, words % number_format(abs(away), 1)])
 
 
-def _tree_box(number: int, its: list[OnuBox], near: int, far: int) -> TreeBox:
-    y = TREE_ROW * number + 20
-    dots, places = [], []
-    for each in its:
-        metres = _metres(each)
-        x = TREE_LEFT + 60 + (TREE_WIDTH - 80) * ((metres if metres is not None else far) - near) / max(far - near, 1)
-        words = (code_of(each.onu), each.onu.description, f"{metres} m" if metres is not None else "")
-        places.append(x)
-        dots.append(TreeDot(each.onu_id, coordinate(x), " · ".join(filter(None, words))))
-    return TreeBox(
-        name=str(number + 1),
-        y=y,
-        branch=f"M10 20V{y}H{coordinate(min(places))}",
-        confidence=f"{round(100 * sum(each.confidence for each in its) / len(its))} %",
-        dots=dots,
+@dataclass(frozen=True, slots=True)
+class LevelRow:
+    """What an ONU received before and after, and how much one reading differed from the next; None is unknown."""
+
+    onu: Onu
+    code: str
+    before_dbm: float | None
+    after_dbm: float | None
+    noise_db: float | None
+    olt_before_dbm: float | None
+    olt_after_dbm: float | None
+
+    @property
+    def lost_db(self) -> float | None:
+        return _difference(self.before_dbm, self.after_dbm)
+
+    @property
+    def olt_lost_db(self) -> float | None:
+        return _difference(self.olt_before_dbm, self.olt_after_dbm)
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else before - after
+
+
+@dataclass(frozen=True, slots=True)
+class LightEvidence:
+    """The plot of the ONUs that were hit with the median of the others, their levels, and what else happened."""
+
+    plot: Plot
+    levels: list[LevelRow]
+    # Of the ONUs that were not hit: how many, and their median before and after.
+    others: int
+    others_before_dbm: float | None
+    others_after_dbm: float | None
+    events: list[EventLine]
+
+
+@require_safe
+@for_users
+def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
+    """Show what one finding rests on."""
+    findings, now = scope_of(request.user).narrow(all_findings(), "pon_port__olt"), timezone.now()
+    finding = get_object_or_404(findings, id=finding_id)
+    context = {
+        "here": "light",
+        "now": now,
+        "finding": finding,
+        "line": light_line(finding, now),
+        "evidence": load_evidence(finding, now),
+        "is_step": finding.kind in STEPS,
+    }
+    return render(request, "light/finding.html", context)
+
+
+def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
+    """Load the numbers of a finding from the history; six queries."""
+    onu_ids = [finding.onu_id] if finding.onu_id else [row.onu_id for row in hit_of(finding)]
+    shown = _range(finding, now)
+    question, upstream = question_of(shown), question_of(shown, Metric.OLT_RX_POWER)
+    down, up = load_port_history(finding.pon_port_id, question), load_port_history(finding.pon_port_id, upstream)
+    onus = {onu.id: onu for onu in listed_onus().filter(id__in=onu_ids)}
+    rows = {onu_id: number for number, onu_id in enumerate(down.onu_ids.tolist())}
+    windows = _windows(finding, shown)
+    is_hit = np.isin(down.onu_ids, onu_ids)
+    others = _median(down.average[~is_hit])
+    events = all_events().filter(onu_id__in=onu_ids, at__gte=shown.start, at__lte=shown.end).order_by("-at", "-id")
+    marked = event_rows(events[:EVENT_LINES])
+    curves = [curve_of("rx", _("The other ONUs of the port, their median"), "dBm", Series(down.at, *others), question)]
+    drawn = [onus[onu_id] for onu_id in onu_ids if onu_id in onus and onu_id in rows][:MAX_COMPARED]
+    for number, onu in enumerate(drawn, start=1):
+        row = rows[onu.id]
+        light = Series(down.at, down.average[row], down.lowest[row], down.highest[row])
+        curves.append(light_of(onu, f"other-{number}", light, question))
+    return LightEvidence(
+        plot=draw_light(shown, curves, events=marked),
+        levels=[_levels(onus[onu_id], down, up, windows) for onu_id in onu_ids if onu_id in onus],
+        others=int((~is_hit).sum()),
+        others_before_dbm=_level(down.at, others[0], windows[0]),
+        others_after_dbm=_level(down.at, others[0], windows[1]),
+        events=marked,
     )
+
+
+def _median(values: Floats) -> list[Floats]:
+    is_known = np.isfinite(values).any(axis=0)
+    middle = np.full(values.shape[1], np.nan)
+    if is_known.any():
+        middle[is_known] = np.nanmedian(values[:, is_known], axis=0)
+    return [middle, middle, middle]
+
+
+def _range(finding: LightFinding, now: datetime) -> PlotRange:
+    """The period of the plot: around a step, or all of what is slower with the days before it."""
+    if finding.kind in STEPS:
+        return PlotRange(finding.since - AROUND_STEP, min(finding.since + AROUND_STEP, now), now)
+    return PlotRange(finding.since - BEFORE_DAYS, min(finding.ended_at or now, now), now)
+
+
+_Window = tuple[float, float]
+
+
+def _windows(finding: LightFinding, shown: PlotRange) -> tuple[_Window, _Window]:
+    """From when to when the levels before and after are taken, in epoch seconds."""
+    since = finding.since.timestamp()
+    if finding.kind in STEPS:
+        return (since - LEVEL_OF_STEP.total_seconds(), since), (since, since + LEVEL_OF_STEP.total_seconds())
+    length = LEVEL_OF_DAYS.total_seconds()
+    return (since - length, since), (shown.end.timestamp() - length, shown.end.timestamp())
+
+
+def _level(at: Ints, values: Floats, window: _Window) -> float | None:
+    inside = values[(at >= window[0]) & (at < window[1]) & np.isfinite(values)]
+    return float(np.median(inside)) if inside.size else None
+
+
+def _levels(onu: Onu, down: PortSeries, up: PortSeries, windows: tuple[_Window, _Window]) -> LevelRow:
+    readings, noise = [], None
+    for series in (down, up):
+        found = np.flatnonzero(series.onu_ids == onu.id)
+        its = series.average[found[0]] if found.size else np.full(len(series.at), np.nan)
+        readings += [_level(series.at, its, window) for window in windows]
+        if series is down:
+            before = its[(series.at >= windows[0][0]) & (series.at < windows[0][1])]
+            moves = np.abs(np.diff(before[np.isfinite(before)]))
+            noise = float(moves.mean() / 1.128) if moves.size >= 5 else None
+    return LevelRow(onu, code_of(onu), readings[0], readings[1], noise, readings[2], readings[3])

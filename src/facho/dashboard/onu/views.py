@@ -25,6 +25,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.scope import scope_of
+from facho.dashboard.light.views import describe_normal, load_onu_findings
 from facho.dashboard.onu.list import ONU_TABLE, OnuFilterForm, rows_of
 from facho.dashboard.onu.names import EventLine, Since, code_of, event_rows, since_of
 from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
@@ -268,6 +269,7 @@ MAX_TAG_LETTERS = 60
 MOST_READS = 50
 EVENT_LINES = 20
 OUTAGE_LINES = 6
+FINDING_LINES = 6
 # What a database holds as an id.
 MAX_ID_DIGITS = 19
 # Marked in a plot; more in one period could not be told apart.
@@ -459,6 +461,7 @@ def _light(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
     plot = load_plot(onu, shown, compared, marked_events(Q(onu_id=onu.id), shown))
     return {
         "plot": plot,
+        "normal": describe_normal(onu),
         "compared_words": request.GET.get("with", "") if shown.problem else " ".join(map(code_of, compared)),
         "part_url": reverse("onu-part", args=(onu.id, "light")),
         "csv_url": reverse("onu-csv", args=(onu.id,)),
@@ -470,6 +473,7 @@ def _past(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
         "events": load_onu_events(onu.id, EVENT_LINES),
         "outages": load_onu_outages(onu, OUTAGE_LINES),
         "traps": load_said({"onu_id": onu.id}, EVENT_LINES),
+        "findings": load_onu_findings(onu, now, FINDING_LINES),
     }
 
 

@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
-from facho.dashboard.light.views import load_port_findings, load_port_tree
+from facho.dashboard.light.tree import load_port_tree
+from facho.dashboard.light.views import load_port_findings
 from facho.dashboard.olt.history import FigureRow, load_figure_curves, told_apart
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
 from facho.dashboard.onu.names import event_rows
@@ -37,7 +38,16 @@ from facho.dashboard.onu.plot import (
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
 from facho.dashboard.overview.outages import OutageRow, outage_rows
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
-from facho.dashboard.shared.page import Bar, PagePart, coordinate, for_users, load_parts, part_called, stack
+from facho.dashboard.shared.page import (
+    Bar,
+    PagePart,
+    coordinate,
+    for_users,
+    load_parts,
+    may_operate,
+    part_called,
+    stack,
+)
 from facho.dashboard.shared.plot_range import PlotRange, lead_on, range_of
 from facho.dashboard.traps.views import load_said_of_port
 from facho.hosts.models import OltData, WaitingOnu
@@ -315,13 +325,18 @@ def _past(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
         "events": event_rows(load_page(timeline, None, EVENT_LINES).events),
         "outages": outage_rows(outages[:OUTAGE_LINES]),
         "findings": load_port_findings(port, now, FINDING_LINES),
-        "tree": load_port_tree(port),
         "traps": load_said_of_port(port.olt_id, (port.frame, port.slot, port.port), EVENT_LINES),
     }
+
+
+def _tree(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
+    return {"tree": load_port_tree(port), "may_operate": may_operate(request)}
 
 
 PARTS = {
     "state": PagePart("port/state.html", 5, _state),
     "light": PagePart("port/light.html", 30, _light),
     "past": PagePart("port/past.html", 10, _past),
+    # A form is filled in there, so it does not refresh itself.
+    "tree": PagePart("light/tree.html", 60, _tree),
 }

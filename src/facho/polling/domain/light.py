@@ -1,11 +1,12 @@
-"""What light says against its own past: steps at once, slow decays with a forecast, and ONUs that share a box.
+"""What light says against its own past: steps, slow decays with a forecast, unsteady light, and ONUs that share a box.
 
 Rows of every array are ONUs; NaN is a missing reading. Steps are looked for with each poll, by a state that the caller
-keeps; decays once a day, from daily medians.
+keeps; all else once a day, from what each day is summed up to.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 import numpy as np
@@ -84,6 +85,8 @@ def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSte
 
 def row_medians(recent: Floats) -> Floats:
     """The median of each row, as NaN-aware as numpy's own and ten times as fast."""
+    if not recent.shape[1]:
+        return np.full(len(recent), np.nan)
     ordered = np.sort(recent, axis=1)
     count = np.isfinite(recent).sum(axis=1)
     rows = np.arange(len(recent))
@@ -129,6 +132,143 @@ def common_steps(steps: LightSteps, ports: NDArray[np.int64]) -> Iterator[Common
             yield CommonStep(port, members | ((ports == port) & is_near & is_beyond_half), size)
 
 
+def confidence_of_step(size_db: float, onus: int) -> float:
+    """How sure a step is, from 0 to 1: by its size against the least one, and by how many ONUs took it."""
+    return float(1 - np.exp(-onus * min(abs(size_db) / _LEAST_STEP_DB, 3.0) / 3))
+
+
+class LightHint(StrEnum):
+    """What a loss is probably due to, by how much of it the other direction lost."""
+
+    UNKNOWN = ""
+    # Both directions alike: a connector, a splice, dirt.
+    CONNECTOR = "connector"
+    # A bend takes more of 1490 nm, which the ONU receives, than of 1310 nm.
+    BEND = "bend"
+    # Only what the ONU receives: its receiver, or what the OLT sends.
+    RECEIVER = "receiver"
+    # More or only what the ONU sends.
+    TRANSMITTER = "transmitter"
+
+
+# Upstream per downstream loss below which nothing is lost upstream, a bend, and both alike.
+_NO_SHARE, _BEND_SHARE, _ALIKE_SHARES = 0.2, 0.72, 1.4
+# Smaller losses say nothing about their ratio.
+_LEAST_HINT_DB = 0.5
+
+
+def hint_of(down_db: float, up_db: float, error_db: float) -> LightHint:
+    """Compare what both directions lost; unknown while twice the error of their difference could mean another hint."""
+    if not (np.isfinite(down_db) and np.isfinite(up_db)) or max(down_db, up_db) < max(_LEAST_HINT_DB, 4 * error_db):
+        return LightHint.UNKNOWN
+    lowest, highest = (_hint_by(down_db, up_db + sign * 2 * error_db) for sign in (-1, 1))
+    return lowest if lowest is highest else LightHint.UNKNOWN
+
+
+def _hint_by(down_db: float, up_db: float) -> LightHint:
+    if up_db < _NO_SHARE * down_db:
+        return LightHint.RECEIVER
+    if up_db < _BEND_SHARE * down_db:
+        return LightHint.BEND
+    return LightHint.CONNECTOR if up_db < _ALIKE_SHARES * down_db else LightHint.TRANSMITTER
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DayLight:
+    """A day of each ONU: its median, how much a reading differs from the next, and how often it left its level."""
+
+    median_dbm: Floats
+    noise_db: Floats
+    jumps: Floats
+
+
+# A meter that knows no finer steps has the noise of its steps, which says nothing.
+_COARSE_DB = 0.2
+# Larger moves are jumps, not noise.
+_MOST_MOVE_DB = 0.6
+# Of this many readings a day something can be said.
+_LEAST_OF_DAY = 24
+
+
+def sum_up_day(values: Floats) -> DayLight:
+    """Sum up a day of readings, oldest first."""
+    count = np.isfinite(values).sum(axis=1)
+    median = row_medians(values)
+    moves = np.abs(np.diff(values, axis=1))
+    is_move = np.isfinite(moves)
+    total = np.where(is_move, np.minimum(moves, _MOST_MOVE_DB), 0.0).sum(axis=1)
+    enough = (count >= _LEAST_OF_DAY) & (is_move.sum(axis=1) >= _LEAST_OF_DAY / 2)
+    noise = np.where(enough, total / np.maximum(is_move.sum(axis=1), 1) / 1.128, np.nan)
+    bound = np.maximum(_LEAST_STEP_DB, _STEP_NOISES * np.where(enough, noise, 0.0))
+    is_away = np.abs(values - median[:, np.newaxis]) > bound[:, np.newaxis]
+    # A single reading may be a slip of the meter.
+    twice = is_away[:, 1:] & is_away[:, :-1]
+    jumps = twice[:, :1].sum(axis=1) + (twice[:, 1:] & ~twice[:, :-1]).sum(axis=1)
+    smallest = np.where(is_move & (moves > 0), moves, np.inf).min(axis=1, initial=np.inf)
+    is_coarse = np.isfinite(smallest) & (smallest > _COARSE_DB)
+    return DayLight(median, np.where(is_coarse, np.nan, noise), np.where(enough, jumps, np.nan))
+
+
+# Light that left its level so often in a day flaps.
+FLAPS_A_DAY: Final = 4
+# Noise counts as grown against so many days at least, from this factor and this many dB on.
+_NOISE_DAYS, _NOISE_GROWTH, _LEAST_GROWTH_DB = 7, 1.6, 0.06
+_NOW_DAYS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsteady:
+    """How many days in a row each ONU flaps, and by what factor its noise grew; 0 and NaN where it did not."""
+
+    flapping_days: NDArray[np.int64]
+    jumps: Floats
+    noise_growth: Floats
+    noise_db: Floats
+
+
+def find_unsteady(noise_db: Floats, jumps: Floats) -> Unsteady:
+    """Judge one port's days, oldest first; the last of them is a whole day."""
+    flaps = np.where(np.isfinite(jumps), jumps, 0.0) >= FLAPS_A_DAY
+    calm = np.argmax(~flaps[:, ::-1], axis=1) if flaps.shape[1] else np.zeros(len(flaps), dtype=np.int64)
+    in_a_row = np.where(flaps.all(axis=1), flaps.shape[1], calm)
+    now, before = row_medians(noise_db[:, -_NOW_DAYS:]), row_medians(noise_db[:, :-_NOW_DAYS])
+    is_known = np.isfinite(noise_db[:, :-_NOW_DAYS]).sum(axis=1) >= _NOISE_DAYS
+    is_known &= np.isfinite(noise_db[:, -_NOW_DAYS:]).sum(axis=1) == _NOW_DAYS
+    growth = now / np.maximum(before, _LEAST_NOISE_DB / 2)
+    has_grown = is_known & (growth >= _NOISE_GROWTH) & (now - before >= _LEAST_GROWTH_DB)
+    last = jumps[:, -1] if jumps.shape[1] else np.zeros(len(jumps))
+    return Unsteady(in_a_row.astype(np.int64), last, np.where(has_grown, growth, np.nan), now)
+
+
+# The last days that what is normal rests on, and how few are too few.
+NORMAL_DAYS: Final = 30
+_LEAST_NORMAL_DAYS = 7
+# The day's own swing, of which a median of the day knows nothing.
+_SWING_DB = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class NormalLight:
+    """What one ONU usually receives, and how far from it is still usual."""
+
+    dbm: float
+    range_db: float
+    days: int
+
+
+def normal_of(daily_dbm: Floats, noise_db: Floats) -> NormalLight | None:
+    """Return what is normal for one ONU by its last days since the last jump; None while they are too few."""
+    days = since_last_jump(daily_dbm[np.newaxis, -NORMAL_DAYS:])[0]
+    known = days[np.isfinite(days)]
+    if known.size < _LEAST_NORMAL_DAYS:
+        return None
+    middle = float(np.median(known))
+    spread = 1.4826 * float(np.median(np.abs(known - middle)))
+    noises = noise_db[np.isfinite(noise_db)]
+    noise = float(np.median(noises)) if noises.size else 0.15
+    return NormalLight(middle, max(_SWING_DB, 3 * float(np.hypot(spread, noise))), int(known.size))
+
+
 # A decay is judged by this many days at most, and from this many on.
 DECAY_DAYS: Final = 60
 _LEAST_DAYS = 8
@@ -162,6 +302,12 @@ class Decays:
             slowest = np.where(self.rate_db > error, self.rate_db - error, 0)
             return soonest, likely, np.maximum(left + _LEVEL_DOUBT_DB, 0) / slowest
 
+    @property
+    def confidence(self) -> Floats:
+        """How sure each line is, from 0 to 1: by its fall against the errors of the fit."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(1 - np.exp(-np.maximum(self.rate_db / self.rate_error_db, 0) / 5))
+
 
 def find_decays(daily_dbm: Floats) -> Decays:
     """Judge one port's daily medians, oldest day first."""
@@ -177,6 +323,64 @@ def find_decays(daily_dbm: Floats) -> Decays:
     with np.errstate(divide="ignore", invalid="ignore"):
         is_decay = (fall >= _LEAST_FALL_DB) & (best.rate / best.rate_error >= _LEAST_T)
     return Decays(best.level, best.rate, best.rate_error, best.since.astype(np.int64), is_decay)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommonDecay:
+    """ONUs of one port whose light falls since about the same day by about the same rate."""
+
+    members: Mask
+    since_day: int
+    rate_db: float
+    confidence: float
+
+
+# Lines that begin within so many days, and whose rates differ by at most this factor, are one cause.
+_TOGETHER_DAYS, _ALIKE_RATES = 6, 1.8
+# Who is in the same box, and whose line is only half as sure, belongs to them.
+_WEAK_T, _WEAK_FALL_DB = 4.0, 0.3
+
+
+def common_decays(decays: Decays, box: NDArray[np.int64] | None = None) -> Iterator[CommonDecay]:
+    """Find decays of several ONUs that are one; `box` has the box of each ONU where it is known, -1 elsewhere."""
+    days = int(decays.since_day.max(initial=0)) + 1
+    sure = decays.is_decay.copy()
+    for since in range(days):
+        near = (decays.since_day >= since) & (decays.since_day < since + _TOGETHER_DAYS)
+        its = sure & near
+        if its.sum() < COMMON_ONUS or not (decays.since_day[its] == since).any():
+            continue
+        rate = float(np.median(decays.rate_db[its]))
+        ratio = decays.rate_db / max(rate, 1e-9)
+        is_alike = (ratio <= _ALIKE_RATES) & (ratio >= 1 / _ALIKE_RATES)
+        members = its & is_alike
+        if members.sum() < COMMON_ONUS:
+            continue
+        if box is not None and (box[members] >= 0).any():
+            members |= _boxmates(decays, box, members, near & is_alike)
+        sure &= ~members
+        confidence = 1 - float(np.prod(1 - np.clip(decays.confidence[members], 0, 0.6)))
+        yield CommonDecay(members, int(np.median(decays.since_day[members])), rate, confidence)
+
+
+def _boxmates(decays: Decays, box: NDArray[np.int64], members: Mask, is_near: Mask) -> Mask:
+    numbers, counts = np.unique(box[members], return_counts=True)
+    fall = decays.rate_db * (decays.since_day.max(initial=0) + 1 - decays.since_day)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        is_weak = (decays.rate_db / decays.rate_error_db >= _WEAK_T) & (fall >= _WEAK_FALL_DB)
+    return np.asarray((box == numbers[np.argmax(counts)]) & (box >= 0) & is_near & is_weak)
+
+
+def rates_since(daily_dbm: Floats, since_day: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return by how many dB a day each ONU's other direction fell since its day, and the error of that."""
+    rate, error = np.full(len(daily_dbm), np.nan), np.full(len(daily_dbm), np.nan)
+    weather = np.zeros(daily_dbm.shape[1])
+    for since in np.unique(since_day).tolist():
+        rows = np.flatnonzero((since_day == since) & (np.isfinite(daily_dbm).sum(axis=1) >= _LEAST_DAYS))
+        if rows.size:
+            fit = _fit(since_last_jump(daily_dbm[rows]), weather, since)
+            rate[rows], error[rows] = fit.rate, fit.rate_error
+    return rate, error
 
 
 def _fall_of(daily: Floats) -> Floats:
@@ -292,11 +496,27 @@ class Branches:
     confidence: Floats
 
 
-def infer_branches(distance_m: Floats, events: Sequence[SharedEvent]) -> Branches:
-    """Group the ONUs of a port; NaN is an unknown distance."""
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxRule:
+    """What a person says of boxes: `together` share one, and none of `apart` is in it."""
+
+    together: Mask
+    apart: Mask
+
+
+# More than all events of years together; keeping apart weighs more than joining.
+_TOLD_TOGETHER, _TOLD_APART = 1e4, -1e8
+
+
+def infer_branches(distance_m: Floats, events: Sequence[SharedEvent], rules: Sequence[BoxRule] = ()) -> Branches:
+    """Group the ONUs of a port; NaN is an unknown distance. Rules win over all else, later ones over earlier ones."""
     score = _distance_score(distance_m)
     for event in events:
         score += _event_score(event)
+    for rule in rules:
+        score[np.outer(rule.together, rule.together)] = _TOLD_TOGETHER
+        between = np.outer(rule.together, rule.apart)
+        score[between | between.T] = _TOLD_APART
     np.fill_diagonal(score, 0.0)
     box = _join(score)
     return Branches(box, _confidence(score, box))

@@ -1,0 +1,142 @@
+"""The tree of a port as it was inferred or corrected: its drawing, and the form that corrects it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from facho.accounts.scope import scope_of
+from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
+from facho.dashboard.shared.page import for_users, must_operate
+from facho.dashboard.shared.table import posted_ids
+from facho.onus.models import PonPort
+from facho.plant.models import TreeCorrection
+from facho.plant.tree import NoSuchBox, PlacedBox, correct_tree, load_tree, remove_correction
+
+# The drawing's own units: an ONU takes a dot, and so many stand in a row.
+DOT, DOTS_IN_A_ROW, LEFT = 22, 16, 46
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDot:
+    """An ONU in the drawing, as SVG takes it; `look` is its state, or its light while it is online."""
+
+    onu: OnuLine
+    x: int
+    y: int
+    look: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeBox:
+    """A box in the drawing; `y` is its middle."""
+
+    number: int
+    name: str
+    words: str
+    is_told: bool
+    y: int
+    dots: list[TreeDot]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeChange:
+    """A correction as a line."""
+
+    id: int
+    made_at: datetime
+    made_by: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortTree:
+    """The drawing of a port: a row of ONUs for each box, the nearest box first."""
+
+    boxes: list[TreeBox]
+    events: int
+    height: int
+    changes: list[TreeChange]
+
+
+def load_port_tree(port: PonPort) -> PortTree | None:
+    """Draw which ONUs seem to share a box; None while it is unknown. Four queries."""
+    placed = load_tree(port.pk)
+    if not placed:
+        return None
+    onu_ids = [onu_id for box in placed for onu_id in box.onu_ids]
+    lines = {line.id: line for line in rows_of(listed_onus().filter(id__in=onu_ids))}
+    boxes, top = [], 24
+    for box in placed:
+        boxes.append(_box(box, lines, top))
+        top += 30 + DOT * -(-len(box.onu_ids) // DOTS_IN_A_ROW)
+    corrections = TreeCorrection.objects.filter(pon_port=port).select_related("made_by").order_by("-made_at", "-id")
+    changes = []
+    for each in corrections:
+        codes = [lines[onu_id].code for onu_id in each.together if onu_id in lines]
+        words = _("in one box: %s") % (", ".join(codes[:4]) + (" …" if len(codes) > 4 else ""))
+        changes.append(TreeChange(each.id, each.made_at, each.made_by.get_username() if each.made_by else "", words))
+    return PortTree(boxes, max(box.events for box in placed), top, changes)
+
+
+def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> TreeBox:
+    its = [lines[onu_id] for onu_id in box.onu_ids if onu_id in lines]
+    metres = sorted(line.distance_m for line in its if line.distance_m is not None)
+    distance = f"{number_format(metres[0])}–{number_format(metres[-1])} m" if metres else _("distance unknown")  # noqa: RUF001 a range
+    sure = _("corrected by hand") if box.is_told else _("%s %% sure") % min(round(100 * box.confidence), 99)
+    dots = [
+        TreeDot(
+            onu=line,
+            x=LEFT + DOT * (number % DOTS_IN_A_ROW),
+            y=top + 18 + DOT * (number // DOTS_IN_A_ROW),
+            look=line.light.value if line.state == "online" and line.light.value != "good" else line.state,
+            tip=_tip(line),
+        )
+        for number, line in enumerate(its)
+    ]
+    name = box.name or _("box %s") % (box.number + 1)
+    return TreeBox(box.number, name, f"{len(its)} ONU · {distance} · {sure}", box.is_told, top + 18, dots)
+
+
+def _tip(line: OnuLine) -> str:
+    power = "" if line.power_dbm is None or line.is_old_light else f"{number_format(line.power_dbm, 2)} dBm"
+    metres = f"{line.distance_m} m" if line.distance_m is not None else ""
+    return " · ".join(filter(None, (line.code, line.name, line.state_words, power, metres)))
+
+
+@require_POST
+@for_users
+def tree_correct(request: HttpRequest, port_id: int) -> HttpResponse:
+    """Put ONUs into another box or one of their own, or take a correction back; operators and administrators only."""
+    must_operate(request)
+    ports = scope_of(request.user).narrow(PonPort.objects.filter(is_known=True))
+    port = ports.filter(id=port_id).first()
+    if port is None:
+        messages.error(request, _("Nothing was changed: that port is not there any more."))
+        return redirect("onus")
+    removed = request.POST.get("remove", "")
+    if removed:
+        found = TreeCorrection.objects.filter(pon_port=port, id=int(removed)) if removed.isdecimal() else None
+        correction = found.first() if found is not None else None
+        if correction is not None:
+            remove_correction(correction, who=request.user)
+            messages.success(request, _("Correction removed."))
+    else:
+        target = request.POST.get("target", "")
+        try:
+            onu_ids = posted_ids(request)
+            correct_tree(
+                port, onu_ids, int(target) if target.isdecimal() else None, who=request.user, now=timezone.now()
+            )
+            messages.success(request, _("Tree corrected. This wins over what is inferred until it is removed."))
+        except NoSuchBox as problem:
+            messages.error(request, str(problem))
+    return redirect(f"{reverse('port', args=(port.olt_id, port.frame, port.slot, port.port))}#tree")

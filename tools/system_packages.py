@@ -41,6 +41,7 @@ NEEDS = (
     Need("chromium", ("chromium", "fonts-liberation")),
     Need("snmpbulkwalk", ("snmp",)),
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),
+    Need("slapd", ("slapd",), pattern="usr/sbin/slapd"),
 )
 
 

@@ -63,6 +63,25 @@ class FailedTries(models.Model):
         return str(self.failures)
 
 
+class LinkedIdentity(models.Model):
+    """Who an account is at an identity provider or in a directory. Names and e-mail addresses link nobody."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identity", verbose_name=_("user")
+    )
+    issuer = models.CharField(_("issuer"), max_length=255)
+    subject = models.CharField(_("subject"), max_length=255)
+    signed_on_at = models.DateTimeField(_("last sign-on"))
+
+    class Meta:
+        verbose_name = _("linked identity")
+        verbose_name_plural = _("linked identities")
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_account_per_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.issuer} · {self.subject}"
+
+
 class SavedView(models.Model):
     """A list as a person wants to see it again: the query string of its address."""
 

@@ -90,18 +90,24 @@ def lower(one: Role, other: Role) -> Role:
     return min(one, other, key=lambda role: role.rank)
 
 
-def give_role(user: User, role: Role) -> None:
-    """Make this the only role of a saved user; only administrators may enter the admin."""
+def give_role(user: User, role: Role | None) -> None:
+    """Make this the only role of a saved user, or take the role away; only administrators may enter the admin."""
     user.is_staff = user.is_superuser = role is Role.ADMIN
     user.save(update_fields=["is_staff", "is_superuser"])
     groups = {each: Group.objects.get_or_create(name=each.value)[0] for each in Role}
     user.groups.remove(*groups.values())
-    user.groups.add(groups[role])
+    if role is not None:
+        user.groups.add(groups[role])
     vars(user).pop(_KNOWN_GROUPS, None)
 
 
 def people() -> QuerySet[User]:
     return User.objects.exclude(username=CONSOLE)
+
+
+def local_people() -> QuerySet[User]:
+    """Those who log in here, whether a provider answers or not."""
+    return people().filter(identity=None)
 
 
 def last_admins_among(users: Iterable[User]) -> list[User]:

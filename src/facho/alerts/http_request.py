@@ -9,8 +9,11 @@ import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
+from io import BytesIO
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -19,6 +22,9 @@ from facho.alerts.sender import FINAL_ANSWERS, AddressRefused, Outcome, Reach, T
 logger = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 15.0
+# Somebody waits for the page, and one of few threads with them.
+FETCH_SECONDS = 8.0
+FETCH_BYTES = 1_000_000
 # A status line and each header; more is no answer to a message.
 LINE_BYTES = 8_192
 PORTS = {"http": 80, "https": 443}
@@ -28,6 +34,14 @@ TIMESTAMP_HEADER = "Facho-Timestamp"
 SIGNATURE_HEADER = "Facho-Signature"
 # A key that can be guessed signs nothing.
 KEY_CHARACTERS = 16
+
+
+class AnswerRefused(Exception):
+    """The server answered, and with no document."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"answered {status}")
+        self.status = status
 
 
 def read_http_url(url: str) -> SplitResult:
@@ -59,6 +73,19 @@ async def send_request(
 
 
 async def _exchange(method: str, url: SplitResult, headers: dict[str, str], body: bytes, reach: Reach | None) -> int:
+    reader, writer = await _send(method, url, headers, body, reach)
+    try:
+        return await _read_status(reader)
+    finally:
+        # No orderly close: the answer is all that is needed.
+        with suppress(RuntimeError):
+            writer.transport.abort()
+
+
+async def _send(
+    method: str, url: SplitResult, headers: dict[str, str], body: bytes, reach: Reach | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send a request, after which the server closes; the caller ends the connection."""
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     lines = {
         "Host": url.netloc,
@@ -73,11 +100,10 @@ async def _exchange(method: str, url: SplitResult, headers: dict[str, str], body
     try:
         writer.write(f"{head}\r\n\r\n".encode("ascii") + body)
         await writer.drain()
-        return await _read_status(reader)
-    finally:
-        # No orderly close: the answer is all that is needed.
-        with suppress(RuntimeError):
-            writer.transport.abort()
+    except BaseException:
+        writer.transport.abort()
+        raise
+    return reader, writer
 
 
 async def _connect(url: SplitResult, reach: Reach | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -116,6 +142,42 @@ async def _read_status(reader: asyncio.StreamReader) -> int:
 def _trusted() -> ssl.SSLContext:
     """Load the authorities that this machine trusts, once: it takes longer than a request."""
     return ssl.create_default_context()
+
+
+async def fetch_json(
+    method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b"", reach: Reach | None
+) -> Any:
+    """Return the JSON of a good answer, in bounded time and size; AnswerRefused, OSError or ValueError without."""
+    async with asyncio.timeout(FETCH_SECONDS):
+        reader, writer = await _send(method, read_http_url(url), dict(headers or {}), body, reach)
+        try:
+            raw = b""
+            while piece := await reader.read(FETCH_BYTES):
+                raw += piece
+                if len(raw) > FETCH_BYTES:
+                    raise ValueError("the answer is too long")
+        finally:
+            with suppress(RuntimeError):
+                writer.transport.abort()
+    answer = HTTPResponse(_Received(raw), method=method)  # type: ignore[arg-type]  # all it asks for is a file
+    try:
+        answer.begin()
+        content = answer.read()
+    except HTTPException as error:
+        raise ValueError("this is no answer of a web server") from error
+    if answer.status != HTTPStatus.OK:
+        raise AnswerRefused(answer.status)
+    return json.loads(content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Received:
+    """Bytes that came by a connection, as the parser of the standard library wants them."""
+
+    raw: bytes
+
+    def makefile(self, _mode: str) -> BytesIO:
+        return BytesIO(self.raw)
 
 
 class Heartbeat:

@@ -1,6 +1,7 @@
 """System checks of the configuration: each has an id and a hint that says what to do."""
 
 import difflib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def register_checks() -> None:
         check_definitions,
         check_secrecy,
         check_history_ages,
+        check_sign_on,
     ):
         register(check, TAG)
 
@@ -134,10 +136,41 @@ def check_definitions(**_options: Any) -> list[CheckMessage]:
     return []
 
 
+def check_sign_on(**_options: Any) -> list[CheckMessage]:
+    """E010 and E011: a provider or directory that is half described; E012: a file of it that cannot be read."""
+    text = _("Sign-on needs %(name)s.")
+    see = _("Set it, or unset %(first)s; docs/sign-on.md has an example for each provider.")
+    needs = {
+        "FACHO_OIDC_ISSUER": ("facho.E010", ["FACHO_OIDC_CLIENT_ID", "FACHO_SIGN_ON_ROLES"]),
+        "FACHO_LDAP_URL": ("facho.E011", ["FACHO_LDAP_USER_BASE", "FACHO_SIGN_ON_ROLES"]),
+    }
+    messages: list[CheckMessage] = [
+        Error(text % {"name": name}, hint=see % {"first": first}, id=code)
+        for first, (code, names) in needs.items()
+        for name in names
+        if getattr(settings, first) and not getattr(settings, name)
+    ]
+    messages += [
+        Error(
+            _("The file %(path)s cannot be read.") % {"path": path},
+            hint=_("Let this user read it, or correct the setting that names it."),
+            id="facho.E012",
+        )
+        for path in (*_sign_on_secrets(), settings.FACHO_LDAP_CA_FILE)
+        if path is not None and not os.access(path, os.R_OK)
+    ]
+    return messages
+
+
+def _sign_on_secrets() -> tuple[Path | None, ...]:
+    return settings.FACHO_OIDC_CLIENT_SECRET_FILE, settings.FACHO_LDAP_BIND_PASSWORD_FILE
+
+
 def check_secrecy(**_options: Any) -> list[CheckMessage]:
     """W002: a key that others on this machine may read protects little."""
     folder: DataFolder = settings.DATA_FOLDER
-    exposed = (path for path in (folder.secret_key, folder.encryption_keys) if others_may_enter(path))
+    kept = (folder.secret_key, folder.encryption_keys, *filter(None, _sign_on_secrets()))
+    exposed = (path for path in kept if others_may_enter(path))
     return [
         Warning(
             _("Other users of this machine may read %(path)s.") % {"path": path},

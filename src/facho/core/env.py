@@ -19,6 +19,8 @@ from facho.polling.domain.planning import is_group_name
 
 PREFIX = "FACHO_"
 MAX_PORT = 65_535
+# As in accounts.roles, which needs the settings that are made from here.
+ROLES = ("viewer", "operator", "admin")
 # Each opens four connections to the database; who has more cores asks for more.
 USUAL_ENGINES = 8
 _BELOW_A_DAY = math.nextafter(86_400, 0)
@@ -127,6 +129,45 @@ def _optional_http_url(value: str) -> str:
     return value
 
 
+def _optional_provider(value: str) -> str:
+    """Read an issuer: by TLS, or on this very machine, where nobody is in between."""
+    parts = urlsplit(_optional_http_url(value))
+    is_near = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if value and (parts.query or parts.fragment or (parts.scheme != "https" and not is_near)):
+        raise ValueError
+    return value
+
+
+def _optional_directory(value: str) -> str:
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path.strip("/") or parts.query):
+        raise ValueError
+    return value
+
+
+def _filter(value: str, place: str) -> str:
+    """Read an LDAP filter that has exactly one kind of place in it, where an escaped value is put."""
+    if (
+        not value.startswith("(")
+        or not value.endswith(")")
+        or place not in value
+        or value.count("(") != value.count(")")
+    ):
+        raise ValueError
+    return value
+
+
+def _pairs(value: str, words: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Read WORD=GROUP;WORD=GROUP; names of LDAP groups have commas and equals signs in them."""
+    pairs = []
+    for entry in filter(None, (part.strip() for part in value.split(";"))):
+        word, separator, group = (part.strip() for part in entry.partition("="))
+        if not separator or not word or not group or (words and word not in words):
+            raise ValueError
+        pairs.append((word, group))
+    return tuple(pairs)
+
+
 def read_bind(value: str) -> str:
     """Read HOST:PORT; ValueError for anything else."""
     split_bind(value)
@@ -179,6 +220,23 @@ SETTINGS = (
     Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
     Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
     Setting("FACHO_PUBLIC_URL", _optional_http_url, "", "https://HOST"),
+    Setting("FACHO_OIDC_ISSUER", _optional_provider, "", _("https://HOST/PATH, as the provider names itself")),
+    Setting("FACHO_OIDC_CLIENT_ID", str, "", _("the client id that the provider gave")),
+    Setting("FACHO_OIDC_CLIENT_SECRET_FILE", _optional_path, "", _("a file with one line")),
+    Setting("FACHO_OIDC_SCOPES", _names, "openid,profile,email", _("scopes, separated by commas")),
+    Setting("FACHO_OIDC_GROUPS_CLAIM", _names, "groups", _("names of claims, separated by commas")),
+    Setting("FACHO_OIDC_NAME", str, "", _("the words on the button")),
+    Setting("FACHO_LDAP_URL", _optional_directory, "", _("ldaps://HOST or ldap://HOST")),
+    Setting("FACHO_LDAP_CA_FILE", _optional_path, "", _("a file with certificates (PEM)")),
+    Setting("FACHO_LDAP_BIND_DN", str, "", _("the DN of an account that may search")),
+    Setting("FACHO_LDAP_BIND_PASSWORD_FILE", _optional_path, "", _("a file with one line")),
+    Setting("FACHO_LDAP_USER_BASE", str, "", _("a DN under which people are")),
+    Setting("FACHO_LDAP_USER_FILTER", partial(_filter, place="{name}"), "(uid={name})", "(…{name}…)"),
+    Setting("FACHO_LDAP_GROUP_BASE", str, "", _("a DN under which groups are")),
+    Setting("FACHO_LDAP_GROUP_FILTER", partial(_filter, place="{dn}"), "(member={dn})", "(…{dn}…)"),
+    Setting("FACHO_SIGN_ON_ROLES", partial(_pairs, words=ROLES), "", _("ROLE=GROUP;ROLE=GROUP")),
+    Setting("FACHO_SIGN_ON_OLT_GROUPS", _pairs, "", _("OLT GROUP=GROUP;OLT GROUP=GROUP")),
+    Setting("FACHO_SIGN_ON_HOURS", partial(_whole, high=168), "10", _("hours, from 1 to 168")),
     Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en", "pt-br")), "es", _("es, en or pt-br")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

@@ -3,6 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
+from facho.dashboard.account.sign_on import sign_on, sign_on_back
 from facho.dashboard.account.views import (
     Login,
     account,
@@ -147,6 +148,8 @@ urlpatterns = [
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("setup/<str:token>/", setup, name="setup"),
+    path("sign-on/", sign_on, name="sign-on"),
+    path("sign-on/back/", sign_on_back, name="sign-on-back"),
     path("account/", account, name="account"),
     path("account/password/", change_password, name="account-password"),
     path("account/reading/", change_preferences, name="account-reading"),

@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from redis import Redis, RedisError
 
+from facho.accounts.oidc import BadAnswer
 from facho.core.checks import TAG
 from facho.core.cli.backup import find_last_backup
 from facho.core.cli.keys import survey
@@ -29,6 +30,7 @@ from facho.core.database import named, read_database_version
 from facho.core.env import Mode
 from facho.core.product import MIGRATE
 from facho.core.redis import RedisFailure, ping
+from facho.dashboard.account.sign_on import ProviderAway, load_provider
 from facho.executions.celery_executor import queues_of
 from facho.executions.models import ProductProcess
 from facho.executions.processes import VERSION, load_live_processes, load_longest_waits, load_still_workers
@@ -143,6 +145,20 @@ def examine(now: datetime) -> Iterator[DoctorFinding]:
             yield ok("redis", _("answers"))
         except RedisFailure as failure:
             yield error("redis", _("%s: start it, or correct REDIS_URL.") % failure)
+    yield from _sign_on(watch.now())
+
+
+def _sign_on(now: datetime) -> Iterator[DoctorFinding]:
+    """Ask the provider as a sign-on does; local accounts work without it, so it is never an error."""
+    if not settings.FACHO_OIDC_ISSUER:
+        return
+    try:
+        load_provider(now)
+    except (ProviderAway, BadAnswer) as failure:
+        text = _("%(issuer)s: %(failure)s. Nobody can sign on by it until that is mended.")
+        yield warning("sign-on", text % {"issuer": settings.FACHO_OIDC_ISSUER, "failure": failure})
+    else:
+        yield ok("sign-on", _("%s answers") % settings.FACHO_OIDC_ISSUER)
 
 
 def _decoder() -> DoctorFinding:

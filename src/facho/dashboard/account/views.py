@@ -36,7 +36,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.models import Profile
-from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, people, role_of
+from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, local_people, people, role_of
 from facho.accounts.scope import OltScope, scope_of
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
 from facho.alerts.links import read_public_address, save_public_address
@@ -55,6 +55,7 @@ logger = logging.getLogger(__name__)
 
 PREFERENCES = ("language", "time_zone")
 SHOWN_ONCE = "new_token"
+MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 LIFETIME_SECONDS = 24 * 60 * 60
 # In links that were printed before this module moved.
 _SALT = "facho.core.account"
@@ -273,8 +274,18 @@ class Login(LoginView):
         return super().form_invalid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Return whether there is anyone who could log in."""
-        return super().get_context_data(**kwargs, has_users=people().exists())
+        return login_context(self.request) | super().get_context_data(**kwargs)
+
+
+def login_context(request: HttpRequest) -> dict[str, Any]:
+    """Return what the login page shows: its form, whether there is anyone who could log in, and the other way in."""
+    return {
+        "form": AuthenticationForm(request),
+        "has_users": local_people().exists(),
+        "has_provider": bool(settings.FACHO_OIDC_ISSUER),
+        "provider_name": settings.FACHO_OIDC_NAME,
+        "next": request.GET.get("next", ""),
+    }
 
 
 def admin_login(request: HttpRequest) -> HttpResponse:
@@ -295,7 +306,7 @@ def wait_words(wait: timedelta) -> str:
 
 def make_setup_path() -> str | None:
     """Return the path of a fresh link, or None when someone can already log in."""
-    if people().exists():
+    if local_people().exists():
         return None
     return reverse("setup", args=[signing.dumps(_CONTENT, salt=_SALT)])
 
@@ -336,7 +347,7 @@ class FirstAdministratorForm(_UserForm):
 @require_http_methods(["GET", "POST"])
 def setup(request: HttpRequest, token: str) -> HttpResponse:
     """Ask for name, password and time zone, make the administrator, and log in."""
-    if not _is_valid(token) or people().exists():
+    if not _is_valid(token) or local_people().exists():
         return _closed(request)
     here = {"public_url": f"{request.scheme}://{request.get_host()}"}
     form = FirstAdministratorForm(request.POST or None, initial=here)
@@ -345,7 +356,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
     user = _create_first(form)
     if user is None:
         return _closed(request)
-    login(request, user)
+    login(request, user, backend=MODEL_BACKEND)
     remember_preferences(request)
     return redirect("dashboard")
 
@@ -362,7 +373,7 @@ def _create_first(form: FirstAdministratorForm) -> User | None:
     """Make the administrator unless someone was faster; of two at once the second waits, and finds the first."""
     # A row that every database has, as a lock: SQLite already has one writer, PostgreSQL has many.
     ContentType.objects.select_for_update().get(app_label="auth", model="user")
-    if people().exists():
+    if local_people().exists():
         return None
     user = form.save()
     give_role(user, Role.ADMIN)

@@ -123,7 +123,7 @@ class PersonLine:
 
 def load_people(text: str = "") -> list[PersonLine]:
     """Load everybody who has an account; four queries, however many there are."""
-    rows = people().prefetch_related("groups", "profile__olt_groups").order_by("username")
+    rows = people().select_related("identity").prefetch_related("groups", "profile__olt_groups").order_by("username")
     for word in text.split():
         rows = rows.filter(Q(username__icontains=word) | Q(email__icontains=word))
     lines = []
@@ -131,7 +131,8 @@ def load_people(text: str = "") -> list[PersonLine]:
         role = highest_of(user, [group.name for group in user.groups.all()])
         groups = [group.name for group in user.profile.olt_groups.all()] if hasattr(user, "profile") else []
         words: str | Promise = ROLE_WORDS[role] if role else _("no role")
-        lines.append(PersonLine(user, words, groups, not user.has_usable_password()))
+        is_invited = not user.has_usable_password() and not hasattr(user, "identity")
+        lines.append(PersonLine(user, words, groups, is_invited))
     return lines
 
 
@@ -175,7 +176,7 @@ def person_add(request: HttpRequest) -> HttpResponse:
 @for_admins_of_all_olts
 def person(request: HttpRequest, user_id: int) -> HttpResponse:
     """Show or change one account."""
-    user = get_object_or_404(people(), id=user_id)
+    user = get_object_or_404(people().select_related("identity"), id=user_id)
     name, before = user.username, _facts_of(user)
     form = PersonForm(request.POST or None, instance=user, by=request.user)
     if form.is_valid():
@@ -193,7 +194,8 @@ def person(request: HttpRequest, user_id: int) -> HttpResponse:
 @for_admins_of_all_olts
 def person_link(request: HttpRequest, user_id: int) -> HttpResponse:
     """Make a link by which somebody chooses a new password; the old one holds until then."""
-    user = get_object_or_404(people().filter(is_active=True), id=user_id)
+    # A password of their own would be a way around the provider.
+    user = get_object_or_404(people().filter(is_active=True, identity=None), id=user_id)
     record(request.user, user, Action.CHANGED, gettext_lazy("A link to choose a password was made."))
     _show_link(request, user)
     return redirect("settings-people")
@@ -265,5 +267,5 @@ def _invited(token: str) -> User | None:
         user_id, made = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
     except (signing.BadSignature, ValueError, TypeError):
         return None
-    user = people().filter(id=user_id, is_active=True).first()
+    user = people().filter(id=user_id, is_active=True, identity=None).first()
     return user if user is not None and default_token_generator.check_token(user, made) else None

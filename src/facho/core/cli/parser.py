@@ -35,6 +35,7 @@ STATES = (*map(str, RunState), "absent")
 MAX_DBM = 100
 MAX_NOTE = 200
 MAX_PLACE_FIELDS = 4
+SHELLS = ("bash", "zsh", "fish")
 ROLES = ("viewer", "operator", "admin")
 # As the page of one's account has it; its room needs Django, which no --help should load.
 DEFAULT_DAYS = 365
@@ -94,6 +95,7 @@ def build_parser() -> ArgumentParser:
         add_doctor,
         add_backup,
         add_keys,
+        add_shell,
     ):
         add(subparsers)
     return parser
@@ -133,6 +135,18 @@ def add_run(subparsers: Subparsers) -> None:
     )
     run.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
     run.add_argument("--pollers", type=whole_number, metavar="N", help=_("pollers (default: FACHO_POLLERS)"))
+
+
+def add_shell(subparsers: Subparsers) -> None:
+    add_command(subparsers, "man", _("print the manual page"), "shell.show_manual", needs=Needs.NOTHING)
+    completion = add_command(
+        subparsers,
+        "completion",
+        _("print what lets a shell complete these commands"),
+        "shell.show_completion",
+        needs=Needs.NOTHING,
+    )
+    completion.add_argument("shell", choices=SHELLS, help=_("the shell"))
 
 
 def add_migrate(subparsers: Subparsers) -> None:

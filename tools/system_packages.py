@@ -40,6 +40,7 @@ NEEDS = (
     Need("systemd-analyze", ("systemd",)),
     Need("chromium", ("chromium", "fonts-liberation")),
     Need("snmpbulkwalk", ("snmp",)),
+    Need("promtool", ("prometheus",)),
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),
     Need("slapd", ("slapd",), pattern="usr/sbin/slapd"),
 )

@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.rows import NOW, make_execution, make_node, make_olt
+from api.rows import NOW, make_execution, make_node, make_olt, make_olt_value, make_onu
 from facho.api.metrics import render_metrics
 from facho.execution_coordinator.models import QuotaTracker
 from facho.executions.models import Execution, ExecutionAttempt
 from facho.hosts.models import Olt, Reachability
+from facho.onus.models import Outage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.schedule import HOUR, hour_of
 from facho.snmp_jobs.models import WorkflowNode
@@ -57,6 +58,10 @@ def make_world(name: str = "") -> Olt:
     make_execution(make_node(olt, next_run_at=NOW), ExecutionState.SUCCESS, at=NOW - MINUTE)
     suspend(make_node(olt))
     make_quota(olt, required=1)
+    make_onu(olt, run_state="online", rx_power_cdbm=-2150, olt_rx_power_cdbm=-2300)
+    make_olt_value(olt, "pon.in_octets", per_second=1500.0)
+    times = {"started_at": NOW, "resumed_at": NOW}
+    Outage.objects.create(olt=olt, scope="pon", cause="fibre", affected=3, down=2, **times)
     return olt
 
 

@@ -8,11 +8,13 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from api.metrics_world import MINUTE, SECOND, THIS_HOUR, make_attempts, make_quota, make_world, scrape, suspend
-from api.rows import NOW, make_execution, make_leader, make_node, make_olt, make_onu, make_pollers
+from api.rows import NOW, make_execution, make_leader, make_node, make_olt, make_olt_value, make_onu, make_pollers
+from facho.alerts.models import Alert, AlertRule
 from facho.execution_coordinator.models import QuotaViolation, ViolationSeverity
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.onus.models import Outage
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.schedule import HOUR
 from facho.zabbix_pollers.models import Poller
@@ -20,7 +22,7 @@ from facho.zabbix_pollers.models import Poller
 pytestmark = pytest.mark.django_db
 
 HOSTILE = 'a"b\\c\nd} 1\n# HELP'
-MOST_STATEMENTS = 20
+MOST_STATEMENTS = 24
 
 
 def make_violation(olt: Olt, hours_ago: int, severity: ViolationSeverity) -> None:
@@ -286,3 +288,48 @@ def test_secrets_are_not_even_loaded() -> None:
         scrape()
 
     assert [query["sql"] for query in queries for column in SECRET_COLUMNS if f'"{column}"' in query["sql"]] == []
+
+
+def test_light_is_told_by_port_and_of_online_onus_alone() -> None:
+    olt = make_olt("centro")
+    for number, (state, power) in enumerate([("online", -2000), ("online", -2700), ("offline", -3500)]):
+        make_onu(olt, (0, 1, 3, number), run_state=state, rx_power_cdbm=power)
+
+    scraped = scrape()
+
+    assert scraped.value("facho_pon_rx_power_lowest_dbm", olt="centro", port="0/1/3") == -27.0
+    assert scraped.value("facho_pon_rx_power_mean_dbm", olt="centro", port="0/1/3") == -23.5
+    assert scraped.labelled("facho_pon_olt_rx_power_lowest_dbm") == []
+
+
+def test_open_outages_and_firing_alerts_are_counted() -> None:
+    olt = make_olt("centro")
+    times = {"started_at": NOW, "resumed_at": NOW}
+    card = Outage.objects.create(olt=olt, scope="card", cause="power", affected=9, down=8, **times)
+    Outage.objects.create(olt=olt, scope="pon", cause="power", affected=4, down=4, part_of=card, **times)
+    Outage.objects.create(olt=olt, scope="pon", cause="fibre", affected=3, down=3, ended_at=NOW, port=1, **times)
+    rule = AlertRule.objects.create(name="r", kind="no_leader")
+    Alert.objects.create(rule=rule, subject="a", olt=olt, state="firing", severity="critical", began_at=NOW)
+    Alert.objects.create(rule=rule, subject="b", olt=olt, state="pending", severity="critical", began_at=NOW)
+
+    scraped = scrape()
+
+    assert scraped.labelled("facho_outages_open") == [{"scope": "card", "cause": "power"}]
+    assert scraped.value("facho_outage_onus_down", scope="card", cause="power") == 8
+    assert scraped.value("facho_alerts_firing", severity="critical") == 1
+    assert scraped.value("facho_alerts_firing", severity="warning") == 0
+
+
+def test_traffic_is_bounded_and_pon_ports_come_first() -> None:
+    olt = make_olt("centro")
+    for number in range(200):
+        make_olt_value(olt, "if.in_octets", place=f"eth {number:03}", per_second=1.0)
+    make_olt_value(olt, "pon.out_octets", place="0/1/0", per_second=125.5)
+    make_olt_value(olt, "pon.in_octets", place="0/1/0", per_second=None)
+
+    scraped = scrape()
+
+    series = scraped.labelled("facho_port_traffic_bytes_per_second")
+    assert len(series) == 128
+    pon = {"olt": "centro", "kind": "pon", "port": "0/1/0", "direction": "out"}
+    assert scraped.value("facho_port_traffic_bytes_per_second", **pon) == 125.5

@@ -12,7 +12,10 @@ from docs.docs_pages import ROOT
 PAGE = (ROOT / "docs/metrics.md").read_text()
 ROW = re.compile(r"^\| `(facho_\w+)` \| (.*?) ?\| (.+) \|$", re.MULTILINE)
 # Bounded by what operators configure, or by the code.
-LABELS = {"version", "state", "poller", "at_least_seconds", "reason", "task_type", "olt", "severity", "engine"}
+LABELS = {
+    *("version", "state", "poller", "at_least_seconds", "reason", "task_type", "olt", "severity", "engine"),
+    *("port", "kind", "direction", "scope", "cause"),
+}
 OTHER_UNITS = re.compile(r"milli|_ms\b|percent|minutes|_hours")
 
 

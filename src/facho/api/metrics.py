@@ -8,11 +8,13 @@ from importlib.metadata import version
 from ipaddress import IPv6Address, ip_address
 
 from django.db.models import (
+    Avg,
     Count,
     DateTimeField,
     DurationField,
     ExpressionWrapper,
     F,
+    Min,
     OuterRef,
     Subquery,
     Sum,
@@ -30,11 +32,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, OltScope, scope_of
+from facho.alerts.models import Alert, AlertState, Severity
 from facho.api.shared.permissions import ReadOrOperate
 from facho.execution_coordinator.models import QuotaTracker, QuotaViolation
 from facho.executions.models import Execution, ExecutionAttempt
-from facho.hosts.models import Olt, Reachability
-from facho.onus.models import RunStateChoice
+from facho.hosts.models import Olt, OltData, Reachability
+from facho.onus.models import OnuReading, Outage, RunStateChoice, name_port
 from facho.onus.shown_state import count_present
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.planning import WaitReason, lateness_histogram
@@ -50,6 +53,14 @@ from facho.zabbix_pollers.store import Leader, load_leaders
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+# Kind of port and direction, by the names that the vendor definitions give to counters.
+TRAFFIC = {
+    "pon.in_octets": ("pon", "in"),
+    "pon.out_octets": ("pon", "out"),
+    "if.in_octets": ("interface", "in"),
+    "if.out_octets": ("interface", "out"),
+}
+MOST_TRAFFIC_PORTS = 128
 # The values of the labels, in their order, and the figure; no two have the same labels.
 Samples = Iterable[tuple[tuple[str, ...], float]]
 # A proxy on this machine makes everyone look local; the usual ones add at least one of these.
@@ -96,6 +107,23 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
+class Light:
+    """Receive power of the online ONUs of a PON port, in dBm, and at the OLT where it measures them."""
+
+    lowest: float
+    mean: float
+    lowest_at_olt: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOutages:
+    """Open outages of a kind, and how many ONUs are down in them."""
+
+    count: int
+    onus_down: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     now: datetime
     # By engine, or of the one scheduler.
@@ -118,6 +146,13 @@ class Snapshot:
     # By OLT; and, where every OLT is in scope, those that did not count, by reason.
     traps: Mapping[int, int]
     refused_traps: Mapping[str, int]
+    # By OLT and PON port.
+    light: Mapping[tuple[int, str], Light]
+    # By scope and cause; and, by severity, alerts that fire.
+    outages: Mapping[tuple[str, str], OpenOutages]
+    alerts: Mapping[str, int]
+    # By OLT, kind of port, its place and the direction: bytes a second.
+    traffic: Mapping[tuple[int, str, str, str], float]
 
     @property
     def names(self) -> dict[int, str]:
@@ -135,7 +170,7 @@ class Snapshot:
 
 
 def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
-    """Load everything in 19 statements, however many OLTs and nodes there are.
+    """Load everything in 23 statements, however many OLTs and nodes there are.
 
     Pollers and queue cover all OLTs, everything else those in scope.
     """
@@ -169,7 +204,59 @@ def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
         onus=count_present(),
         traps=dict(OltTraps.objects.values_list("olt_id", "heard")),
         refused_traps=_load_refused() if scope.is_everything else {},
+        light=_load_light(scope),
+        outages=_load_outages(scope),
+        alerts=_load_alerts(scope),
+        traffic=_load_traffic(scope),
     )
+
+
+def _load_light(scope: OltScope) -> dict[tuple[int, str], Light]:
+    """Sum the light up by port; one query over the readings of the ONUs that are online."""
+    online = OnuReading.objects.filter(
+        scope.condition("onu__olt"),
+        onu__is_present=True,
+        onu__pon_port__is_known=True,
+        run_state=RunStateChoice.ONLINE,
+        rx_power_cdbm__isnull=False,
+    )
+    ports = online.order_by().values_list(
+        "onu__olt_id", "onu__pon_port__frame", "onu__pon_port__slot", "onu__pon_port__port"
+    )
+    summed = ports.annotate(Min("rx_power_cdbm"), Avg("rx_power_cdbm"), Min("olt_rx_power_cdbm"))
+    return {
+        (olt_id, name_port(*place, is_known=True)): Light(low / 100, round(mean / 100, 2), at_olt and at_olt / 100)
+        for olt_id, *place, low, mean, at_olt in summed
+    }
+
+
+def _load_outages(scope: OltScope) -> dict[tuple[str, str], OpenOutages]:
+    # A part of a larger one is counted there.
+    open_now = Outage.objects.filter(scope.condition(), ended_at=None, part_of=None).order_by()
+    rows = open_now.values_list("scope", "cause").annotate(Count("id"), Sum("down"))
+    return {(scope_, cause): OpenOutages(count, down) for scope_, cause, count, down in rows}
+
+
+def _load_alerts(scope: OltScope) -> dict[str, int]:
+    firing = Alert.objects.filter(scope.condition(), state=AlertState.FIRING).order_by()
+    return dict(firing.values_list("severity").annotate(Count("id")))
+
+
+def _load_traffic(scope: OltScope) -> dict[tuple[int, str, str, str], float]:
+    """Load the rates of ports; of an OLT with thousands of service ports the first ones, PON ports before others."""
+    counters = OltData.objects.filter(scope.condition(), name__in=TRAFFIC, per_second__isnull=False)
+    rows = counters.order_by("olt_id", "-name", "place", "index").values_list(
+        "olt_id", "name", "place", "index", "per_second"
+    )
+    traffic: dict[tuple[int, str, str, str], float] = {}
+    places: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    for olt_id, name, place, index, rate in rows.iterator():
+        kind, direction = TRAFFIC[name]
+        port, known = (kind, place or index), places[olt_id]
+        if port in known or len(known) < MOST_TRAFFIC_PORTS:
+            known.add(port)
+            traffic.setdefault((olt_id, *port, direction), rate or 0.0)
+    return traffic
 
 
 def _load_refused() -> dict[str, int]:
@@ -310,6 +397,32 @@ def _violations(snapshot: Snapshot) -> Samples:
     return (((severity.value,), snapshot.violations.get(severity, 0)) for severity in LossSeverity)
 
 
+def _light(figure: Callable[[Light], float | None]) -> Callable[[Snapshot], Samples]:
+    def samples(snapshot: Snapshot) -> Samples:
+        names = snapshot.names
+        for (olt_id, port), light in snapshot.light.items():
+            value = figure(light)
+            if olt_id in names and value is not None:
+                yield (names[olt_id], port), value
+
+    return samples
+
+
+def _outages(figure: Callable[[OpenOutages], int]) -> Callable[[Snapshot], Samples]:
+    return lambda snapshot: ((labels, figure(outages)) for labels, outages in snapshot.outages.items())
+
+
+def _alerts(snapshot: Snapshot) -> Samples:
+    return (((severity,), snapshot.alerts.get(severity, 0)) for severity in Severity.values)
+
+
+def _traffic(snapshot: Snapshot) -> Samples:
+    names = snapshot.names
+    for (olt_id, *labels), rate in snapshot.traffic.items():
+        if olt_id in names:
+            yield (names[olt_id], *labels), rate
+
+
 OLT_FAMILIES = (
     MetricFamily("facho_olts", "OLTs by reachability, and those that are disabled.", ("state",), _olts),
     MetricFamily(
@@ -373,6 +486,43 @@ OLT_FAMILIES = (
         "Quota violations raised in the last 24 hours.",
         ("severity",),
         _violations,
+    ),
+    MetricFamily(
+        "facho_pon_rx_power_lowest_dbm",
+        "Weakest receive power of an online ONU of the PON port.",
+        ("olt", "port"),
+        _light(lambda light: light.lowest),
+    ),
+    MetricFamily(
+        "facho_pon_rx_power_mean_dbm",
+        "Mean receive power of the online ONUs of the PON port.",
+        ("olt", "port"),
+        _light(lambda light: light.mean),
+    ),
+    MetricFamily(
+        "facho_pon_olt_rx_power_lowest_dbm",
+        "Weakest receive power of one of them at the OLT, where it measures that.",
+        ("olt", "port"),
+        _light(lambda light: light.lowest_at_olt),
+    ),
+    MetricFamily(
+        "facho_outages_open",
+        "Open outages by scope and probable cause; parts of a larger one are not counted.",
+        ("scope", "cause"),
+        _outages(lambda outages: outages.count),
+    ),
+    MetricFamily(
+        "facho_outage_onus_down",
+        "ONUs that are down in these outages.",
+        ("scope", "cause"),
+        _outages(lambda outages: outages.onus_down),
+    ),
+    MetricFamily("facho_alerts_firing", "Alerts that fire, by severity.", ("severity",), _alerts),
+    MetricFamily(
+        "facho_port_traffic_bytes_per_second",
+        "Rate of a port's counter between its last two reads; of an OLT at most 128 ports, PON ports first.",
+        ("olt", "kind", "port", "direction"),
+        _traffic,
     ),
 )
 

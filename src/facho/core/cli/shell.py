@@ -116,12 +116,12 @@ def _manual() -> Iterator[str]:
     """Write the page in the language of man(7); the words are those of the help."""
     first, *others = walk_commands(build_parser())
     yield f'.TH FACHO 1 "" "facho {_roff(version("facho"))}"'
-    yield f".SH {_roff(_('NAME'))}"
+    yield _heading(_("NAME"))
     yield f"facho \\- {_roff(first.parser.description or '')}"
-    yield f".SH {_roff(_('SYNOPSIS'))}"
+    yield _heading(_("SYNOPSIS"))
     yield ".B facho"
     yield _roff(_("COMMAND"))
-    yield f".SH {_roff(_('COMMANDS'))}"
+    yield _heading(_("COMMANDS"))
     for command in others:
         if command.subcommands:
             continue
@@ -135,10 +135,14 @@ def _manual() -> Iterator[str]:
                 yield ".TP"
                 yield f"\\fB{_roff(', '.join(action.option_strings) or str(action.metavar or action.dest))}\\fR"
                 yield _roff(action.help)
-    yield f".SH {_roff(_('EXIT STATUS'))}"
+    yield _heading(_("EXIT STATUS"))
     yield _roff(_("0: done. 1: failed. 2: wrong use. 78: settings or a database that do not fit."))
-    yield f".SH {_roff(_('FILES'))}"
+    yield _heading(_("FILES"))
     yield _roff("/etc/facho/facho.env, /var/lib/facho")
+
+
+def _heading(text: str) -> str:
+    return f".SH {_roff(text)}"
 
 
 def _roff(text: str) -> str:

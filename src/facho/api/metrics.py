@@ -383,12 +383,12 @@ def _onus(snapshot: Snapshot) -> Samples:
             yield (name, state), snapshot.onus.get((olt_id, state), 0)
 
 
-def _quotas(figure: Callable[[Quota], int]) -> Callable[[Snapshot], Samples]:
+def _quotas(figure: str) -> Callable[[Snapshot], Samples]:
     def samples(snapshot: Snapshot) -> Samples:
         names = snapshot.names
         for (olt_id, kind), quota in snapshot.quotas.items():
             if olt_id in names:
-                yield (names[olt_id], kind), figure(quota)
+                yield (names[olt_id], kind), getattr(quota, figure)
 
     return samples
 
@@ -451,35 +451,15 @@ OLT_FAMILIES = (
         ("olt", "state"),
         _onus,
     ),
-    MetricFamily(
-        "facho_quota_required",
-        "Runs that the OLT owes in this clock hour.",
-        ("olt", "task_type"),
-        _quotas(lambda quota: quota.required),
-    ),
-    MetricFamily(
-        "facho_quota_completed",
-        "Owed runs of this hour that succeeded.",
-        ("olt", "task_type"),
-        _quotas(lambda quota: quota.completed),
-    ),
-    MetricFamily(
-        "facho_quota_failed",
-        "Owed runs of this hour that failed.",
-        ("olt", "task_type"),
-        _quotas(lambda quota: quota.failed),
-    ),
-    MetricFamily(
-        "facho_quota_skipped",
-        "Owed runs of this hour whose slot has passed.",
-        ("olt", "task_type"),
-        _quotas(lambda quota: quota.skipped),
-    ),
-    MetricFamily(
-        "facho_quota_pending",
-        "Owed runs of this hour that are pending or running.",
-        ("olt", "task_type"),
-        _quotas(lambda quota: quota.pending),
+    *(
+        MetricFamily(f"facho_quota_{figure}", meaning, ("olt", "task_type"), _quotas(figure))
+        for figure, meaning in (
+            ("required", "Runs that the OLT owes in this clock hour."),
+            ("completed", "Owed runs of this hour that succeeded."),
+            ("failed", "Owed runs of this hour that failed."),
+            ("skipped", "Owed runs of this hour whose slot has passed."),
+            ("pending", "Owed runs of this hour that are pending or running."),
+        )
     ),
     MetricFamily(
         "facho_quota_violations_last_day",

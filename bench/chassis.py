@@ -30,9 +30,8 @@ from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.simulator.agent import CostModel, Faults
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, Chassis
 from facho.snmp_get import collector
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_get.reading import Devices

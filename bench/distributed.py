@@ -115,8 +115,8 @@ def _fill(ports: list[int]) -> None:
     """Have the fleet with its ready-made jobs, which run when they are asked for and at no other time."""
     from facho.hosts.models import Olt
     from facho.infrastructure.secrets import Secret
+    from facho.snmp_jobs.application import apply_ready_made_jobs
     from facho.snmp_jobs.models import WorkflowNode
-    from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
     for number, port in enumerate(ports):
         olt = Olt.objects.create(

@@ -17,8 +17,8 @@ from facho.hosts.models import Olt, WaitingOnu
 from facho.onus.history import PORTS_PER_GROUP_BITS, Samples, append
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.polling.domain.schedule import hour_of
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
 VENDOR = "huawei_smartax"
 RUNS_EVERY = timedelta(minutes=3)

@@ -29,10 +29,9 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.feasibility import RUNS_REMEMBERED, PastRun, estimate_seconds
 from facho.simulator.agent import CostModel, Faults
-from facho.simulator.onu import Chassis
 from facho.simulator.server import Simulation, SimulatorConfig
-from facho.simulator.world import STILL
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
+from facho.simulator.world import STILL, Chassis
+from facho.snmp_jobs.application import apply_ready_made_jobs
 
 HOUR = timedelta(hours=1)
 # In the first one it is learned how long runs take.

@@ -279,8 +279,8 @@ def _add_olts(simulation: "Simulation", now: datetime) -> None:
     from django.db.models import F
 
     from bench.virtual_engine import add_simulated_olt
+    from facho.snmp_jobs.application import apply_ready_made_jobs
     from facho.snmp_jobs.models import WorkflowNode
-    from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
     for simulated in simulation.olts:
         apply_ready_made_jobs(add_simulated_olt(simulated), now=now)

@@ -96,8 +96,8 @@ def _add_olt(port: int) -> None:
     from facho.hosts.models import Olt
     from facho.infrastructure.secrets import Secret
     from facho.simulator.server import SimulatorConfig
+    from facho.snmp_jobs.application import apply_ready_made_jobs
     from facho.snmp_jobs.models import WorkflowNode
-    from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
     community = SimulatorConfig().community
     olt = Olt.objects.create(

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.walk import Row
 from facho.polling.vendors.vocabulary import Typed
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import Optics, read_optics
 from facho.simulator.server import SimulatedOlt
+from facho.simulator.world import SimulatedOnu
 
 # World time 0 of every world that is compared with its truth.
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ from facho.core.wiring import Parts
 from facho.executions.runner import NoHints
 from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.infrastructure.standstill import Standstill
-from facho.polling.domain.shard import all_shards
+from facho.polling.domain.lease import all_shards
 from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.store import LEADER, renew_leadership
 from factories import NOW

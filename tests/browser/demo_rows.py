@@ -12,8 +12,8 @@ def main(language: str) -> None:
     django.setup()
     from django.utils.translation import gettext, override
 
+    from facho.snmp_jobs.application import JOB_NAMES
     from facho.snmp_jobs.models import SnmpJob
-    from facho.snmp_jobs.ready_made import JOB_NAMES
 
     for name in JOB_NAMES:
         with override("es"):

@@ -11,9 +11,8 @@ from api.rows import PASSWORD, make_user
 from browser.conftest import PHONE, Visitor
 from facho.accounts.roles import Role
 from facho.onus.models import Onu, OnuEvent
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, Chassis
 from truth.polled_fleet import polled
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]

@@ -20,9 +20,9 @@ from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.polling.domain.schedule import hour_of
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import Poller, PollerStatus
 from factories import make_olt
 from servers.modes import Polling, in_database

@@ -20,7 +20,7 @@ from facho.core.cli.doctor import DoctorFinding, Verdict, examine
 from facho.core.data_folder import STAGE_PREFIX, DataFolder, EngineRuns, engine_lock, is_engine_alive, prepare
 from facho.core.env import Mode, read_environment
 from facho.hosts.models import Olt
-from facho.polling.domain.shard import all_shards
+from facho.polling.domain.lease import all_shards
 from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.store import renew_leadership
 

@@ -13,8 +13,8 @@ from facho.onus.models import Onu, OnuReading
 from facho.polling.domain.execution_state import ACTIVE, ExecutionState
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import NOW, give_secrets, make_olt
 from servers.modes import EmbeddedPolling, Polling, in_database

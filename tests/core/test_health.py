@@ -20,7 +20,7 @@ from facho.core import health
 from facho.core.health import Seen
 from facho.core.security import Strangers
 from facho.infrastructure.standstill import Standstill
-from facho.polling.domain.shard import Shard, all_shards
+from facho.polling.domain.lease import Shard, all_shards
 from facho.zabbix_pollers.models import LeaderLease
 from facho.zabbix_pollers.store import release_leadership, renew_leadership
 

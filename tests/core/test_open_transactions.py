@@ -13,8 +13,8 @@ from facho.polling.snmp.transport import UdpTransport
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL
 from facho.snmp_get.collector import OltCollector
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from factories import NOW, make_olt
 from servers.modes import in_database
 

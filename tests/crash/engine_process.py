@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from facho.polling.domain.shard import Shard
+from facho.polling.domain.lease import Shard
 from servers.child import end_with_parent
 
 PATIENCE_SECONDS = 30.0

@@ -23,8 +23,8 @@ from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.hosts.store import pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
+from facho.polling.domain.lease import WHOLE, Shard, all_shards
 from facho.polling.domain.schedule import Grid
-from facho.polling.domain.shard import WHOLE, Shard, all_shards
 from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL

@@ -30,9 +30,8 @@ from facho.onus.history_models import HistoryPoll, Metric
 from facho.onus.models import OltMemory, Onu, OnuData, OnuEvent, OnuReading, Outage, PonPort
 from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.planning import Assignment
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatorConfig
-from facho.simulator.world import STILL, OltWorld
+from facho.simulator.world import STILL, Chassis, OltWorld
 from facho.snmp_get.collector import OltCollector
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode

@@ -13,8 +13,8 @@ from facho.accounts.roles import Role
 from facho.execution_coordinator.feasibility import NodeWish, load_feasibility
 from facho.hosts.models import Olt, OltGroup
 from facho.polling.domain.execution_state import ExecutionState
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
 pytestmark = pytest.mark.django_db
 

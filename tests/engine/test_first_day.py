@@ -26,8 +26,8 @@ from facho.onus.models import OnuReading, RunStateChoice
 from facho.polling.domain.execution_state import ExecutionState
 from facho.simulator.server import Simulation, SimulatorConfig
 from facho.simulator.world import STILL
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers import scheduler
 
 P = ParamSpec("P")

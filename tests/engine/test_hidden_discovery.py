@@ -28,8 +28,8 @@ from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.world import STILL
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers import scheduler
 from snmp_get.closed_views import onu_keys
 

@@ -6,8 +6,8 @@ from api.rows import NOW, make_execution
 from facho.execution_coordinator.feasibility import OltSize, judge_choice, load_job_costs
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from factories import make_olt
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from past_runs import add_run
 from remembered_runs import remember
 
-from facho.execution_coordinator import plans
+from facho.execution_coordinator import coordinator
+from facho.execution_coordinator.coordinator import keep_plans, rebuild_plans
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, OltState
-from facho.execution_coordinator.plans import keep_plans, rebuild_plans
 from facho.execution_coordinator.state import load_olts
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Pause
@@ -228,7 +228,7 @@ def test_keeping_plans_costs_one_statement_while_nothing_is_missing() -> None:
 
 
 def test_many_olts_get_their_plans_in_several_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "OLTS_PER_PASS", 2)
+    monkeypatch.setattr(coordinator, "OLTS_PER_PASS", 2)
     for _ in range(3):
         make_node()
 

@@ -18,9 +18,8 @@ import pytest
 
 from engine.hostile_fleet import OltLine, Product, running_product
 from facho.polling.vendors.index import Place
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, Chassis
 from servers.child import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_database]

@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from facho.polling.domain.shard import all_shards
+from facho.polling.domain.lease import all_shards
 from facho.zabbix_pollers.store import lease_name
 from servers.product_folder import give_database, give_demo
 

@@ -12,7 +12,7 @@ from crash.engine_process import fork_engine, wait_until
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
-from facho.polling.domain.shard import WHOLE
+from facho.polling.domain.lease import WHOLE
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL
 from factories import make_job, make_node, make_olt

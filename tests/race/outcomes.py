@@ -23,7 +23,7 @@ from facho.execution_coordinator.logger import log_executions
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
-from facho.polling.domain.shard import WHOLE
+from facho.polling.domain.lease import WHOLE
 from facho.simulator.agent import Faults
 from facho.simulator.server import SimulatorConfig
 from facho.simulator.world import STILL

@@ -5,7 +5,7 @@ import re
 from world_factory import make_world
 
 from facho.polling.vendors.index import Place
-from facho.simulator.onu import CustomerMaker
+from facho.simulator.world import CustomerMaker
 
 
 def test_the_same_seed_makes_the_same_customers() -> None:

@@ -9,11 +9,10 @@ from facho.polling.snmp.ber import VarBind
 from facho.polling.snmp.oid import SYS_DESCR, SYS_OBJECT_ID
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.loader import load_definitions, recognise, recognise_by_tables
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.personality import UPLINKS, identity_of
 from facho.simulator.readings import hardware_address, read_optics
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, SimulatedOnu
 from learned_rows import GIVING_IDS, learned, rows_of_its_own
 
 FAMILIES = sorted(load_definitions())

@@ -8,9 +8,9 @@ from world_factory import make_world
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import PhaseState
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.personality import encode_first
 from facho.simulator.readings import BOARD_READINGS, PORT_READINGS, Candidates, Moment, plain_reading
+from facho.simulator.world import SimulatedOnu
 
 HUAWEI = load_definitions()["huawei_smartax"]
 

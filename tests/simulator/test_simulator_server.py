@@ -10,10 +10,9 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.snmp.oid import SYS_NAME, SYS_UP_TIME
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.agent import Faults, PortTaken
-from facho.simulator.onu import Chassis
 from facho.simulator.readings import DRIFT_STEP_SECONDS
 from facho.simulator.server import MIXED, ConfigError, SimulatedOlt, Simulation, SimulatorConfig, choose_definitions
-from facho.simulator.world import STILL, JournalKind, Life
+from facho.simulator.world import STILL, Chassis, JournalKind, Life
 
 HUAWEI = "huawei_smartax"
 

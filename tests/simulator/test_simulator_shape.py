@@ -6,8 +6,8 @@ from world_factory import spread
 from facho.polling.vendors.index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.onu import MAX_ONUS_PER_PORT, Chassis, plan_chassis, plan_single_card
 from facho.simulator.server import ConfigError, numbering_of, shape_for
+from facho.simulator.world import MAX_ONUS_PER_PORT, Chassis, plan_chassis, plan_single_card
 
 FAMILIES = sorted(load_definitions())
 

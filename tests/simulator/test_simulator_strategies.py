@@ -8,9 +8,8 @@ from raw_manager import RawManager
 
 from facho.polling.snmp.ber import Oid, PduKind
 from facho.simulator.agent import CostModel, Faults
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, Chassis
 from learned_rows import rows_of_its_own
 
 # A pass of minutes takes a fraction of a second.

@@ -24,10 +24,9 @@ from facho.polling.vendors.loader import definition, load_definitions
 from facho.polling.vendors.notifications import explain
 from facho.simulator import traps
 from facho.simulator.agent import Endpoint, Faults
-from facho.simulator.onu import Chassis
 from facho.simulator.server import ConfigError, SimulatedOlt, Simulation, SimulatorConfig
 from facho.simulator.traps import TICK_SECONDS, SimulatedTraps, StormKind, TrapFaults, TrapKind, TrapStorm
-from facho.simulator.world import JOURNAL_ENTRIES, STILL, Life
+from facho.simulator.world import JOURNAL_ENTRIES, STILL, Chassis, Life
 
 HUAWEI = "huawei_smartax"
 ONE_PORT = Chassis(cards=1, ports_per_card=16, used_ports=1)

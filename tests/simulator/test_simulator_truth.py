@@ -14,11 +14,10 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.onu import CustomerMaker
 from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import DRIFT_STEP_SECONDS, Moment, read_optics
 from facho.simulator.server import shape_for
-from facho.simulator.world import OltWorld
+from facho.simulator.world import CustomerMaker, OltWorld
 from learned_rows import GIVING_IDS, learned, rows_of_its_own
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)

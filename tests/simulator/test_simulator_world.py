@@ -4,8 +4,7 @@ import pytest
 from world_factory import SHAPE, make_world
 
 from facho.polling.domain.onu_state import DownCause
-from facho.simulator.onu import MAX_ONUS_PER_PORT, SimulatedOnu
-from facho.simulator.world import JournalKind, OltWorld, SimulatedPort
+from facho.simulator.world import MAX_ONUS_PER_PORT, JournalKind, OltWorld, SimulatedOnu, SimulatedPort
 
 
 def first_used_port(world: OltWorld) -> SimulatedPort:

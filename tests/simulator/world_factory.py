@@ -6,9 +6,8 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.onu import CustomerMaker, Shape, spread_onus
 from facho.simulator.readings import ONU_READINGS
-from facho.simulator.world import OltWorld
+from facho.simulator.world import CustomerMaker, OltWorld, Shape, spread_onus
 
 # The families that tell a lost fibre from lost power.
 TELLING_CAUSES = sorted(

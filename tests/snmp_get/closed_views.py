@@ -4,8 +4,8 @@ from facho.polling.vendors.definition import IDENTITY, Definition
 from facho.polling.vendors.index import LearnedIndex, Place, onu_number
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Scope
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.personality import portless
+from facho.simulator.world import SimulatedOnu
 from facho.snmp_get.collector import PORT_COUNTS
 
 FAMILIES = [key for key, each in load_definitions().items() if each.onu_indexes]

@@ -12,8 +12,8 @@ from facho.polling.domain.onu_presence import MISSES_APART
 from facho.polling.vendors import loader
 from facho.polling.vendors.loader import load_definitions, use_own_definitions
 from facho.simulator.agent import Faults
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.responder import LoopKind
+from facho.simulator.world import SimulatedOnu
 from factories import NOW
 from snmp_get.olt_bench import Bench, Spent, on_bench
 

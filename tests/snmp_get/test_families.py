@@ -10,8 +10,8 @@ from facho.polling.snmp.network import Network
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.simulator.onu import Chassis, SimulatedOnu
 from facho.simulator.readings import read_optics
+from facho.simulator.world import Chassis, SimulatedOnu
 from facho.snmp_get.identity import IdentityCollector
 from snmp_get.closed_views import stored_place
 from snmp_get.olt_bench import Always, Bench, on_bench

@@ -15,8 +15,8 @@ from facho.polling.vendors.definition import MAC, SERIAL, Definition
 from facho.polling.vendors.index import LearnedIndex
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.agent import Faults
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import read_optics
+from facho.simulator.world import SimulatedOnu
 from facho.snmp_get.collector import PORT_COUNTS
 from factories import NOW
 from snmp_get.closed_views import COUNTING, FAMILIES, identity_keys, onu_keys, stored_place

@@ -6,8 +6,8 @@ from facho.onus.models import OnuReading
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Reject
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import read_optics
+from facho.simulator.world import SimulatedOnu
 from snmp_get.closed_views import FAMILIES, identity_keys, stored_place
 from snmp_get.olt_bench import Bench, on_bench
 

@@ -12,8 +12,8 @@ from api.rows import make_user
 from core.test_admin_operations import JOB
 from facho.accounts.roles import Role
 from facho.hosts.models import Brand, Olt, OltModel
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import SnmpJob, Workflow, WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from factories import NOW, make_node, make_olt
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ from django.core.exceptions import ValidationError
 
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.safety import Limit, check_job, check_node, find_limit, find_live, reads_of
 from factories import NOW, make_job, make_node, make_olt
 

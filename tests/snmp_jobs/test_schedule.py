@@ -14,9 +14,9 @@ from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs import store
+from facho.snmp_jobs.application import JOB_NAMES, apply_ready_made_jobs
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobHost, WorkflowNode
-from facho.snmp_jobs.ready_made import JOB_NAMES, apply_ready_made_jobs
 from factories import NOW, chain_to, claim_nodes, make_job, make_node, make_olt
 
 pytestmark = pytest.mark.django_db

@@ -22,8 +22,8 @@ from facho.core.wiring import ENGINE, build_engine, open_parts
 from facho.hosts.models import Olt
 from facho.polling.domain.ports import ClockReading
 from facho.simulator.server import SimulatedOlt, Simulation, SimulatorConfig
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers import scheduler
 
 P = ParamSpec("P")

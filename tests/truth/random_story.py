@@ -13,9 +13,8 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.outages import NETWORK, OutageCause, OutagePlace, OutageRecord, OutageScope
 from facho.polling.vendors.definition import SERIAL, Definition
 from facho.simulator.agent import NO_FAULTS, Faults
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatedOlt, SimulatorConfig, choose_definitions, numbering_of
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, Chassis
 from facho.snmp_jobs.models import WorkflowNode
 from polling.domain.journal_truth import ExpectedOutage, OutageTruth
 from polling.domain.troubled_world import Action, Fate

@@ -8,10 +8,9 @@ from facho.accounts.roles import Role, give_role
 from facho.onus.models import Onu, OnuEvent
 from facho.polling.domain.onu_events import EventKind
 from facho.polling.domain.onu_state import DownCause
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import ONU_READINGS
 from facho.simulator.server import SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, SimulatedOnu
 from truth.polled_fleet import Fleet, polled
 from truth.stored_truth import assert_rows_are_true
 

@@ -12,9 +12,8 @@ from facho.onus.history_models import STATE_CODES, Metric
 from facho.onus.models import Onu
 from facho.polling.domain.execution_state import ExecutionState
 from facho.simulator.agent import NO_FAULTS, Faults
-from facho.simulator.onu import Chassis
 from facho.simulator.server import SimulatorConfig
-from facho.simulator.world import STILL
+from facho.simulator.world import STILL, Chassis
 from truth.polled_fleet import EPOCH, INTERVAL, polled
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]

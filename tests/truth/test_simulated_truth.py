@@ -17,9 +17,8 @@ from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.definition import SERIAL
 from facho.polling.vendors.index import Place
 from facho.simulator.agent import NO_FAULTS, Faults
-from facho.simulator.onu import Chassis, SimulatedOnu
 from facho.simulator.server import MIXED, SimulatorConfig
-from facho.simulator.world import STILL, OltWorld
+from facho.simulator.world import STILL, Chassis, OltWorld, SimulatedOnu
 from truth.polled_fleet import EPOCH, INTERVAL, Fleet, polled
 from truth.stored_truth import FleetTruth, assert_events_are_true, assert_rows_are_true, stored_facts, stored_outages
 

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 from facho.executions import store as executions
 from facho.executions.models import Execution
 from facho.infrastructure.gateway import ThreadGateway
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.ports import ClockReading
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler

@@ -10,8 +10,8 @@ from api.rows import make_execution, make_onu, make_pollers
 from facho.executions.models import Execution
 from facho.executions.onu_reads import load_wanted_reads, request_read
 from facho.hosts.models import Olt
+from facho.polling.domain.lease import Shard, all_shards
 from facho.polling.domain.planning import WaitReason
-from facho.polling.domain.shard import Shard, all_shards
 from facho.snmp_jobs.models import WorkflowNode
 from facho.zabbix_pollers.activity import load_is_polling
 from facho.zabbix_pollers.explain import load_explanation, sentences

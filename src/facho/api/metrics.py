@@ -40,10 +40,10 @@ from facho.hosts.models import Olt, OltData, Reachability
 from facho.onus.models import OnuReading, Outage, RunStateChoice, name_port
 from facho.onus.shown_state import count_present
 from facho.polling.domain.execution_state import ExecutionState, QueryType
+from facho.polling.domain.lease import Shard
 from facho.polling.domain.planning import WaitReason, lateness_histogram
 from facho.polling.domain.quota import LossSeverity
 from facho.polling.domain.schedule import hour_of, task_type
-from facho.polling.domain.shard import Shard
 from facho.snmp_jobs.models import WorkflowNode
 from facho.traps.models import OltTraps, TrapSender
 from facho.zabbix_pollers.activity import is_scheduling, our_shards

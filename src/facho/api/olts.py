@@ -51,8 +51,8 @@ from facho.onus.models import Onu, OnuData
 from facho.onus.raw_values import load_raw_values
 from facho.onus.shown_state import in_state
 from facho.onus.words import ShownState
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import QueryTypes, WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.poller_manager import PollerManager
 

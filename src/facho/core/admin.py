@@ -15,8 +15,8 @@ from facho.executions.store import load_busy_olts
 from facho.hosts.admin import OltAdmin
 from facho.hosts.models import Olt
 from facho.infrastructure.admin_pages import write_down
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.store import request_runs
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from facho.core.database import named, read_database_version
 from facho.infrastructure.standstill import Standstill, StandstillWords, standstill_of, words_of
 from facho.infrastructure.storage import in_english
-from facho.polling.domain.shard import Shard
+from facho.polling.domain.lease import Shard
 from facho.zabbix_pollers.activity import is_led, our_shards
 from facho.zabbix_pollers.store import Leader, load_leaders
 

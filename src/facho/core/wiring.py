@@ -30,7 +30,7 @@ from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.infrastructure.storage import Storage, open_storage
 from facho.polling.domain.collection import Collector
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.shard import WHOLE, Shard
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.snmp.memory import Memory
 from facho.polling.snmp.network import Network
 from facho.polling.vendors.definition import Definition

@@ -1,21 +1,26 @@
-"""Watches every OLT: finds what changed since the last pass, acts on it, and keeps the quotas counted.
+"""Watches every OLT: finds what changed since the last pass, acts on it, and keeps quotas counted and plans made.
 
 It starts no run; the scheduler does. Its memory is in the database, so a pass that dies is repeated.
+
+One plan per OLT and hour is ACTIVE: the runs that the schedule will bring, for this hour and the next.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Count, Q, QuerySet
 
 from facho.execution_coordinator import quotas, violations
+from facho.execution_coordinator.feasibility import Length, composites_of, load_going, load_lengths, masters_of
 from facho.execution_coordinator.logger import coordinator_logger, log_executions
-from facho.execution_coordinator.models import EventType, Level, OltState
-from facho.execution_coordinator.plans import keep_plans, rebuild_plans
+from facho.execution_coordinator.models import EventType, ExecutionPlan, Level, OltState, PlanStatus
+from facho.execution_coordinator.quotas import load_pauses
 from facho.execution_coordinator.state import OltRow, load_olts
 from facho.executions import store as executions
 from facho.executions.models import Execution
@@ -29,11 +34,322 @@ from facho.polling.domain.changes import (
     state_hash,
     to_json,
 )
-from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.schedule import hour_of
+from facho.polling.domain.execution_state import TERMINAL, ExecutionState
+from facho.polling.domain.feasibility import Load, PredictedRun, overlap_seconds_per_hour, predict_runs, repack
+from facho.polling.domain.schedule import Span, hour_of
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import give_first_slots, load_job_names, pass_suspended, pass_undiscovered, take_off_grid
+from facho.snmp_jobs.store import (
+    NodeChange,
+    change_nodes,
+    give_first_slots,
+    load_job_names,
+    pass_suspended,
+    pass_undiscovered,
+    take_off_grid,
+)
 from facho.zabbix_pollers.store import release_as_seen
+
+ONCE_IN = timedelta(hours=1)
+# Less is noise: lengths vary from run to run, and now and then two runs may well meet.
+WORTH_SECONDS_PER_HOUR = 60.0
+# Room between runs, so that one that takes a little longer needs no new packing.
+ROOM_SHARE, ROOM_SECONDS = 1.2, 2.0
+# Counts are a minute apart and overlap, so that a late pass misses nothing.
+ENDED_LATELY = timedelta(seconds=130)
+PLANS_PER_PASS = 200
+# Each takes nearly a kB as JSON and as objects, and a process keeps the memory of its largest part.
+RUNS_AT_ONCE = 2_000
+# At the turn of an hour all OLTs need a plan; a pass makes so many, so that nothing else waits for them.
+OLTS_PER_PASS = 20
+# Counts of plans may be a minute old: only passes in the seconds after half a minute count.
+COUNTING_FROM, COUNTING_SECONDS = 30, 10
+
+T = TypeVar("T")
+
+
+def collides(olt: OltRow, lengths: Mapping[int, Length]) -> bool:
+    """Return whether an OLT's grids make its runs wait for each other long enough to move them."""
+    return overlap_seconds_per_hour(_loads(olt, lengths)) >= WORTH_SECONDS_PER_HOUR
+
+
+def repack_olts(olt_ids: Collection[int], now: datetime) -> dict[int, int]:
+    """Move the grids of these OLTs' masters apart where that helps; returns how many moved, by OLT.
+
+    Only the offset is written, and the next run stays where it is (decision D12). An OLT that the coordinator has
+    not remembered yet waits. The caller's transaction holds the moves together with when they were made.
+    """
+    states = OltState.objects.filter(olt_id__in=olt_ids).exclude(packed_at__gt=now - ONCE_IN).order_by("olt_id")
+    # Held until the transaction ends, so that no other process moves them meanwhile.
+    wanted = list(states.select_for_update().values_list("olt_id", flat=True))
+    if not wanted:
+        return {}
+    lengths = load_lengths(wanted)
+    moved: dict[int, int] = {}
+    for olt_id, olt in load_olts(wanted).items():
+        loads = _loads(olt, lengths)
+        roomy = [
+            replace(load, seconds=load.seconds * ROOM_SHARE + ROOM_SECONDS) if load.seconds else load for load in loads
+        ]
+        offsets = repack(roomy)
+        packed = [replace(load, offset_seconds=offsets.get(load.node_id, load.offset_seconds)) for load in loads]
+        if overlap_seconds_per_hour(loads) - overlap_seconds_per_hour(packed) >= WORTH_SECONDS_PER_HOUR:
+            count = sum(_save_offset(load, offsets[load.node_id], now) for load in loads if load.node_id in offsets)
+            moved |= {olt_id: count} if count else {}
+    OltState.objects.filter(olt_id__in=moved).update(packed_at=now)
+    return moved
+
+
+def _loads(olt: OltRow, lengths: Mapping[int, Length]) -> list[Load]:
+    """Return what is on a grid; a job that follows the end of its runs is not."""
+    composites = composites_of(olt, lengths)
+    return [composite.as_load for composite in composites if not composite.task.grid.is_fixed_delay]
+
+
+def _save_offset(load: Load, offset_seconds: int, now: datetime) -> int:
+    """Write the offset unless the node's schedule was changed meanwhile."""
+    as_seen = WorkflowNode.objects.filter(
+        id=load.node_id, interval_seconds=load.interval_seconds, offset_seconds=load.offset_seconds
+    )
+    return change_nodes(as_seen, NodeChange(offset_seconds=offset_seconds), now=now)
+
+
+def close_plans(now: datetime) -> None:
+    """Complete plans whose hour is over, a limited number per pass; a run that ends later still counts."""
+    over = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, period_end__lte=now).order_by("period_start", "id")
+    for plans in _load_in_parts(over.values_list("id", "total_tasks")[:PLANS_PER_PASS]):
+        for plan in plans:
+            plan.status = PlanStatus.COMPLETED
+        _count(plans)
+        ExecutionPlan.objects.bulk_update(plans, ["status", "completed_tasks", "failed_tasks"])
+
+
+def count_lately_ended(now: datetime) -> None:
+    """Count the plans of the runs that ended in the last minutes; one query when none did."""
+    ended = Execution.objects.filter(
+        finished_at__gte=now - ENDED_LATELY, slot_at__isnull=False, master_execution__isnull=True
+    ).order_by()
+    touched = {
+        (olt_id, hour_of(slot_at).start) for olt_id, slot_at in ended.values_list("olt_id", "slot_at") if slot_at
+    }
+    if not touched:
+        return
+    rows = ExecutionPlan.objects.filter(
+        olt_id__in={olt_id for olt_id, _ in touched},
+        period_start__in={start for _, start in touched},
+        status__in=[PlanStatus.ACTIVE, PlanStatus.COMPLETED],
+    ).values_list("id", "total_tasks", "olt_id", "period_start")
+    for plans in _load_in_parts((plan_id, runs) for plan_id, runs, *which in rows if tuple(which) in touched):
+        ExecutionPlan.objects.bulk_update(_count(plans), ["completed_tasks", "failed_tasks"])
+
+
+def in_parts(items: Iterable[T], runs_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Split plans, or what stands for them, into parts whose runs fit into memory."""
+    part: list[T] = []
+    room = RUNS_AT_ONCE
+    for item in items:
+        if part and runs_of(item) > room:
+            yield part
+            part, room = [], RUNS_AT_ONCE
+        part.append(item)
+        room -= runs_of(item)
+    if part:
+        yield part
+
+
+def _load_in_parts(sizes: Iterable[tuple[int, int]]) -> Iterator[list[ExecutionPlan]]:
+    for part in in_parts(sizes, itemgetter(1)):
+        yield list(ExecutionPlan.objects.filter(id__in=[plan_id for plan_id, _runs in part]))
+
+
+def _count(plans: Collection[ExecutionPlan]) -> list[ExecutionPlan]:
+    """Set, without saving, the counts of these plans; returns those whose counts changed."""
+    outcomes, changed = _load_outcomes(plans), []
+    for plan in plans:
+        before = plan.completed_tasks, plan.failed_tasks
+        found = [outcomes.get((run["node_id"], run["slot_at"])) for run in plan.plan_data]
+        states = [state for state in found if state is not None]
+        plan.completed_tasks = states.count(ExecutionState.SUCCESS)
+        # A run that had nothing to ask did not fail.
+        plan.failed_tasks = len(states) - plan.completed_tasks - states.count(ExecutionState.SKIPPED)
+        if before != (plan.completed_tasks, plan.failed_tasks):
+            changed.append(plan)
+    return changed
+
+
+def _load_outcomes(plans: Collection[ExecutionPlan]) -> Mapping[tuple[int, str], ExecutionState]:
+    """Load how runs ended, by node and slot."""
+    if not plans:
+        return {}
+    rows = Execution.objects.filter(
+        olt_id__in={plan.olt_id for plan in plans},
+        slot_at__gte=min(plan.period_start for plan in plans),
+        slot_at__lt=max(plan.period_end for plan in plans),
+        master_execution__isnull=True,
+        status__in=sorted(TERMINAL),
+        node__isnull=False,
+    ).order_by()
+    return {
+        (node_id or 0, slot_at.isoformat()): ExecutionState(status)
+        for node_id, slot_at, status in rows.values_list("node_id", "slot_at", "status")
+        if slot_at
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """The predicted runs of an OLT whose slots lie in an hour."""
+
+    olt: OltRow
+    hour: Span
+    runs: tuple[PredictedRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _MadePlan:
+    """What is logged about a plan: how many runs it has, and how many grids moved for it."""
+
+    olt_id: int
+    hour: Span
+    runs: int
+    moved: int
+
+
+def keep_plans(olts: Mapping[int, OltRow], now: datetime) -> None:
+    """Have a plan for this hour and the next of every enabled OLT with tasks, and close those of hours gone by."""
+    hours = _hours(now)
+    active = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, olt__enabled=True).order_by()
+    found = dict(active.values_list("period_start").annotate(Count("id")))
+    wanted = [olt_id for olt_id, olt in olts.items() if olt.enabled and olt.tasks]
+    if any(start < hours[0].start for start in found):
+        close_plans(now)
+    if any(found.get(hour.start, 0) < len(wanted) for hour in hours):
+        starts = {hour.start for hour in hours}
+        plans = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, period_start__in=starts).order_by()
+        known = set(plans.values_list("olt_id", "period_start"))
+        missing = [olt_id for olt_id in wanted if any((olt_id, start) not in known for start in starts)]
+        for made in _make(missing[:OLTS_PER_PASS], hours, now, known):
+            _log(EventType.PLAN_CREATED, Level.DEBUG, made)
+            if made.moved and made.hour.contains(now):
+                _log(EventType.PLAN_ADJUSTED, Level.INFO, made)
+    # Of passes that are further apart one must fall into that time.
+    if (now.second - COUNTING_FROM) % 60 < max(COUNTING_SECONDS, settings.FACHO_COORDINATOR_SECONDS):
+        count_lately_ended(now)
+
+
+@transaction.atomic
+def rebuild_plans(olt_ids: Iterable[int], now: datetime) -> None:
+    """Replace the plans of OLTs that changed; one without work gets none, without a plan it waits for the next pass."""
+    olts = load_olts(list(olt_ids))
+    had = set(_active(olts, now).values_list("olt_id", flat=True))
+    if not had:
+        return
+    enabled = [olt_id for olt_id in had if olts[olt_id].enabled]
+    _active(enabled, now).update(status=PlanStatus.SUPERSEDED)
+    _active(had, now).update(status=PlanStatus.ABORTED)
+    for made in _make(enabled, _hours(now), now):
+        if made.hour.contains(now):
+            _log(EventType.PLAN_ADJUSTED, Level.INFO, made)
+
+
+def _hours(now: datetime) -> tuple[Span, Span]:
+    hour = hour_of(now)
+    return hour, hour_of(hour.end)
+
+
+def _active(olt_ids: Iterable[int], now: datetime) -> QuerySet[ExecutionPlan]:
+    """Select the plans of these OLTs that are not over."""
+    return ExecutionPlan.objects.filter(olt_id__in=list(olt_ids), status=PlanStatus.ACTIVE, period_end__gt=now)
+
+
+def _make(
+    olt_ids: Collection[int], hours: tuple[Span, Span], now: datetime, known: Collection[tuple[int, datetime]] = ()
+) -> list[_MadePlan]:
+    """Predict and write what is not known yet; where runs would wait for each other, their grids move apart first."""
+    lengths = load_lengths(olt_ids)
+    olts = {olt_id: olt for olt_id, olt in load_olts(list(olt_ids)).items() if olt.tasks}
+    colliding = [olt_id for olt_id, olt in olts.items() if collides(olt, lengths)]
+    moved: dict[int, int] = {}
+    if colliding:
+        with transaction.atomic():
+            moved = repack_olts(colliding, now)
+            # Their plans have the slots where they were.
+            _active(moved, now).update(status=PlanStatus.SUPERSEDED)
+    olts |= load_olts(list(moved))
+    missing = (
+        draft
+        for draft in _predict(list(olts.values()), lengths, hours, now)
+        if draft.olt.olt_id in moved or (draft.olt.olt_id, draft.hour.start) not in known
+    )
+    task_types = {task.node_id: task.task_type for olt in olts.values() for task in olt.tasks}
+    made: list[_MadePlan] = []
+    for drafts in in_parts(missing, lambda draft: len(draft.runs)):
+        plans = [
+            ExecutionPlan(
+                olt_id=draft.olt.olt_id,
+                period_start=draft.hour.start,
+                period_end=draft.hour.end,
+                plan_data=[_entry(run, task_types) for run in draft.runs],
+                total_tasks=len(draft.runs),
+            )
+            for draft in drafts
+        ]
+        ExecutionPlan.objects.bulk_create(plans, ignore_conflicts=True)
+        made += [
+            _MadePlan(draft.olt.olt_id, draft.hour, len(draft.runs), moved.get(draft.olt.olt_id, 0)) for draft in drafts
+        ]
+    return made
+
+
+def _predict(
+    olts: Collection[OltRow], lengths: Mapping[int, Length], hours: tuple[Span, Span], now: datetime
+) -> Iterable[_Draft]:
+    masters = {olt.olt_id: masters_of(composites_of(olt, lengths)) for olt in olts}
+    by_node = {master.node_id: master for of_olt in masters.values() for master in of_olt}
+    going = load_going([olt.olt_id for olt in olts], by_node)
+    pauses = load_pauses(Span(now, hours[-1].end))
+    for olt in olts:
+        runs = predict_runs(
+            masters[olt.olt_id],
+            now=now,
+            until=hours[-1].end,
+            going=going.get(olt.olt_id, ()),
+            paused=[*pauses.get(None, ()), *pauses.get(olt.olt_id, ())],
+            yield_after_seconds=settings.FACHO_YIELD_SECONDS,
+        )
+        for hour in hours:
+            yield _Draft(olt, hour, tuple(run for run in runs if hour.contains(run.slot_at)))
+
+
+def _entry(run: PredictedRun, task_types: Mapping[int, str]) -> dict[str, Any]:
+    """Return a run as JSON: its length is that of master and chain, and null while the master's is not known."""
+    master = run.master
+    return {
+        "node_id": master.node_id,
+        "task_type": task_types[master.node_id],
+        "slot_at": run.slot_at.isoformat(),
+        "starts_at": run.starts_at.isoformat(),
+        "seconds": None if master.seconds is None else round(master.composite_seconds, 1),
+        "members": [
+            {
+                "node_id": member.node_id,
+                "task_type": task_types[member.node_id],
+                "seconds": None if member.seconds is None else round(member.seconds, 1),
+            }
+            for member in master.members
+        ],
+    }
+
+
+def _log(event_type: EventType, level: Level, made: _MadePlan) -> None:
+    coordinator_logger.log_event(
+        event_type,
+        olt_id=made.olt_id,
+        level=level,
+        runs=made.runs,
+        hour=made.hour.start.isoformat(),
+        moved=made.moved,
+    )
+
 
 logger = logging.getLogger(__name__)
 

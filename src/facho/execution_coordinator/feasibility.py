@@ -32,9 +32,8 @@ from facho.polling.domain.feasibility import (
 from facho.polling.vendors.definition import Definition, Job, estimate_ports, estimate_read_seconds
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_jobs.application import Work
+from facho.snmp_jobs.application import JOB_NAMES, Work
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode
-from facho.snmp_jobs.ready_made import JOB_NAMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, GivenMany, Select
 from facho.onus.models import Onu
 from facho.polling.domain.hints import HintedRead, ReadScope, may_start_at
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.planning import EXPIRES_AFTER, MAX_WAITING_PER_OLT, ReadStart, WantedRead
-from facho.polling.domain.shard import WHOLE, Shard
 
 READ_TASK = "onu_read"
 HINT_TASK = "trap_read"

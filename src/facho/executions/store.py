@@ -34,9 +34,9 @@ from facho.onus.store import save_inventory, save_table
 from facho.onus.value_history import save_olt_figures, save_olt_history, save_onu_history
 from facho.polling.domain.collection import Failure, Rows, RunProgress, Summary, join_summaries
 from facho.polling.domain.execution_state import ACTIVE, RANK, ExecutionState, FailureKind, QueryType
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.planning import DueNode, FirstDiscovery, ready_at
 from facho.polling.domain.schedule import is_outside_hours, task_type
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.polling.vendors.definition import longest_answer_seconds
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.due import load_waits

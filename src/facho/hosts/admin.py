@@ -25,7 +25,6 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
-from facho.hosts.credentials import erased_words, place_secrets
 from facho.hosts.csv import import_file, plan_file, write_entries
 from facho.hosts.inventory import (
     ImportPlan,
@@ -34,7 +33,9 @@ from facho.hosts.inventory import (
     RowVerdict,
     Saved,
     content_of,
+    erased_words,
     export_entries,
+    place_secrets,
     stored_olts,
 )
 from facho.hosts.models import Brand, Olt, OltData, OltGroup, OltModel, Pause, Reachability, WaitingOnu

@@ -9,8 +9,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.hosts.credentials import find_credential_faults, place_secrets, stored_secrets
-from facho.hosts.inventory import stored_olts
+from facho.hosts.inventory import find_credential_faults, place_secrets, stored_olts, stored_secrets
 from facho.hosts.models import Olt
 from facho.hosts.olt_entry import (
     AUTH_PROTOCOLS,

@@ -14,7 +14,7 @@ from django.db.models.functions import Mod
 from django.db.models.lookups import Exact
 
 from facho.infrastructure.statements import open_cursor
-from facho.polling.domain.shard import Shard
+from facho.polling.domain.lease import Shard
 
 Row = Sequence[Any]
 Fields = Sequence["models.Field[Any, Any]"]

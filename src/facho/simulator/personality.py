@@ -15,7 +15,6 @@ from facho.polling.vendors.column import Column as VendorColumn
 from facho.polling.vendors.definition import OLT_NAME, Definition
 from facho.polling.vendors.index import SUB_ID_BITS, Index, LearnedIndex, NameForm, Place
 from facho.polling.vendors.vocabulary import Cost, LinkState, Reject, Scope
-from facho.simulator.onu import MAX_ONUS_PER_PORT, SimulatedOnu
 from facho.simulator.readings import (
     BOARD_READINGS,
     OLT_READINGS,
@@ -28,7 +27,7 @@ from facho.simulator.readings import (
     plain_reading,
 )
 from facho.simulator.responder import ColumnKind, MibColumn, MibRows, MibView, Typed
-from facho.simulator.world import OltWorld, SimulatedPort
+from facho.simulator.world import MAX_ONUS_PER_PORT, OltWorld, SimulatedOnu, SimulatedPort
 
 PON_PORT = "onu.pon_port"
 # Far above the interfaces of any OLT, which are numbered from 1.

@@ -18,8 +18,7 @@ from facho.polling.vendors.vocabulary import (
     Typed,
     Unit,
 )
-from facho.simulator.onu import SimulatedOnu
-from facho.simulator.world import OltWorld, SimulatedPort
+from facho.simulator.world import OltWorld, SimulatedOnu, SimulatedPort
 
 # Readings change in steps, so that everything encoded in between can be reused.
 DRIFT_STEP_SECONDS = 60.0

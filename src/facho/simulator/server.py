@@ -22,22 +22,26 @@ from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 from facho.polling.vendors.vocabulary import Scope
 from facho.simulator.agent import ALL_HOSTILE, HOSTILE, NO_FAULTS, Agent, Counters, Endpoint, FaultInjector, Faults
-from facho.simulator.onu import (
+from facho.simulator.personality import Personality, identity_of
+from facho.simulator.readings import Moment, drift_step
+from facho.simulator.responder import Responder
+from facho.simulator.story import tell
+from facho.simulator.traps import NO_TRAP_FAULTS, SimulatedTraps, TrapFaults, TrapKind, TrapTarget, Utterance
+from facho.simulator.world import (
+    NATURAL,
     OFFLINE_SHARE,
     Chassis,
     CustomerMaker,
+    JournalEntry,
+    Life,
+    LifeDriver,
+    OltWorld,
     Shape,
     SimulatedOnu,
     plan_chassis,
     plan_single_card,
     spread_onus,
 )
-from facho.simulator.personality import Personality, identity_of
-from facho.simulator.readings import Moment, drift_step
-from facho.simulator.responder import Responder
-from facho.simulator.story import tell
-from facho.simulator.traps import NO_TRAP_FAULTS, SimulatedTraps, TrapFaults, TrapKind, TrapTarget, Utterance
-from facho.simulator.world import NATURAL, JournalEntry, Life, LifeDriver, OltWorld
 
 MIXED = "mixed"
 MAX_UDP_PAYLOAD_BYTES = 65_507

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.onu import ONUS_PER_STREET, SimulatedOnu
 from facho.simulator.readings import DAY_SECONDS, DRIFT_STEP_SECONDS, FLOOR_DBM, NOISE_DB, WAVE_DB
-from facho.simulator.world import OltWorld
+from facho.simulator.world import ONUS_PER_STREET, OltWorld, SimulatedOnu
 
 PAST_DAYS = 30
 HOUR = 3_600.0

@@ -14,6 +14,7 @@ from facho.hosts.store import is_paused
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.execution_state import RANK, QueryType
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.planning import (
     SCOUT_ASKS_WITHIN,
     DiscoveryNode,
@@ -22,7 +23,6 @@ from facho.polling.domain.planning import (
     judge_first_discovery,
     must_wait_for_discovery,
 )
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode
 

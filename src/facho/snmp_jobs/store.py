@@ -27,6 +27,7 @@ from facho.hosts.store import is_paused, polling_pauses
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Update
 from facho.polling.domain.execution_state import UNREACHABLE
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.quota import NOT_OWED, SkipReason
 from facho.polling.domain.schedule import (
     HOUR,
@@ -41,7 +42,6 @@ from facho.polling.domain.schedule import (
     plan_end,
     plan_rejoin,
 )
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.due import load_waits

@@ -11,8 +11,8 @@ from django.db.models.functions import Coalesce
 
 from facho.executions.models import Execution, Origin
 from facho.polling.domain.execution_state import ACTIVE
+from facho.polling.domain.lease import Shard, all_shards, shard_of
 from facho.polling.domain.planning import WINDOW, Span, busy_percentage
-from facho.polling.domain.shard import Shard, all_shards, shard_of
 from facho.zabbix_pollers.models import PollerStats
 from facho.zabbix_pollers.store import Leader, load_leaders
 

@@ -15,9 +15,9 @@ from facho.executions.models import Execution, Origin
 from facho.hosts.models import Pause
 from facho.hosts.store import load_pause
 from facho.polling.domain.execution_state import ExecutionState, QueryType
+from facho.polling.domain.lease import shard_of
 from facho.polling.domain.planning import DueNode, FirstDiscovery, WaitReason, order_within_olt
 from facho.polling.domain.schedule import Window
-from facho.polling.domain.shard import shard_of
 from facho.snmp_jobs.due import load_waits
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import UnknownNode, window_of

@@ -13,6 +13,7 @@ from facho.executions.runner import Executor
 from facho.executions.store import Active, Unfinished, end_waiting
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.planning import (
     DEFAULT_GROUP,
     Assignment,
@@ -27,7 +28,6 @@ from facho.polling.domain.planning import (
     serving_group,
 )
 from facho.polling.domain.ports import DatabaseGateway
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.snmp_jobs.due import load_due_nodes
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.activity import active_executions

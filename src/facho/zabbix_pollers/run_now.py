@@ -19,8 +19,8 @@ from facho.hosts.store import load_pause
 from facho.onus.shown_state import last_known_state
 from facho.onus.words import RunStateChoice
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
+from facho.polling.domain.lease import shard_of
 from facho.polling.domain.planning import EXPIRES_AFTER
-from facho.polling.domain.shard import shard_of
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import ask_run
 from facho.zabbix_pollers.activity import Holder, load_holder, load_is_polling, our_shards

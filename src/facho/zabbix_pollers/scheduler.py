@@ -12,9 +12,8 @@ from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.standstill import Standstill
 from facho.infrastructure.storage import Storage
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.lease import HeldLease, LeaseWatch
+from facho.polling.domain.lease import WHOLE, HeldLease, LeaseWatch, Shard
 from facho.polling.domain.ports import Clock, ClockReading, DatabaseGateway
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.snmp_jobs.store import pull_back_to_grid, put_all_on_grid
 from facho.zabbix_pollers import store
 from facho.zabbix_pollers.poller_manager import PollerManager

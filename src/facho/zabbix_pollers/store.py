@@ -50,16 +50,16 @@ from facho.infrastructure.statements import Given, GivenMany, Select, Update
 from facho.onus.store import has_onus
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, UNREACHABLE, ExecutionState, FailureKind, QueryType
+from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.planning import Assignment, ReadStart, is_discovery_over, numbers_by_group
 from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.schedule import Grid, Start, plan_start, task_type
-from facho.polling.domain.shard import WHOLE, Shard
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import recognise
 from facho.snmp_jobs import store as snmp_jobs
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.due import due_nodes
 from facho.snmp_jobs.models import Workflow, WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.snmp_jobs.store import INSTANT, NodeMoved, Passage, build_grid, save_skipped
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 

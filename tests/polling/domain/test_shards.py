@@ -2,8 +2,8 @@
 
 import pytest
 
+from facho.polling.domain.lease import WHOLE, Shard, all_shards, shard_of
 from facho.polling.domain.planning import numbers_by_group
-from facho.polling.domain.shard import WHOLE, Shard, all_shards, shard_of
 
 
 @pytest.mark.parametrize("count", range(1, 9))

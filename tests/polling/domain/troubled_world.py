@@ -8,8 +8,7 @@ from random import Random
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.onu import SimulatedOnu
-from facho.simulator.world import OltWorld
+from facho.simulator.world import OltWorld, SimulatedOnu
 
 Action = Callable[[], object]
 SINGLE_KINDS = ("fail", "recover", "move", "remove", "replace", "add", "return", "bend", "describe", "double")

@@ -15,12 +15,11 @@ from facho.polling.domain.outages import Cycle, OltVoice, OutageMember, judge_po
 from facho.polling.snmp.ber import PduKind, decode_message, encode_message_raw
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
-from facho.simulator.onu import Chassis, CustomerMaker, spread_onus
 from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment
 from facho.simulator.responder import ShortView
 from facho.simulator.server import numbering_of, shape_for
-from facho.simulator.world import OltWorld
+from facho.simulator.world import Chassis, CustomerMaker, OltWorld, spread_onus
 
 EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 INTERVAL = timedelta(minutes=5)

@@ -267,7 +267,7 @@ async def test_a_clock_that_may_have_drifted_is_read_again(
     await session.get([SYS_UP_TIME])
     assert len(between.questions) == 4
 
-    monkeypatch.setattr(network, "CLOCK_GOOD_FOR_SECONDS", -1.0)
+    monkeypatch.setattr("facho.polling.snmp.network.CLOCK_GOOD_FOR_SECONDS", -1.0)
     await session.get([SYS_UP_TIME])
     assert len(between.questions) == 6
 

@@ -30,7 +30,6 @@ from facho.onus.words import EventKinds, OutageCauses, OutageScopes
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.definition import Definition
-from facho.simulator.onu import SimulatedOnu
 from facho.simulator.readings import hardware_address, read_optics
 from facho.simulator.server import build_world, choose_definitions
 from facho.simulator.story import (
@@ -42,9 +41,9 @@ from facho.simulator.story import (
     light_of,
     past_faults,
 )
-from facho.simulator.world import OltWorld
+from facho.simulator.world import OltWorld, SimulatedOnu
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
 USER = "admin"
 # What the simulator calls its OLTs; a visitor's own are left alone.

@@ -37,9 +37,9 @@ from facho.executions.processes import VERSION, load_live_processes, load_longes
 from facho.hosts.models import Olt
 from facho.infrastructure.standstill import WORDS
 from facho.infrastructure.storage import CHECK_SECONDS, find_damage, sqlite_file
+from facho.polling.domain.lease import Shard
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.polling.domain.ports import CLOCK_TOLERANCE
-from facho.polling.domain.shard import Shard
 from facho.polling.snmp import pages
 from facho.zabbix_pollers.activity import our_shards
 from facho.zabbix_pollers.models import LeaderLease, Poller

@@ -27,8 +27,8 @@ from facho.hosts.store import MAX_PAUSE_MINUTES, active_pauses, end_pauses, load
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.execution_state import ProbeFinding
 from facho.snmp_get.diagnosis import diagnose, place_of
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import Workflow
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 
 
 def add(arguments: Namespace) -> int:

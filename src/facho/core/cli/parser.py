@@ -191,7 +191,7 @@ def add_simulate(subparsers: Subparsers) -> None:
         subparsers,
         "simulate",
         _("play OLTs over SNMP; prints name, host, port, vendor and community of each"),
-        "simulate.simulate",
+        "run.simulate",
         needs=Needs.NOTHING,
     )
     command.add_argument("--vendor", default="mixed", help=_("vendor definition (default: several)"))

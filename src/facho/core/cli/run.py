@@ -1,4 +1,4 @@
-"""`facho run`, a parent of web and engines; `facho scheduler`, `web` and `traps` of the distributed mode."""
+"""`facho run`, a parent of web and engines; `scheduler`, `web`, `traps` of the distributed mode; `facho simulate`."""
 
 import os
 import sys
@@ -14,8 +14,8 @@ from typing import IO
 from django.conf import settings
 from django.db import Error, transaction
 
-from facho.core.data_folder import EngineRuns, engine_lock
-from facho.core.env import Mode
+from facho.core.data_folder import DataFolder, EngineRuns, engine_lock
+from facho.core.env import Mode, read_environment
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
 from facho.core.product import (
@@ -28,7 +28,10 @@ from facho.core.product import (
     refuse_newer,
     tell_warnings,
 )
-from facho.polling.domain.shard import Shard, all_shards
+from facho.polling.domain.lease import Shard, all_shards
+from facho.polling.vendors.loader import load_definitions, use_own_definitions
+from facho.polling.vendors.schema import DefinitionError
+from facho.simulator.server import ConfigError, SimulatorConfig, run_simulator
 
 READY_SECONDS = 60.0
 READY_LOOK_SECONDS = 0.1
@@ -231,3 +234,18 @@ def _watch() -> int:
                 )
             counts[sender.id] = sender.count
         time.sleep(LOOK_SECONDS)
+
+
+def simulate(arguments: Namespace) -> int:
+    host, port = arguments.bind
+    use_own_definitions(DataFolder.of(read_environment(os.environ)).definitions)
+    try:
+        load_definitions()
+    except DefinitionError as error:
+        raise OperatorError(str(error)) from error
+    given = ("vendor", "olts", "onus", "latency_ms", "loss", "seed", "community", "hostile", "traps")
+    try:
+        config = SimulatorConfig(host=host, port=port, **{name: getattr(arguments, name) for name in given})
+    except ConfigError as error:
+        arguments.usage_error(str(error))
+    return run_simulator(config)

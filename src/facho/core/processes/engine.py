@@ -28,7 +28,7 @@ from facho.infrastructure.gateway import background, start_background
 from facho.infrastructure.standstill import standstill_of
 from facho.infrastructure.storage import sqlite_file, watch_storage
 from facho.polling.domain.execution_state import ExecutionState
-from facho.polling.domain.shard import WHOLE, Shard, all_shards
+from facho.polling.domain.lease import WHOLE, Shard, all_shards
 from facho.zabbix_pollers.store import forget_other_counts, release_as_seen, release_leadership
 
 logger = logging.getLogger("facho.engine")

@@ -25,9 +25,8 @@ from facho.core.product import OperatorError, refuse_newer
 from facho.executions.processes import VERSION, ProcessReport, forget_process, load_other_versions, save_process
 from facho.infrastructure.gateway import ThreadGateway, background
 from facho.infrastructure.standstill import Standstill, standstill_of
-from facho.polling.domain.lease import LeaseWatch
+from facho.polling.domain.lease import LeaseWatch, Shard
 from facho.polling.domain.ports import Clock
-from facho.polling.domain.shard import Shard
 from facho.zabbix_pollers.activity import LEADER_SILENCE, is_led, our_shards
 from facho.zabbix_pollers.store import Leader, load_leaders
 

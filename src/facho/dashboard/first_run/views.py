@@ -39,8 +39,7 @@ from facho.execution_coordinator.feasibility import (
     safe_minimum_seconds,
     words_of,
 )
-from facho.hosts.credentials import find_credential_faults, stored_secrets
-from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
+from facho.hosts.inventory import InventoryError, Saved, add_olt, find_credential_faults, import_olts, stored_secrets
 from facho.hosts.models import DEFAULT_SNMP_PORT, Olt, OltData, OltGroup, SnmpVersionChoice
 from facho.hosts.olt_entry import (
     AUTH_PROTOCOLS,
@@ -60,8 +59,8 @@ from facho.infrastructure.secrets import Secret
 from facho.polling.domain.feasibility import NICE_INTERVALS_SECONDS
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
+from facho.snmp_jobs.application import JOB_NAMES, apply_ready_made_jobs
 from facho.snmp_jobs.models import Workflow, WorkflowNode
-from facho.snmp_jobs.ready_made import JOB_NAMES, apply_ready_made_jobs
 from facho.snmp_jobs.store import request_run
 from facho.zabbix_pollers.activity import load_is_polling
 from facho.zabbix_pollers.explain import Situation

@@ -25,16 +25,15 @@ from facho.accounts.scope import OltScope, scope_of
 from facho.alerts.models import Alert, AlertRule
 from facho.dashboard.shared.page import ROWS_PER_PAGE, for_admins, for_admins_of_all_olts, for_users
 from facho.executions.models import Execution
-from facho.hosts.credentials import erased_words
-from facho.hosts.inventory import stored_olts
+from facho.hosts.inventory import erased_words, stored_olts
 from facho.hosts.models import Olt, OltGroup, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS, Fault
 from facho.hosts.olt_form import OltForm, new_secret, vendor_choices
 from facho.hosts.resolve import resolve_all
 from facho.hosts.store import ask_for_probe
 from facho.onus.models import Onu, OnuEvent, Outage
+from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.ready_made import apply_ready_made_jobs
 from facho.zabbix_pollers.poller_manager import PollerManager
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.utils.translation import override
 from facho.alerts.conditions import CONDITIONS
 from facho.polling.domain import onu_state
 from facho.polling.domain.planning import WaitReason
-from facho.snmp_jobs.ready_made import JOB_NAMES
+from facho.snmp_jobs.application import JOB_NAMES
 
 # What the optics are rated for; outside, errors begin.
 WEAKEST_CDBM = onu_state.WEAKEST_CDBM

@@ -12,6 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 from browser.conftest import DESKTOP, PHONE, Visit, Visitor
 from facho.dashboard.account.sign_on import documents
 from servers.openid_provider import CLIENT, CLIENT_SECRET, OpenIdProvider, openid_provider
+from servers.slapd import GROUPS, PEOPLE, private_slapd
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -81,3 +82,28 @@ def test_a_token_that_cannot_be_trusted_is_refused(
     # The code is used, and the cookie gone: the same address opens nothing.
     page.reload()
     expect(page.locator("[name=password]")).to_be_visible()
+
+
+def test_somebody_logs_in_with_the_password_of_the_directory(
+    live_server: LiveServer, visitor: Visitor, settings: Settings, tmp_path: Path
+) -> None:
+    with private_slapd(tmp_path) as directory:
+        settings.FACHO_LDAP_URL = f"ldap://localhost:{directory.port}"
+        settings.FACHO_LDAP_CA_FILE = directory.ca_file
+        settings.FACHO_LDAP_USER_BASE, settings.FACHO_LDAP_GROUP_BASE = PEOPLE, GROUPS
+        directory.add_person("ana", "ana's own password")
+        group = directory.add_group("noc", "ana")
+        settings.FACHO_SIGN_ON_ROLES = (("operator", group),)
+        desk, phone = visitor(), visitor(width=PHONE, language="es")
+
+        desk.log_in(live_server.url, "ana", "ana's own password")
+        directory.leave(group, "ana")
+        phone.page.goto(f"{live_server.url}/login/")
+        phone.page.fill("[name=username]", "ana")
+        phone.page.fill("[name=password]", "ana's own password")
+        phone.page.click("main button[type=submit]")
+
+        expect(phone.page.get_by_role("alert")).to_contain_text("No pertenece a ningún grupo")
+        assert (phone.width(), phone.complaints, phone.barriers()) == (PHONE, [], [])
+        desk.page.goto(f"{live_server.url}/onus/")
+        expect(desk.page.locator("[name=password]")).to_be_visible()

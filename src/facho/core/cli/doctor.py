@@ -5,7 +5,7 @@ import shutil
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from redis import Redis, RedisError
 
+from facho.accounts.ldap import DirectoryAway, check_directory
 from facho.accounts.oidc import BadAnswer
 from facho.core.checks import TAG
 from facho.core.cli.backup import find_last_backup
@@ -149,16 +150,21 @@ def examine(now: datetime) -> Iterator[DoctorFinding]:
 
 
 def _sign_on(now: datetime) -> Iterator[DoctorFinding]:
-    """Ask the provider as a sign-on does; local accounts work without it, so it is never an error."""
-    if not settings.FACHO_OIDC_ISSUER:
-        return
-    try:
-        load_provider(now)
-    except (ProviderAway, BadAnswer) as failure:
-        text = _("%(issuer)s: %(failure)s. Nobody can sign on by it until that is mended.")
-        yield warning("sign-on", text % {"issuer": settings.FACHO_OIDC_ISSUER, "failure": failure})
-    else:
-        yield ok("sign-on", _("%s answers") % settings.FACHO_OIDC_ISSUER)
+    """Ask provider and directory as a sign-on does; local accounts work without them, so it is never an error."""
+    ways: dict[str, Callable[[], object]] = {
+        settings.FACHO_OIDC_ISSUER: lambda: load_provider(now),
+        settings.FACHO_LDAP_URL: check_directory,
+    }
+    for server, look in ways.items():
+        if not server:
+            continue
+        try:
+            look()
+        except (ProviderAway, BadAnswer, DirectoryAway) as failure:
+            text = _("%(server)s: %(failure)s. Nobody can sign on by it until that is mended.")
+            yield warning("sign-on", text % {"server": server, "failure": failure})
+        else:
+            yield ok("sign-on", _("%s answers") % server)
 
 
 def _decoder() -> DoctorFinding:

@@ -33,7 +33,7 @@ from facho.accounts.sign_on import Identity, SignOnRefused, admit
 from facho.accounts.throttle import address_of, remember_browser
 from facho.alerts.http_request import AnswerRefused, fetch_json
 from facho.alerts.sender import Reach
-from facho.dashboard.account.views import MODEL_BACKEND, login_context, remember_preferences
+from facho.dashboard.account.views import MODEL_BACKEND, bound_session, login_context, remember_preferences
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
 
 logger = logging.getLogger(__name__)
@@ -150,9 +150,8 @@ def sign_on_back(request: HttpRequest) -> HttpResponse:
 
 
 def let_in(request: HttpRequest, user: User, next_path: str) -> HttpResponse:
-    """Begin a session that ends in time for groups to be read again, whether it is used or not."""
     login(request, user, backend=MODEL_BACKEND)
-    request.session.set_expiry(timezone.now() + timedelta(hours=settings.FACHO_SIGN_ON_HOURS))
+    bound_session(request)
     remember_preferences(request)
     is_ours = url_has_allowed_host_and_scheme(next_path, {request.get_host()}, require_https=request.is_secure())
     answer = redirect(next_path if is_ours else settings.LOGIN_REDIRECT_URL)

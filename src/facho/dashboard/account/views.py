@@ -34,10 +34,12 @@ from django.views.decorators.cache import cache_control, never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from facho.accounts import ldap
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.models import Profile
 from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, local_people, people, role_of
 from facho.accounts.scope import OltScope, scope_of
+from facho.accounts.sign_on import SignOnRefused, admit
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
 from facho.alerts.links import read_public_address, save_public_address
 from facho.api.models import ApiToken
@@ -240,10 +242,43 @@ def _user(request: HttpRequest) -> User:
     return request.user
 
 
+class LogInForm(AuthenticationForm):
+    """The form of local accounts, and of the directory for names that no local account has."""
+
+    is_sign_on = False
+
+    def clean(self) -> dict[str, Any]:
+        """Judge the password here first: a local name is never sent to the directory."""
+        try:
+            return super().clean()
+        except forms.ValidationError as error:
+            name, password = self.cleaned_data.get("username", ""), self.cleaned_data.get("password", "")
+            if not settings.FACHO_LDAP_URL or local_people().filter(username__iexact=name).exists():
+                raise
+            self.user_cache = self._admitted(name, password, error)
+            self.is_sign_on = True
+            return self.cleaned_data
+
+    def _admitted(self, name: str, password: str, wrong: forms.ValidationError) -> User:
+        try:
+            identity = ldap.identify(name, password)
+            if identity is None:
+                raise wrong
+            return admit(identity, timezone.now())
+        except ldap.DirectoryAway as error:
+            logger.warning("sign_on.directory_away url=%s reason=%s", settings.FACHO_LDAP_URL, error)
+            text = _("The directory does not answer. Try again in a moment, or log in with a local account.")
+            raise forms.ValidationError(text) from error
+        except SignOnRefused as error:
+            logger.warning("sign_on.refused issuer=%s why=%s", settings.FACHO_LDAP_URL, error)
+            raise forms.ValidationError(str(error.sentence)) from error
+
+
 class Login(LoginView):
     """Django's own login in our design; no password is hashed for users who have to wait."""
 
     template_name = "account/login.html"
+    authentication_form = LogInForm
     redirect_authenticated_user = True
     http_method_names = ["get", "post", "head", "options"]
 
@@ -262,6 +297,8 @@ class Login(LoginView):
         """Log in, and read as this person likes to."""
         self._tries.succeed(timezone.now())
         answer = super().form_valid(form)
+        if isinstance(form, LogInForm) and form.is_sign_on:
+            bound_session(self.request)
         remember_browser(answer, form.get_user().get_username())
         remember_preferences(self.request)
         return answer
@@ -275,6 +312,11 @@ class Login(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return login_context(self.request) | super().get_context_data(**kwargs)
+
+
+def bound_session(request: HttpRequest) -> None:
+    """End the session of a sign-on in time for groups to be read again, whether it is used or not."""
+    request.session.set_expiry(timezone.now() + timedelta(hours=settings.FACHO_SIGN_ON_HOURS))
 
 
 def login_context(request: HttpRequest) -> dict[str, Any]:

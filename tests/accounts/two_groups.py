@@ -21,6 +21,7 @@ from facho.api.tokens import create_token
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.store import pause
 from facho.onus.models import OnuEvent, OnuReading
+from facho.plant.models import Box, OnuAttachment, Zone
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.models import Poller
 from raw_rows import make_raw_value
@@ -34,6 +35,8 @@ OTHER_PARTS = {
     "app_label": "hosts",
     "content_type_id": "1",
     "code": "mail",
+    # Of a file.
+    "kind": "csv",
     # The port of both sides.
     "frame": "0",
     "slot": "1",
@@ -87,7 +90,14 @@ def make_side(name: str, poller_id: int) -> Side:
         began_at=now,
         fired_at=now,
     )
+    zone = Zone.objects.create(name=f"{name}-words zone", latitude=4.6, longitude=-74.0)
+    box = Box.objects.create(
+        name=f"{name}-words box", zone=zone, pon_port=onu.pon_port, latitude=4.61, longitude=-74.01 - poller_id / 1000
+    )
+    OnuAttachment.objects.create(onu=onu, box=box, source="hand")
     ids = {
+        "box": box.pk,
+        "zone": zone.pk,
         "olt": olt.pk,
         "node": node.pk,
         "execution": run.pk,

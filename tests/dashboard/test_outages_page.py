@@ -288,7 +288,7 @@ def test_queries_do_not_grow(
 
     with django_assert_max_num_queries(8):  # session, user, scope, OLTs to choose, open, over, badge, language
         text(viewer)
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(17):
         text(viewer, f"/outages/{cut.id}/")
 
 

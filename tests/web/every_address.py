@@ -15,6 +15,7 @@ from facho.dashboard.onu import views as onu_views
 from facho.dashboard.onu.list import ONU_TABLE
 from facho.dashboard.outage import views as outage_views
 from facho.dashboard.outage.views import OUTAGE_TABLE
+from facho.dashboard.plant.views import BOX_TABLE
 from facho.dashboard.pollers.views import EXECUTION_TABLE
 from facho.dashboard.port import views as port_views
 from facho.dashboard.shared.table import ListTable
@@ -50,6 +51,8 @@ QUERIES = {
     "onus/": ["", "q=%3Cscript%3Ealert(1)%3C/script%3E", every_column(ONU_TABLE)],
     "olts/": ["", *files(OLT_TABLE)],
     "views/": ["page=onus&query=q%3D%3Cscript%3E"],
+    "boxes/": ["", "q=%3Cscript%3Ealert(1)%3C/script%3E", *files(BOX_TABLE)],
+    "map/features/": ["west=-180&south=-90&east=180&north=90&customers=true"],
     "events/": ["", *files(EVENT_TABLE)],
     "executions/": ["", *files(EXECUTION_TABLE)],
     "outages/": ["", *files(OUTAGE_TABLE)],
@@ -67,7 +70,7 @@ def all_addresses(world: World) -> Iterator[str]:
 
 def addresses(world: World, route: Route) -> Iterator[str]:
     """Write every address of a pattern; a part of one that nobody knows is an error."""
-    place = {name: OTHER_PARTS[name] for name in ("frame", "slot", "port", "code")}
+    place = {name: OTHER_PARTS[name] for name in ("frame", "slot", "port", "code", "kind")}
     parts = {"token": "1", **place, **world.common, **world.shown.ids, **_of_admin(route)}
     names = _names_of_parts(route)
     missing = [name for name in route.names if name not in parts and name != "name"]

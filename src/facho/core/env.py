@@ -168,6 +168,16 @@ def _pairs(value: str, words: Collection[str] = ()) -> tuple[tuple[str, str], ..
     return tuple(pairs)
 
 
+def _tiles(value: str) -> str:
+    """Check the address of a map's images; its origin goes into a header, so it has nothing that could end a rule."""
+    parts = urlsplit(value)
+    is_plain = value.isascii() and value.isprintable() and not set(value) & set(" ;,'\"\\")
+    has_places = all(part in value for part in ("{z}", "{x}", "{y}"))
+    if value and (_optional_http_url(value) != value or not is_plain or not has_places or "{" in parts.netloc):
+        raise ValueError
+    return value
+
+
 def read_bind(value: str) -> str:
     """Read HOST:PORT; ValueError for anything else."""
     split_bind(value)
@@ -237,6 +247,8 @@ SETTINGS = (
     Setting("FACHO_SIGN_ON_ROLES", partial(_pairs, words=ROLES), "", _("ROLE=GROUP;ROLE=GROUP")),
     Setting("FACHO_SIGN_ON_OLT_GROUPS", _pairs, "", _("OLT GROUP=GROUP;OLT GROUP=GROUP")),
     Setting("FACHO_SIGN_ON_HOURS", partial(_whole, high=168), "10", _("hours, from 1 to 168")),
+    Setting("FACHO_MAP_TILES", _tiles, "", "https://HOST/{z}/{x}/{y}.png"),
+    Setting("FACHO_MAP_ATTRIBUTION", str, "", _("a text")),
     Setting("FACHO_LANGUAGE", partial(_one_of, words=("es", "en", "pt-br")), "es", _("es, en or pt-br")),
     Setting("FACHO_TIME_ZONE", _time_zone, "UTC", _("a time zone name such as America/Bogota")),
     Setting("FACHO_LOG_LEVEL", _log_level, "INFO", _("DEBUG, INFO, WARNING or ERROR")),

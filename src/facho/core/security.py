@@ -29,14 +29,19 @@ HEADERS = {
 
 
 class ContentSecurityPolicyMiddleware:
-    """Lets a page run our own scripts and nothing else, whatever a device put into a description."""
+    """Lets a page run our own scripts and nothing else, whatever a device put into a description.
+
+    A view may add one origin of images to its answer: that of the map's streets, which the operator set.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        response.headers["Content-Security-Policy"] = POLICY
+        origin = getattr(response, "image_origin", "")
+        policy = POLICY.replace("img-src 'self'", f"img-src 'self' {origin}") if origin else POLICY
+        response.headers["Content-Security-Policy"] = policy
         return response
 
 

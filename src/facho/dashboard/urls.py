@@ -41,6 +41,18 @@ from facho.dashboard.olt.views import olt_page, olt_part, olt_pause, olt_pause_e
 from facho.dashboard.onu.views import onu_csv, onu_customer, onu_page, onu_part, onu_read, onu_reading, onus, onus_act
 from facho.dashboard.outage.views import outage_acknowledge, outage_page, outage_part, outages_page
 from facho.dashboard.overview.views import overview, overview_hour, overview_live, wall, wall_live
+from facho.dashboard.plant.map import map_features, map_page
+from facho.dashboard.plant.views import (
+    box_delete,
+    box_edit,
+    box_page,
+    boxes_page,
+    inferred_boxes,
+    onu_box,
+    plant_export,
+    plant_import,
+    zones_page,
+)
 from facho.dashboard.pollers.views import executions_page, pollers_page
 from facho.dashboard.port.views import port_csv, port_page, port_part
 from facho.dashboard.search.views import search_page, search_suggestions
@@ -92,8 +104,20 @@ urlpatterns = [
     path("onus/<int:onu_id>/history.csv", onu_csv, name="onu-csv"),
     path("onus/<int:onu_id>/read/", onu_read, name="onu-read"),
     path("onus/<int:onu_id>/customer/", onu_customer, name="onu-customer"),
+    path("onus/<int:onu_id>/box/", onu_box, name="onu-box"),
     path("onus/<int:onu_id>/reading/", onu_reading, name="onu-reading"),
     path("onus/<int:onu_id>/<slug:name>/", onu_part, name="onu-part"),
+    path("map/", map_page, name="map"),
+    path("map/features/", map_features, name="map-features"),
+    path("boxes/", boxes_page, name="boxes"),
+    path("boxes/add/", box_edit, name="box-add"),
+    path("boxes/import/", plant_import, name="plant-import"),
+    path("boxes/export/<slug:kind>/", plant_export, name="plant-export"),
+    path("boxes/inferred/<int:pon_port_id>/", inferred_boxes, name="boxes-inferred"),
+    path("boxes/<int:box_id>/", box_page, name="box"),
+    path("boxes/<int:box_id>/edit/", box_edit, name="box-edit"),
+    path("boxes/<int:box_id>/delete/", box_delete, name="box-delete"),
+    path("zones/", zones_page, name="zones"),
     path("alerts/", alerts_page, name="alerts"),
     path("alerts/<int:alert_id>/", alert_page, name="alert"),
     path("alerts/<int:alert_id>/acknowledge/", alert_acknowledge, name="acknowledge-alert"),

@@ -58,11 +58,11 @@ class NotAWorkbook(ValueError):
     """The content cannot be read as a workbook."""
 
 
-def answer_file(name: str, kind: str, parts: Iterator[bytes]) -> StreamingHttpResponse:
+def answer_file(name: str, kind: str, parts: Iterator[bytes], *, content_type: str = "") -> StreamingHttpResponse:
     """Send a file while it is written."""
     return StreamingHttpResponse(
         _in_a_thread(parts),
-        content_type=FILE_TYPES[kind],
+        content_type=content_type or FILE_TYPES[kind],
         headers={"Content-Disposition": f'attachment; filename="{name}.{kind}"'},
     )
 

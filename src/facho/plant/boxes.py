@@ -22,7 +22,6 @@ from facho.hosts.inventory import (
     EntryProblem,
     ImportPlan,
     InventoryError,
-    PlanChanged,
     PlannedRow,
     RowVerdict,
     bad_rows,
@@ -155,12 +154,13 @@ def plan_entries(entries: Sequence[PlantEntry], scope: OltScope) -> list[PlantDr
     return [*drafts, *dragged_along(boxes, plant)]
 
 
-def import_plan(drafts: Sequence[PlantDraft]) -> ImportPlan:
-    """Show what drafts would do."""
+def import_plan(drafts: Sequence[PlantDraft], left_out: Iterable[EntryProblem] = ()) -> ImportPlan:
+    """Show what drafts would do, and what of the file has no draft."""
     if problems := problems_of(drafts):
         names = {draft.entry.line: draft.name for draft in drafts}
         return ImportPlan(tuple(bad_rows(((each.line, each.reason) for each in problems), names)))
-    return ImportPlan(tuple(map(_planned, drafts)))
+    others = (PlannedRow(each.line, "", RowVerdict.LEFT_OUT, problems=(each.reason,)) for each in left_out)
+    return ImportPlan((*map(_planned, drafts), *others))
 
 
 def problems_of(drafts: Iterable[PlantDraft]) -> list[EntryProblem]:
@@ -174,19 +174,16 @@ def save_entries(
     scope: OltScope = EVERYTHING,
     source: str = "",
     now: datetime,
-    shown: str | None = None,
 ) -> Imported:
     """Write what differs, within the scope, and record it; the same list again changes nothing.
 
-    InventoryError lists what is wrong. With `shown`, the fingerprint of a plan, PlanChanged is raised if it differs.
+    InventoryError lists what is wrong.
     """
     try:
         with transaction.atomic():
             drafts = plan_entries(entries, scope)
             if problems := problems_of(drafts):
                 raise InventoryError(problems)
-            if shown is not None and shown != import_plan(drafts).fingerprint:
-                raise PlanChanged
             changed = [draft for draft in drafts if draft.is_changed]
             write_zones([draft for draft in changed if isinstance(draft.after, ZoneFacts)])
             write_boxes([draft for draft in changed if isinstance(draft.after, BoxFacts)])
@@ -598,6 +595,10 @@ class InferredBox:
     onu_ids: tuple[int, ...]
     confidence: float
     events: int
+
+    @property
+    def percent(self) -> int:
+        return round(100 * self.confidence)
 
 
 def plan_inferred(port: PonPort) -> list[InferredBox]:

@@ -7,22 +7,33 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
+from django.db import transaction
 from django.db.models import Q
+from django.http import StreamingHttpResponse
 from django.utils.translation import gettext as _
 
-from facho.accounts.scope import OltScope
+from facho.accounts.scope import EVERYTHING, OltScope
 from facho.hosts.csv import misshapen, read_rows
-from facho.hosts.inventory import EntryProblem, InventoryError
+from facho.hosts.inventory import EntryProblem, ImportPlan, InventoryError, PlanChanged, bad_rows
 from facho.infrastructure.folding import fold
-from facho.infrastructure.spreadsheet import SIGNATURE, unguard, write_csv
-from facho.onus.customers import COORDINATES
+from facho.infrastructure.spreadsheet import SIGNATURE, answer_file, unguard, write_csv
+from facho.onus.customers import COORDINATES, Imported
 from facho.onus.models import Onu
-from facho.plant.boxes import facts_of, visible_boxes, visible_zones
+from facho.plant.boxes import (
+    Person,
+    facts_of,
+    import_plan,
+    plan_entries,
+    save_entries,
+    visible_boxes,
+    visible_zones,
+)
 from facho.plant.entries import BOX, COLUMNS, NAME, SOURCE, TYPE, EntryType, Given, PlantEntry, read_entry, title_of
 
 KINDS = ("csv", "geojson", "kml")
@@ -71,6 +82,41 @@ def read_file(content: bytes) -> PlantFile:
     if start == b"<":
         return _entries_of(read_kml(content))
     return PlantFile(list(_read_table(content)), [])
+
+
+def plan_file(content: bytes, scope: OltScope) -> ImportPlan:
+    """Plan the import of a file; for a bad one the plan lists what is wrong."""
+    try:
+        found = read_file(content)
+    except InventoryError as error:
+        return ImportPlan(tuple(bad_rows(((each.line, each.reason) for each in error.problems), {})))
+    return import_plan(plan_entries(found.entries, scope), found.left_out)
+
+
+def import_plant(
+    content: bytes,
+    *,
+    who: Person,
+    scope: OltScope = EVERYTHING,
+    source: str = "",
+    now: datetime,
+    shown: str | None = None,
+) -> Imported:
+    """Import a file within a scope; see `save_entries`.
+
+    With `shown`, the fingerprint of a plan, PlanChanged is raised and nothing written if the plan differs.
+    """
+    found = read_file(content)
+    with transaction.atomic():
+        if shown is not None and shown != plan_file(content, scope).fingerprint:
+            raise PlanChanged
+        saved = save_entries(found.entries, who=who, scope=scope, source=source, now=now)
+    return replace(saved, left_out=(*saved.left_out, *found.left_out))
+
+
+def answer_plant(kind: str, scope: OltScope) -> StreamingHttpResponse:
+    """Send the plant in scope as one of KINDS, while it is read."""
+    return answer_file("plant", kind, write_file(kind, scope), content_type=CONTENT_TYPES[kind])
 
 
 def is_kmz(content: bytes) -> bool:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
@@ -45,6 +45,7 @@ from facho.onus.port_view import PortCounts, load_port_counts
 from facho.onus.search import MANY, shown_onus
 from facho.onus.shown_state import last_known_state, shown_state
 from facho.onus.words import DownCauses, OutageScopes, ShownState
+from facho.plant.boxes import put_back, put_on_box, visible_boxes
 from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.run_now import describe_read, describe_refusal, load_progress
 
@@ -264,6 +265,7 @@ def outages_of_place(port: PonPort) -> Q:
 
 ONUS_PER_PAGE = 50
 UNDO = "tags_undo"
+BOXES_UNDO = "boxes_undo"
 MAX_TAG_LETTERS = 60
 # A page of them; each is an operation on its OLT.
 MOST_READS = 50
@@ -320,7 +322,7 @@ def onus_act(request: HttpRequest) -> HttpResponse:
     must_operate(request)
     now = timezone.now()
     if act == "undo":
-        _undo_tags(request, now)
+        undo_last(request, now)
         return redirect(back)
     onu_ids = _selected(request, query)
     if len(onu_ids) > (MOST_READS if act == "read" else MANY):
@@ -332,6 +334,8 @@ def onus_act(request: HttpRequest) -> HttpResponse:
         _read_selected(request, onu_ids, now)
     elif act in ("tag", "untag"):
         _tag_selected(request, onu_ids, act, now)
+    elif act in ("box", "unbox"):
+        put_selected_on_box(request, onu_ids, act)
     return redirect(back)
 
 
@@ -364,11 +368,34 @@ def _tag_selected(request: HttpRequest, onu_ids: list[int], act: str, now: datet
     changed = change_tags(onu_ids, who=request.user, now=now, **{"add" if act == "tag" else "remove": tag})
     if changed.full:
         messages.error(request, _("%s ONUs have no room for another tag.") % changed.full)
+    request.session.pop(BOXES_UNDO, None)
     request.session[UNDO] = {"tag": tag, "was": act, "ids": changed.onu_ids}
 
 
-def _undo_tags(request: HttpRequest, now: datetime) -> None:
-    """Take back the last change of tags, on those ONUs of it that are still in scope."""
+def put_selected_on_box(request: HttpRequest, onu_ids: list[int], act: str) -> None:
+    """Put ONUs on the box that is named, or take them off theirs."""
+    name = " ".join(request.POST.get("box", "").split())
+    box = visible_boxes(scope_of(request.user)).filter(name=name).first() if act == "box" and name else None
+    if act == "box" and box is None:
+        sentence = _("Nothing was done: there is no box “%s”.") % name if name else _("Nothing was done: name the box.")
+        messages.error(request, sentence)
+        return
+    moved = put_on_box(onu_ids, box, who=request.user)
+    if moved.elsewhere:
+        text = ngettext("%s ONU is on another PON port.", "%s ONUs are on another PON port.", moved.elsewhere)
+        messages.error(request, text % moved.elsewhere)
+    request.session.pop(UNDO, None)
+    request.session[BOXES_UNDO] = {"box": box.name if box else "", "before": moved.before}
+
+
+def undo_last(request: HttpRequest, now: datetime) -> None:
+    """Take back the last change of tags or boxes, on those ONUs of it that are still in scope."""
+    if boxes := request.session.pop(BOXES_UNDO, None):
+        before = {onu_id: (onu_id, box_id, source) for onu_id, box_id, source in boxes["before"]}
+        shown = scope_of(request.user).narrow(Onu.objects.filter(pk__in=before)).values_list("pk", flat=True)
+        count = put_back([before[onu_id] for onu_id in shown], who=request.user)
+        messages.success(request, _("Undone on %s ONUs.") % count)
+        return
     last = request.session.pop(UNDO, None)
     if last:
         ids = scope_of(request.user).narrow(Onu.objects.filter(pk__in=last["ids"])).values_list("pk", flat=True)
@@ -378,7 +405,12 @@ def _undo_tags(request: HttpRequest, now: datetime) -> None:
 
 
 def _undo_words(request: HttpRequest) -> str:
-    """Describe the last change of tags, as long as it can be undone."""
+    """Describe the last change of tags or boxes, as long as it can be undone."""
+    if boxes := request.session.get(BOXES_UNDO):
+        numbers = {"n": len(boxes["before"]), "box": boxes["box"]}
+        if not boxes["box"]:
+            return ngettext("%(n)s ONU taken off its box.", "%(n)s ONUs taken off their boxes.", numbers["n"]) % numbers
+        return ngettext("%(n)s ONU put on %(box)s.", "%(n)s ONUs put on %(box)s.", numbers["n"]) % numbers
     last = request.session.get(UNDO)
     if not last:
         return ""
@@ -531,7 +563,7 @@ def onu_customer(request: HttpRequest, onu_id: int) -> HttpResponse:
 
 def find_onu(request: HttpRequest, onu_id: int) -> Onu:
     """Return an ONU in the user's scope with everything shown of it, else raise 404; one query."""
-    return get_object_or_404(scope_of(request.user).narrow(shown_onus()), id=onu_id)
+    return get_object_or_404(scope_of(request.user).narrow(shown_onus().select_related("attachment__box")), id=onu_id)
 
 
 def reading_context(request: HttpRequest, onu: Onu) -> dict[str, Any]:

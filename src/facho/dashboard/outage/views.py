@@ -65,6 +65,7 @@ from facho.onus.outages import (
 )
 from facho.onus.port_view import PortCounts
 from facho.onus.words import OutageCauses, OutageScopes
+from facho.plant.map import describe_break, load_break
 from facho.polling.domain.outages import Evidence, weigh_departures
 from facho.traps.store import load_gasps
 
@@ -285,21 +286,25 @@ class Sheet:
     breaks: str
     meaning: str
     evidence: list[str]
+    # Where the fibre broke; empty where that is no question.
+    where: list[str]
     drawing: OutageDrawing
     part_of: OutageRow | None
     parts: list[OutageRow]
 
 
 def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> Sheet:
-    """Load everything about an outage loaded with its names; at most seven queries."""
+    """Load everything about an outage loaded with its names; at most ten queries."""
     changes = load_changes(outage) if outage.scope in _COUNTED else []
     findings = _find_out(outage, changes)
     seen = scope.narrow(Outage.objects.all())
+    found = load_break(outage)
     return Sheet(
         row=shape_outages([outage])[0],
         breaks=describe_breaks(breaks_of(outage), started_at=outage.started_at),
         meaning=meaning_of(outage.cause, findings),
         evidence=evidence_lines(findings),
+        where=describe_break(found) if found else [],
         drawing=_draw(outage, changes, now),
         part_of=next(iter(outage_rows(seen.filter(pk=outage.part_of_id))), None) if outage.part_of_id else None,
         parts=outage_rows(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),

@@ -1,0 +1,633 @@
+"""The pages of the plant: boxes with their ONUs and forms, zones, files, and what the inferred tree offers."""
+
+import base64
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Count, F, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare, get_random_string
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.scope import OltScope, scope_of
+from facho.dashboard.onu.list import listed_onus, plain_table
+from facho.dashboard.onu.views import find_onu
+from facho.dashboard.shared.page import ROWS_PER_PAGE, for_users, is_part, may_operate, must_operate, offer_olts
+from facho.dashboard.shared.table import (
+    PAGE,
+    ListTable,
+    TableColumn,
+    export_table,
+    in_batches,
+    is_export,
+    table_context,
+    text_cell,
+)
+from facho.hosts.inventory import ImportPlan, InventoryError, PlanChanged, RowVerdict, content_of
+from facho.onus.models import PonPort
+from facho.plant.boxes import (
+    delete_box,
+    delete_zone,
+    facts_of,
+    plan_inferred,
+    put_on_box,
+    save_entries,
+    save_inferred,
+    visible_boxes,
+    visible_zones,
+    words_of_port,
+)
+from facho.plant.entries import COLUMNS, NAME, EntryType, Given, read_entry
+from facho.plant.files import KINDS, answer_plant, import_plant, plan_file
+from facho.plant.map import BoxCounts, count_onus
+from facho.plant.models import Box, BoxKinds, OnuAttachment, OnuBox, Zone
+from facho.polling.domain.plant import BoxLook
+
+# Offered while a name is typed; more would weigh more than the page.
+MOST_OFFERED = 500
+MOST_ONUS = 300
+NO_ZONE, NO_PLACE = "none", "no-place"
+LOOKS: dict[BoxLook, Any] = {
+    BoxLook.DARK: gettext_lazy("dark"),
+    BoxLook.SOME_OFFLINE: gettext_lazy("some offline"),
+    BoxLook.WEAK: gettext_lazy("weak light"),
+    BoxLook.WELL: gettext_lazy("all well"),
+    BoxLook.UNKNOWN: gettext_lazy("unknown"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLine:
+    id: int
+    box: Box
+    counts: BoxCounts
+
+    @property
+    def look(self) -> str:
+        return f"box-{self.counts.look}"
+
+
+class BoxFilterForm(forms.Form):
+    """Name, OLT, zone and kind; an invalid choice matches none."""
+
+    q = forms.CharField(
+        label=gettext_lazy("Search"),
+        required=False,
+        max_length=100,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": gettext_lazy("box or zone")}),
+    )
+    olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)
+    zone = forms.ChoiceField(label=gettext_lazy("Zone"), required=False)
+    kind = forms.ChoiceField(
+        label=gettext_lazy("Kind"),
+        required=False,
+        choices=[("", gettext_lazy("all")), *BoxKinds.choices, (NO_PLACE, gettext_lazy("without coordinates"))],
+    )
+
+    def __init__(self, data: Any, scope: OltScope) -> None:
+        super().__init__(data, auto_id="boxes-%s", label_suffix="")
+        offer_olts(self, scope)
+        zones = [(str(pk), name) for pk, name in visible_zones(scope).order_by("name").values_list("id", "name")]
+        self.fields["zone"].choices = [("", _("all")), (NO_ZONE, _("no zone")), *zones]  # type: ignore[attr-defined]
+        self._scope = scope
+
+    def find(self) -> QuerySet[Box]:
+        boxes = visible_boxes(self._scope).select_related("zone", "parent", "pon_port__olt")
+        if not self.is_valid():
+            return boxes.none()
+        values = self.cleaned_data
+        for word in values["q"].split():
+            boxes = boxes.filter(Q(name__icontains=word) | Q(zone__name__icontains=word))
+        if values["olt"]:
+            boxes = boxes.filter(pon_port__olt_id=int(values["olt"]))
+        if values["zone"]:
+            is_in = Q(zone__isnull=True) if values["zone"] == NO_ZONE else Q(zone_id=int(values["zone"]))
+            boxes = boxes.filter(is_in)
+        if values["kind"] == NO_PLACE:
+            return boxes.filter(latitude__isnull=True)
+        return boxes.filter(kind=values["kind"]) if values["kind"] else boxes
+
+    @property
+    def query(self) -> bool:
+        """Whether the list is narrowed at all."""
+        return any(self.data.get(name) for name in self.fields)
+
+
+def box_lines(boxes: list[Box]) -> list[BoxLine]:
+    counts = count_onus(boxes)
+    return [BoxLine(box.id, box, counts[box.id]) for box in boxes]
+
+
+def _draw_name(line: BoxLine, now: datetime) -> SafeString:
+    return format_html('<a id="box-{}" href="{}"><bdi>{}</bdi></a>', line.id, reverse("box", args=[line.id]), line.box)
+
+
+def draw_look(counts: BoxCounts) -> SafeString:
+    return format_html('<span class="box-mark box-{}">{}</span>', counts.look, LOOKS[counts.look])
+
+
+def _draw_onus(line: BoxLine, now: datetime) -> SafeString | str:
+    if not line.counts.total:
+        return ""
+    return format_html('{}<span class="muted">/{}</span>', line.counts.online, line.counts.total)
+
+
+def _draw_feeder(line: BoxLine, now: datetime) -> SafeString | str:
+    feeder = line.box.parent
+    return format_html('<a href="{}"><bdi>{}</bdi></a>', reverse("box", args=[feeder.id]), feeder) if feeder else ""
+
+
+def _port_words(line: BoxLine) -> str:
+    return words_of_port(line.box.pon_port) if line.box.pon_port else ""
+
+
+def _place_words(line: BoxLine) -> str:
+    return "" if line.box.latitude is None else f"{line.box.latitude}, {line.box.longitude}"
+
+
+def _written(value: Callable[[BoxLine], Any]) -> dict[str, Any]:
+    """Draw and write a text of a box."""
+    return {"draw": lambda line, now: text_cell(value(line)), "value": value}
+
+
+BOX_TABLE = ListTable(
+    "boxes",
+    (
+        TableColumn("name", gettext_lazy("Name"), _draw_name, lambda line: line.box.name, "name", "short"),
+        TableColumn(
+            "state",
+            gettext_lazy("State"),
+            lambda line, now: draw_look(line.counts),
+            lambda line: str(line.counts.look),
+        ),
+        TableColumn(
+            "onus", gettext_lazy("ONUs online"), _draw_onus, lambda line: line.counts.online, look="right short"
+        ),
+        TableColumn("kind", gettext_lazy("Kind"), sort="kind", **_written(lambda line: line.box.get_kind_display())),
+        TableColumn(
+            "zone",
+            gettext_lazy("Zone"),
+            sort="zone",
+            **_written(lambda line: line.box.zone.name if line.box.zone else ""),
+        ),
+        TableColumn(
+            "fed_by",
+            gettext_lazy("Fed by"),
+            _draw_feeder,
+            lambda line: line.box.parent.name if line.box.parent else "",
+            "fed_by",
+        ),
+        TableColumn("port", gettext_lazy("PON port"), sort="port", look="mono", **_written(_port_words)),
+        TableColumn(
+            "outputs",
+            gettext_lazy("Outputs"),
+            lambda line, now: f"1:{line.box.outputs}" if line.box.outputs else "",
+            lambda line: line.box.outputs,
+            "outputs",
+            "right short",
+        ),
+        TableColumn("place", gettext_lazy("Coordinates"), look="mono", is_usual=False, **_written(_place_words)),
+    ),
+    "name",
+    {
+        "name": ("name",),
+        "kind": ("kind", "name"),
+        "zone": (F("zone__name").asc(nulls_last=True), "name"),
+        "fed_by": (F("parent__name").asc(nulls_last=True), "name"),
+        "port": ("pon_port__olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "name"),
+        "outputs": (F("outputs").asc(nulls_last=True), "name"),
+    },
+)
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def boxes_page(request: HttpRequest) -> HttpResponseBase:
+    """List the boxes in scope."""
+    scope, now, choice = scope_of(request.user), timezone.now(), BOX_TABLE.choose(request.GET)
+    form = BoxFilterForm(request.GET, scope)
+    boxes = form.find()
+    if is_export(request):
+        return export_table(request, BOX_TABLE, in_batches(boxes, box_lines))
+    ordered = boxes.order_by(*BOX_TABLE.orders[choice.sort.removeprefix("-")], "pk")
+    ordered = ordered.reverse() if choice.sort.startswith("-") else ordered
+    page = Paginator(ordered, ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
+    context = {
+        "here": "map",
+        "now": now,
+        "form": form,
+        "page": page,
+        "table": BOX_TABLE.draw(choice, box_lines(list(page)), now),
+        "query": choice.with_page(),
+        "choice": choice,
+        "may_operate": may_operate(request),
+        **table_context(BOX_TABLE, choice),
+    }
+    return render(request, "plant/box_list.html" if is_part(request) else "plant/boxes.html", context)
+
+
+def find_box(request: HttpRequest, box_id: int) -> Box:
+    """Return a box in the user's scope with its names, else raise 404."""
+    boxes = visible_boxes(scope_of(request.user)).select_related("zone", "parent", "pon_port__olt")
+    return get_object_or_404(boxes, id=box_id)
+
+
+@require_safe
+@for_users
+def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
+    """Show a box with what it feeds and its ONUs, those that are offline first."""
+    box, scope, now = find_box(request, box_id), scope_of(request.user), timezone.now()
+    known = visible_boxes(scope).select_related("zone", "parent", "pon_port__olt")
+    fed = list(known.filter(parent=box).order_by("name"))
+    counts = count_onus([box, *fed])
+    lines = [BoxLine(each.id, each, counts[each.id]) for each in fed]
+    onus = scope.narrow(listed_onus().filter(attachment__box=box, is_present=True))
+    count = onus.order_by().count()
+    context = {
+        "here": "map",
+        "now": now,
+        "box": box,
+        "counts": counts[box.id],
+        "look": draw_look(counts[box.id]),
+        "fed": BOX_TABLE.draw(BOX_TABLE.choose(QueryDict()), lines, now, has_orders=False),
+        "table": plain_table(onus[:MOST_ONUS]),
+        "onus": count,
+        "is_overfull": box.outputs is not None and count + len(fed) > box.outputs,
+        "port_words": words_of_port(box.pon_port) if box.pon_port else "",
+        "may_operate": may_operate(request),
+    }
+    return render(request, "plant/box.html", context)
+
+
+class PlantForm(forms.Form):
+    """What is typed of a zone or a box, checked as in a file; what was typed stays."""
+
+    kind_of_entry = EntryType.ZONE
+    name = forms.CharField(label=gettext_lazy("Name"), max_length=80)
+    latitude = forms.CharField(
+        label=gettext_lazy("Latitude"),
+        required=False,
+        max_length=60,
+        help_text=gettext_lazy("Degrees, such as 4.609710. Both may be pasted here, as in 4.609710, -74.081750."),
+        widget=forms.TextInput(attrs={"inputmode": "text", "autocomplete": "off"}),
+    )
+    longitude = forms.CharField(
+        label=gettext_lazy("Longitude"),
+        required=False,
+        max_length=60,
+        widget=forms.TextInput(attrs={"inputmode": "text", "autocomplete": "off"}),
+    )
+
+    def __init__(self, data: Any = None, *, initial: dict[str, Any] | None = None) -> None:
+        super().__init__(data, initial=initial, auto_id="plant-%s", label_suffix="")
+
+    def save(self, request: HttpRequest, present_name: str = "") -> bool:
+        """Save what was typed; blame the fields that are wrong."""
+        if not self.is_valid():
+            return False
+        given: dict[str, Given] = {"type": self.kind_of_entry.value, **self.cleaned_data}
+        try:
+            entry = read_entry(None, given)
+            if present_name:
+                renamed = {**entry.values, NAME: str(entry.key)}
+                entry = replace(entry, key=present_name, values=renamed)
+            elif self._is_taken(str(entry.key)):
+                self.add_error(NAME, _("This name is taken."))
+                return False
+            save_entries([entry], who=request.user, scope=scope_of(request.user), now=timezone.now())
+        except InventoryError as error:
+            for problem in error.problems:
+                reason = f"{problem.reason[:1].upper()}{problem.reason[1:]}."
+                self.add_error(problem.column if problem.column in self.fields else None, reason)
+            return False
+        messages.success(request, _("Saved: %(name)s.") % {"name": entry.values.get(NAME) or entry.key})
+        return True
+
+    def _is_taken(self, name: str) -> bool:
+        rows: Any = Zone.objects if self.kind_of_entry is EntryType.ZONE else Box.objects
+        return bool(rows.filter(name=name).exists())
+
+
+class BoxForm(PlantForm):
+    kind_of_entry = EntryType.BOX
+    kind = forms.ChoiceField(label=gettext_lazy("Kind"), choices=BoxKinds.choices)
+    zone = forms.ChoiceField(label=gettext_lazy("Zone"), required=False)
+    fed_by = forms.CharField(
+        label=gettext_lazy("Fed by"),
+        required=False,
+        max_length=80,
+        help_text=gettext_lazy("The box before it, seen from the OLT. Empty: fed by the OLT itself."),
+        widget=forms.TextInput(attrs={"list": "boxes-known", "autocomplete": "off"}),
+    )
+    olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)
+    port = forms.CharField(
+        label=gettext_lazy("PON port"),
+        required=False,
+        max_length=20,
+        help_text=gettext_lazy("Frame, slot and port, as in 0/1/3. A box that is fed by another has its port."),
+        widget=forms.TextInput(attrs={"placeholder": "0/1/3", "autocomplete": "off"}),
+    )
+    outputs = forms.CharField(
+        label=gettext_lazy("Outputs"),
+        required=False,
+        max_length=6,
+        help_text=gettext_lazy("How many fibres leave its splitter: 8 for 1:8."),
+        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+    )
+    field_order = ("name", "kind", "zone", "fed_by", "olt", "port", "outputs", "latitude", "longitude")
+
+    def __init__(self, data: Any, scope: OltScope, *, initial: dict[str, Any] | None = None) -> None:
+        super().__init__(data, initial=initial)
+        zones = visible_zones(scope).order_by("name").values_list("name", flat=True)
+        self.fields["zone"].choices = [("", _("no zone")), *((name, name) for name in zones)]  # type: ignore[attr-defined]
+        offer_olts(self, scope)
+        olts = [(words, words) for _pk, words in self.fields["olt"].choices if _pk]  # type: ignore[attr-defined]
+        self.fields["olt"].choices = [("", _("none, or that of the box before it")), *olts]  # type: ignore[attr-defined]
+
+    def clean(self) -> dict[str, Any]:
+        """A box that stays behind another one keeps its port: what is shown of it was not typed."""
+        values = super().clean() or {}
+        is_same = values.get("olt") == self.initial.get("olt") and values.get("port") == self.initial.get("port")
+        if values.get("fed_by") and is_same:
+            values.pop("olt", None)
+            values.pop("port", None)
+        return values
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def box_edit(request: HttpRequest, box_id: int | None = None) -> HttpResponse:
+    """Add a box, or change one; for operators."""
+    must_operate(request)
+    box, scope = find_box(request, box_id) if box_id else None, scope_of(request.user)
+    form = BoxForm(request.POST if request.method == "POST" else None, scope, initial=_typed(box) if box else None)
+    if request.method == "POST" and form.save(request, box.name if box else ""):
+        saved = visible_boxes(scope).filter(name=" ".join(form.cleaned_data["name"].split())).first()
+        return redirect("box", saved.id) if saved else redirect("boxes")
+    known = visible_boxes(scope).order_by("name").values_list("name", flat=True)[:MOST_OFFERED]
+    return render(request, "plant/box_form.html", {"here": "map", "form": form, "box": box, "known": known})
+
+
+def _typed(box: Box) -> dict[str, Any]:
+    facts = facts_of(box)
+    olt, _space, port = facts.port.rpartition(" ")
+    names = ("kind", "zone", "fed_by", "outputs", "latitude", "longitude")
+    values = {name: getattr(facts, name) for name in names}
+    return {"name": box.name, "olt": olt, "port": port, **{k: "" if v is None else v for k, v in values.items()}}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def box_delete(request: HttpRequest, box_id: int) -> HttpResponse:
+    """Say what is lost with a box, and delete it when that is confirmed."""
+    must_operate(request)
+    box = find_box(request, box_id)
+    if request.method == "POST":
+        delete_box(box, who=request.user)
+        messages.success(request, _("%(name)s was deleted.") % {"name": box.name})
+        return redirect("boxes")
+    lost = {"onus": OnuAttachment.objects.filter(box=box).count(), "fed": Box.objects.filter(parent=box).count()}
+    return render(request, "plant/box_delete.html", {"here": "map", "box": box, **lost})
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneLine:
+    """A zone with how many of its boxes are in scope, and its form."""
+
+    zone: Zone
+    boxes: int
+    form: PlantForm
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def zones_page(request: HttpRequest) -> HttpResponse:
+    """List zones; who sees every OLT adds, changes and deletes them."""
+    scope = scope_of(request.user)
+    chosen = _posted_zone(request, scope)
+    wants_new = request.method == "POST" and "zone" not in request.POST
+    new = PlantForm(request.POST if wants_new else None)
+    changed = PlantForm(request.POST) if chosen else None
+    if chosen and "delete" in request.POST:
+        delete_zone(chosen, who=request.user)
+        messages.success(request, _("%(name)s was deleted; its boxes stay.") % {"name": chosen.name})
+        return redirect("zones")
+    if (wants_new and new.save(request)) or (chosen and changed and changed.save(request, chosen.name)):
+        return redirect("zones")
+    boxes = Count("boxes", filter=Q(boxes__in=visible_boxes(scope)))
+    text = request.GET.get("q", "").strip()[:100]
+    rows = visible_zones(scope).filter(name__icontains=text).annotate(counted=boxes).order_by("name")
+    lines = [
+        ZoneLine(zone, zone.counted, changed if chosen and changed and zone.id == chosen.id else _zone_form(zone))
+        for zone in rows
+    ]
+    may_edit = may_operate(request) and scope.is_everything
+    context = {"here": "map", "lines": lines, "new": new, "may_edit": may_edit, "q": text}
+    return render(request, "plant/zones.html", context)
+
+
+def _posted_zone(request: HttpRequest, scope: OltScope) -> Zone | None:
+    """Return the zone to change; PermissionDenied for people with a limited scope."""
+    if request.method != "POST":
+        return None
+    must_operate(request)
+    if not scope.is_everything:
+        raise PermissionDenied(_("This affects OLTs outside your scope."))
+    text = request.POST.get("zone", "")
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    return get_object_or_404(Zone, id=number) if "zone" in request.POST else None
+
+
+def _zone_form(zone: Zone) -> PlantForm:
+    point = {name: "" if (value := getattr(zone, name)) is None else value for name in ("latitude", "longitude")}
+    form = PlantForm(initial={"name": zone.name, **point})
+    form.auto_id = f"zone-{zone.id}-%s"
+    return form
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def inferred_boxes(request: HttpRequest, pon_port_id: int) -> HttpResponse:
+    """Offer the boxes that the inferred tree of a port has, and make them when that is confirmed."""
+    must_operate(request)
+    ports = scope_of(request.user).narrow(PonPort.objects.select_related("olt"))
+    port = get_object_or_404(ports, id=pon_port_id)
+    if request.method == "POST":
+        counts = save_inferred(port, who=request.user)
+        words = {"boxes": counts["boxes"], "onus": counts["onus"]}
+        messages.success(request, _("%(boxes)s boxes made, %(onus)s ONUs put on boxes.") % words)
+        return redirect(f"{reverse('boxes')}?olt={port.olt_id}")
+    context = {
+        "here": "map",
+        "port": port,
+        "port_words": words_of_port(port),
+        "offers": plan_inferred(port),
+        "has_tree": OnuBox.objects.filter(pon_port=port, events__gt=0).exists(),
+    }
+    return render(request, "plant/inferred.html", context)
+
+
+class OnuBoxForm(forms.Form):
+    """The name of the box that ONUs are put on; empty takes them off."""
+
+    box = forms.CharField(
+        label=gettext_lazy("Box"),
+        required=False,
+        max_length=80,
+        help_text=gettext_lazy("Empty: on no box."),
+        widget=forms.TextInput(attrs={"list": "boxes-known", "autocomplete": "off"}),
+    )
+
+    def __init__(self, data: Any, scope: OltScope, **kwargs: Any) -> None:
+        super().__init__(data, label_suffix="", **kwargs)
+        self._scope = scope
+
+    def clean_box(self) -> Box | None:
+        name = " ".join(self.cleaned_data["box"].split())
+        box = visible_boxes(self._scope).filter(name=name).first() if name else None
+        if name and box is None:
+            raise forms.ValidationError(_("There is no box “%s”.") % name)
+        return box
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def onu_box(request: HttpRequest, onu_id: int) -> HttpResponse:
+    """Put one ONU on a box, or take it off; for operators."""
+    must_operate(request)
+    onu, scope = find_onu(request, onu_id), scope_of(request.user)
+    stored = OnuAttachment.objects.filter(onu_id=onu.id).select_related("box").first()
+    initial = {"box": stored.box.name if stored else request.GET.get("box", "")[:80]}
+    form = OnuBoxForm(request.POST if request.method == "POST" else None, scope, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        moved = put_on_box([onu.id], form.cleaned_data["box"], who=request.user)
+        if not moved.elsewhere:
+            messages.success(request, _("Box saved.") if moved.before else _("Nothing was changed."))
+            return redirect("onu", onu_id=onu.id)
+        form.add_error("box", _("This box is on another PON port."))
+    known = visible_boxes(scope).filter(Q(pon_port=onu.pon_port_id) | Q(pon_port__isnull=True)).order_by("name")
+    context = {"here": "onus", "onu": onu, "form": form, "known": known.values_list("name", flat=True)[:MOST_OFFERED]}
+    return render(request, "plant/onu_box.html", context)
+
+
+PENDING = "plant_import"
+MAX_BYTES = 5_000_000
+SHOWN_ROWS = 200
+
+
+class PlantFileForm(forms.Form):
+    file = forms.FileField(
+        label=gettext_lazy("CSV, GeoJSON, KML or Excel workbook"),
+        required=False,
+        widget=forms.ClearableFileInput(attrs={"accept": ".csv,.txt,.tsv,.xlsx,.geojson,.json,.kml"}),
+    )
+    text = forms.CharField(
+        label=gettext_lazy("or its text"),
+        required=False,
+        strip=False,
+        widget=forms.Textarea(
+            attrs={
+                "rows": 6,
+                "spellcheck": "false",
+                "placeholder": "name,zone,latitude,longitude\nCTO 12,Centro,4.609710,-74.081750",
+            }
+        ),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        too_large = _("The file is too large: import it in parts, or with `facho plant import`.")
+        return {**values, "content": content_of(values, most_bytes=MAX_BYTES, too_large=too_large)}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def plant_import(request: HttpRequest) -> HttpResponse:
+    """Ask for a file, preview the changes, and write them once confirmed; for operators, within their OLTs."""
+    must_operate(request)
+    if request.method != "POST":
+        return _import_page(request, PlantFileForm())
+    pending = request.session.pop(PENDING, None)
+    if "confirmed" in request.POST:
+        return carry_out_import(request, pending)
+    form = PlantFileForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _import_page(request, form)
+    return preview_import(request, form.cleaned_data["content"], form)
+
+
+def preview_import(request: HttpRequest, content: bytes, form: PlantFileForm) -> HttpResponse:
+    """Show what a file would change; a sound one is kept for the confirmation."""
+    plan, ticket = plan_file(content, scope_of(request.user)), get_random_string(20)
+    if plan.is_good:
+        packed = base64.b64encode(zlib.compress(content)).decode()
+        request.session[PENDING] = {"ticket": ticket, "file": packed, "shown": plan.fingerprint}
+    return _import_page(request, form, plan, ticket)
+
+
+def carry_out_import(request: HttpRequest, pending: dict[str, str] | None) -> HttpResponse:
+    """Import what was confirmed, unless something changed since it was shown."""
+    if not pending or not constant_time_compare(pending["ticket"], request.POST["confirmed"]):
+        messages.error(request, _("Nothing was imported: another file was uploaded meanwhile. Upload this one again."))
+        return redirect("plant-import")
+    content = zlib.decompress(base64.b64decode(pending["file"]))
+    try:
+        saved = import_plant(
+            content,
+            who=request.user,
+            scope=scope_of(request.user),
+            source=_("Imported from a file."),
+            now=timezone.now(),
+            shown=pending["shown"],
+        )
+    except (PlanChanged, InventoryError):
+        messages.error(request, _("Nothing was imported: the plant changed meanwhile. Check the changes below again."))
+        return preview_import(request, content, PlantFileForm())
+    counts = {"written": saved.written, "unchanged": saved.unchanged, "left_out": len(saved.left_out)}
+    messages.success(request, _("%(written)s written, %(unchanged)s unchanged, %(left_out)s left out") % counts)
+    return redirect("boxes")
+
+
+def _import_page(
+    request: HttpRequest, form: PlantFileForm, plan: ImportPlan | None = None, ticket: str = ""
+) -> HttpResponse:
+    told = (RowVerdict.ERROR, RowVerdict.LEFT_OUT, RowVerdict.NEW, RowVerdict.CHANGED)
+    rows = [row for verdict in told for row in plan.rows_of(verdict)] if plan else []
+    context = {
+        "here": "map",
+        "form": form,
+        "plan": plan,
+        "ticket": ticket,
+        "rows": rows[:SHOWN_ROWS],
+        "further": max(len(rows) - SHOWN_ROWS, 0),
+        "to_write": plan.counts[RowVerdict.NEW] + plan.counts[RowVerdict.CHANGED] if plan else 0,
+        "columns": COLUMNS,
+        "kinds": KINDS,
+    }
+    return render(request, "plant/import.html", context)
+
+
+@require_safe
+@for_users
+def plant_export(request: HttpRequest, kind: str) -> HttpResponseBase:
+    """Send all of the plant in scope as a file."""
+    if kind not in KINDS:
+        raise Http404
+    return answer_plant(kind, scope_of(request.user))

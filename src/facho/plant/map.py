@@ -1,0 +1,302 @@
+"""Reads what pages and the map show of the plant: boxes by the state of their ONUs, customers, broken segments."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
+from django.utils.formats import localize
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from facho.accounts.scope import OltScope
+from facho.onus.models import Onu, OnuReading, Outage, PonPort
+from facho.onus.shown_state import shown_state, shown_state_column
+from facho.onus.words import OutageCauses, OutageScopes, RunStateChoice, ShownState
+from facho.plant.boxes import visible_boxes, visible_zones
+from facho.plant.models import Box, OnuAttachment, Zone
+from facho.polling.domain.onu_state import WEAKEST_CDBM
+from facho.polling.domain.plant import (
+    BoxLook,
+    BreakEvidence,
+    BrokenSegment,
+    FibreBreak,
+    PlacedOnu,
+    ancestors,
+    find_break,
+    judge_box,
+)
+
+# More boxes than can be told apart on a screen; beyond it they are shown by areas.
+MOST_BOXES = 2_000
+MOST_CUSTOMERS = 2_000
+MOST_OUTAGES = 50
+# Areas across the map when boxes are shown by areas.
+AREAS_ACROSS = 24
+# Nothing else has to be found on a map at once.
+MOST_ZONES = 500
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxCounts:
+    """ONUs behind a box by shown state; `weak` are those online with too little light."""
+
+    online: int = 0
+    offline: int = 0
+    unknown: int = 0
+    weak: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.online + self.offline + self.unknown
+
+    @property
+    def look(self) -> BoxLook:
+        return judge_box(online=self.online, offline=self.offline, weak=self.weak)
+
+
+@dataclass(frozen=True, slots=True)
+class MapBounds:
+    """A part of the world in degrees."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    @property
+    def inside(self) -> Q:
+        return Q(latitude__range=(self.south, self.north), longitude__range=(self.west, self.east))
+
+
+def count_onus(boxes: Sequence[Box]) -> dict[int, BoxCounts]:
+    """Count the present ONUs on each box and on those that it feeds; two queries."""
+    ports = {box.pon_port_id for box in boxes}
+    family = Q(pon_port__in=ports - {None}) | (Q(pon_port__isnull=True) if None in ports else Q())
+    rows = Box.objects.filter(family).order_by() if boxes else Box.objects.none()
+    parents = dict(rows.values_list("id", "parent_id"))
+    of_family = Q(box__pon_port__in=ports - {None}) | (Q(box__pon_port__isnull=True) if None in ports else Q())
+    attached = OnuAttachment.objects.filter(of_family, onu__is_present=True).order_by()
+    is_weak = Q(onu__reading__rx_power_cdbm__lt=WEAKEST_CDBM)
+    shown = attached.annotate(shown=shown_state_column("onu__")).values_list("box_id", "shown")
+    counted = shown.annotate(number=Count("pk"), weak=Count("pk", filter=is_weak))
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for box_id, state, number, weak in counted if boxes else ():
+        for each in ancestors(box_id, parents):
+            found[each][state] += number
+            found[each]["weak"] += weak if state == ShownState.ONLINE else 0
+    return {box.id: BoxCounts(**found[box.id]) for box in boxes}
+
+
+def load_features(scope: OltScope, bounds: MapBounds, *, with_customers: bool) -> dict[str, Any]:
+    """Load what the map shows between bounds, as GeoJSON; what is too much for a screen is summed up by area."""
+    boxes = _boxes_between(scope, bounds)
+    is_whole = len(boxes) <= MOST_BOXES
+    counts = count_onus(boxes)
+    features = [*_zone_features(scope, bounds)]
+    features += _box_features(boxes, counts) if is_whole else _area_features(boxes, counts, bounds)
+    customers = list(_customer_features(scope, bounds)) if with_customers else []
+    features += customers[:MOST_CUSTOMERS]
+    features += _break_features(scope)
+    return {
+        "type": "FeatureCollection",
+        "features": features,
+        "is_whole": is_whole and len(customers) <= MOST_CUSTOMERS,
+    }
+
+
+def load_extent(scope: OltScope, box_ids: Collection[int] | None = None) -> MapBounds | None:
+    """Return what holds all boxes that have a place, or these; None without any."""
+    boxes = visible_boxes(scope).filter(latitude__isnull=False).order_by()
+    if box_ids is not None:
+        boxes = boxes.filter(id__in=box_ids)
+    points = list(boxes.values_list("longitude", "latitude"))
+    if not points:
+        return None
+    across, up = zip(*points, strict=True)
+    return MapBounds(min(across), min(up), max(across), max(up))
+
+
+def _boxes_between(scope: OltScope, bounds: MapBounds) -> list[Box]:
+    return list(visible_boxes(scope).filter(bounds.inside).select_related("parent__parent").order_by("id"))
+
+
+def _feature(point: Point | list[Point], **properties: Any) -> dict[str, Any]:
+    kind = "LineString" if isinstance(point, list) else "Point"
+    return {"type": "Feature", "geometry": {"type": kind, "coordinates": point}, "properties": properties}
+
+
+def point_of(row: Box | Zone | Any) -> Point | None:
+    if row is None or row.latitude is None or row.longitude is None:
+        return None
+    return row.longitude, row.latitude
+
+
+def _zone_features(scope: OltScope, bounds: MapBounds) -> Iterator[dict[str, Any]]:
+    for zone in visible_zones(scope).filter(bounds.inside).order_by("name")[:MOST_ZONES]:
+        yield _feature((zone.longitude or 0.0, zone.latitude or 0.0), type="zone", id=zone.id, name=zone.name)
+
+
+def _box_features(boxes: Iterable[Box], counts: Mapping[int, BoxCounts]) -> Iterator[dict[str, Any]]:
+    for box in boxes:
+        each = counts[box.id]
+        # A box without a place is passed over by the line.
+        before = point_of(box.parent) or (point_of(box.parent.parent) if box.parent else None)
+        yield _feature(
+            (box.longitude or 0.0, box.latitude or 0.0),
+            type="box",
+            id=box.id,
+            name=box.name,
+            kind=box.kind,
+            before=before,
+            look=each.look,
+            online=each.online,
+            offline=each.offline,
+            weak=each.weak,
+            total=each.total,
+        )
+
+
+def _area_features(
+    boxes: Sequence[Box], counts: Mapping[int, BoxCounts], bounds: MapBounds
+) -> Iterator[dict[str, Any]]:
+    """Sum boxes up by square areas, each where its boxes are on average."""
+    size = max(bounds.east - bounds.west, bounds.north - bounds.south) / AREAS_ACROSS or 1.0
+    areas: dict[Point, list[Box]] = defaultdict(list)
+    for box in boxes:
+        place = point_of(box) or (0.0, 0.0)
+        areas[place[0] // size, place[1] // size].append(box)
+    for members in areas.values():
+        ends = [box for box in members if box.kind != "splitter"]
+        sums = {name: sum(getattr(counts[box.id], name) for box in ends) for name in ("online", "offline", "weak")}
+        middle = [sum(each) / len(members) for each in zip(*map(point_of, members), strict=True)]
+        yield _feature((middle[0], middle[1]), type="area", boxes=len(members), look=judge_box(**sums), **sums)
+
+
+def _customer_features(scope: OltScope, bounds: MapBounds) -> Iterator[dict[str, Any]]:
+    limits = {"latitude": (bounds.south, bounds.north), "longitude": (bounds.west, bounds.east)}
+    onus = scope.narrow(Onu.objects.filter(is_present=True)).filter(
+        **{f"customer__{name}__range": between for name, between in limits.items()}
+    )
+    columns = ("reading__run_state", "reading__rx_power_cdbm", "customer__label", "attachment__box__latitude")
+    rows = onus.select_related("olt", "reading", "customer", "attachment__box").only(
+        *("serial", "mac", "onu_id", "is_present", "olt__enabled", "olt__reachability", "pon_port_id", *columns),
+        *("customer__latitude", "customer__longitude", "attachment__box__longitude", "attachment__source"),
+    )
+    for onu in rows.order_by("id")[: MOST_CUSTOMERS + 1]:
+        state, reading = shown_state(onu), getattr(onu, "reading", None)
+        power = reading.rx_power_cdbm if reading and state is ShownState.ONLINE else None
+        is_weak = power is not None and power < WEAKEST_CDBM
+        customer, attachment = onu.customer, getattr(onu, "attachment", None)
+        yield _feature(
+            (customer.longitude or 0.0, customer.latitude or 0.0),
+            type="onu",
+            id=onu.id,
+            name=customer.label or onu.serial or onu.mac,
+            state=state.value,
+            look=_LOOKS.get(state, BoxLook.UNKNOWN) if not is_weak else BoxLook.WEAK,
+            dbm=None if power is None else power / 100,
+            before=point_of(attachment.box) if attachment else None,
+        )
+
+
+_LOOKS = {ShownState.ONLINE: BoxLook.WELL, ShownState.OFFLINE: BoxLook.DARK}
+
+
+def _break_features(scope: OltScope) -> Iterator[dict[str, Any]]:
+    """Yield the broken segments of outages that are going on, where boxes tell them; three queries for each outage."""
+    outages = scope.narrow(Outage.objects.filter(ended_at__isnull=True, scope=OutageScopes.PON))
+    for outage in outages.filter(cause__in=_OF_FIBRE).order_by("-affected", "id")[:MOST_OUTAGES]:
+        found = load_break(outage)
+        for segment in found.fibre.segments if found else ():
+            yield from _segment_features(outage, segment, found.boxes if found else {})
+
+
+def _segment_features(outage: Outage, segment: BrokenSegment, boxes: Mapping[int, Box]) -> Iterator[dict[str, Any]]:
+    about = {"type": "break", "id": outage.id, "name": segment_words(segment, boxes), "dark": segment.dark}
+    healthy = point_of(boxes.get(segment.healthy_box_id or 0))
+    places = [point for box_id in segment.dark_box_ids if (point := point_of(boxes.get(box_id)))]
+    for place in places:
+        yield _feature([healthy, place] if healthy else place, **about)
+    if healthy and not places:
+        yield _feature(healthy, **about)
+
+
+# A failure of power has no place in the fibre.
+_OF_FIBRE = (OutageCauses.FIBRE, OutageCauses.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBreak:
+    """Where the fibre of an outage broke, with the boxes of the port."""
+
+    fibre: FibreBreak
+    boxes: Mapping[int, Box]
+
+
+def load_break(outage: Outage) -> FoundBreak | None:
+    """Find the broken segment of a port's outage; None where its cause is not in the fibre. Three queries."""
+    if outage.scope != OutageScopes.PON or outage.cause not in _OF_FIBRE:
+        return None
+    place = {"olt_id": outage.olt_id, "frame": outage.frame, "slot": outage.slot, "port": outage.port}
+    port_id = PonPort.objects.filter(**place).values_list("id", flat=True).first()
+    if port_id is None:
+        return None
+    readings = OnuReading.objects.filter(onu__pon_port_id=port_id, onu__is_present=True).order_by("onu_id")
+    columns = ("onu__attachment__box_id", "distance_m", "run_state", "outage_id")
+    onus = [
+        PlacedOnu(box_id, distance_m, _is_dark(outage, state, is_member=outage_id == outage.id))
+        for box_id, distance_m, state, outage_id in readings.values_list(*columns)
+    ]
+    boxes = {box.id: box for box in Box.objects.filter(Q(pon_port_id=port_id)).order_by("id")}
+    return FoundBreak(find_break(onus, {box.id: box.parent_id for box in boxes.values()}), boxes)
+
+
+def _is_dark(outage: Outage, state: str, *, is_member: bool) -> bool | None:
+    if is_member and (outage.ended_at is not None or state == RunStateChoice.OFFLINE):
+        return True
+    return False if state == RunStateChoice.ONLINE else None
+
+
+def segment_words(segment: BrokenSegment, boxes: Mapping[int, Box]) -> str:
+    healthy = boxes[segment.healthy_box_id].name if segment.healthy_box_id else ""
+    dark = ", ".join(boxes[box_id].name for box_id in segment.dark_box_ids)
+    if not dark:
+        return _("at the outputs of %(box)s") % {"box": healthy}
+    if not healthy:
+        return _("between the OLT and %(dark)s") % {"dark": dark}
+    return _("between %(healthy)s and %(dark)s") % {"healthy": healthy, "dark": dark}
+
+
+def describe_break(found: FoundBreak) -> list[str]:
+    """Describe where the fibre broke, and on what it rests."""
+    fibre = found.fibre
+    if fibre.evidence is BreakEvidence.BOXES:
+        return [
+            ngettext(
+                "Probably broken %(where)s: %(n)s ONU is dark behind it.",
+                "Probably broken %(where)s: %(n)s ONUs are dark behind it.",
+                each.dark,
+            )
+            % {"where": segment_words(each, found.boxes), "n": each.dark}
+            for each in fibre.segments
+        ]
+    if fibre.evidence is BreakEvidence.DISTANCE:
+        text = _(
+            "Probably broken between %(near)s and %(far)s from the OLT: all that are dark are farther than all others."
+        )
+        return [text % {"near": _length(fibre.near_m or 0), "far": _length(fibre.far_m or 0)}]
+    if fibre.evidence is BreakEvidence.WHOLE_PORT:
+        return [_("Where it broke is not known: all of the port is dark, so it is the feeder or the port itself.")]
+    if fibre.far_m is None:
+        return [_("Where it broke is not known: too little is known of boxes and distances.")]
+    text = _("Where it broke is not known; if it is one break, it is within %(far)s of the OLT.")
+    return [text % {"far": _length(fibre.far_m)}]
+
+
+def _length(metres: int) -> str:
+    return (
+        _("%(n)s km") % {"n": localize(round(metres / 1_000, 1))} if metres >= 1_000 else _("%(n)s m") % {"n": metres}
+    )

@@ -1,0 +1,133 @@
+"""The map and the pages of the plant in a real Chromium: moved, read without eyes, and without a request elsewhere."""
+
+import pytest
+from playwright.sync_api import expect
+from pytest_django.live_server_helper import LiveServer
+
+from api.rows import PASSWORD, make_olt, make_user
+from browser.conftest import DESKTOP, PHONE, Visit, Visitor
+from dashboard.outage_rows import make_outage
+from facho.accounts.roles import Role
+from facho.hosts.models import Reachability
+from facho.onus.models import OnuReading
+from facho.polling.domain.onu_state import RunState
+from plant.plant_world import SmallPlant, make_plant
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def plant() -> SmallPlant:
+    """A plant with a branch that is dark, and an ONU with weak light."""
+    plant = make_plant(make_olt(reachability=Reachability.UP))
+    outage = make_outage(plant.olt, slot=7, port=5)
+    for number, onu in enumerate(plant.onus):
+        dark = {"run_state": RunState.OFFLINE, "outage": outage}
+        lit = {"run_state": RunState.ONLINE, "rx_power_cdbm": -2850 if number == 1 else -2100}
+        OnuReading.objects.create(onu=onu, **(dark if number >= 3 else lit))
+    return plant
+
+
+def open_map(visit: Visit, server: LiveServer, query: str = "") -> None:
+    make_user(Role.OPERATOR, "ana")
+    visit.log_in(server.url, "ana", PASSWORD)
+    visit.page.goto(f"{server.url}/map/{query}")
+    expect(visit.page.locator("#map[data-drawn]")).to_be_visible()
+
+
+def is_sound(visit: Visit, server: LiveServer, width: int) -> bool:
+    assert visit.width() == width
+    assert visit.barriers() == []
+    assert visit.complaints == []
+    assert visit.strangers(server.url) == []
+    return True
+
+
+@pytest.mark.parametrize(("language", "width"), [("es", DESKTOP), ("en", PHONE)])
+def test_the_map_shows_where_it_is_dark_and_asks_nobody_else(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
+) -> None:
+    visit = visitor(language=language, width=width)
+    open_map(visit, live_server)
+
+    first = visit.page.locator("#map-list a").first
+    expect(first).to_contain_text("S 1")
+    expect(first).to_have_attribute("href", f"/outages/{OnuReading.objects.exclude(outage=None)[0].outage_id}/")
+    expect(visit.page.locator("#map-list li", has_text="CTO 1")).to_be_visible()
+    visit.keep(f"map-{language}-{width}")
+    assert is_sound(visit, live_server, width)
+
+
+def test_the_map_is_moved_by_keys_wheel_and_dragging_and_its_address_follows(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant
+) -> None:
+    visit = visitor()
+    open_map(visit, live_server)
+    page, canvas = visit.page, visit.page.locator("#map canvas")
+    moved = []
+
+    box = canvas.bounding_box()
+    assert box
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(*middle)
+    acts = [
+        lambda: canvas.press("ArrowLeft"),
+        lambda: canvas.press("+"),
+        lambda: page.mouse.wheel(0, -480),
+        lambda: (page.mouse.down(), page.mouse.move(middle[0] + 90, middle[1] + 40), page.mouse.up()),
+        lambda: page.click("[data-key='-']"),
+        lambda: canvas.press("Home"),
+    ]
+    for act in acts:
+        before = page.url
+        act()
+        page.wait_for_function("before => location.href !== before", arg=before)
+        moved.append(page.url)
+
+    assert len(set(moved)) == len(acts)
+    assert page.url.startswith(f"{live_server.url}/map/")
+    page.goto(moved[2])
+    page.reload()
+    expect(page.locator("#map[data-drawn]")).to_be_visible()
+    assert page.url == moved[2]
+
+
+def test_a_click_on_the_map_opens_the_box_and_from_near_the_customer(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant
+) -> None:
+    visit = visitor()
+    open_map(visit, live_server, "#17/4.63000/-74.08000")
+    canvas = visit.page.locator("#map canvas")
+    expect(visit.page.locator("#map-list")).to_contain_text("Ana")
+    visit.keep("map-near")
+
+    canvas.click()
+
+    visit.page.wait_for_url(f"{live_server.url}/boxes/{plant.boxes[0].id}/")
+    visit.keep("box")
+    assert is_sound(visit, live_server, DESKTOP)
+    visit.page.goto(f"{live_server.url}/map/#18/4.63100/-74.08100")
+    expect(visit.page.locator("#map-list")).to_contain_text("Ana")
+    visit.page.locator("#map canvas").click()
+    visit.page.wait_for_url(f"{live_server.url}/onus/{plant.onus[0].id}/")
+
+
+@pytest.mark.parametrize(("language", "width"), [("es", PHONE), ("en", DESKTOP)])
+def test_the_pages_of_the_plant_fit_and_are_read_by_everybody(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
+) -> None:
+    visit = visitor(language=language, width=width)
+    open_map(visit, live_server)
+    pages = (
+        "",
+        "add/",
+        "import/",
+        f"{plant.boxes[0].id}/",
+        f"{plant.splitter.id}/edit/",
+        f"{plant.splitter.id}/delete/",
+    )
+
+    for page in (*(f"boxes/{each}" for each in pages), f"boxes/inferred/{plant.port.id}/", "zones/"):
+        visit.page.goto(f"{live_server.url}/{page}")
+        visit.keep(f"plant-{page.strip('/').replace('/', '-')}-{language}")
+        assert is_sound(visit, live_server, width), page

@@ -43,6 +43,8 @@ LOOK_SECONDS = 0.25
 ROUND_SECONDS = 900.0
 DISCOVERY, STATE = "discovery", "state"
 ENGINE_MODULE = "facho.core.processes.engine"
+# So late that nothing runs but what is asked for: what has no next run is given one.
+PARKED = timedelta(days=1)
 # Known, so that nobody probes the OLTs.
 SYS_OBJECT_ID = "1.3.6.1.4.1.2011.2.248"
 
@@ -73,6 +75,7 @@ def main() -> None:
         command = own_module("facho.core.cli.main", "run")
         with running(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             poll(DISCOVERY)
+            schedule(0)
             functions: Mapping[str, Callable[..., object]] = {
                 "pid": lambda: process.pid,
                 "poll": lambda: poll(STATE) | {"engine_mb": engine_mb(process.pid)},
@@ -117,9 +120,11 @@ def _fill(ports: Sequence[int]) -> None:
         )
         for port in ports
     )
-    workflows = Workflow.objects.bulk_create(Workflow(olt=olt) for olt in olts)
+    workflows, now = Workflow.objects.bulk_create(Workflow(olt=olt) for olt in olts), datetime.now(UTC)
     WorkflowNode.objects.bulk_create(
-        WorkflowNode(workflow=workflow, job=job, interval_seconds=300) for workflow in workflows for job in jobs
+        WorkflowNode(workflow=workflow, job=job, interval_seconds=PARKED.days * 86_400, next_run_at=now + PARKED)
+        for workflow in workflows
+        for job in jobs
     )
 
 
@@ -185,20 +190,23 @@ def idle_ms(runs: "Sequence[Execution]") -> list[float]:
 
 
 def schedule(interval_seconds: int) -> None:
-    """Poll every OLT at an interval, spread over it; 0: no more, and what runs has ended."""
+    """Poll every OLT at an interval, spread over it; 0: no more, and what runs has ended. ONUs are found only once."""
     from facho.executions.models import Execution
     from facho.snmp_jobs.models import WorkflowNode
 
-    nodes = WorkflowNode.objects.filter(job__slug=STATE)
-    now, count = datetime.now(UTC), nodes.count()
-    for number, node in enumerate(nodes.order_by("id") if interval_seconds else ()):
+    now = datetime.now(UTC)
+    nodes = WorkflowNode.objects.filter(job__slug=STATE).order_by("id")
+    count = nodes.count()
+    for number, node in enumerate(nodes if interval_seconds else ()):
         offset = number * interval_seconds // count
         nodes.filter(id=node.id).update(
             interval_seconds=interval_seconds, offset_seconds=offset, next_run_at=now + timedelta(seconds=offset)
         )
+    soon = WorkflowNode.objects.exclude(next_run_at__gt=now + PARKED / 2)
     # A claim that is on its way still moves its node to the next slot.
     while not interval_seconds and (
-        nodes.exclude(next_run_at=None).update(next_run_at=None) or Execution.objects.filter(finished_at=None).exists()
+        soon.update(next_run_at=now + PARKED, interval_seconds=PARKED.days * 86_400)
+        or Execution.objects.filter(finished_at=None).exists()
     ):
         time.sleep(LOOK_SECONDS)
 

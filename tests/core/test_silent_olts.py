@@ -20,7 +20,7 @@ def minute(number: float) -> datetime:
 
 
 def follow_silence(now: datetime) -> None:
-    if outages.has_silence(now):
+    if outages.has_silence():
         outages.follow_silence(load_intervals(now), now)
 
 

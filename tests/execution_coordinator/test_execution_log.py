@@ -16,6 +16,7 @@ from facho.execution_coordinator.logger import describe, log_executions
 from facho.execution_coordinator.models import CoordinatorLog
 from facho.executions.models import Execution, Origin
 from facho.executions.store import ClaimRequest, claim, interrupt
+from facho.infrastructure.statements import Select
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SnmpJob
 from facho.zabbix_pollers.store import release_orphans, renew_leadership
@@ -177,6 +178,9 @@ def test_what_ended_just_before_the_last_look_and_was_seen_after_it_is_told() ->
 
 def test_a_killed_pass_leaves_whole_entries_and_the_next_one_writes_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution_coordinator_logger, "BATCH", 2)
+    monkeypatch.setattr(
+        execution_coordinator_logger, "_UNLOGGED", Select(execution_coordinator_logger._select_unlogged)
+    )
     node = make_node()
     runs = [add_run(node, NOW + number * SECOND, seconds=5) for number in range(5)]
     written: list[int] = []

@@ -11,7 +11,7 @@ from facho.infrastructure.standstill import Standstill
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import request_run
-from facho.zabbix_pollers import scheduler, store
+from facho.zabbix_pollers import poller_manager, store
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
 from factories import NOW, make_node, make_olt
 from zabbix_pollers.scheduler_world import World, play, take_all
@@ -221,7 +221,7 @@ def test_a_leader_whose_looks_fail_says_so_after_a_while(monkeypatch: pytest.Mon
 
     async def scene(world: World) -> None:
         await world.scheduler.tick()
-        monkeypatch.setattr(scheduler, "load_unfinished", lambda _now, _shard: [][0])
+        monkeypatch.setattr(poller_manager, "load_unfinished", lambda _now, _shard: [][0])
         for _ in range(2):
             world.clock.advance(20)
             with pytest.raises(IndexError):

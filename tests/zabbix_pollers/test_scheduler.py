@@ -1,6 +1,7 @@
 """The scheduler starts what is due, once and in order, and survives its own errors and the clock's jumps."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -186,16 +187,16 @@ def test_an_error_in_a_tick_is_logged_and_the_next_tick_works(caplog: pytest.Log
     async def scene(world: World) -> None:
         stop = asyncio.Event()
         failures = [RuntimeError("a bad row")]
-        healthy = world.scheduler.pollers.start_due_nodes
+        healthy = world.scheduler.pollers.look_and_start
 
-        async def fail_once(unfinished: Unfinished, now: datetime) -> int:
+        async def fail_once(now: datetime, *, may_start: Callable[[Unfinished], bool]) -> tuple[Unfinished, int | None]:
             if failures:
                 world.scheduler.on_task_completed()
                 raise failures.pop()
             stop.set()
-            return await healthy(unfinished, now)
+            return await healthy(now, may_start=may_start)
 
-        world.scheduler.pollers.start_due_nodes = fail_once  # type: ignore[method-assign]
+        world.scheduler.pollers.look_and_start = fail_once  # type: ignore[method-assign]
         async with asyncio.timeout(30):
             await world.scheduler.scheduler_loop(stop)
 

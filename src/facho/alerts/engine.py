@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import DateTimeField, F, Q
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, override
@@ -26,6 +26,7 @@ from facho.execution_coordinator.models import QuotaViolation
 from facho.hosts.models import Olt
 from facho.hosts.store import is_silenced
 from facho.infrastructure.bulk import update_values
+from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.alerting import (
     FLAP_WINDOW,
     AlertMessage,
@@ -59,6 +60,13 @@ class Sighting:
     silenced: frozenset[int]
     disabled: frozenset[int]
     groups: Mapping[int, int | None]
+    # Whether any of these rules has an alert that is not over.
+    has_open: bool
+
+    def is_new(self, rule: Rule) -> bool:
+        """Return whether an alert could begin by what was found."""
+        findings = self.findings.get(rule.kind, {})
+        return any(self.sight(rule, finding, None) is Sight.WRONG for finding in findings.values())
 
     def sight(self, rule: Rule, finding: Finding | None, alert: Alert | None) -> Sight:
         """Judge a finding, or its absence, by a rule."""
@@ -87,13 +95,25 @@ def run_pass(now: datetime, kinds: Collection[str] = CONDITIONS.keys(), *, stall
     """Look at what the rules of these conditions watch, and bring alerts and messages in line with it."""
     rules = [rule for rule in load_rules() if rule.kind in kinds]
     seen = _look(rules, now, stall)
-    _follow([rule for rule in rules if rule.kind in seen.findings or not rule.enabled], seen)
+    followed = [rule for rule in rules if rule.kind in seen.findings or not rule.enabled]
+    if seen.has_open or any(seen.is_new(rule) for rule in followed):
+        _follow(followed, seen)
+
+
+_OPEN = Select(lambda: Alert.objects.filter(resolved_at=None).order_by().values_list("rule_id", "subject"))
+_OLTS = Select(
+    lambda: (
+        Olt.objects.order_by()
+        .annotate(is_silenced=is_silenced("id", Given("now", DateTimeField())))
+        .values_list("id", "group_id", "enabled", "is_silenced")
+    )
+)
 
 
 def _look(rules: Sequence[Rule], now: datetime, stall: Stall | None) -> Sighting:
     kinds = {rule.id: rule.kind for rule in rules}
     open_subjects: defaultdict[str, set[str]] = defaultdict(set)
-    for rule_id, subject in Alert.objects.filter(resolved_at=None).order_by().values_list("rule_id", "subject"):
+    for rule_id, subject in _OPEN.rows():
         if rule_id in kinds:
             open_subjects[kinds[rule_id]].add(subject)
     findings = {}
@@ -104,11 +124,11 @@ def _look(rules: Sequence[Rule], now: datetime, stall: Stall | None) -> Sighting
         except _ODD_ROWS:
             # Left out of the findings: neither wrong nor fine.
             logger.exception("alerts.look_failed kind=%s", kind)
-    olts = Olt.objects.order_by()
-    silenced = frozenset(olts.filter(is_silenced("id", now)).values_list("id", flat=True))
-    known = list(olts.values_list("id", "group_id", "enabled"))
-    disabled = frozenset(olt_id for olt_id, _, is_enabled in known if not is_enabled)
-    return Sighting(now, findings, silenced, disabled, {olt_id: group_id for olt_id, group_id, _ in known})
+    known = _OLTS.rows(now=now)
+    silenced = frozenset(olt_id for olt_id, _, _, is_silent in known if is_silent)
+    disabled = frozenset(olt_id for olt_id, _, is_enabled, _ in known if not is_enabled)
+    groups = {olt_id: group_id for olt_id, group_id, *_ in known}
+    return Sighting(now, findings, silenced, disabled, groups, has_open=bool(open_subjects))
 
 
 @transaction.atomic

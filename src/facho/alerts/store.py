@@ -1,7 +1,7 @@
 """Rules: loaded for the engine, offered and checked; alerts with what the pages show of them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import override
 
@@ -18,6 +18,7 @@ from facho.alerts.condition import Condition
 from facho.alerts.conditions import CONDITIONS
 from facho.alerts.models import ALL_DAYS, Alert, AlertChannel, AlertRule, AlertState, OfferedCondition
 from facho.hosts.store import OLT_SECRETS
+from facho.infrastructure.statements import Select
 from facho.polling.domain.alerting import CALM_AFTER, Bound, Digest, OnCall, Policy, send_at
 from facho.polling.domain.schedule import Window
 from facho.snmp_jobs.store import build_window
@@ -40,15 +41,22 @@ class Rule:
 
 def load_rules() -> list[Rule]:
     """Load every rule with its channels, disabled ones too, since their alerts have to end; three queries."""
-    is_enabled = {"alertchannel__enabled": True}
-    first = _by_rule(AlertRule.channels.through.objects.filter(**is_enabled))
-    later = _by_rule(AlertRule.escalation_channels.through.objects.filter(**is_enabled))
+    first, later = _by_rule(_FIRST.rows()), _by_rule(_LATER.rows())
     return [_build_rule(row, first[row.pk], later[row.pk]) for row in AlertRule.objects.order_by("id")]
 
 
-def _by_rule(pairs: QuerySet[Any]) -> Mapping[int, frozenset[int]]:
+def _pairs(through: type[Model]) -> QuerySet[Any, Any]:
+    pairs: QuerySet[Any] = through._default_manager.filter(alertchannel__enabled=True)
+    return pairs.values_list("alertrule_id", "alertchannel_id")
+
+
+_FIRST = Select(lambda: _pairs(AlertRule.channels.through))
+_LATER = Select(lambda: _pairs(AlertRule.escalation_channels.through))
+
+
+def _by_rule(pairs: Iterable[tuple[int, int]]) -> Mapping[int, frozenset[int]]:
     channels: defaultdict[int, frozenset[int]] = defaultdict(frozenset)
-    for rule_id, channel_id in pairs.values_list("alertrule_id", "alertchannel_id"):
+    for rule_id, channel_id in pairs:
         channels[rule_id] |= {channel_id}
     return channels
 

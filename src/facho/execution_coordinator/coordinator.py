@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, DateTimeField, Q, QuerySet
 
 from facho.execution_coordinator import quotas, violations
 from facho.execution_coordinator.feasibility import Length, composites_of, load_going, load_lengths, masters_of
@@ -25,6 +25,7 @@ from facho.execution_coordinator.state import OltRow, load_olts
 from facho.executions import store as executions
 from facho.executions.models import Execution
 from facho.executions.store import end_abandoned
+from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.changes import (
     Change,
     ChangeType,
@@ -214,11 +215,20 @@ class _MadePlan:
     moved: int
 
 
+_ACTIVE = Select(
+    lambda: (
+        ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, olt__enabled=True)
+        .order_by()
+        .values_list("period_start")
+        .annotate(Count("id"))
+    )
+)
+
+
 def keep_plans(olts: Mapping[int, OltRow], now: datetime) -> None:
     """Have a plan for this hour and the next of every enabled OLT with tasks, and close those of hours gone by."""
     hours = _hours(now)
-    active = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, olt__enabled=True).order_by()
-    found = dict(active.values_list("period_start").annotate(Count("id")))
+    found: dict[datetime, int] = dict(_ACTIVE.rows())
     wanted = [olt_id for olt_id, olt in olts.items() if olt.enabled and olt.tasks]
     if any(start < hours[0].start for start in found):
         close_plans(now)
@@ -449,6 +459,17 @@ def log_change(olt_id: int, change: Change, aborted: Sequence[AbortedRun] = ()) 
         coordinator_logger.log_emergency_replan(olt_id, change.type.value)
 
 
+_KNOWN = Select(lambda: OltState.objects.order_by().values_list("olt_id", "state_hash"))
+_ENDED = Select(
+    lambda: (
+        Execution.objects.filter(finished_at__gte=Given("since", DateTimeField()), slot_at__isnull=False)
+        .order_by()
+        .values_list("olt_id")
+        .distinct()
+    )
+)
+
+
 class ExecutionCoordinator:
     """One pass every few seconds over all OLTs."""
 
@@ -456,6 +477,8 @@ class ExecutionCoordinator:
         self._looked_at: datetime | None = None
         self._counted_at: datetime | None = None
         self._closed_before: datetime | None = None
+        # Of each OLT what was seen last, with its hash.
+        self._hashes: dict[int, tuple[OltView, str]] = {}
 
     def run_pass(self, now: datetime) -> None:
         """Look at everything once: changes, quotas, violations, plans, and executions that started or ended."""
@@ -467,8 +490,8 @@ class ExecutionCoordinator:
         if start_timeless(olts.values(), now) or stuck:
             olts = self.get_system_state()
         # Handle each OLT that changed; an error in one does not stop the others.
-        known = dict(OltState.objects.values_list("olt_id", "state_hash"))
-        changed = [olt_id for olt_id, state in olts.items() if known.get(olt_id) != self.calculate_state_hash(state)]
+        hashes: dict[int, str] = dict(_KNOWN.rows())
+        changed = [olt_id for olt_id, state in olts.items() if hashes.get(olt_id) != self.calculate_state_hash(state)]
         for olt_id in changed:
             try:
                 before = OltState.objects.filter(olt_id=olt_id).first()
@@ -487,7 +510,10 @@ class ExecutionCoordinator:
 
     def calculate_state_hash(self, state: OltRow) -> str:
         """Return the SHA-256 of what matters about an OLT: equal as long as nothing changes."""
-        return state_hash(state.view)
+        view, known = state.view, self._hashes.get(state.olt_id)
+        if known is None or known[0] != view:
+            known = self._hashes[state.olt_id] = view, state_hash(view)
+        return known[1]
 
     def detect_changes(self, before: OltView | None, state: OltRow) -> list[Change]:
         """List the changes since the last check of the OLT."""
@@ -522,8 +548,7 @@ class ExecutionCoordinator:
                 self._closed_before = hour_of(now).start
             self._counted_at = now
             return
-        ended = Execution.objects.filter(finished_at__gte=self._looked_at, slot_at__isnull=False).order_by()
-        moving = {*changed, *ended.values_list("olt_id", flat=True).distinct()}
+        moving = {*changed, *(olt_id for (olt_id,) in _ENDED.rows(since=self._looked_at))}
         moved = {olt_id: olts[olt_id] for olt_id in moving if olt_id in olts}
         if moved:
             self._warn(quotas.refresh_quotas(moved, now, is_all=False))

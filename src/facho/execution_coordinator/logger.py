@@ -4,11 +4,11 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 from django.db.transaction import TransactionManagementError
@@ -24,6 +24,7 @@ from facho.execution_coordinator.models import CoordinatorLog, EventType, Level
 from facho.executions.models import Execution, Origin
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure
 from facho.hosts.models import Olt
+from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.changes import ChangeType
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
 from facho.polling.domain.onu_presence import Sign
@@ -43,10 +44,28 @@ _ENDS = {
     ExecutionState.FAILED: (EventType.EXECUTION_FAILED, Level.ERROR),
     ExecutionState.INTERRUPTED: (EventType.EXECUTION_ABORTED, Level.WARNING),
 }
-_COLUMNS = (
-    *("id", "olt_id", "olt__name", "node_id", "task_type", "node__job__name", "status", "slot_at", "created_at"),
-    *("started_at", "finished_at", "duration_ms", "failure_kind", "error", "result", "is_start_logged"),
-)
+
+
+class _Logged(NamedTuple):
+    """What the log says of an execution."""
+
+    id: int
+    olt_id: int
+    olt__name: str
+    node_id: int | None
+    task_type: str
+    node__job__name: str | None
+    status: str
+    slot_at: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    duration_ms: int
+    failure_kind: str
+    error: str
+    result: dict[str, Any] | None
+    is_start_logged: bool
+
 
 # Of each event the sentences that say most come first; the first whose values are all there is taken.
 _SENTENCES: dict[str, tuple[Promise, ...]] = {
@@ -203,11 +222,12 @@ def log_executions(looked_at: datetime | None, now: datetime) -> int:
     since = min(looked_at, now)
     written, is_more = 0, True
     # A look without a transaction first: many passes have nothing to write.
-    while is_more and _unlogged(since - SEEN_WITHIN)[:1]:
+    while is_more and _UNLOGGED.rows(since=since - SEEN_WITHIN):
         with transaction.atomic(), translation.override(settings.LANGUAGE_CODE):
             # A leader that was frozen and its successor write one after the other; SQLite has one writer anyway.
             list(LeaderLease.objects.select_for_update().order_by("name").values_list("pk")[:1])
-            rows = [(row, list(_entries(row))) for row in _unlogged(since - SEEN_WITHIN)[:BATCH]]
+            found = map(_Logged._make, _UNLOGGED.rows(since=since - SEEN_WITHIN))
+            rows = [(row, list(_entries(row))) for row in found]
             CoordinatorLog.objects.bulk_create(entry for _row, entries in rows for entry in entries)
         for row, entries in rows:
             for entry in entries:
@@ -218,8 +238,9 @@ def log_executions(looked_at: datetime | None, now: datetime) -> int:
     return written
 
 
-def _unlogged(since: datetime) -> QuerySet[Execution, Any]:
+def _select_unlogged() -> QuerySet[Execution, Any]:
     """Select executions whose start or end is not in the log, in the order of their ends."""
+    since = Given("since", DateTimeField())
     number = Cast(KeyTextTransform("execution", "details"), BigIntegerField())
     logged = CoordinatorLog.objects.alias(number=number).filter(olt_id=OuterRef("olt_id"), number=OuterRef("id"))
     start = logged.filter(timestamp__gte=OuterRef("created_at"), event_type=EventType.EXECUTION_STARTED)
@@ -231,7 +252,10 @@ def _unlogged(since: datetime) -> QuerySet[Execution, Any]:
     # A probe is no task: its result is logged as an OLT that does not answer, or answers again.
     executions = Execution.objects.exclude(origin=Origin.PROBE).alias(is_end_logged=Exists(end.order_by()))
     new = executions.annotate(is_start_logged=Exists(start.order_by())).filter(is_new)
-    return new.order_by(F("finished_at").asc(nulls_last=True), "id").values_list(*_COLUMNS, named=True)
+    return new.order_by(F("finished_at").asc(nulls_last=True), "id").values_list(*_Logged._fields)[:BATCH]
+
+
+_UNLOGGED = Select(_select_unlogged)
 
 
 def _entries(row: Any) -> Iterator[CoordinatorLog]:

@@ -6,12 +6,15 @@ More only while an OLT was never discovered: some of its tasks wait for that.
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time
+from itertools import starmap
+from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from facho.execution_coordinator.models import OltState
 from facho.hosts.models import Olt, Reachability
+from facho.infrastructure.statements import Select
 from facho.polling.domain.changes import OltView, Task
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.planning import DueNode, FirstDiscovery, WaitReason, owes_slots
@@ -23,12 +26,31 @@ from facho.snmp_jobs.store import build_grid
 from facho.zabbix_pollers.activity import Holder, load_holders
 from facho.zabbix_pollers.read_model import load_candidates
 
-_TASK_COLUMNS = (
-    *("id", "workflow__olt_id", "master_node_id", "next_run_at", "suspended_at", "priority"),
-    *("interval_seconds", "offset_seconds"),
-    *("job__query_type", "job__slug", "job__cadence", "job__hours_from", "job__hours_to"),
-)
-_OLT_COLUMNS = ("id", "name", "enabled", "reachability", "last_answer_at", "next_probe_at", "discovered_at")
+
+class _TaskColumns(NamedTuple):
+    id: int
+    workflow__olt_id: int
+    master_node_id: int | None
+    next_run_at: datetime | None
+    suspended_at: datetime | None
+    priority: int
+    interval_seconds: int
+    offset_seconds: int
+    job__query_type: str
+    job__slug: str
+    job__cadence: str
+    job__hours_from: time | None
+    job__hours_to: time | None
+
+
+class _OltColumns(NamedTuple):
+    id: int
+    name: str
+    enabled: bool
+    reachability: str
+    last_answer_at: datetime | None
+    next_probe_at: datetime | None
+    discovered_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +120,15 @@ def load_olts(olt_ids: list[int] | None = None, *, as_if_enabled: Collection[int
 
     Nodes `as_if_enabled` count as enabled: what somebody thinks of enabling can be judged before.
     """
-    olts = Olt.objects.order_by("id")
-    nodes = WorkflowNode.objects.filter(Q(enabled=True) | Q(id__in=as_if_enabled)).order_by("id")
-    if olt_ids is not None:
-        olts, nodes = olts.filter(id__in=olt_ids), nodes.filter(workflow__olt_id__in=olt_ids)
-    known = list(olts.values_list(*_OLT_COLUMNS, named=True))
+    if olt_ids is None and not as_if_enabled:
+        # The coordinator asks so every few seconds.
+        olts, nodes = _ALL_OLTS.rows(), _ALL_TASKS.rows()
+    else:
+        olts, nodes = list(_select_olts(olt_ids)), list(_select_tasks(olt_ids, as_if_enabled))
+    known = [_OltColumns(*row) for row in olts]
     waits = load_waits([olt.id for olt in known if olt.enabled and olt.discovered_at is None])
     tasks: dict[int, list[TaskRow]] = defaultdict(list)
-    for row in nodes.exclude(_is_left_out(as_if_enabled)).values_list(*_TASK_COLUMNS, named=True):
+    for row in starmap(_TaskColumns, nodes):
         hours = row.job__hours_from, row.job__hours_to
         tasks[row.workflow__olt_id].append(
             TaskRow(
@@ -135,8 +158,26 @@ def load_olts(olt_ids: list[int] | None = None, *, as_if_enabled: Collection[int
     }
 
 
+def _select_olts(olt_ids: list[int] | None) -> QuerySet[Olt, Any]:
+    olts = Olt.objects.order_by("id")
+    return (olts if olt_ids is None else olts.filter(id__in=olt_ids)).values_list(*_OltColumns._fields)
+
+
+def _select_tasks(olt_ids: list[int] | None, as_if_enabled: Collection[int]) -> QuerySet[WorkflowNode, Any]:
+    is_enabled = Q(enabled=True) | Q(id__in=as_if_enabled) if as_if_enabled else Q(enabled=True)
+    nodes = WorkflowNode.objects.filter(is_enabled).order_by("id")
+    if olt_ids is not None:
+        nodes = nodes.filter(workflow__olt_id__in=olt_ids)
+    return nodes.exclude(_is_left_out(as_if_enabled)).values_list(*_TaskColumns._fields)
+
+
+_ALL_OLTS = Select(lambda: _select_olts(None))
+_ALL_TASKS = Select(lambda: _select_tasks(None, ()))
+
+
 def _is_left_out(as_if_enabled: Collection[int]) -> Q:
-    return Q(master_node__enabled=False) & ~Q(master_node_id__in=as_if_enabled)
+    is_off = Q(master_node__enabled=False)
+    return is_off if not as_if_enabled else is_off & ~Q(master_node_id__in=as_if_enabled)
 
 
 @dataclass(frozen=True, slots=True)

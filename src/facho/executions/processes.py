@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 
 from facho.executions.models import Execution, ProductProcess
 from facho.infrastructure.gateway import ThreadGateway, background
+from facho.infrastructure.statements import Select
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.ports import stands_still
 
@@ -88,12 +89,20 @@ def _stands_still(worker: ProductProcess, workers: list[ProductProcess]) -> bool
     return stands_still(idle, workers=len(colleagues), completed_by_others=done.exclude(owner=worker.owner).count())
 
 
+_OLDEST_CLAIMS = Select(
+    lambda: (
+        # What was taken before was claimed again since, at a time that is not stored.
+        Execution.objects.filter(status=ExecutionState.PENDING, finished_at=None, started_at=None)
+        .order_by("poller_group")
+        .values_list("poller_group")
+        .annotate(at=Min("created_at"))
+    )
+)
+
+
 def load_longest_waits(now: datetime) -> dict[str, timedelta]:
     """Measure, per poller group, how long the oldest claim has been waiting; one query."""
-    # What was taken before was claimed again since, at a time that is not stored.
-    waiting = Execution.objects.filter(status=ExecutionState.PENDING, finished_at=None, started_at=None)
-    oldest = waiting.order_by("poller_group").values_list("poller_group").annotate(at=Min("created_at"))
-    return {group: max(now - at, timedelta(0)) for group, at in oldest}
+    return {group: max(now - at, timedelta(0)) for group, at in _OLDEST_CLAIMS.rows()}
 
 
 logger = logging.getLogger(__name__)

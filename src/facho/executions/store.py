@@ -633,11 +633,19 @@ def end_waiting(executions: QuerySet[Execution], ending: Ending, *, now: datetim
 
 def end_abandoned(which: Q | None = None, *, now: datetime) -> int:
     """Interrupt runs, or which of them, that wait although their node or OLT was disabled, suspended or deleted."""
-    abandoned = Execution.objects.filter(which or Q(), finished_at__isnull=True).filter(
-        Q(node__isnull=True) | Q(node__enabled=False) | Q(node__suspended_at__isnull=False) | Q(olt__enabled=False)
-    )
+    if which is None and not _ANY_ABANDONED.rows():
+        return 0
     failure = Failure(FailureKind.CANCELLED, "its node or its OLT no longer runs")
-    return end_waiting(abandoned, Ending(ExecutionState.INTERRUPTED, failure), now=now)
+    return end_waiting(_abandoned(which or Q()), Ending(ExecutionState.INTERRUPTED, failure), now=now)
+
+
+def _abandoned(which: Q) -> QuerySet[Execution]:
+    lost = Q(node__isnull=True) | Q(node__enabled=False) | Q(node__suspended_at__isnull=False) | Q(olt__enabled=False)
+    return Execution.objects.filter(which, lost, finished_at__isnull=True)
+
+
+# Asked every few seconds, and most of the time there are none.
+_ANY_ABANDONED = Select(lambda: _abandoned(Q(status=ExecutionState.WAITING)).order_by().values_list("id")[:1])
 
 
 def cancel(execution_id: int, *, now: datetime) -> bool:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models import DateTimeField, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, NullIf
 from django.utils.translation import gettext
 
@@ -187,12 +187,19 @@ def ask_for_probe(olt_id: int, now: datetime) -> None:
     Olt.objects.filter(id=olt_id).update(next_probe_at=now, probes_done=0)
 
 
+def _select_due_probes() -> QuerySet[Olt, tuple[int]]:
+    now, latest = Given("now", DateTimeField()), Given("latest", DateTimeField())
+    is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=latest)
+    return Olt.objects.filter(is_due, ~is_paused("id", now), enabled=True).order_by("id").values_list("id")
+
+
+_DUE_PROBES = Select(_select_due_probes)
+
+
 def load_due_probes(now: datetime) -> list[int]:
     """Return enabled, unpaused OLTs due for a probe, also by a time that was written before the clock was set back."""
     longest_wait = timedelta(seconds=max(PROBE_PAUSES_SECONDS)) + CLOCK_TOLERANCE
-    is_due = Q(next_probe_at__lte=now) | Q(next_probe_at__gt=now + longest_wait)
-    due = Olt.objects.filter(is_due, ~is_paused("id", now), enabled=True)
-    return list(due.values_list("id", flat=True))
+    return [olt_id for (olt_id,) in _DUE_PROBES.rows(now=now, latest=now + longest_wait)]
 
 
 def end_probes(olt_id: int) -> None:
@@ -298,12 +305,12 @@ def is_paused(olt_path: str, now: datetime | Given) -> Exists:
     return Exists(active_pauses(now).filter(Q(olt__isnull=True) | Q(olt=OuterRef(olt_path))))
 
 
-def active_windows(now: datetime) -> QuerySet[Pause]:
+def active_windows(now: datetime | Given) -> QuerySet[Pause]:
     """Select what holds now: pauses, and silences of alerts."""
     return Pause.objects.filter(starts_at__lte=now, ends_at__gt=now)
 
 
-def is_silenced(olt_path: str, now: datetime) -> Exists:
+def is_silenced(olt_path: str, now: datetime | Given) -> Exists:
     """Build the condition that an OLT gets no new alerts: it is paused, or only its alerts are silent."""
     return Exists(active_windows(now).filter(Q(olt__isnull=True) | Q(olt=OuterRef(olt_path))))
 

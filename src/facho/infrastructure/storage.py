@@ -117,6 +117,11 @@ class Storage:
         """Whether nothing new may begin: the reserve is in use, or a write would damage the database further."""
         return self._is_damaged or self._is_full()
 
+    @property
+    def has_reserve(self) -> bool:
+        """Whether a look touches the disk."""
+        return self._reserve is not None
+
     def notice(self, error: BaseException) -> Standstill | None:
         """Remember an error of the storage; others are none of its business."""
         reason = standstill_of(error)
@@ -199,7 +204,10 @@ def sqlite_file() -> Path | None:
 async def watch_storage(storage: Storage) -> None:
     """Check repeatedly; off the event loop, since a failing disk blocks the caller."""
     while True:
-        await asyncio.to_thread(storage.look)
+        if storage.has_reserve:
+            await asyncio.to_thread(storage.look)
+        else:
+            storage.look()
         await asyncio.sleep(LOOK_SECONDS)
 
 

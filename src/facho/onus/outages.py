@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.store import OLT_SECRETS
 from facho.infrastructure.bulk import update_values
+from facho.infrastructure.statements import Select
 from facho.onus.events import AFTERWARDS
 from facho.onus.history_models import STATE_CODES
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, Outage, PonPort, RunStateChoice
@@ -67,13 +68,21 @@ def load_port_outages(olt_id: int, *, now: datetime) -> list[domain_outages.Outa
 
 def load_silences(*, now: datetime) -> list[domain_outages.OutageRecord]:
     """Load OLT and network outages that are open, or ended so recently that they may continue."""
-    return _outages(Outage.objects.filter(scope__in=(OutageScope.OLT, OutageScope.NETWORK)), now)
+    return _outages(Outage.objects.filter(scope__in=_SILENCES), now)
 
 
-def has_silence(now: datetime) -> bool:
+_SILENCES = (OutageScope.OLT, OutageScope.NETWORK)
+_OPEN_SILENCE = Select(
+    lambda: Outage.objects.filter(scope__in=_SILENCES, ended_at=None).order_by().values_list("id")[:1]
+)
+_SILENT_OLT = Select(
+    lambda: Olt.objects.filter(enabled=True, reachability=Reachability.DOWN).order_by().values_list("id")[:1]
+)
+
+
+def has_silence() -> bool:
     """Tell in two queries whether there is anything to follow: an OLT is silent, or an outage of one is open."""
-    is_open = any(outage.is_open for outage in load_silences(now=now))
-    return is_open or Olt.objects.filter(enabled=True, reachability=Reachability.DOWN).exists()
+    return bool(_OPEN_SILENCE.rows() or _SILENT_OLT.rows())
 
 
 @transaction.atomic

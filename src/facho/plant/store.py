@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from facho.hosts.store import OLT_SECRETS
+from facho.infrastructure.statements import Select
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 
 
@@ -63,9 +64,12 @@ class OpenDecay:
 
 # A decay that no day confirmed within this time is left out: its ONUs are not read.
 CONFIRMED_WITHIN = timedelta(days=7)
+_ANY_OPEN = Select(lambda: LightFinding.objects.filter(ended_at__isnull=True).order_by().values_list("id")[:1])
 
 
 def load_open_steps() -> list[OpenStep]:
+    if not _ANY_OPEN.rows():
+        return []
     found = _open(FindingKinds.COMMON_STEP).annotate(hit=Count("members", filter=Q(members__is_hit=True)))
     return [
         OpenStep(
@@ -84,6 +88,8 @@ def load_open_steps() -> list[OpenStep]:
 
 def load_open_branch_decays(now: datetime) -> list[OpenBranchDecay]:
     """Load branches that decay; one query."""
+    if not _ANY_OPEN.rows():
+        return []
     recent = _open(FindingKinds.BRANCH_DECAY).filter(judged_at__gt=now - CONFIRMED_WITHIN)
     found = recent.annotate(hit=Count("members", filter=Q(members__is_hit=True)))
     return [
@@ -103,6 +109,8 @@ def load_open_branch_decays(now: datetime) -> list[OpenBranchDecay]:
 
 def load_open_decays(now: datetime) -> list[OpenDecay]:
     """Load decays that a day of the last week confirmed, those that are too weak soonest first."""
+    if not _ANY_OPEN.rows():
+        return []
     recent = _open(FindingKinds.DECAY).filter(judged_at__gt=now - CONFIRMED_WITHIN, onu__is_present=True)
     decays = []
     for each in recent.select_related("pon_port__olt", "onu"):

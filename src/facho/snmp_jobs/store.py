@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy
 from facho.accounts.audit import Action, record
 from facho.hosts.store import is_paused, polling_pauses
 from facho.infrastructure.bulk import in_shard
-from facho.infrastructure.statements import Given, Update
+from facho.infrastructure.statements import Given, Select, Update
 from facho.polling.domain.execution_state import UNREACHABLE
 from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.quota import NOT_OWED, SkipReason
@@ -312,12 +312,18 @@ def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
     return len(suspended)
 
 
-def pass_suspended(now: datetime) -> int:
-    """Let suspended masters pass the slots that have come: they stay owed, and the quotas see them skipped at once."""
-    overdue = WorkflowNode.objects.filter(
+def _suspended_and_due(now: datetime | Given) -> QuerySet[WorkflowNode]:
+    return WorkflowNode.objects.filter(
         suspended_at__isnull=False, next_run_at__lte=now, enabled=True, workflow__olt__enabled=True
     )
-    return _save_on_grid(overdue, now, _reason_of_suspension)
+
+
+_ANY_PASSING = Select(lambda: _suspended_and_due(Given("now", DateTimeField())).order_by().values_list("id")[:1])
+
+
+def pass_suspended(now: datetime) -> int:
+    """Let suspended masters pass the slots that have come: they stay owed, and the quotas see them skipped at once."""
+    return _save_on_grid(_suspended_and_due(now), now, _reason_of_suspension) if _ANY_PASSING.rows(now=now) else 0
 
 
 def pass_undiscovered(node_ids: Sequence[int], now: datetime) -> int:

@@ -4,12 +4,14 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Q, QuerySet
+from django.db.models import DateTimeField, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from facho.executions.models import Execution, Origin
+from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.execution_state import ACTIVE
 from facho.polling.domain.lease import Shard, all_shards, shard_of
 from facho.polling.domain.planning import WINDOW, Span, busy_percentage
@@ -68,13 +70,21 @@ def load_holders(olt_ids: Collection[int]) -> dict[int, Holder]:
     return holders
 
 
-def load_busy_percentages(now: datetime) -> dict[int, float]:
-    """Measure, per poller, the share of the last 60 s in which an execution held it."""
-    held = Execution.objects.filter(_IS_ACTIVE | Q(finished_at__gt=now - WINDOW), poller_id__isnull=False).order_by()
-    spans: dict[int | None, list[Span]] = defaultdict(list)
+def _select_held() -> QuerySet[Execution, Any]:
+    is_recent = Q(finished_at__gt=Given("since", DateTimeField()))
+    held = Execution.objects.filter(_IS_ACTIVE | is_recent, poller_id__isnull=False).order_by()
     # From the start of the last slice: a run that waited in between held no poller.
     rows = held.annotate(held_from=Coalesce("started_at", "created_at"))
-    for poller_id, held_from, finished_at in rows.values_list("poller_id", "held_from", "finished_at"):
+    return rows.values_list("poller_id", "held_from", "finished_at")
+
+
+_HELD = Select(_select_held)
+
+
+def load_busy_percentages(now: datetime) -> dict[int, float]:
+    """Measure, per poller, the share of the last 60 s in which an execution held it."""
+    spans: dict[int | None, list[Span]] = defaultdict(list)
+    for poller_id, held_from, finished_at in _HELD.rows(since=now - WINDOW):
         spans[poller_id].append((held_from, finished_at))
     return {
         poller_id: round(busy_percentage(held_spans, pollers=1, now=now), 1)

@@ -1,7 +1,7 @@
 """Matches planned starts to pollers: claims them in the database and hands the winners to the executor."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from facho.executions.models import Execution
 from facho.executions.onu_reads import load_wanted_reads
 from facho.executions.run import Ending
 from facho.executions.runner import Executor
-from facho.executions.store import Active, Unfinished, end_waiting
+from facho.executions.store import Active, Unfinished, end_waiting, load_unfinished
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
 from facho.polling.domain.lease import WHOLE, Shard
@@ -36,6 +36,10 @@ from facho.zabbix_pollers.read_model import Overview, load_overview
 from facho.zabbix_pollers.store import load_free_pollers
 
 logger = logging.getLogger(__name__)
+
+
+# What was claimed: reads, and nodes.
+_Claimed = tuple[Sequence[Active], Sequence[tuple[DueNode, Active]]]
 
 
 class PollerManager:
@@ -66,10 +70,27 @@ class PollerManager:
         if self._shard.number == 1:
             await self._database.run(store.save_poller_count, self.start_pollers, self._groups)
 
+    async def look_and_start(
+        self, now: datetime, *, may_start: Callable[[Unfinished], bool]
+    ) -> tuple[Unfinished, int | None]:
+        """Look at what is unfinished, and start what has a place if that may be; None: nothing was started yet.
+
+        One call: the idle poller would wait for a thread, and for the event loop, once more with each.
+        """
+
+        def look() -> tuple[Unfinished, _Claimed | None]:
+            unfinished = load_unfinished(now, self._shard)
+            return unfinished, self._plan_and_claim(unfinished, now) if may_start(unfinished) else None
+
+        unfinished, claimed = await self._database.run(look)
+        return unfinished, None if claimed is None else self._start(claimed, now)
+
     async def start_due_nodes(self, unfinished: Unfinished, now: datetime) -> int:
         """Start what has a place, reads that people wait for first; the rest is the queue. Returns how many."""
-        # One call: the idle poller would wait for a thread, and for the event loop, once more with each.
-        reads, starts = await self._database.run(self._plan_and_claim, unfinished, now)
+        return self._start(await self._database.run(self._plan_and_claim, unfinished, now), now)
+
+    def _start(self, claimed: _Claimed, now: datetime) -> int:
+        reads, starts = claimed
         for claim in reads:
             self._executor.start(claim.execution_id, claim.token)
         for node, claim in starts:
@@ -108,9 +129,7 @@ class PollerManager:
         """Return every poller with all executions of what it runs, the first nodes of the queue, and the sums."""
         return load_overview(now, queue_count=queue_count, scope=scope)
 
-    def _plan_and_claim(
-        self, unfinished: Unfinished, now: datetime
-    ) -> tuple[Sequence[Active], Sequence[tuple[DueNode, Active]]]:
+    def _plan_and_claim(self, unfinished: Unfinished, now: datetime) -> _Claimed:
         planned, assignments = self._plan(unfinished, now)
         reads = store.claim_read_starts(planned, owner=self._owner, now=now) if planned else []
         claimed = store.claim_assignments(assignments, owner=self._owner, now=now) if assignments else []

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from facho.executions.store import Active, load_active, load_answer_seconds, load_unfinished
+from facho.executions.store import Active, Unfinished, load_active, load_answer_seconds
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.standstill import Standstill
 from facho.infrastructure.storage import Storage
@@ -105,10 +105,28 @@ class ZabbixScheduler:
             self._clocks = None
             return 0
         await self._look_at_clock()
-        unfinished = await self.database.run(load_unfinished, self.clock.now(), self.shard)
-        # Free dead runs, stop cancelled ones, send again what no worker took.
-        active = unfinished.active
-        self._watch(active)
+        unfinished, started = await self.pollers.look_and_start(self.clock.now(), may_start=self._may_start)
+        if started is None:
+            await self._end_what_is_over(unfinished.active)
+            # Nothing is read that cannot be stored; running executions may end, and the lead is kept.
+            started = 0 if self.storage.holds else await self.pollers.start_due_nodes(unfinished, self.clock.now())
+        self._ticked_at = self.clock.monotonic()
+        return started
+
+    def _may_start(self, unfinished: Unfinished) -> bool:
+        """Return whether all runs are in order, so that what is due can start with the look at them, in one call."""
+        self._watch(unfinished.active)
+        runs = {state: [run for run in unfinished.active if run.status is state] for state in ExecutionState}
+        pending, running = runs[ExecutionState.PENDING], runs[ExecutionState.RUNNING]
+        return not (
+            self.storage.holds
+            or any(run.wants_to_stop or self._is_proven_dead(run) for run in unfinished.active)
+            or self._still_for(pending, self.leases.send_again_seconds)
+            or self._still_for(running, self.leases.lease_seconds)
+        )
+
+    async def _end_what_is_over(self, active: Sequence[Active]) -> None:
+        """Free dead runs, stop cancelled ones, send again what no worker took."""
         pending = [run for run in active if run.status is ExecutionState.PENDING]
         running = [run for run in active if run.status is ExecutionState.RUNNING]
         await self._release(end_dead_tries, await self._find_dead(running), "its owner is gone")
@@ -119,10 +137,6 @@ class ZabbixScheduler:
         for run in running:
             if run.wants_to_stop:
                 self.pollers.cancel(run.execution_id)
-        # Nothing is read that cannot be stored; running executions may end, and the lead is kept.
-        started = 0 if self.storage.holds else await self.pollers.start_due_nodes(unfinished, self.clock.now())
-        self._ticked_at = self.clock.monotonic()
-        return started
 
     async def prepare(self) -> None:
         """Have the pollers that the settings name; asked again, nothing is left to do."""
@@ -198,11 +212,7 @@ class ZabbixScheduler:
 
     async def _find_dead(self, running: Sequence[Active]) -> list[Active]:
         """Return what has no owner any more and left nothing at its OLT that may still be worked on."""
-        proven = [
-            run
-            for run in running
-            if self.dead_owners is not None and run.owner != self.owner and run.owner.startswith(self.dead_owners)
-        ]
+        proven = [run for run in running if self._is_proven_dead(run)]
         silent = proven + [run for run in self._still_for(running, self.leases.lease_seconds) if run not in proven]
         unknown = [run.execution_id for run in silent if run.execution_id not in self._answer_seconds]
         known = {run.execution_id: self._answer_seconds.get(run.execution_id, 0.0) for run in silent}
@@ -213,6 +223,9 @@ class ZabbixScheduler:
         lease = self.leases.lease_seconds
         patience = {run.execution_id: known[run.execution_id] + (0.0 if run in proven else lease) for run in silent}
         return [run for run in silent if self._still_for([run], patience[run.execution_id])]
+
+    def _is_proven_dead(self, run: Active) -> bool:
+        return self.dead_owners is not None and run.owner != self.owner and run.owner.startswith(self.dead_owners)
 
     def _watch(self, active: Sequence[Active]) -> None:
         counters = {run.execution_id: run.lease_counter for run in active}

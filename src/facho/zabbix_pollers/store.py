@@ -464,11 +464,17 @@ def _end_dead(execution: Execution, reason: str, now: datetime) -> None:
     release_poller(finished, now)
 
 
-@transaction.atomic
+_RENEW_LEAD = Update(
+    lambda: LeaderLease.objects.filter(name=Given("name"), owner=Given("owner")),
+    counter=F("counter") + 1,
+    renewed_at=Given("now"),
+    standstill=Given("standstill"),
+)
+
+
 def renew_leadership(owner: str, *, now: datetime, standstill: str = "", shard: Shard = WHOLE) -> bool:
     """Raise the leader's counter if `owner` leads, or take an empty seat; say why it starts nothing, if so."""
-    mine = LeaderLease.objects.filter(name=lease_name(shard), owner=owner)
-    if mine.update(counter=F("counter") + 1, renewed_at=now, standstill=standstill):
+    if _RENEW_LEAD.run(name=lease_name(shard), owner=owner, now=now, standstill=str(standstill)):
         return True
     _, created = LeaderLease.objects.get_or_create(
         name=lease_name(shard), defaults={"owner": owner, "counter": 1, "renewed_at": now, "standstill": standstill}
@@ -493,6 +499,12 @@ class Leader:
     is_stalled: bool = False
 
 
+# There are as many as engines.
+_LEADERS = Select(
+    lambda: LeaderLease.objects.order_by().values_list("name", "owner", "counter", "renewed_at", "standstill")
+)
+
+
 def load_leader(shard: Shard = WHOLE) -> Leader:
     """Load the lease of an engine; an empty one when it is free."""
     return load_leaders([shard])[shard]
@@ -502,9 +514,10 @@ def load_leaders(shards: Collection[Shard]) -> dict[Shard, Leader]:
     """Load the lease of each of these engines, in one query."""
     names = {lease_name(shard): shard for shard in shards}
     leaders = {shard: Leader() for shard in shards}
-    for row in LeaderLease.objects.filter(name__in=names):
-        standstill = Standstill(row.standstill) if row.standstill in set(Standstill) else None
-        leaders[names[row.name]] = Leader(row.owner, row.counter, row.renewed_at, standstill, bool(row.standstill))
+    for name, owner, counter, renewed_at, reason in _LEADERS.rows():
+        if name in names:
+            standstill = Standstill(reason) if reason in set(Standstill) else None
+            leaders[names[name]] = Leader(owner, counter, renewed_at, standstill, bool(reason))
     return leaders
 
 
@@ -543,7 +556,7 @@ def load_unidentified(now: datetime) -> list[int]:
 def load_asked_for(now: datetime) -> list[int]:
     """Return the OLTs due for a probe; where suspended nodes wait for a person, OLTs that have some are left alone."""
     due = load_due_probes(now)
-    if settings.FACHO_SUSPENDED_RETURN == "probe":
+    if not due or settings.FACHO_SUSPENDED_RETURN == "probe":
         return due
     suspended = WorkflowNode.objects.filter(suspended_at__isnull=False, workflow__olt_id__in=due)
     waiting = set(suspended.values_list("workflow__olt_id", flat=True))

@@ -16,17 +16,25 @@ from facho.alerts.condition import (
 from facho.alerts.models import Severity
 from facho.executions.run import FAILURES
 from facho.hosts.models import Reachability
+from facho.infrastructure.statements import Select
 from facho.polling.domain.execution_state import UNREACHABLE
 from facho.snmp_jobs.models import WorkflowNode
 
 _REASONS = {UNREACHABLE: gettext_lazy("its OLT does not answer"), **FAILURES}
 
 
+_COLUMNS = ("id", "job__name", "workflow__olt_id", "workflow__olt__name", "workflow__olt__reachability")
+_SUSPENDED = Select(
+    lambda: (
+        WorkflowNode.objects.filter(suspended_at__isnull=False, enabled=True, workflow__olt__enabled=True)
+        .order_by()
+        .values_list(*_COLUMNS, "suspend_reason", "suspended_at")
+    )
+)
+
+
 def find_suspended_nodes(question: Question) -> Findings:
     """Find suspended nodes that are enabled; an unreachable OLT has an alert of its own."""
-    nodes = WorkflowNode.objects.filter(suspended_at__isnull=False, enabled=True, workflow__olt__enabled=True)
-    columns = ("id", "job__name", "workflow__olt_id", "workflow__olt__name", "workflow__olt__reachability")
-    rows = nodes.order_by().values_list(*columns, "suspend_reason", "suspended_at")
     return {
         f"node {node_id}": Finding(
             {"olt": plain(olt), "node_id": node_id, "node": plain(job), "reason": reason},
@@ -35,7 +43,7 @@ def find_suspended_nodes(question: Question) -> Findings:
             since=since,
             is_known=reason != UNREACHABLE and reachability != Reachability.DOWN,
         )
-        for node_id, job, olt_id, olt, reachability, reason, since in rows
+        for node_id, job, olt_id, olt, reachability, reason, since in _SUSPENDED.rows()
     }
 
 

@@ -6,10 +6,15 @@ from django.utils.translation import gettext_lazy
 from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Question, olt_place, plain
 from facho.alerts.models import Severity
 from facho.hosts.models import WaitingOnu
+from facho.infrastructure.statements import Select
+
+_ANY = Select(lambda: WaitingOnu.objects.order_by().values_list("id")[:1])
 
 
 def find_waiting_onus(question: Question) -> Findings:
     """Find the ONUs that wait for authorisation; one query."""
+    if not _ANY.rows():
+        return {}
     waiting = WaitingOnu.objects.filter(olt__enabled=True).select_related("olt").order_by()
     columns = ("frame", "slot", "port", "serial", "model", "first_seen_at", "olt__name")
     return {

@@ -15,6 +15,7 @@ from facho.alerts.condition import (
     plain,
 )
 from facho.alerts.models import Severity
+from facho.infrastructure.statements import Select
 from facho.onus.models import Outage
 from facho.onus.words import OutageCauses, OutageScopes
 
@@ -25,8 +26,13 @@ _GOES_ON = Q(ended_at__isnull=True) | Q(part_of__isnull=False, part_of__ended_at
 _IS_WATCHED = Q(olt__isnull=True) | Q(olt__enabled=True)
 
 
+_ANY = Select(lambda: Outage.objects.filter(_GOES_ON).order_by().values_list("id")[:1])
+
+
 def find_outages(*scopes: OutageScopes) -> Findings:
-    """Find current outages of these scopes; one query."""
+    """Find current outages of these scopes; one query, and one that says whether there are any at all."""
+    if not _ANY.rows():
+        return {}
     outages = Outage.objects.filter(_GOES_ON, _IS_WATCHED, scope__in=scopes).select_related("olt").order_by("id")
     columns = ("scope", "frame", "slot", "port", "cause", "started_at", "affected", "affected_olts", "ended_at")
     times = ("resumed_at", "breaks")

@@ -1,6 +1,6 @@
 """Task types that will miss their quota of this hour."""
 
-from django.db.models import Q
+from django.db.models import DateTimeField, Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -8,15 +8,23 @@ from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Qu
 from facho.alerts.models import Severity
 from facho.execution_coordinator.models import QuotaStatus, QuotaTracker
 from facho.hosts.models import Reachability
+from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.schedule import hour_of
+
+_IS_SHORT = Q(will_miss_at__isnull=False) | Q(status=QuotaStatus.AT_RISK)
+_COLUMNS = ("olt_id", "olt__name", "olt__reachability", "task_type", "quota_completed", "quota_required")
+_AT_RISK = Select(
+    lambda: (
+        QuotaTracker.objects.filter(_IS_SHORT, period_start=Given("hour", DateTimeField()), olt__enabled=True)
+        .order_by()
+        .values_list(*_COLUMNS, "will_miss_at")
+    )
+)
 
 
 def find_quotas_at_risk(question: Question) -> Findings:
     """Find the quotas of this hour that will be missed; an unreachable OLT has an alert of its own."""
-    is_short = Q(will_miss_at__isnull=False) | Q(status=QuotaStatus.AT_RISK)
-    trackers = QuotaTracker.objects.filter(is_short, period_start=hour_of(question.now).start, olt__enabled=True)
-    columns = ("olt_id", "olt__name", "olt__reachability", "task_type", "quota_completed", "quota_required")
-    rows = trackers.order_by().values_list(*columns, "will_miss_at")
+    rows = _AT_RISK.rows(hour=hour_of(question.now).start)
     return {
         f"quota {olt_id} {task_type}": Finding(
             {"olt": plain(olt), "task_type": task_type, "completed": completed, "required": required},

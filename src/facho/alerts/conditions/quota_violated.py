@@ -4,6 +4,7 @@ from collections import defaultdict
 from datetime import timedelta
 from itertools import pairwise, takewhile
 
+from django.db.models import DateTimeField
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy, ngettext
@@ -20,6 +21,7 @@ from facho.alerts.condition import (
 )
 from facho.alerts.models import Severity
 from facho.execution_coordinator.models import QuotaViolation, ViolationSeverity
+from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.quota import LossSeverity
 
 # An hour is judged a little after its end; until then the one before it is the latest.
@@ -30,8 +32,17 @@ HOURS_BACK = timedelta(hours=25)
 _RANK = {severity.value: rank for rank, severity in enumerate(LossSeverity)}
 
 
+_ANY = Select(
+    lambda: (
+        QuotaViolation.objects.filter(period_end__gt=Given("since", DateTimeField())).order_by().values_list("id")[:1]
+    )
+)
+
+
 def find_violations(question: Question) -> Findings:
     """Find OLTs whose latest hour fell short, with the hours right before it that did so too; one query."""
+    if not _ANY.rows(since=question.now - HOURS_BACK):
+        return {}
     rows = QuotaViolation.objects.filter(period_end__gt=question.now - HOURS_BACK, olt__enabled=True)
     columns = ("severity", "period_start", "period_end", "acknowledged_at", "olt__name")
     by_olt: defaultdict[int, list[QuotaViolation]] = defaultdict(list)

@@ -306,7 +306,7 @@ async def end_abandoned_runs(parts: Parts) -> None:
 async def tell_silence(parts: Parts) -> None:
     """Turn OLTs that do not answer into outages, and end those of OLTs that do."""
     now = parts.clock.now()
-    if await parts.database.run(has_silence, now):
+    if await parts.database.run(has_silence):
         intervals = await parts.database.run(load_intervals, now)
         await parts.database.run(follow_silence, intervals, now)
 

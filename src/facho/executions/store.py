@@ -370,12 +370,8 @@ def load_answer_seconds(execution_ids: Iterable[int], max_timeout_seconds: float
 
 def load_pending(groups: Collection[str]) -> dict[int, bool]:
     """Return which executions wait for a worker of these groups, and whether each is a probe."""
-    pending = Execution.objects.filter(
-        ~Q(owner__startswith=f"{COMMAND}/"),
-        finished_at__isnull=True,
-        status=ExecutionState.PENDING,
-        poller_group__in=groups,
-    )
+    of_commands = Q(owner__startswith=f"{COMMAND}/")
+    pending = _active().filter(~of_commands, status=ExecutionState.PENDING, poller_group__in=groups)
     return {pk: origin == Origin.PROBE for pk, origin in pending.order_by().values_list("id", "origin")}
 
 
@@ -635,8 +631,8 @@ def end_abandoned(which: Q | None = None, *, now: datetime) -> int:
     """Interrupt runs, or which of them, that wait although their node or OLT was disabled, suspended or deleted."""
     if which is None and not _ANY_ABANDONED.rows():
         return 0
-    failure = Failure(FailureKind.CANCELLED, "its node or its OLT no longer runs")
-    return end_waiting(_abandoned(which or Q()), Ending(ExecutionState.INTERRUPTED, failure), now=now)
+    ending = Ending(ExecutionState.INTERRUPTED, Failure(FailureKind.CANCELLED, "its node or its OLT no longer runs"))
+    return end_waiting(_abandoned(which or Q()), ending, now=now)
 
 
 def _abandoned(which: Q) -> QuerySet[Execution]:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -31,6 +31,8 @@ T = TypeVar("T")
 THREADS = {"sqlite": 1, "postgresql": 4}
 # Statements of `infrastructure/statements.py` whose plan a session of PostgreSQL keeps were run as often before.
 PREPARED_AFTER = 2
+# What reads from a device waits for calls to the database at most this long.
+CALM_SECONDS = 0.05
 # Systems other than Linux have no clock that counts suspend; wall time has to do there.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -84,16 +86,36 @@ class ThreadGateway:
         )
         # A long call computes as much as it waits: two of them would keep short ones from thread and interpreter.
         self._one_long = asyncio.Lock()
+        self._under_way = 0
+        self._is_calm = asyncio.Event()
 
     async def run(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what `call` returns; a lost connection is worth one repeat, since stores are guarded by tokens."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, partial(self._call, partial(call, *args, **kwargs)))
+        self._under_way += 1
+        self._is_calm.clear()
+        try:
+            return await loop.run_in_executor(self._pool, partial(self._call, partial(call, *args, **kwargs)))
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._is_calm.set()
 
     async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the same for one call at a time: what follows the end of a run waits for no more than one run's rows."""
         async with self._one_long:
             return await self.run(call, *args, **kwargs)
+
+    async def calm(self) -> None:
+        """Wait while a call is in progress, but not for long.
+
+        Who reads on has time: an answer may take seconds. What a call computes, the interpreter would otherwise share
+        with all reads of the process, and an idle poller waits for it.
+        """
+        if self._under_way:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CALM_SECONDS):
+                    await self._is_calm.wait()
 
     def aside(self) -> "ThreadGateway":
         """Open one more thread on the same storage, for work that others must not wait for."""

@@ -381,6 +381,7 @@ class Courier(Generic[Answer]):
         timeout_s = patience.timeout_s * min(max(1.0, _LENIENCE * min(self._latenesses)), MOST_TIMEOUTS)
         for attempt in range(patience.tries):
             await self._pace.wait_turn(deadline)
+            await self._permit.give_way()
             if loop.time() >= deadline:
                 raise BudgetSpent(f"no time left to ask {address}")
             sent_at = await self._send(pending, payload, timeout_s, is_repeat=attempt > 0)

@@ -12,13 +12,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from django.conf import settings as django_settings
-from django.db import connection
 from django.utils import translation
 from hypothesis import Phase, is_hypothesis_test
 from hypothesis import settings as hypothesis_settings
@@ -28,6 +27,7 @@ from facho.core import data_folder
 from facho.core.env import PREFIX, read_environment
 from servers.emptying import empty_quickly
 from servers.postgresql import private_postgresql
+from servers.product_folder import create_database, migrated_file, share
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -50,13 +50,15 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--database", choices=["sqlite", "postgresql"], default="sqlite", help="what the tests run on (default: sqlite)"
     )
     parser.addoption("--tier", choices=[PUSH, REST], help="what `make test` (push) or `make test-all` (rest) runs")
-    parser.addoption("--migrated", type=Path, help="a SQLite file to begin with; made, if there is none, for next time")
+    parser.addoption("--migrated", type=Path, help="a folder for migrated databases, which several runs may share")
     config: pytest.Config = pluginmanager.getplugin("pytestconfig")
     _enter_world(parser.parse_known_args(list(config.invocation_params.args)).database)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep hypothesis honest: a slow example is no failure, and the same code has the same examples everywhere."""
+    if migrated := config.getoption("--migrated"):
+        share(migrated)
     # The rest has four times as many for each property, and other ones.
     examples = 25 if config.getoption("--tier") == PUSH else 100
     hypothesis_settings.register_profile("facho", deadline=None, derandomize=True, max_examples=examples)
@@ -89,31 +91,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Use a file: threads, processes and WAL exist in the product, and an in-memory SQLite has none of them."""
+def django_db_modify_db_settings() -> Iterator[None]:
+    """Begin with a migrated database; a file, since threads, processes and WAL exist in the product."""
     default = django_settings.DATABASES["default"]
     with pytest.MonkeyPatch.context() as monkeypatch:
         if "sqlite" in default["ENGINE"]:
             default["TEST"]["NAME"] = str(Path(default["NAME"]).with_name("test.sqlite3"))
-            migrated = request.config.getoption("--migrated")
-            if migrated and migrated.exists():
-                shutil.copyfile(migrated, default["TEST"]["NAME"])
+            shutil.copyfile(migrated_file(), default["TEST"]["NAME"])
+        else:
+            create_database(os.environ["DATABASE_URL"], f"test_{default['NAME']}")
         empty_quickly(monkeypatch)
         yield
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any, request: pytest.FixtureRequest) -> None:
-    """Keep the migrated SQLite file for runs to come, if asked: to migrate takes longer than most tests."""
-    migrated: Path | None = request.config.getoption("--migrated")
-    if migrated and connection.vendor == "sqlite" and not migrated.exists():
-        with django_db_blocker.unblock(), connection.cursor() as cursor:
-            cursor.execute("VACUUM INTO %s", [str(migrated)])
-
-
-@pytest.fixture(scope="session")
 def django_db_keepdb() -> bool:
-    """Leave the database to the end of the world, which takes its folder along."""
+    """Take the database that was made already, and leave it to the end of the world, which takes its folder along."""
     return True
 
 

@@ -137,7 +137,7 @@ def _judge(mutation: Mutation, tests: Tests, copy: Path) -> Verdict:
         options = [f"--database={mutation.database}", "--hypothesis-profile=mutations"]
         # To migrate takes longer than most tests: once is enough, unless a migration is what was changed.
         if "migrations" not in place.parts:
-            options.append(f"--migrated={copy.with_name(f'{copy.name}.sqlite3')}")
+            options.append(f"--migrated={copy.with_name(f'{copy.name}-migrated')}")
         for identifier in mutation.ids:
             for which in (QUICK, SLOW):
                 code, report = _pytest(["-m", which, *options, *sorted(tests[identifier])], copy)

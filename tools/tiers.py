@@ -8,6 +8,7 @@ import argparse
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -54,9 +55,10 @@ class Lane:
     folders: Sequence[str]
     options: tuple[str, ...] = ()
 
-    def command(self, tier: str) -> list[str]:
-        """Return what runs its part of a tier."""
-        return [*PYTEST, f"--tier={tier}", *self.options, *(str(TESTS / folder) for folder in self.folders)]
+    def command(self, tier: str, migrated: Path) -> list[str]:
+        """Return what runs its part of a tier; lanes share what they have migrated."""
+        options = [f"--tier={tier}", f"--migrated={migrated}", *self.options]
+        return [*PYTEST, *options, *(str(TESTS / folder) for folder in self.folders)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +125,23 @@ def main() -> int:
     began = time.monotonic()
     ends_at = began + chosen.minutes * 60 if chosen.minutes is not None else math.inf
     # Ctrl-C reaches the lanes too, since they share our terminal; each then stops what it started.
-    with ThreadPoolExecutor(chosen.at_once) as pool:
-        running = [pool.submit(run_lane, lane, chosen.tier, ends_at) for lane in lanes(chosen.tier)]
+    with tempfile.TemporaryDirectory(prefix="facho-migrated-") as migrated, ThreadPoolExecutor(chosen.at_once) as pool:
+        commands = [(lane, lane.command(chosen.tier, Path(migrated))) for lane in lanes(chosen.tier)]
+        running = [pool.submit(run_lane, lane, command, ends_at) for lane, command in commands]
         try:
             reports = [each.result() for each in running]
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise
-    print(f"-- {chosen.tier}: {(time.monotonic() - began) / 60:.1f} min, {chosen.at_once} lanes at a time", flush=True)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = f"{(time.monotonic() - began) / 60:.1f} min, {(used.ru_utime + used.ru_stime) / 60:.1f} min of CPU"
+    print(f"-- {chosen.tier}: {spent}, {chosen.at_once} lanes at a time", flush=True)
     for report in reports:
         print(report.line)
     return 1 if any(report.code for report in reports) else 0
 
 
-def run_lane(lane: Lane, tier: str, ends_at: float) -> Report:
+def run_lane(lane: Lane, command: Sequence[str], ends_at: float) -> Report:
     """Run a lane and print its output; it is not started, or stopped, when the monotonic clock says `ends_at`."""
     began = time.monotonic()
     # Hundreds of processes import the product: one of them compiles it for all.
@@ -144,7 +149,7 @@ def run_lane(lane: Lane, tier: str, ends_at: float) -> Report:
     if began >= ends_at:
         return Report(lane, 0, 0, "", is_cut_short=True)
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(lane.command(tier), cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT)
         is_cut_short = _stop_at(ends_at, process)
         output.seek(0)
         text = output.read()

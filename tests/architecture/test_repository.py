@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,13 @@ def test_every_module_says_what_it_is_for() -> None:
 
 def test_module_names_say_something() -> None:
     assert relative([path for path in HANDWRITTEN + TESTS if path.stem in VAGUE_NAMES]) == []
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    """Pytest imports them by it, so `pytest tests` would stop at the second."""
+    names = Counter(path.name for path in TESTS if path.name.startswith("test_"))
+
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_no_code_names_a_brand_or_an_oid_of_one() -> None:

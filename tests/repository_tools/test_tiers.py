@@ -80,18 +80,16 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize(("closing_line", "code"), [("3 passed in 2.1s", 0), ("1 failed, 2 passed in 2.1s", 1)])
-def test_a_lane_that_is_stopped_fails_only_by_its_tests(
-    monkeypatch: pytest.MonkeyPatch, closing_line: str, code: int
-) -> None:
-    monkeypatch.setattr(tiers.Lane, "command", lambda _lane, _tier: [sys.executable, "-c", SLOW_LANE, closing_line])
+def test_a_lane_that_is_stopped_fails_only_by_its_tests(closing_line: str, code: int) -> None:
+    command = [sys.executable, "-c", SLOW_LANE, closing_line]
 
-    report = tiers.run_lane(tiers.Lane("slow", ()), tiers.REST, ends_at=time.monotonic() + 2)
+    report = tiers.run_lane(tiers.Lane("slow", ()), command, ends_at=time.monotonic() + 2)
 
     assert (report.code, report.is_cut_short) == (code, True)
     assert report.line.endswith("FAILED" if code else "NOT FINISHED")
 
 
 def test_no_lane_starts_when_the_time_is_over() -> None:
-    report = tiers.run_lane(tiers.Lane("late", ("nowhere",)), tiers.REST, ends_at=0)
+    report = tiers.run_lane(tiers.Lane("late", ("nowhere",)), [], ends_at=0)
 
     assert (report.code, report.text, report.is_cut_short) == (0, "", True)

@@ -117,6 +117,14 @@ def find_binaries() -> Path:
     return candidates[-1]
 
 
+def find_client(name: str) -> Path:
+    """Locate a program that speaks to a server; it need not be where the server's are."""
+    found = shutil.which(name, path=os.pathsep.join([str(find_binaries()), os.environ.get("PATH", os.defpath)]))
+    if found is None:
+        raise FileNotFoundError(f"{name} is not installed: run `make test`, or apt-get install postgresql-client")
+    return Path(found)
+
+
 def _account() -> str | None:
     """Name the user to run as, or nothing when this process is no root."""
     if os.geteuid() != 0:

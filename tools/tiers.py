@@ -40,7 +40,10 @@ PAGES = ("accounts", "alerts", "api", "dashboard", "web")
 # only the distributed mode has. All else that touches a database follows in the rest.
 SQL = (
     *("crash", "distributed", "race"),
-    *("execution_coordinator", "executions", "hosts", "onus", "snmp_get", "snmp_jobs", "zabbix_pollers"),
+    *("execution_coordinator", "executions", "hosts", "onus", "zabbix_pollers"),
+    *("snmp_get/test_hinted_states.py", "snmp_get/test_job_rows.py", "snmp_get/test_kept_values.py"),
+    *("snmp_get/test_learned_rows.py", "snmp_get/test_run_round_trips.py"),
+    *("snmp_jobs/test_safety.py", "snmp_jobs/test_schedule.py", "snmp_jobs/test_skipped_slots.py"),
     *("api/test_api_lists.py", "api/test_coordinator_lists.py", "api/test_idempotency.py", "api/test_metrics.py"),
     *("api/test_olt_inventory_api.py", "api/test_onu_list.py", "alerts/test_alert_engine.py"),
     *("core/test_checks.py", "core/test_coordination.py", "core/test_database.py", "core/test_database_version.py"),

@@ -18,7 +18,7 @@ from facho.execution_coordinator.models import ExecutionPlan, QuotaStatus, Viola
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SkippedSlot
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough("postgresql")]
 
 HOSTILE = "<script>alert(1)</script>"
 LISTS = ["quotatracker", "quotaviolation", "coordinatorlog", "executionplan"]

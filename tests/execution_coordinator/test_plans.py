@@ -253,6 +253,7 @@ def test_making_plans_costs_the_same_for_any_number_of_olts() -> None:
     assert cost() == one
 
 
+@pytest.mark.thorough("postgresql")
 def test_the_turn_of_an_hour_takes_no_more_memory_for_many_olts_than_for_few() -> None:
     def peak_bytes(now: datetime) -> int:
         tracemalloc.start()

@@ -15,14 +15,14 @@ from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers import scheduler
 
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.thorough("postgresql")]
+
 HOURS, OLTS = 2, 8
 # A look each second, and a pass every five, would take a minute.
 TICK_SECONDS = 20.0
 PACE = Pace(pass_seconds=30, probe_seconds=15)
 
 
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
 def test_trackers_equal_an_independent_count_and_violations_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     # The loop waits for the database: on its clock no time passes meanwhile.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "yes")
@@ -45,8 +45,6 @@ def test_trackers_equal_an_independent_count_and_violations_come_at_once(monkeyp
     assert (compared.trackers > 70, compared.slots > 400, compared.violations > 3) == (True, True, True)
 
 
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("olts", "hours"), [(4, 1), pytest.param(OLTS, HOURS, marks=pytest.mark.thorough)])
 def test_hours_of_kills_and_of_a_clock_that_is_set_account_for_every_slot(
     monkeypatch: pytest.MonkeyPatch, olts: int, hours: int

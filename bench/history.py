@@ -23,7 +23,6 @@ import numpy as np
 from django.db import connection
 
 from bench.both_databases import measure_on_both
-from bench.history_values import samples_of
 from bench.private_database import private_database
 from bench.report import Section, Target
 
@@ -148,6 +147,7 @@ def _compact_all(now: datetime, cost: _Cost) -> None:
 
 
 def _polls(fleet: Sequence[Place], days: Iterable[int]) -> Iterator[tuple[datetime, "Samples"]]:
+    from bench.history_values import samples_of
     from facho.onus.history import Samples
 
     ids, port_ids = [onu_id for onu_id, _ in fleet], [port_id for _, port_id in fleet]
@@ -214,6 +214,7 @@ def _fill(port_count: int) -> list["PonPort"]:
 
 def _bank() -> list[Any]:
     """Return days of values in steps, each of a port."""
+    from bench.history_values import samples_of
     from facho.onus.history_models import Metric, to_steps
 
     rx = Metric.RX_POWER

@@ -50,9 +50,6 @@ class DirectGateway:
     async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.run(call, *args, **kwargs)
 
-    async def calm(self) -> None:
-        """No call is ever in progress."""
-
 
 def add_simulated_olt(simulated: SimulatedOlt) -> Olt:
     return Olt.objects.create(

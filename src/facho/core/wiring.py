@@ -110,7 +110,7 @@ async def open_parts(role: str, shard: Shard = WHOLE) -> AsyncIterator[Parts]:
     database = ThreadGateway(storage=storage)
     try:
         runs = math.ceil(settings.FACHO_POLLERS / shard.count)
-        async with Network(Memory.for_runs(runs)) as network, _open_hints() as hints:
+        async with Network(Memory.for_runs(runs), database.calm) as network, _open_hints() as hints:
             yield Parts(network, database, SystemClock(), new_owner(role), hints, storage, shard)
     finally:
         await database.close()

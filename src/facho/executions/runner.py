@@ -80,8 +80,6 @@ class Claim:
     store_part: Callable[[Sequence[Rows]], Awaitable[None]]
     # Set to have the claims of this process renewed at once: a row has something new to say, or a lease is in doubt.
     renew_now: Event
-    # Waits while calls to the database are in progress.
-    calm: Callable[[], Awaitable[None]]
     # Of a long read, what is finished is stored this often.
     hand_over_seconds: float
     lost_because: str = ""
@@ -108,10 +106,6 @@ class Claim:
                     await self.answered.wait()
         except TimeoutError:
             raise OwnershipLost("the database did not confirm the claim in time") from None
-
-    async def give_way(self) -> None:
-        """Let what follows the end of other runs go before further packets."""
-        await self.calm()
 
     def keep_until(self, loop_time: float) -> None:
         """Hold the OLT until it cannot be at work for us any more."""
@@ -306,7 +300,6 @@ class NodeRunner:
             started_at=began_at.monotonic,
             store_part=partial(self._hand_over, run),
             renew_now=self._renew_now,
-            calm=self.database.calm,
             hand_over_seconds=FIRST_HAND_OVER_SECONDS if run.request.is_first else HAND_OVER_SECONDS,
         )
         held = run.execution_id, run.token

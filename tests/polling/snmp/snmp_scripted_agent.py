@@ -196,9 +196,6 @@ class Allowed:
     def check(self) -> None:
         self.checks += 1
 
-    async def give_way(self) -> None:
-        """Nothing is more urgent."""
-
     def keep_until(self, loop_time: float) -> None:
         self.kept_until = loop_time
 

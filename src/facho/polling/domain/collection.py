@@ -33,9 +33,6 @@ class SendPermit(Protocol):
     async def confirm(self) -> None:
         """Wait until the database confirms the permission; OwnershipLost if it does not."""
 
-    async def give_way(self) -> None:
-        """Wait for what is more urgent than the next packet, but not for long."""
-
     def keep_until(self, loop_time: float) -> None:
         """Keep the OLT reserved until this time on the loop's clock: the device is still working."""
 

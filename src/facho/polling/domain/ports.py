@@ -46,9 +46,6 @@ class DatabaseGateway(Protocol):
     async def run_long(self, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Do the same for a call that takes long, such as one that stores many rows; short calls go first."""
 
-    async def calm(self) -> None:
-        """Wait while a call is in progress, but not for long."""
-
 
 # More than the longest run takes.
 LONG_IDLE = timedelta(minutes=20)

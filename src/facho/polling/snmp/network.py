@@ -22,7 +22,7 @@ from facho.polling.snmp.errors import (
 )
 from facho.polling.snmp.memory import Memory, Share
 from facho.polling.snmp.oid import USM_STATS, is_under
-from facho.polling.snmp.session import NO_DEADLINE, Courier, Limits, Session, checked_varbinds
+from facho.polling.snmp.session import NO_DEADLINE, Courier, GiveWay, Limits, Session, checked_varbinds
 from facho.polling.snmp.target import CHEAP, Community, Patience, SnmpVersion, Target, UserCredential
 from facho.polling.snmp.transport import CommunityTransport, UdpTransport
 from facho.polling.snmp.user_security import (
@@ -270,10 +270,11 @@ class UserSession:
         limits: Limits,
         engines: KnownEngines,
         memory: Share,
+        give_way: GiveWay | None,
     ) -> None:
         self.target = target
         self.limits = limits
-        self._courier = Courier(transport, permit, limits, memory)
+        self._courier = Courier(transport, permit, limits, memory, give_way)
         self.memory = memory
         self.strays = transport.strays
         self.traffic = self._courier.traffic
@@ -336,7 +337,7 @@ if TYPE_CHECKING:
 class CommunitySession:
     """A v1/v2c session with one device. Its limits hold for everything it sends."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a session is made of, put together in one place
         self,
         transport: CommunityTransport,
         target: Target,
@@ -344,12 +345,13 @@ class CommunitySession:
         permit: SendPermit,
         limits: Limits,
         memory: Share,
+        give_way: GiveWay | None,
     ) -> None:
         self.target = target
         self.limits = limits
         self._community = community
         self._transport = transport
-        self._courier = Courier(transport, permit, limits, memory)
+        self._courier = Courier(transport, permit, limits, memory, give_way)
         self.memory = memory
         self.strays = transport.strays
         self.traffic = self._courier.traffic
@@ -417,8 +419,9 @@ _NO_LIMITS_SAID = Limits()
 class Network:
     """The sockets of one event loop, one per open session. Use as `async with Network() as network:`."""
 
-    def __init__(self, memory: Memory | None = None) -> None:
+    def __init__(self, memory: Memory | None = None, give_way: GiveWay | None = None) -> None:
         self.memory = memory or Memory()
+        self._give_way = give_way
         # The open sockets, in the order of their sessions; for their counters.
         self.transports: list[UdpTransport[Any]] = []
         self._engines = KnownEngines()
@@ -443,14 +446,15 @@ class Network:
                 peer, credential.secret, source_address=source, on_close=lambda: self.transports.remove(plain)
             )
             self.transports.append(plain)
-            return CommunitySession(plain, target, credential, permit, limits, self.memory.open(target.address))
+            memory = self.memory.open(target.address)
+            return CommunitySession(plain, target, credential, permit, limits, memory, self._give_way)
         self._wire = self._wire or LibraryWire()
         sealed = SealedTransport(
             peer, self._wire, source_address=source, on_close=lambda: self.transports.remove(sealed)
         )
         self.transports.append(sealed)
         memory = self.memory.open(target.address)
-        return UserSession(sealed, target, credential, permit, limits, self._engines, memory)
+        return UserSession(sealed, target, credential, permit, limits, self._engines, memory, self._give_way)
 
     def close(self) -> None:
         """Close every socket; exchanges in progress end with SessionClosed."""

@@ -6,7 +6,7 @@ permit.
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, cast
 
@@ -307,10 +307,22 @@ _LENIENCE = 1.5
 MOST_TIMEOUTS = 2.0
 
 
+# Waits, though not for long, for what is more urgent than the next packet.
+GiveWay = Callable[[], Awaitable[None]]
+
+
 class Courier(Generic[Answer]):
     """Sends to one device for one permit holder; each request takes one of the `slots`."""
 
-    def __init__(self, transport: UdpTransport[Answer], permit: SendPermit, limits: Limits, memory: Share) -> None:
+    def __init__(
+        self,
+        transport: UdpTransport[Answer],
+        permit: SendPermit,
+        limits: Limits,
+        memory: Share,
+        give_way: GiveWay | None = None,
+    ) -> None:
+        self._give_way = give_way
         self.traffic = Traffic()
         self.round_trips = RoundTrips()
         self.slots = asyncio.Semaphore(limits.max_in_flight)
@@ -381,7 +393,8 @@ class Courier(Generic[Answer]):
         timeout_s = patience.timeout_s * min(max(1.0, _LENIENCE * min(self._latenesses)), MOST_TIMEOUTS)
         for attempt in range(patience.tries):
             await self._pace.wait_turn(deadline)
-            await self._permit.give_way()
+            if self._give_way is not None:
+                await self._give_way()
             if loop.time() >= deadline:
                 raise BudgetSpent(f"no time left to ask {address}")
             sent_at = await self._send(pending, payload, timeout_s, is_repeat=attempt > 0)

@@ -5,6 +5,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from facho.hosts.models import OltGroup
+from facho.infrastructure.secrets import SecretField
 
 
 class Profile(models.Model):
@@ -116,3 +117,51 @@ class Acknowledgeable(models.Model):
 
     class Meta:
         abstract = True
+
+
+class SecondFactor(models.Model):
+    """The key of somebody's authenticator app; until it is confirmed with a code, it is not asked for."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="second_factor", verbose_name=_("user")
+    )
+    key = SecretField(_("key"))
+    confirmed_at = models.DateTimeField(_("set up"), null=True, blank=True)
+    # Of 30 seconds each: a code is accepted once, and none from before it.
+    last_step = models.BigIntegerField(_("last step"), default=0)
+
+    class Meta:
+        verbose_name = _("second factor")
+        verbose_name_plural = _("second factors")
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class RecoveryCode(models.Model):
+    """A digest of a code that stands in for the second factor once; it is deleted when used."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes", verbose_name=_("user")
+    )
+    digest = models.CharField(max_length=64, unique=True)
+
+    class Meta:
+        verbose_name = _("recovery code")
+        verbose_name_plural = _("recovery codes")
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class SecondFactorDuty(models.Model):
+    """A role whose local accounts must have a second factor."""
+
+    role = models.CharField(_("role"), max_length=10, unique=True)
+
+    class Meta:
+        verbose_name = _("required second factor")
+        verbose_name_plural = _("required second factors")
+
+    def __str__(self) -> str:
+        return self.role

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import transaction
+from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -23,6 +24,8 @@ from facho.hosts.models import OltGroup
 
 logger = logging.getLogger(__name__)
 
+# Of the session, so that pages need no query for them.
+LANGUAGE, TIME_ZONE = "facho_language", "facho_time_zone"
 # In FACHO_SIGN_ON_OLT_GROUPS: members of this group see every OLT.
 ALL_OLTS = "*"
 MOST_GROUPS = 2_000
@@ -84,6 +87,12 @@ def admit(identity: Identity, now: datetime) -> User:
             return user
     # Outside of the transaction: the role that was taken stays taken.
     raise refusal or SignOnRefused("", "no role")
+
+
+def remember_preferences(request: HttpRequest) -> None:
+    """Copy the user's language and time zone into the session; empty means the installation's."""
+    profile = Profile.objects.filter(user_id=request.user.pk or 0).first() or Profile()
+    request.session[LANGUAGE], request.session[TIME_ZONE] = profile.language, profile.time_zone
 
 
 def end_sessions_of(user: User) -> int:

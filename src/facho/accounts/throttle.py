@@ -42,6 +42,7 @@ class Guess(StrEnum):
     LOGIN_OF_ACCOUNT = "login-of-account"
     LOGIN_FROM_ADDRESS = "login-from-address"
     LOGIN_FROM_ANYWHERE = "login-from-anywhere"
+    CODE_OF_ACCOUNT = "code-of-account"
     TOKEN_FROM_ADDRESS = "token-from-address"  # noqa: S105 a kind
 
 
@@ -50,6 +51,8 @@ FREE = {
     Guess.LOGIN_OF_ACCOUNT: 5,
     Guess.LOGIN_FROM_ADDRESS: 20,
     Guess.LOGIN_FROM_ANYWHERE: 50,
+    # Of a million codes three are right at a time; who guesses has the password already.
+    Guess.CODE_OF_ACCOUNT: 5,
     Guess.TOKEN_FROM_ADDRESS: 20,
 }
 

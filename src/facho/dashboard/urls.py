@@ -3,6 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
+from facho.dashboard.account.factors import change_factor, own_factor, second_step
 from facho.dashboard.account.sign_on import sign_on, sign_on_back
 from facho.dashboard.account.views import (
     Login,
@@ -59,7 +60,15 @@ from facho.dashboard.search.views import search_page, search_suggestions
 from facho.dashboard.settings.customers import customers_page
 from facho.dashboard.settings.maintenance import maintenance, maintenance_end
 from facho.dashboard.settings.olts import groups, olt_delete, olt_settings, olt_switch, olts, settings_page
-from facho.dashboard.settings.people import invitation, people_page, person, person_add, person_link
+from facho.dashboard.settings.people import (
+    duties_save,
+    invitation,
+    people_page,
+    person,
+    person_add,
+    person_link,
+    person_reset,
+)
 from facho.dashboard.shared.table import delete_view, saved_views
 from facho.dashboard.traps.views import traps_page, traps_switch
 from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
@@ -167,6 +176,8 @@ urlpatterns = [
     path("settings/people/", people_page, name="settings-people"),
     path("settings/people/add/", person_add, name="settings-person-add"),
     path("settings/people/<int:user_id>/", person, name="settings-person"),
+    path("settings/people/factors/", duties_save, name="settings-people-factors"),
+    path("settings/people/<int:user_id>/factor/", person_reset, name="settings-person-reset"),
     path("settings/people/<int:user_id>/link/", person_link, name="settings-person-link"),
     path("invitation/<str:token>/", invitation, name="invitation"),
     path("login/", Login.as_view(), name="login"),
@@ -176,6 +187,9 @@ urlpatterns = [
     path("sign-on/back/", sign_on_back, name="sign-on-back"),
     path("account/", account, name="account"),
     path("account/password/", change_password, name="account-password"),
+    path("login/second/", second_step, name="second-step"),
+    path("account/factor/", own_factor, name="account-factor"),
+    path("account/factor/change/", change_factor, name="account-factor-change"),
     path("account/reading/", change_preferences, name="account-reading"),
     path("account/tokens/", add_token, name="account-tokens"),
     path("account/tokens/<int:token_id>/revoke/", revoke_token, name="account-revoke"),

@@ -76,6 +76,8 @@ RETENTIONS = (
 # Models with a time column that do not grow with time, and why.
 KEPT = {
     "alerts.AlertChannel": "as many as people make",
+    "accounts.LinkedIdentity": "one row per account of a sign-on, overwritten",
+    "accounts.SecondFactor": "one row per account",
     "auth.User": "as many as people work here",
     "executions.ExecutionAttempt": "deleted with its execution",
     "executions.OnuRead": "one row per ONU, overwritten, and deleted with its execution",

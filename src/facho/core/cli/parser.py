@@ -450,6 +450,7 @@ def add_user(subparsers: Subparsers) -> None:
     _add_for_one(
         users, "disable", _("accept no login, session or token of a person until they are enabled"), "user.disable_user"
     )
+    _add_for_one(users, "reset-factors", _("remove the second factor of a person who lost it"), "user.reset_factors")
     _add_for_one(users, "enable", _("let a person in again"), "user.enable_user")
 
 

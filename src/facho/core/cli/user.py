@@ -12,10 +12,13 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
+from facho.accounts import factors
 from facho.accounts.audit import Action, changed_words, console, record
 from facho.accounts.models import Profile, ProfileGroup
 from facho.accounts.roles import Role, give_role, highest_of, last_admins_among, people, role_of
+from facho.accounts.sign_on import end_sessions_of
 from facho.accounts.throttle import forget_all_tries
 from facho.api import tokens
 from facho.api.models import ApiToken
@@ -117,6 +120,19 @@ def change_password(arguments: Namespace) -> int:
         _record_change(user, {}, {"password": True})
     forget_all_tries()
     print(_("user %s has a new password; other sessions have ended") % arguments.name)
+    return 0
+
+
+def reset_factors(arguments: Namespace) -> int:
+    """Remove the second factor and the recovery codes of a person who lost both; their sessions end."""
+    user = find_user(arguments.name)
+    with transaction.atomic():
+        if not factors.reset(user):
+            raise OperatorError(_('"%s" has no second factor.') % arguments.name)
+        end_sessions_of(user)
+        record(console(), user, Action.CHANGED, gettext_lazy("Reset the second factor"))
+    factors.tries_of(user).forget()
+    print(_("user %s has no second factor any more") % arguments.name)
     return 0
 
 

@@ -29,11 +29,12 @@ from django.views.decorators.http import require_safe
 
 from facho.accounts import oidc
 from facho.accounts.oidc import BadAnswer, Journey, Provider, UnknownKey
-from facho.accounts.sign_on import Identity, SignOnRefused, admit
+from facho.accounts.sign_on import Identity, SignOnRefused, admit, remember_preferences
 from facho.accounts.throttle import address_of, remember_browser
 from facho.alerts.http_request import AnswerRefused, fetch_json
 from facho.alerts.sender import Reach
-from facho.dashboard.account.views import MODEL_BACKEND, bound_session, login_context, remember_preferences
+from facho.dashboard.account.factors import MODEL_BACKEND
+from facho.dashboard.account.views import bound_session, login_context
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
 
 logger = logging.getLogger(__name__)

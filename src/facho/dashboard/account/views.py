@@ -39,11 +39,12 @@ from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.models import Profile
 from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, local_people, people, role_of
 from facho.accounts.scope import OltScope, scope_of
-from facho.accounts.sign_on import SignOnRefused, admit
+from facho.accounts.sign_on import LANGUAGE, TIME_ZONE, SignOnRefused, admit, remember_preferences
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
 from facho.alerts.links import read_public_address, save_public_address
 from facho.api.models import ApiToken
 from facho.api.tokens import DEFAULT_DAYS, MOST_DAYS, RoleTooHigh, create_token
+from facho.dashboard.account.factors import MODEL_BACKEND, factor_context, lead_on
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
 
@@ -57,7 +58,6 @@ logger = logging.getLogger(__name__)
 
 PREFERENCES = ("language", "time_zone")
 SHOWN_ONCE = "new_token"
-MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 LIFETIME_SECONDS = 24 * 60 * 60
 # In links that were printed before this module moved.
 _SALT = "facho.core.account"
@@ -230,6 +230,7 @@ def _page(request: HttpRequest, **context: Any) -> HttpResponse:
         "password_form": OwnPasswordForm(user),
         "preferences_form": PreferencesForm(instance=Profile.objects.filter(user=user).first()),
         "token_form": TokenForm(user, scope_of(user)),
+        **(factor_context(user) if user.has_usable_password() else {}),
         "tokens": [(token, ROLE_WORDS[Role(token.role)]) for token in tokens],
         **context,
     }
@@ -296,8 +297,11 @@ class Login(LoginView):
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Log in, and read as this person likes to."""
         self._tries.succeed(timezone.now())
+        is_sign_on = isinstance(form, LogInForm) and form.is_sign_on
+        if not is_sign_on and (second := lead_on(self.request, form.get_user(), self.get_redirect_url())):
+            return second
         answer = super().form_valid(form)
-        if isinstance(form, LogInForm) and form.is_sign_on:
+        if is_sign_on:
             bound_session(self.request)
         remember_browser(answer, form.get_user().get_username())
         remember_preferences(self.request)
@@ -427,15 +431,6 @@ def _create_first(form: FirstAdministratorForm) -> User | None:
 
 def _closed(request: HttpRequest) -> HttpResponse:
     return render(request, "account/setup_closed.html", status=410)
-
-
-LANGUAGE, TIME_ZONE = "facho_language", "facho_time_zone"
-
-
-def remember_preferences(request: HttpRequest) -> None:
-    """Copy the user's language and time zone into the session; empty means the installation's."""
-    profile = Profile.objects.filter(user_id=request.user.pk or 0).first() or Profile()
-    request.session[LANGUAGE], request.session[TIME_ZONE] = profile.language, profile.time_zone
 
 
 class PreferencesMiddleware:

@@ -25,10 +25,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from facho.accounts import factors
 from facho.accounts.audit import Action, changed_words, record
-from facho.accounts.models import Profile
+from facho.accounts.models import Profile, SecondFactorDuty
 from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, last_admins_among, people
-from facho.dashboard.account.views import remember_preferences
+from facho.accounts.sign_on import end_sessions_of, remember_preferences
+from facho.dashboard.account.factors import MODEL_BACKEND, lead_on
 from facho.dashboard.shared.page import for_admins_of_all_olts
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
@@ -46,6 +48,11 @@ ROLES: list[tuple[str, Any]] = [
     (Role.OPERATOR.value, gettext_lazy("Operator: also runs jobs, pauses OLTs and acknowledges")),
     (Role.ADMIN.value, gettext_lazy("Administrator: everything, settings and people too")),
 ]
+ROLE_TITLES: dict[Role, Any] = {
+    Role.VIEWER: gettext_lazy("Viewers"),
+    Role.OPERATOR: gettext_lazy("Operators"),
+    Role.ADMIN: gettext_lazy("Administrators"),
+}
 DAY_SECONDS = 24 * 60 * 60
 
 
@@ -141,7 +148,7 @@ def load_people(text: str = "") -> list[PersonLine]:
 @for_admins_of_all_olts
 def people_page(request: HttpRequest) -> HttpResponse:
     """List people, with the link of one that was just added: this one time."""
-    text = request.GET.get("q", "")[:100]
+    text, due = request.GET.get("q", "")[:100], factors.load_duties()
     context = {
         "place": "people",
         "here": "settings",
@@ -149,6 +156,7 @@ def people_page(request: HttpRequest) -> HttpResponse:
         "q": text,
         "lines": load_people(text),
         "link": _take_link(request),
+        "duties": [(role, ROLE_TITLES[role], role.value in due) for role in Role],
         "link_days": settings.PASSWORD_RESET_TIMEOUT // DAY_SECONDS,
     }
     return render(request, "settings/people.html", context)
@@ -176,7 +184,7 @@ def person_add(request: HttpRequest) -> HttpResponse:
 @for_admins_of_all_olts
 def person(request: HttpRequest, user_id: int) -> HttpResponse:
     """Show or change one account."""
-    user = get_object_or_404(people().select_related("identity"), id=user_id)
+    user = get_object_or_404(people().select_related("identity", "second_factor"), id=user_id)
     name, before = user.username, _facts_of(user)
     form = PersonForm(request.POST or None, instance=user, by=request.user)
     if form.is_valid():
@@ -198,6 +206,34 @@ def person_link(request: HttpRequest, user_id: int) -> HttpResponse:
     user = get_object_or_404(people().filter(is_active=True, identity=None), id=user_id)
     record(request.user, user, Action.CHANGED, gettext_lazy("A link to choose a password was made."))
     _show_link(request, user)
+    return redirect("settings-people")
+
+
+@require_POST
+@for_admins_of_all_olts
+def person_reset(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Remove the second factor of somebody who lost phone and codes; their sessions end."""
+    user = get_object_or_404(people(), id=user_id)
+    with transaction.atomic():
+        if factors.reset(user):
+            end_sessions_of(user)
+            record(request.user, user, Action.CHANGED, gettext_lazy("Reset the second factor"))
+    messages.success(request, _("The second factor of %(name)s was reset.") % {"name": user.username})
+    return redirect("settings-people")
+
+
+@require_POST
+@for_admins_of_all_olts
+def duties_save(request: HttpRequest) -> HttpResponse:
+    """Say which roles must have a second factor; who has none is led to the set-up at the next log-in."""
+    wanted, before = {role for role in Role if request.POST.get(role.value)}, set(factors.load_duties())
+    with transaction.atomic():
+        for role in sorted(wanted - before):
+            record(request.user, SecondFactorDuty.objects.create(role=role.value), Action.ADDED)
+        for duty in SecondFactorDuty.objects.filter(role__in=before - wanted):
+            record(request.user, duty, Action.DELETED)
+            duty.delete()
+    messages.success(request, _("Saved. It holds from the next log-in on."))
     return redirect("settings-people")
 
 
@@ -256,7 +292,9 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     with transaction.atomic():
         form.save()
         record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))
-    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    if second := lead_on(request, user, ""):
+        return second
+    login(request, user, backend=MODEL_BACKEND)
     remember_preferences(request)
     return redirect("dashboard")
 

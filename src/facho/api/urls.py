@@ -21,6 +21,7 @@ from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuVie
 from facho.api.onus import CustomersView, OnuReadView, OnuViewSet, PonPortViewSet
 from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
 from facho.api.outages import OutageOnusView, OutageViewSet
+from facho.api.reports import ReportMonthsView, ReportOnusView, ReportView
 from facho.api.shared.schema import docs, schema
 
 router = SimpleRouter()
@@ -60,6 +61,9 @@ urlpatterns = [
         name="alert-channel-notices",
     ),
     path("outages/<int:outage_id>/onus/", OutageOnusView.as_view(), name="outage-onus"),
+    path("reports/", ReportMonthsView.as_view(), name="report-months"),
+    path("reports/<str:month>/", ReportView.as_view(), name="report"),
+    path("reports/<str:month>/onus/", ReportOnusView.as_view(), name="report-onus"),
     path("coordinator/state/", coordinator.StateView.as_view(), name="coordinator-state"),
     path("pollers/", PollersEndpoint.as_view(), name="pollers"),
     path("pollers/queue/", QueueEndpoint.as_view(), name="pollers-queue"),

@@ -56,6 +56,7 @@ from facho.dashboard.plant.views import (
 )
 from facho.dashboard.pollers.views import executions_page, pollers_page
 from facho.dashboard.port.views import port_csv, port_page, port_part
+from facho.dashboard.reports.views import report_pdf, report_renew, reports_page
 from facho.dashboard.search.views import search_page, search_suggestions
 from facho.dashboard.settings.customers import customers_page
 from facho.dashboard.settings.maintenance import maintenance, maintenance_end
@@ -139,6 +140,9 @@ urlpatterns = [
     path("light/", light_page, name="light"),
     path("light/<int:finding_id>/", finding_page, name="light-finding"),
     path("ports/<int:port_id>/tree/", tree_correct, name="port-tree"),
+    path("reports/", reports_page, name="reports"),
+    path("reports/pdf/", report_pdf, name="report-pdf"),
+    path("reports/renew/", report_renew, name="report-renew"),
     path("violations/", violations_page, name="violations"),
     path("violations/<int:violation_id>/", violation_page, name="violation"),
     path("violations/<int:violation_id>/acknowledge/", violation_acknowledge, name="acknowledge-violation"),

@@ -43,6 +43,10 @@ MOST_DAYS = 3650
 MAX_NAME = 80
 
 
+LANGUAGES = ("es", "en", "pt-br")
+REPORT_TABLES = ("olts", "ports", "zones", "downtime", "interruptions", "light", "repairs")
+
+
 class Needs(Enum):
     # It changes the environment first, or needs neither folder nor database.
     NOTHING = auto()
@@ -87,6 +91,7 @@ def build_parser() -> ArgumentParser:
         add_node,
         add_execution,
         add_pause,
+        add_report,
         add_snmp,
         add_record,
         add_vendor,
@@ -340,6 +345,26 @@ def add_execution(subparsers: Subparsers) -> None:
     add_json_flag(add_command(executions, "list", _("list running and waiting executions"), "node.list_executions"))
     command = add_command(executions, "cancel", _("end a run before its next packet"), "node.cancel_execution")
     command.add_argument("execution", metavar=_("NUMBER"), type=row_number, help=_("number of the execution"))
+
+
+def add_report(subparsers: Subparsers) -> None:
+    reports = add_group(subparsers, "report", _("reports of months: availability, light, repairs"))
+    command = add_command(reports, "show", _("print one table of a report"), "report.show")
+    _add_month(command)
+    command.add_argument("--olt", metavar=_("NAME"), help=_("only this OLT"))
+    command.add_argument("--by", choices=REPORT_TABLES, default=REPORT_TABLES[0], help=_("which table (default: olts)"))
+    add_json_flag(command)
+    command = add_command(reports, "pdf", _("write a report as PDF"), "report.save_pdf")
+    command.add_argument("file", type=Path, metavar=_("FILE"), help=_("the file to write"))
+    _add_month(command)
+    command.add_argument("--olt", metavar=_("NAME"), help=_("only this OLT"))
+    command.add_argument("--language", choices=LANGUAGES, help=_("its language (default: that of the installation)"))
+    command = add_command(reports, "compute", _("compute a month now; the engine does it by itself"), "report.compute")
+    _add_month(command)
+
+
+def _add_month(command: ArgumentParser) -> None:
+    command.add_argument("--month", metavar="YYYY-MM", help=_("which month (default: the last one)"))
 
 
 def add_pause(subparsers: Subparsers) -> None:

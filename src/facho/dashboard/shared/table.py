@@ -262,7 +262,7 @@ class ViewForm(forms.Form):
 
 
 # The lists that have views, by the names of their addresses.
-PAGES = ("onus", "olts", "boxes", "events", "outages", "executions", "violations")
+PAGES = ("onus", "olts", "boxes", "events", "outages", "executions", "violations", "reports")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -1,0 +1,466 @@
+"""The report of a month: its numbers, one table at a time, the same as a file, and as PDF."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django import forms
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format, number_format
+from django.utils.functional import Promise
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.vary import vary_on_headers
+
+from facho.accounts.scope import OltScope, scope_of
+from facho.alerts.links import load_public_address
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    coordinate,
+    for_users,
+    is_part,
+    may_operate,
+    must_operate,
+    offer_olts,
+)
+from facho.dashboard.shared.plot_range import MAX_COMPARED
+from facho.dashboard.shared.table import (
+    PAGE,
+    ListTable,
+    TableChoice,
+    TableColumn,
+    export_table,
+    is_export,
+    table_context,
+    text_cell,
+)
+from facho.hosts.models import Olt
+from facho.plant.models import Zone
+from facho.plant.months import ask_for_month, is_kept, zone
+from facho.plant.report import (
+    AROUND_REPAIR,
+    ReportGroup,
+    ReportOnu,
+    ReportQuestion,
+    ReportRepair,
+    load_histogram,
+    load_longest_down,
+    load_most_interrupted,
+    load_olts,
+    load_ports,
+    load_repairs,
+    load_run,
+    load_runs,
+    load_summary,
+    load_weakest,
+    load_zones,
+)
+from facho.plant.report_pdf import (
+    coverage_words,
+    dbm,
+    duration,
+    load_report,
+    month_words,
+    percent,
+    repair_words,
+    summary_figures,
+    write_pdf,
+)
+from facho.polling.domain.availability import Month
+
+Row = ReportGroup | ReportOnu | ReportRepair
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """One table of a report: what it is called, its rows in their usual order, and what no rows mean."""
+
+    title: str | Promise
+    load: Callable[[ReportQuestion], Sequence[Row]]
+    empty: str | Promise
+
+
+_NO_ONU = gettext_lazy("No ONU of this month is in your scope.")
+REPORT_TABLES: Mapping[str, ReportTable] = {
+    "olts": ReportTable(gettext_lazy("OLTs"), load_olts, _NO_ONU),
+    "ports": ReportTable(gettext_lazy("PON ports"), load_ports, _NO_ONU),
+    "zones": ReportTable(gettext_lazy("Zones"), load_zones, _NO_ONU),
+    "downtime": ReportTable(
+        gettext_lazy("Customers longest down"), load_longest_down, gettext_lazy("No customer was down.")
+    ),
+    "interruptions": ReportTable(
+        gettext_lazy("Customers with most interruptions"),
+        load_most_interrupted,
+        gettext_lazy("No customer was interrupted."),
+    ),
+    "light": ReportTable(
+        gettext_lazy("Customers with the weakest light"), load_weakest, gettext_lazy("No light was too weak.")
+    ),
+    "repairs": ReportTable(gettext_lazy("Repairs that helped"), load_repairs, gettext_lazy("No light rose to stay.")),
+}
+
+
+class ReportForm(forms.Form):
+    """Month, table and OLT; what is not known is ignored."""
+
+    month = forms.ChoiceField(label=gettext_lazy("Month"), required=False)
+    by = forms.ChoiceField(label=gettext_lazy("Table"), required=False)
+    olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)
+    zone = forms.ChoiceField(label=gettext_lazy("Zone"), required=False)
+
+    def __init__(self, data: Any, scope: OltScope, months: Sequence[Month]) -> None:
+        super().__init__(data, auto_id="filter-%s", label_suffix="")
+        offer_olts(self, scope)
+        zones = [("", _("all")), *((str(pk), name) for pk, name in Zone.objects.values_list("id", "name"))]
+        words = [
+            (str(month), date_format(datetime(month.year, month.number, 1, tzinfo=UTC), "YEAR_MONTH_FORMAT"))
+            for month in months
+        ]
+        for name, choices in (
+            ("month", words),
+            ("by", [(key, each.title) for key, each in REPORT_TABLES.items()]),
+            ("zone", zones),
+        ):
+            field = self.fields[name]
+            if isinstance(field, forms.ChoiceField):
+                field.choices = choices
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        self.full_clean()
+        return {name: value for name, value in self.cleaned_data.items() if value}
+
+    @property
+    def query(self) -> str:
+        """What was chosen, as the beginning of a query string."""
+        given = {name: value for name in self.fields if (value := self.data.get(name))}
+        return f"{urlencode(given)}&" if given else ""
+
+
+def _figure(
+    name: str, title: str | Promise, value: Callable[[Any], float | int | None], draw: Callable[[Any], str]
+) -> TableColumn:
+    """A number at the right, by which the list can be sorted."""
+    return TableColumn(name, title, lambda row, now: draw(row), value, name, "right short")
+
+
+def _seconds(name: str, title: str | Promise) -> TableColumn:
+    return _figure(
+        f"{name}_seconds",
+        title,
+        lambda row: getattr(row.times, name),
+        lambda row: duration(getattr(row.times, name)) if getattr(row.times, name) else "",
+    )
+
+
+_AVAILABILITY = _figure(
+    "availability",
+    gettext_lazy("Availability"),
+    lambda row: row.times.availability,
+    lambda row: "" if row.times.availability is None else percent(row.times.availability),
+)
+_TIMES = (
+    _AVAILABILITY,
+    _seconds("down", pgettext_lazy("length", "Down")),
+    _seconds("unknown", pgettext_lazy("length", "Unknown")),
+    _seconds("planned", pgettext_lazy("length", "Planned")),
+)
+_LIGHT = _figure(
+    "light_dbm",
+    gettext_lazy("Light, dBm"),
+    lambda row: row.light_dbm,
+    lambda row: "" if row.light_dbm is None else dbm(row.light_dbm),
+)
+_INTERRUPTIONS = _figure(
+    "interruptions", gettext_lazy("Interruptions"), lambda row: row.interruptions, lambda row: _count(row.interruptions)
+)
+
+
+def _count(number: int) -> str:
+    return number_format(number, force_grouping=True) if number else ""
+
+
+_ONUS = _figure("onus", gettext_lazy("ONUs"), lambda row: row.onus, lambda row: _count(row.onus))
+_WEAK = _figure("weak_onus", gettext_lazy("Weak light"), lambda row: row.weak_onus, lambda row: _count(row.weak_onus))
+_OUTAGES = (
+    _figure("outages", gettext_lazy("Outages"), lambda row: row.outages, lambda row: _count(row.outages)),
+    _figure(
+        "outage_seconds",
+        gettext_lazy("Outage time"),
+        lambda row: row.outage_seconds,
+        lambda row: duration(row.outage_seconds) if row.outage_seconds else "",
+    ),
+)
+
+
+def _times_query(start: datetime, end: datetime) -> str:
+    return urlencode(
+        {name: at.astimezone(UTC).strftime("%Y-%m-%dT%H:%MZ") for name, at in (("from", start), ("to", end))}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The month that links of a table open to; rows have only their own values."""
+
+    question: ReportQuestion
+
+    @property
+    def span(self) -> str:
+        return _times_query(self.question.start, self.question.run.covers_until)
+
+    def narrowed(self, **to: object) -> str:
+        return f"{reverse('reports')}?{urlencode({'month': str(self.question.month), **to})}"
+
+    def of_olt(self, row: ReportGroup) -> SafeString:
+        """Lead to the ports that the figures are made of."""
+        return format_html(
+            '<a id="row-olt-{}" href="{}"><bdi>{}</bdi></a>', row.id, self.narrowed(by="ports", olt=row.id), row.name
+        )
+
+    def of_port(self, row: ReportGroup) -> SafeString | str:
+        """Lead to the plots of the port in this month."""
+        if row.place is None:
+            return text_cell(row.name)
+        address = f"{reverse('port', args=(row.olt_id, *row.place))}?{self.span}#light"
+        return format_html('<a id="row-port-{}" href="{}">{}</a>', row.id, address, row.name)
+
+    def of_zone(self, row: ReportGroup) -> SafeString | str:
+        if not row.id:
+            return _("without a zone")
+        address = self.narrowed(by="downtime", zone=row.id)
+        return format_html('<a id="row-zone-{}" href="{}"><bdi>{}</bdi></a>', row.id, address, row.name)
+
+    def of_onu(self, row: ReportOnu) -> SafeString:
+        """Lead to the plots of light and state in this month."""
+        address = f"{reverse('onu', args=(row.id,))}?{self.span}#light"
+        return format_html('<a id="row-onu-{}" href="{}" class="mono">{}</a>', row.id, address, row.code)
+
+    def of_repair(self, row: ReportRepair) -> SafeString:
+        """Lead to the light before and after, of all that share it."""
+        day = datetime.combine(row.on, time(0), zone())
+        query = _times_query(day - AROUND_REPAIR, min(day + AROUND_REPAIR, timezone.now()))
+        if len(row.onus) > 1:
+            query += "&" + urlencode({"with": ",".join(map(str, row.onus[1:MAX_COMPARED]))})
+        address = f"{reverse('onu', args=(row.id,))}?{query}#light"
+        return format_html('<a id="row-repair-{}" href="{}">{}</a>', row.id, address, repair_words(row))
+
+
+def _tables(evidence: Evidence) -> dict[str, ListTable]:
+    """Build the tables for one month: their names lead to its plots."""
+    olt = TableColumn("olt", gettext_lazy("OLT"), lambda row, now: text_cell(row.olt), lambda row: row.olt, "olt")
+    customer = TableColumn(
+        "customer",
+        gettext_lazy("Customer"),
+        lambda row, now: text_cell(row.customer or getattr(row, "description", "")),
+        lambda row: row.customer or getattr(row, "description", ""),
+        "customer",
+        "words",
+    )
+    port = TableColumn("port", gettext_lazy("Port"), lambda row, now: row.port, lambda row: row.port, look="mono")
+    onu = TableColumn(
+        "onu", gettext_lazy("ONU"), lambda row, now: evidence.of_onu(row), lambda row: row.code, "onu", "short"
+    )
+    longest = _figure(
+        "longest_down_seconds",
+        gettext_lazy("Longest"),
+        lambda row: row.longest_down_seconds,
+        lambda row: duration(row.longest_down_seconds) if row.longest_down_seconds else "",
+    )
+    lowest = _figure(
+        "lowest_day_dbm",
+        gettext_lazy("Lowest day"),
+        lambda row: row.lowest_day_dbm,
+        lambda row: dbm(row.lowest_day_dbm),
+    )
+    days = _figure("weak_days", gettext_lazy("Weak days"), lambda row: row.weak_days, lambda row: _count(row.weak_days))
+    who = (onu, customer, olt, port)
+    of_onu = {
+        "downtime": (*who, *_TIMES, longest),
+        "interruptions": (*who, _INTERRUPTIONS, *_TIMES[:2], longest),
+        "light": (*who, _LIGHT, lowest, days),
+    }
+    groups = {
+        "olts": (
+            ("name", gettext_lazy("OLT"), evidence.of_olt),
+            (_ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
+        ),
+        "ports": (
+            ("name", gettext_lazy("Port"), evidence.of_port),
+            (olt, _ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
+        ),
+        "zones": (("name", gettext_lazy("Zone"), evidence.of_zone), (_ONUS, *_TIMES, _INTERRUPTIONS, _LIGHT, _WEAK)),
+    }
+    tables = {key: ListTable("reports", columns, "") for key, columns in of_onu.items()}
+    for key, ((name, title, draw), columns) in groups.items():
+        first = TableColumn(name, title, lambda row, now, draw=draw: draw(row), lambda row: row.name, "name", "short")  # type: ignore[misc]
+        tables[key] = ListTable("reports", (first, *columns), "")
+    repair = TableColumn(
+        "what", gettext_lazy("What"), lambda row, now: evidence.of_repair(row), repair_words, look="words"
+    )
+    gain = _figure("gain_db", gettext_lazy("dB"), lambda row: row.gain_db, lambda row: number_format(row.gain_db, 1))
+    before = _figure(
+        "before_dbm", gettext_lazy("Before, dBm"), lambda row: row.before_dbm, lambda row: dbm(row.before_dbm)
+    )
+    after = _figure("after_dbm", gettext_lazy("After, dBm"), lambda row: row.after_dbm, lambda row: dbm(row.after_dbm))
+    day = TableColumn(
+        "on",
+        gettext_lazy("Day"),
+        lambda row, now: f"{row.on:%Y-%m-%d}",
+        lambda row: f"{row.on:%Y-%m-%d}",
+        "on",
+        "short",
+    )
+    tables["repairs"] = ListTable("reports", (repair, day, customer, olt, port, gain, before, after), "")
+    return tables
+
+
+@require_safe
+@vary_on_headers("HX-Request")
+@for_users
+def reports_page(request: HttpRequest) -> HttpResponseBase:
+    scope, now, runs = scope_of(request.user), timezone.now(), load_runs()
+    this = Month.of(now, zone())
+    months = sorted({this, *(Month(run.month.year, run.month.month) for run in runs)}, reverse=True)
+    form = ReportForm(request.GET, scope, months)
+    chosen = form.chosen
+    month = Month.parse(chosen.get("month") or _usual_month(months, now))
+    run = load_run(month)
+    context = {
+        "here": "reports",
+        "now": now,
+        "form": form,
+        "month": str(month),
+        "may_operate": may_operate(request),
+        "is_kept": is_kept(month, now),
+        "run": run,
+    }
+    if run is not None:
+        question = _question(run, scope, chosen)
+        narrowed = {name: chosen[name] for name in ("olt", "zone") if name in chosen}
+        by = chosen.get("by", "olts")
+        table, rows = _tables(Evidence(question))[by], REPORT_TABLES[by].load(question)
+        choice = table.choose(request.GET)
+        ordered = _ordered(choice, rows)
+        if is_export(request):
+            return export_table(request, table, [ordered])
+        page = Paginator(ordered, ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
+        context |= {
+            "page": page,
+            "choice": choice,
+            "query": choice.with_page(),
+            "table": table.draw(choice, page, now),
+            "empty": REPORT_TABLES[by].empty,
+            "table_title": REPORT_TABLES[by].title,
+            "pdf_query": urlencode({"month": str(month)} | narrowed),
+            **_front(question),
+            **table_context(table, choice),
+        }
+    return render(request, "reports/table.html" if is_part(request) else "reports/reports.html", context)
+
+
+def _usual_month(months: Sequence[Month], now: datetime) -> str:
+    """The last month that is over, if it was computed, else the running one."""
+    last = Month.of(now, zone()).shifted(-1)
+    return str(last if last in months else months[0])
+
+
+def _question(run: Any, scope: OltScope, chosen: Mapping[str, str]) -> ReportQuestion:
+    olt, its_zone = chosen.get("olt"), chosen.get("zone")
+    return ReportQuestion(run, scope, int(olt) if olt else None, int(its_zone) if its_zone else None)
+
+
+def _ordered(choice: TableChoice, rows: Sequence[Row]) -> list[Row]:
+    """Sort by the chosen column; rows without a value are last either way."""
+    column = next((each for each in choice.columns if each.sort and each.sort == choice.sort.removeprefix("-")), None)
+    if column is None:
+        return list(rows)
+    known = [row for row in rows if column.value(row) is not None]
+    known.sort(key=lambda row: _sort_key(column.value(row)), reverse=choice.sort.startswith("-"))
+    return [*known, *(row for row in rows if column.value(row) is None)]
+
+
+def _sort_key(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else value
+
+
+def _front(question: ReportQuestion) -> dict[str, Any]:
+    """Load what is above the table; two queries."""
+    summary, steps = load_summary(question), load_histogram(question)
+    most = max((number for _step, number in steps), default=1)
+    words = (
+        pgettext_lazy("state", "up"),
+        pgettext_lazy("state", "down"),
+        gettext_lazy("unknown"),
+        gettext_lazy("planned"),
+    )
+    looks = ("up", "down", "unknown", "planned")
+    bars, x = [], 0.0
+    for word, look, share in zip(words, looks, summary.times.shares, strict=True):
+        bars.append((word, look, share, coordinate(6 * x), coordinate(6 * share)))
+        x += share
+    drawn = [
+        (
+            step,
+            number,
+            coordinate(number_at * 24.0),
+            coordinate(80 - 70 * number / most),
+            coordinate(70 * number / most),
+            step < -27,
+        )
+        for number_at, (step, number) in enumerate(steps)
+    ]
+    return {
+        "title": month_words(question),
+        "coverage": coverage_words(question),
+        "figures": summary_figures(summary),
+        "bars": bars,
+        "steps": drawn,
+        "steps_width": 24 * len(drawn),
+    }
+
+
+@require_safe
+@for_users
+def report_pdf(request: HttpRequest) -> HttpResponse:
+    """Send the report as a file; the same query as the page's."""
+    scope, runs = scope_of(request.user), load_runs()
+    form = ReportForm(request.GET, scope, [Month(run.month.year, run.month.month) for run in runs])
+    run = load_run(Month.parse(form.chosen["month"])) if "month" in form.chosen else None
+    if run is None:
+        raise Http404
+    question = _question(run, scope, form.chosen)
+    narrowed = ((Olt, question.olt_id), (Zone, question.zone_id))
+    names = [str(model._default_manager.only("name").get(pk=pk)) for model, pk in narrowed if pk is not None]
+    address = urlsplit(load_public_address()).hostname or request.get_host()
+    content = write_pdf(load_report(question), installation=address, about=" · ".join(names))
+    named = f'attachment; filename="facho-{question.month}.pdf"'
+    return HttpResponse(content, content_type="application/pdf", headers={"Content-Disposition": named})
+
+
+@require_POST
+@for_users
+def report_renew(request: HttpRequest) -> HttpResponse:
+    """Let a month be computed again; the engine does it within seconds."""
+    must_operate(request)
+    try:
+        month = Month.parse(request.POST.get("month", ""))
+    except ValueError:
+        raise Http404 from None
+    now = timezone.now()
+    if not is_kept(month, now):
+        raise Http404
+    ask_for_month(month, now)
+    messages.success(request, _("The month is being computed again; its figures change port by port."))
+    return redirect(f"{reverse('reports')}?{urlencode({'month': str(month)})}")

@@ -24,14 +24,14 @@ from facho.polling.domain.execution_state import ExecutionState
 
 pytestmark = pytest.mark.django_db
 
-REQUESTS_OF_AN_OPERATION = 20
-# What reaches the database reaches it from an admin: the others need no second one, nor every push.
+# What reaches the database reaches it from an admin: the others need no second one. A push has the first few.
 ROLES = [
     *(
-        pytest.param(role, marks=[pytest.mark.any_database, pytest.mark.thorough])
+        pytest.param(role, 20, marks=[pytest.mark.any_database, pytest.mark.thorough])
         for role in (None, Role.VIEWER, Role.OPERATOR)
     ),
-    Role.ADMIN,
+    pytest.param(Role.ADMIN, 20, marks=pytest.mark.thorough),
+    (Role.ADMIN, 6),
 ]
 CHECKS = [
     checks.not_a_server_error,
@@ -95,16 +95,16 @@ def rows() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-@pytest.mark.parametrize("role", ROLES, ids=lambda role: role or "anonymous")
+@pytest.mark.parametrize(("role", "requests"), ROLES, ids=lambda value: value or "anonymous")
 @pytest.mark.parametrize("operation", described_operations(), ids=lambda operation: operation.label)
-def test_no_request_finds_a_fault(rows: None, operation: Any, role: Role | None) -> None:
+def test_no_request_finds_a_fault(rows: None, operation: Any, role: Role | None, requests: int) -> None:
     headers = {"Host": "127.0.0.1", "Accept-Language": "en", "Accept-Encoding": "identity"}
     if role is not None:
         headers["Authorization"] = f"Bearer {create_token(make_user(role))}"
 
     @seed(20300506)
     @settings(
-        max_examples=REQUESTS_OF_AN_OPERATION,
+        max_examples=requests,
         deadline=None,
         database=None,
         phases=[Phase.explicit, Phase.generate],

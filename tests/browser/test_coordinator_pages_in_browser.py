@@ -75,7 +75,7 @@ def url(live_server: LiveServer) -> str:
     return str(live_server.url)
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("width", [pytest.param(DESKTOP, marks=pytest.mark.thorough), PHONE])
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_of_the_coordinator_fits_and_runs_nothing_foreign(
     url: str, visitor: Visitor, page: str, width: int

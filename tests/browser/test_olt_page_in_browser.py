@@ -63,7 +63,15 @@ def at_the_olt(visit: Visit, url: str) -> Visit:
     return visit
 
 
-@pytest.mark.parametrize(("width", "dark"), [(DESKTOP, False), (DESKTOP, True), (PHONE, False), (PHONE, True)])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        (DESKTOP, False),
+        (PHONE, True),
+        pytest.param(DESKTOP, True, marks=pytest.mark.thorough),
+        pytest.param(PHONE, False, marks=pytest.mark.thorough),
+    ],
+)
 def test_trouble_leads_to_its_olt_on_any_screen(url: str, visitor: Visitor, width: int, dark: bool) -> None:
     visit = visitor(width=width, dark=dark)
     visit.log_in(url, "ana", PASSWORD)

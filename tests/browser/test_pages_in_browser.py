@@ -49,7 +49,7 @@ def test_a_page_runs_no_script_but_ours_and_asks_nobody_else(url: str, visitor: 
     assert visit.strangers(url) == []
 
 
-@pytest.mark.parametrize("language", ["en", "es"])
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.thorough), "es"])
 @pytest.mark.parametrize("path", ["/", "/onus/"])
 def test_a_page_fits_a_phone(url: str, visitor: Visitor, path: str, language: str) -> None:
     visit = logged_in(visitor(width=PHONE, language=language, dark=language == "es"), url)

@@ -25,8 +25,15 @@ from facho.snmp_jobs.models import WorkflowNode
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
+# A push has each language and each width.
 EVERYWHERE = pytest.mark.parametrize(
-    ("language", "width"), [("es", DESKTOP), ("es", PHONE), ("en", DESKTOP), ("en", PHONE)]
+    ("language", "width"),
+    [
+        ("es", PHONE),
+        ("en", DESKTOP),
+        pytest.param("es", DESKTOP, marks=pytest.mark.thorough),
+        pytest.param("en", PHONE, marks=pytest.mark.thorough),
+    ],
 )
 
 
@@ -160,7 +167,7 @@ def test_an_olt_is_silenced_tonight_from_its_page(
     assert task.visit.complaints == []
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_every_page_of_the_settings_and_the_administration_has_the_frame_of_the_product(
     live_server: LiveServer, visitor: Visitor, dark: bool
 ) -> None:

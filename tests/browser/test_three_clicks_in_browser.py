@@ -16,7 +16,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+@pytest.mark.parametrize("width", [pytest.param(DESKTOP, marks=pytest.mark.thorough), PHONE])
 @pytest.mark.parametrize("way", WAYS)
 def test_the_cause_of_a_cut_is_three_clicks_away(cut_demo: Demo, visitor: Visitor, way: str, width: int) -> None:
     visit = visitor(width=width)

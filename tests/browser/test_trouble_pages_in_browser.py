@@ -52,7 +52,7 @@ def look(visit: Visit, name: str, width: int) -> None:
         (DESKTOP, "en", False, "12 of 12 ONUs lost the signal (LOS)."),
         (PHONE, "en", True, "The other port of the card is fine."),
         (PHONE, "es", False, "LOS"),
-        (DESKTOP, "es", True, "LOS"),
+        pytest.param(DESKTOP, "es", True, "LOS", marks=pytest.mark.thorough),
     ],
 )
 def test_one_click_leads_from_the_first_page_to_the_cause_of_a_cut(

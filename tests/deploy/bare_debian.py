@@ -1,0 +1,138 @@
+"""A bare Debian that boots: made by mmdebstrap, started by systemd-nspawn without a network, gone afterwards."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/operations.md").read_text()
+TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter")
+# Where packages are fetched, only the base is made of them: inside there is no network, so steps find them installed.
+PACKAGES = (
+    *("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl"),
+    *("python3", "python3-venv", "python3-dev", "gcc", "libc6-dev", "git", "postgresql", "redis-server"),
+)
+BOOT_SECONDS = 90
+PIP = "[global]\nno-index = true\nfind-links = /srv/wheels\ndisable-pip-version-check = true\n"
+CHECKOUT = "/srv/facho"
+
+
+class CannotMake(Exception):
+    """This machine cannot have a bare Debian; the message says why."""
+
+
+def blocks_of(heading: str, page: str = PAGE) -> list[str]:
+    """Return the shell blocks of one part of the page, in their order, until the next heading of any level."""
+    part = re.split(rf"^#+ {re.escape(heading)}$", page, maxsplit=1, flags=re.MULTILINE)[1]
+    # A comment in a block is no heading.
+    part = re.sub(r"```sh\n.*?```", lambda block: block[0].replace("\n#", "\n\0"), part, flags=re.DOTALL)
+    part = re.split(r"^#+ ", part, maxsplit=1, flags=re.MULTILINE)[0]
+    return [block.replace("\0", "#") for block in re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)]
+
+
+def make_base(folder: Path) -> Path:
+    """Make a Debian in a folder, once for all tests; it needs root, the tools, and Debian's packages."""
+    if os.geteuid() != 0:
+        raise CannotMake("only root can make and boot a Debian")
+    if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
+        raise CannotMake(f"not installed: {' '.join(missing)}")
+    base = folder / "base"
+    made = subprocess.run(
+        ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", base],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        raise CannotMake(f"mmdebstrap: {made.stderr.strip().splitlines()[-1:]}")
+    return base
+
+
+class Machine:
+    """A booted Debian, and commands in it."""
+
+    def __init__(self, root: Path, leader: int) -> None:
+        self.root, self.leader = root, leader
+
+    def run(self, script: str, *, stdin: str = "", folder: str = CHECKOUT) -> str:
+        """Run lines one after the other; the first that fails is named, with what it printed."""
+        done = self.try_to(script, stdin=stdin, folder=folder)
+        assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def try_to(self, script: str, *, stdin: str = "", folder: str = CHECKOUT) -> subprocess.CompletedProcess[str]:
+        path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        enter = ["nsenter", "-t", str(self.leader), "-m", "-u", "-i", "-n", "-p", "setsid", "env", "-i", f"PATH={path}"]
+        return subprocess.run(
+            [*enter, "HOME=/root", "LANG=C.UTF-8", "bash", "-exc", f"cd {folder}\n{script}"],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def ready(self) -> str:
+        """Return the answer of /readyz, waiting for a green one for a minute."""
+        ask = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/readyz', timeout=5).read().decode())"
+        for _ in range(60):
+            done = self.try_to(f'python3 -c "{ask}"', folder="/")
+            if done.returncode == 0:
+                return done.stdout
+            time.sleep(1)
+        raise AssertionError(done.stderr + self.try_to("journalctl --no-pager -n 60", folder="/").stdout)
+
+
+@contextmanager
+def booted(base: Path, wheels: Path) -> Iterator[Machine]:
+    """Boot a layer over the base with the checkout and the wheels in it; the layer goes in the end."""
+    with tempfile.TemporaryDirectory(prefix="facho-debian-") as folder, ExitStack() as left:
+        root, upper, work = (Path(folder) / name for name in ("root", "upper", "work"))
+        for made in (root, upper, work):
+            made.mkdir(mode=0o755)
+        layers = f"lowerdir={base},upperdir={upper},workdir={work}"
+        subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, root], check=True)
+        left.callback(subprocess.run, ["umount", root], check=True)
+        (root / "etc/pip.conf").write_text(PIP)
+        (root / "etc/hostname").write_text("debian\n")
+        (root / "etc/hosts").write_text("127.0.0.1 localhost debian\n")
+        (root / "srv/wheels").mkdir()
+        subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, root / CHECKOUT[1:]], check=True)
+        nspawn = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--boot"]
+        started = subprocess.Popen(
+            [*nspawn, "--console=read-only", f"--bind-ro={wheels}:/srv/wheels", "-D", root],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        left.callback(_stop, started)
+        machine = Machine(root, _leader_of(started))
+        machine.run("systemctl is-system-running --wait || true", folder="/")
+        yield machine
+
+
+def _stop(started: "subprocess.Popen[bytes]") -> None:
+    """Let the machine end; its init is killed with the process when it does not."""
+    started.terminate()
+    try:
+        started.wait(30)
+    except subprocess.TimeoutExpired:
+        started.kill()
+        started.wait()
+
+
+def _leader_of(started: "subprocess.Popen[bytes]") -> int:
+    give_up_at = time.monotonic() + BOOT_SECONDS
+    while time.monotonic() < give_up_at and started.poll() is None:
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
+        for child in children:
+            if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
+                time.sleep(2)
+                return int(child)
+        time.sleep(0.2)
+    raise CannotMake(f"systemd-nspawn did not boot: status {started.poll()}")

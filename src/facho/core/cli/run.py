@@ -70,8 +70,9 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
             print(_("Open this link once to make the first administrator (valid for 24 hours):"))
             print(f"setup: {supervisor.url_of(socket)}{path}", flush=True)
         if wait_until_ready(supervisor.url_of(socket), children[0]):
-            supervisor.notify_ready()
             tell(_("Ready. Press Ctrl-C to stop."))
+        # Also when a slow machine needs longer: systemd would end what never says that it is ready.
+        supervisor.notify_ready()
         supervisor.supervise(children, tell=tell_end, check=refuse_newer)
     except supervisor.Stopped:
         tell(_("Stopping; reads in progress finish first, for up to 15 s."))

@@ -5,6 +5,7 @@ from threading import Event
 
 import pytest
 
+from facho.infrastructure import gateway
 from facho.infrastructure.gateway import ThreadGateway
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,3 +47,40 @@ async def test_a_long_call_that_fails_or_is_broken_off_keeps_no_other_from_its_t
     await database.close()
 
     assert [type(each) for each in ended] == [bool, asyncio.CancelledError, ValueError, int]
+
+
+async def test_who_gives_way_waits_for_calls_in_progress_and_no_longer_than_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gateway, "CALM_SECONDS", 60.0)
+    database, go_on, done = ThreadGateway(2), Event(), list[str]()
+
+    async def give_way() -> None:
+        await database.calm()
+        done.append("packet")
+
+    await give_way()
+    calls = [asyncio.create_task(database.run(go_on.wait)), asyncio.create_task(database.run(done.append, "call"))]
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(give_way())
+    await calls[1]
+    assert done == ["packet", "call"]
+
+    go_on.set()
+    await asyncio.gather(*calls, waiting)
+    await database.close()
+
+    assert done == ["packet", "call", "packet"]
+
+
+async def test_a_call_that_takes_long_is_not_given_way_to_for_long() -> None:
+    database, go_on = ThreadGateway(1), Event()
+    call = asyncio.create_task(database.run(go_on.wait))
+    await asyncio.sleep(0)
+
+    await database.calm()
+
+    assert not call.done()
+    go_on.set()
+    await call
+    await database.close()

@@ -81,3 +81,17 @@ async def test_a_request_that_was_answered_while_its_right_was_confirmed_is_not_
 
     assert found[2] == SYSTEM[SYS_DESCR][1]
     assert (permit.is_confirmed, agent.packets) == (True, 1)
+
+
+async def test_every_packet_gives_way_to_what_is_more_urgent(start_agent: AgentStarter) -> None:
+    agent, packets = await start_agent(SYSTEM), list[int]()
+
+    async def give_way() -> None:
+        packets.append(agent.packets)
+
+    async with Network(give_way=give_way) as network:
+        session = network.open(Target(agent.address, Community(b"public"), port=agent.port), Allowed())
+        await session.get([SYS_DESCR])
+        await session.get([SYS_DESCR])
+
+    assert packets == [0, 1]

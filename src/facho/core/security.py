@@ -144,7 +144,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line, for programs: the event's name and each of its values under their own names."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write the record with what its text names; a field never replaces one of ours."""
+        """Write the record with what its text names; no field replaces a standard one."""
         message = record.getMessage()
         line: dict[str, object] = {
             "time": _moment(record),

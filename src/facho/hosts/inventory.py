@@ -1,6 +1,6 @@
 """Keeps the OLT inventory: everything an operator gave is checked, then all of it is saved, or nothing.
 
-No credential is ever sent to another address, so secrets that an OLT lacks after a change have to be given anew.
+No credential is ever sent to another address: what an OLT lacks after a change has to be given again.
 """
 
 import hashlib

@@ -65,7 +65,7 @@ class CommandParser(ArgumentParser):
 
 
 class ShowVersion(Action):
-    """Print the version, which stands in the metadata of the installed package."""
+    """Print the version, as the metadata of the installed package has it."""
 
     def __call__(self, parser: ArgumentParser, *_about: object) -> NoReturn:
         print(f"facho {version('facho')}")

@@ -119,7 +119,7 @@ def bring_up_to_date(*, holds_lock: bool = False) -> None:
         raise _too_new(str(error)) from error
     except EngineRuns as error:
         raise OperatorError(
-            _("Facho still runs with an older version on this database: stop or restart it first; then this can go on.")
+            _("Facho still runs with an older version on this database: stop or restart it, then try again.")
         ) from error
     except MissingMigrations as error:
         raise OperatorError(

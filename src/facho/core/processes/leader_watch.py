@@ -159,7 +159,7 @@ async def _keep_looking(watch: LeaderWatch) -> None:
 
 
 async def watch_version(database: ThreadGateway) -> None:
-    """Stop this process once the database is newer than its code, and log which other versions run beside it."""
+    """Stop this process once the database is newer than its code, and log which other versions also run on it."""
     logged: list[str] = []
     while True:
         try:

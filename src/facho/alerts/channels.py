@@ -461,6 +461,7 @@ def save_channel(channel: AlertChannel, given: ChannelSecrets) -> None:
         "language",
         "enabled",
         "digest",
+        "sends_reports",
         "on_call_from",
         "on_call_to",
         "on_call_days",

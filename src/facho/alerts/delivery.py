@@ -14,7 +14,7 @@ import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,8 @@ from facho.alerts.engine import merge_held, on_sent
 from facho.alerts.http_request import post_webhook
 from facho.alerts.links import NOTHING_ADDED, Addition, load_addition
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
-from facho.alerts.sender import SEND_SECONDS, Message, Outcome, Reach, Trouble
+from facho.alerts.monthly import load_pdf
+from facho.alerts.sender import MAIL_SCHEMES, SEND_SECONDS, Message, Outcome, Reach, Trouble
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.infrastructure.statements import Select
 from facho.polling.domain.ports import Clock, DatabaseGateway
@@ -77,6 +78,14 @@ class Parcel:
     payload: dict[str, Any]
     address: Address | None
     addition: Addition = NOTHING_ADDED
+
+    @property
+    def is_mail(self) -> bool:
+        """Whether it goes by e-mail, which carries files."""
+        address = self.address
+        if address is None or address.kind is not ChannelKind.APPRISE:
+            return False
+        return address.url.reveal().partition("://")[0].lower() in MAIL_SCHEMES
 
 
 _ANY_WAITING = Select(lambda: Notice.objects.filter(state=NoticeState.WAITING).order_by().values_list("pk")[:1])
@@ -281,12 +290,22 @@ async def _hand_to_process(address: Address, message: Message, reach: Reach) -> 
 
 
 class Delivery:
-    """Sends what waits while it is wanted; keeps no state but the current tries."""
+    """Sends what waits while it is wanted; keeps no state but the current tries.
+
+    Reports are written through a gateway of their own, if there is one: no claim waits behind them.
+    """
 
     def __init__(
-        self, database: DatabaseGateway, clock: Clock, reach: Reach, is_wanted: Callable[[], bool] = lambda: True
+        self,
+        database: DatabaseGateway,
+        clock: Clock,
+        reach: Reach,
+        is_wanted: Callable[[], bool] = lambda: True,
+        *,
+        reports: DatabaseGateway | None = None,
     ) -> None:
         self._database = database
+        self._reports = reports or database
         self._clock = clock
         self._reach = reach
         self._is_wanted = is_wanted
@@ -327,11 +346,18 @@ class Delivery:
         if not task.cancelled() and task.exception():
             logger.error("channel.not_served channel=%s", channel_id, exc_info=task.exception())
 
+    async def _with_pdf(self, parcel: Parcel) -> Parcel:
+        """Attach the report."""
+        pdf = await self._reports.run(load_pdf, parcel.channel_id, parcel.payload["month"])
+        return replace(parcel, message=replace(parcel.message, pdf=pdf))
+
     async def _send_next(self, channel_id: int) -> bool:
         """Try the next message; False when there is none, or it did not arrive."""
         parcel = await self._database.run(claim_next, channel_id, self._clock.now())
         if parcel is None:
             return False
+        if parcel.message.kind == NoticeKind.REPORT and parcel.is_mail:
+            parcel = await self._with_pdf(parcel)
         outcome = await send(parcel, self._reach, now=self._clock.now())
         if outcome.is_sent:
             await self._database.run(save_sent, parcel, now=self._clock.now())

@@ -115,6 +115,9 @@ def load_addition(notice: Notice) -> Addition:
     if notice.kind == NoticeKind.TEST:
         address = load_public_address()
         return Addition(page=address and f"{address}/")
+    if notice.kind == NoticeKind.REPORT:
+        address = load_public_address()
+        return Addition(page=address and f"{address}/reports/?month={notice.payload['month']}")
     alerts = list(Notice.alerts.through.objects.filter(notice_id=notice.pk).values_list("alert_id", flat=True))
     shown = list(Alert.objects.filter(id__in=alerts).select_related("rule").order_by("id"))
     names, table = "", ""

@@ -47,6 +47,12 @@ class AlertChannel(models.Model):
     signing_key = SecretField(_("signing key"), help_text=_("Of a webhook: what its messages are signed with."))
     language = models.CharField(_("language"), max_length=5, blank=True, help_text=_("Empty: the installation's."))
     enabled = models.BooleanField(_("enabled"), default=True)
+    sends_reports = models.BooleanField(
+        _("monthly report"),
+        default=False,
+        db_default=False,
+        help_text=_("The report of the last month, in the language of the channel; e-mail carries it as PDF."),
+    )
     digest = models.CharField(_("sends"), max_length=8, choices=Digests.choices, blank=True, default="")
     # On the installation's clock; without both ends, all hours.
     on_call_from = models.TimeField(_("on call from"), null=True, blank=True)
@@ -222,6 +228,7 @@ class NoticeKind(models.TextChoices):
     ESCALATED = "escalated", _("escalated")
     DIGEST = "digest", _("digest")
     TEST = "test", _("test")
+    REPORT = "report", _("report")
 
 
 class NoticeState(models.TextChoices):

@@ -5,6 +5,7 @@ here too: the message, the outcome of one try, and the addresses that a message 
 and those that the operator listed; they are checked before every connect.
 """
 
+import base64
 import json
 import logging
 import re
@@ -116,6 +117,8 @@ class Message:
     footer: str = ""
     # A table for channels that carry files.
     csv: str = ""
+    # A report, in base64, for channels that carry files.
+    pdf: str = ""
 
 
 if TYPE_CHECKING:
@@ -137,7 +140,7 @@ UNJOINED = "\u200b"
 _ACTIVE = re.compile(r"(?<=[@<])|(?<=\])(?=\()|(?<=:)(?=//)")
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]()#+\-.!|~>]")
 _LINK_LINE = re.compile(r"^(.+?): (https?://\S+)$", re.MULTILINE)
-CSV_NAME = "facho.csv"
+CSV_NAME, PDF_NAME = "facho.csv", "facho-report.pdf"
 # What services put around a title and a text.
 MARGIN = 60
 _STATUS = re.compile(r"error=(\d{3})\b")
@@ -184,10 +187,13 @@ def hand_over(service: "NotifyBase", scheme: str, message: Message) -> bool:
         # this process sends one message and ends.
         vars(base)["make_msgid"] = lambda domain: f"<{_NO_WORD.sub('-', message.id)}@{domain}>"
         service.notify_format = NotifyFormat.TEXT
-        if message.csv:
-            from apprise.attachment.memory import AttachMemory
+        from apprise.attachment.memory import AttachMemory
 
+        if message.csv:
             attached.append(AttachMemory(content=message.csv, name=CSV_NAME, mimetype="text/csv"))  # type: ignore[no-untyped-call]
+        if message.pdf:
+            content = base64.b64decode(message.pdf)
+            attached.append(AttachMemory(content=content, name=PDF_NAME, mimetype="application/pdf"))  # type: ignore[no-untyped-call]
     elif scheme in CHAT_SCHEMES:
         title, body = (_ACTIVE.sub(UNJOINED, text) for text in (title, body))
     footer, written_as = message.footer, NotifyFormat.TEXT

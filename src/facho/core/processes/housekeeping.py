@@ -13,6 +13,7 @@ from facho.alerts.conditions import CONDITIONS
 from facho.alerts.delivery import Delivery
 from facho.alerts.engine import run_pass
 from facho.alerts.http_request import Heartbeat
+from facho.alerts.monthly import write_reports
 from facho.alerts.sender import Reach
 from facho.core.processes.leader_watch import WATCHED
 from facho.core.wiring import OltBusy, Parts, probe, recognise_olt
@@ -154,6 +155,7 @@ async def reporting(chores: Housekeeping) -> None:
             left = 1
             while left and chores.may_go_on():
                 left = await thread.run(compute_some, parts.clock.now())
+            await thread.run(write_reports, parts.clock.now())
 
         await _repeat(compute_months, chores, REPORT_SECONDS)
 
@@ -188,15 +190,16 @@ async def alerting(chores: Housekeeping) -> None:
 async def delivering(chores: Housekeeping) -> None:
     """Send the messages that wait; a try in progress when the process stops may still end."""
     parts, reach = chores.parts, Reach(settings.FACHO_WEBHOOK_ALLOW)
-    delivery = Delivery(parts.database, parts.clock, reach, chores.may_go_on)
+    async with own_thread(chores) as thread:
+        delivery = Delivery(parts.database, parts.clock, reach, chores.may_go_on, reports=thread)
 
-    async def deliver_messages(_parts: Parts) -> None:
-        await delivery.look()
+        async def deliver_messages(_parts: Parts) -> None:
+            await delivery.look()
 
-    try:
-        await _repeat(deliver_messages, chores, DELIVERY_SECONDS, even_held=True)
-    finally:
-        await delivery.close()
+        try:
+            await _repeat(deliver_messages, chores, DELIVERY_SECONDS, even_held=True)
+        finally:
+            await delivery.close()
 
 
 async def beating(chores: Housekeeping) -> None:

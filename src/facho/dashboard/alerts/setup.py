@@ -65,7 +65,16 @@ MAX_MINUTES = 10_080
 # Delivery looks every two seconds and gives a test half a minute.
 TEST_PATIENCE = timedelta(seconds=60)
 _TIME = forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
-_CHANNEL_COLUMNS = ("name", "language", "enabled", "digest", "on_call_from", "on_call_to", "on_call_days")
+_CHANNEL_COLUMNS = (
+    "name",
+    "language",
+    "enabled",
+    "digest",
+    "sends_reports",
+    "on_call_from",
+    "on_call_to",
+    "on_call_days",
+)
 
 
 class ServiceForm(forms.Form):
@@ -77,6 +86,13 @@ class ServiceForm(forms.Form):
         widget=forms.TextInput(attrs={"placeholder": gettext_lazy("for example: night shift"), "autocomplete": "off"}),
     )
     digest = forms.ChoiceField(label=gettext_lazy("Messages are sent"), choices=Digests.choices, required=False)
+    sends_reports = forms.BooleanField(
+        label=gettext_lazy("monthly report"),
+        help_text=gettext_lazy(
+            "The report of the last month, in the language of the channel; e-mail carries it as PDF."
+        ),
+        required=False,
+    )
     on_call_from = forms.TimeField(label=gettext_lazy("On call from"), required=False, widget=_TIME)
     on_call_to = forms.TimeField(label=gettext_lazy("to"), required=False, widget=_TIME)
     on_call_days = forms.MultipleChoiceField(
@@ -171,7 +187,7 @@ class ServiceForm(forms.Form):
     def save(self) -> AlertChannel:
         """Write the channel; the caller records it."""
         channel = self.channel or AlertChannel(kind=self.service.kind)
-        for name in ("name", "language", "digest", "on_call_from", "on_call_to"):
+        for name in ("name", "language", "digest", "sends_reports", "on_call_from", "on_call_to"):
             setattr(channel, name, self.cleaned_data[name])
         channel.on_call_days = "".join(sorted(self.cleaned_data["on_call_days"]))
         save_channel(channel, self.given)

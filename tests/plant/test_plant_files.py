@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from facho.accounts.scope import EVERYTHING, OltScope
 from facho.hosts.inventory import InventoryError, RowVerdict
 from facho.hosts.models import OltGroup
 from facho.onus.customers import Imported
-from facho.onus.models import OnuCustomer
+from facho.onus.models import Onu, OnuCustomer
 from facho.plant.boxes import import_plan, plan_entries, save_entries
 from facho.plant.files import KINDS, read_file, write_file
 from facho.plant.models import AttachmentSources, Box, OnuAttachment, Zone
@@ -371,3 +373,20 @@ def test_a_limited_person_reads_and_writes_only_boxes_of_own_ports() -> None:
     assert "no ONU has this serial" in save(f"serial,box\n{other.onus[0].serial},Own CTO 1\n", scope).left_out[0].reason
     assert list(Box.objects.filter(name__startswith="Other").order_by("id").values()) == list(before)
     assert own.splitter.name == "Own S 1"
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs/plant.md"
+
+
+def test_every_example_of_the_document_is_taken() -> None:
+    make_plant()
+    onu = Onu.objects.order_by("id")[0]
+    OnuAttachment.objects.filter(onu=onu).delete()
+    Onu.objects.filter(id=onu.id).update(serial="PLNT00010001")
+    shown = re.findall(r"```(csv|json|xml)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+
+    answers = [save(text) for _kind, text in shown]
+
+    assert [kind for kind, _text in shown] == ["csv", "csv", "json", "xml"]
+    assert [(each.written, each.unchanged) for each in answers] == [(2, 0), (1, 0), (0, 1), (0, 1)]
+    assert OnuAttachment.objects.get(onu=onu).box.name == "CTO 91"

@@ -13,6 +13,7 @@ from facho.hosts.models import Olt
 from facho.onus.history import Resolution, read_onu
 from facho.onus.history_models import HistorySamples, Metric
 from facho.onus.models import Onu, OnuCustomer, OnuEvent, OnuReading, Outage
+from facho.plant.models import Box, Zone
 from facho.polling.domain.onu_state import WEAKEST_CDBM
 from facho.simulator.readings import read_optics
 from facho.simulator.server import build_world, choose_definitions
@@ -122,3 +123,13 @@ def test_a_street_loses_its_power_after_minutes() -> None:
     world.advance(POWER_CUT_AT + 1)
 
     assert JournalKind.POWER_LOST in {entry.kind for entry in world.journal}
+
+
+def test_the_demo_has_a_plant_with_every_onu_on_a_box_and_every_customer_somewhere(
+    seeded: list[demo_data.DemoWorld],
+) -> None:
+    assert Zone.objects.filter(latitude__isnull=False).count() == OLTS
+    assert not Box.objects.filter(latitude__isnull=True).exists()
+    assert not Onu.objects.filter(attachment__isnull=True).exists()
+    assert not OnuCustomer.objects.filter(latitude__isnull=True).exists()
+    assert Box.objects.filter(kind="cto", parent__isnull=True).count() == 0

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import cos, pi, sin
 from random import Random
 
 import numpy as np
@@ -27,6 +28,7 @@ from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
 from facho.onus.history_models import STATE_CODES, HistorySamples, HistoryStay, Metric, to_steps
 from facho.onus.models import OltMemory, Onu, OnuCustomer, OnuEvent, OnuReading, Outage, PonPort
 from facho.onus.words import EventKinds, OutageCauses, OutageScopes
+from facho.plant.models import AttachmentSources, Box, BoxKinds, OnuAttachment, Zone
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.definition import Definition
@@ -132,6 +134,9 @@ SURNAMES = (
     "Miranda", "Navarro", "Ocampo", "Paredes", "Robles", "Zárate",
 )  # fmt: skip
 STREETS = ("Calle Los Cedros", "Av. San Martín", "Calle 12", "Pasaje El Sauce", "Av. Libertad", "Calle Las Rosas")
+# Nobody lives there: the plain of a high desert.
+TOWN = (-21.52, -68.04)
+ZONES = ("Centro", "San Martín", "El Sauce", "Las Rosas", "Los Cedros")
 TAGS = ("", "", "", "", "empresa", "VIP", "plan 300", "plan 600")
 
 
@@ -199,12 +204,56 @@ def _save_olt(each: DemoWorld, now: datetime) -> None:
     )
     rows = {onu.serial: row for onu, row in zip(simulated, onus, strict=True)}
     OnuReading.objects.bulk_create(_readings(each, rows, now))
-    OnuCustomer.objects.bulk_create(_customers(each, onus))
+    points = save_plant(each, rows, ids)
+    customers = list(_customers(each, onus))
+    for customer in customers:
+        customer.latitude, customer.longitude = points[customer.onu_id]
+    OnuCustomer.objects.bulk_create(customers)
     faults = past_faults(each.world, each.number)
     OnuEvent.objects.bulk_create([*_events(faults, rows, now), *_flaps(each, rows, now)])
     Outage.objects.bulk_create(_outages(each.olt, faults, now))
     OltMemory.objects.create(olt=each.olt, walked_at=now, states_at=now)
     Olt.objects.filter(id=each.olt.id).update(discovered_at=since)
+
+
+def save_plant(
+    each: DemoWorld, rows: dict[str, Onu], port_ids: dict[tuple[int, int, int], int]
+) -> dict[int, tuple[float, float]]:
+    """Write a zone with a splitter for each port and a box for each street; return where each ONU is."""
+    rng = Random(f"plant/{each.olt.name}")  # noqa: S311 a made-up town
+    round_number, name = divmod(each.number, len(ZONES))
+    called = f"{ZONES[name]} {round_number + 1}" if round_number else ZONES[name]
+    middle = (TOWN[0] + 0.03 * (each.number // 3), TOWN[1] + 0.045 * (each.number % 3))
+    zone = Zone.objects.create(name=called, latitude=middle[0], longitude=middle[1])
+    ports = [(place, port) for place, port in each.world.ports.items() if port.onus]
+    found: dict[int, tuple[float, float]] = {}
+    attached = []
+    for number, (place, port) in enumerate(ports):
+        port_id = port_ids[place.frame, place.slot, place.port]
+        angle = 2 * pi * number / len(ports) + 0.3
+        about = {"zone": zone, "pon_port_id": port_id}
+        latitude, longitude = away(middle, 0.006, angle)
+        split = {"kind": BoxKinds.SPLITTER, "outputs": 8, "latitude": latitude, "longitude": longitude}
+        splitter = Box.objects.create(name=f"{called} S-{number + 1:02}", **split, **about)
+        streets = sorted({onu.street for onu in port.onus.values()})
+        for row, street in enumerate(streets):
+            spread = (row - (len(streets) - 1) / 2) * min(0.35, 4 / len(ports) / max(len(streets), 1))
+            spot = away(middle, 0.009 + 0.0016 * (row % 3) + rng.uniform(0, 0.0006), angle + spread)
+            box = Box.objects.create(
+                name=f"{called} CTO-{number + 1:02}{chr(ord('A') + row % 26)}{row // 26 or ''}",
+                parent=splitter, outputs=16, latitude=spot[0], longitude=spot[1], **about,
+            )  # fmt: skip
+            for onu in port.onus.values():
+                if onu.street == street:
+                    onu_id = rows[onu.serial].id
+                    found[onu_id] = away(spot, rng.uniform(0.0002, 0.0008), rng.uniform(0, 2 * pi))
+                    attached.append(OnuAttachment(onu_id=onu_id, box=box, source=AttachmentSources.IMPORT))
+    OnuAttachment.objects.bulk_create(attached)
+    return found
+
+
+def away(point: tuple[float, float], degrees: float, angle: float) -> tuple[float, float]:
+    return round(point[0] + degrees * sin(angle), 6), round(point[1] + degrees * cos(angle), 6)
 
 
 def _readings(each: DemoWorld, rows: dict[str, Onu], now: datetime) -> Iterator[OnuReading]:

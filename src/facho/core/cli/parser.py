@@ -45,6 +45,8 @@ MAX_NAME = 80
 
 LANGUAGES = ("es", "en", "pt-br")
 REPORT_TABLES = ("olts", "ports", "zones", "downtime", "interruptions", "light", "repairs")
+# As `plant/files.py` has them, which needs Django.
+PLANT_KINDS = ("csv", "geojson", "kml")
 
 
 class Needs(Enum):
@@ -88,6 +90,7 @@ def build_parser() -> ArgumentParser:
         add_simulate,
         add_olt,
         add_onu,
+        add_plant,
         add_node,
         add_execution,
         add_pause,
@@ -257,6 +260,15 @@ def add_olt(subparsers: Subparsers) -> None:
     command = add_command(olts, "probe", _("ask an OLT who it is"), "olt.probe")
     command.add_argument("name", metavar=_("NAME"))
     add_json_flag(command)
+
+
+def add_plant(subparsers: Subparsers) -> None:
+    plant = add_group(subparsers, "plant", _("zones, boxes and the ONUs on them"))
+    command = add_command(plant, "import", _("import a plant from CSV, GeoJSON or KML"), "plant.import_file")
+    command.add_argument("file", metavar=_("FILE"), type=Path)
+    command.add_argument("--dry-run", action="store_true", help=_("show what would be written, and write nothing"))
+    command = add_command(plant, "export", _("write the plant to standard output"), "plant.export_file")
+    command.add_argument("kind", choices=PLANT_KINDS, help=_("kind of the file"))
 
 
 def add_onu(subparsers: Subparsers) -> None:

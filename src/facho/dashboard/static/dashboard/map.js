@@ -242,7 +242,7 @@
   const describe = ({ type, name, look, online, total, state, dbm, boxes }) => {
     switch (type) {
       case "box":
-        return `${name} · ${words[look]}${total ? ` · ${words.online.replace("%s", `${online}/${total}`)}` : ""}`;
+        return `${name} · ${words[look]}${total ? ` · ${words.counted.replace("%s", `${online}/${total}`)}` : ""}`;
       case "onu":
         return `${name} · ${words[state]}${dbm === null ? "" : ` · ${dbm.toFixed(2)} dBm`}`;
       case "area":

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -80,12 +80,11 @@ class Machine:
     def ready(self) -> str:
         """Return the answer of /readyz, waiting for a green one for a minute."""
         ask = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/readyz', timeout=5).read().decode())"
-        for _ in range(60):
-            done = self.try_to(f'python3 -c "{ask}"', folder="/")
-            if done.returncode == 0:
-                return done.stdout
-            time.sleep(1)
-        raise AssertionError(done.stderr + self.try_to("journalctl --no-pager -n 60", folder="/").stdout)
+        done = self.try_to(
+            f'for i in $(seq 60); do python3 -c "{ask}" 2>/dev/null && exit; sleep 1; done; exit 1', folder="/"
+        )
+        assert done.returncode == 0, self.try_to("journalctl --no-pager -n 60", folder="/").stdout
+        return done.stdout
 
 
 @contextmanager
@@ -132,7 +131,13 @@ def _leader_of(started: "subprocess.Popen[bytes]") -> int:
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
         for child in children:
             if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
-                time.sleep(2)
+                _pause(started, 2)
                 return int(child)
-        time.sleep(0.2)
+        _pause(started, 0.2)
     raise CannotMake(f"systemd-nspawn did not boot: status {started.poll()}")
+
+
+def _pause(started: "subprocess.Popen[bytes]", seconds: float) -> None:
+    """Give it time, unless it ends."""
+    with suppress(subprocess.TimeoutExpired):
+        started.wait(seconds)

@@ -60,7 +60,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
         is_new = not folder.demo_mark.exists()
         if is_new:
             _start_simulator(simulator, arguments, secrets.choice(PORTS))
-        bring_up_to_date()
+        bring_up_to_date(holds_lock=True)
         if not is_new:
             _start_simulator(simulator, arguments, demo_data.load_first_port() or secrets.choice(PORTS))
         lines = _read_olts(simulator, arguments)

@@ -16,6 +16,7 @@ from bench import (
     growth,
     history,
     light,
+    light_cost,
     onu_list,
     onu_store,
     pages,
@@ -113,7 +114,7 @@ PARTS: Mapping[str, Measure] = {
     "messages": lambda _: [distributed.measure_section()],
     "quotas": lambda _: (measure() for measure in (quotas.measure_rules, quotas.measure_tables)),
     "slots": lambda _: (measure() for measure in (slots.measure_rules, slots.measure_tables)),
-    "light": lambda _: [light.measure_section()],
+    "light": lambda _: [light.measure_section(), light_cost.measure_section()],
     "devices": _devices,
 }
 WHEN_NAMED: Mapping[str, Measure] = {

@@ -20,16 +20,20 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.plant import DAY_SECONDS, PlantFault, PlantPort, PlantSettings, TrueFault, simulate_port
+from bench.plant import DAY_SECONDS, HEALTHY, PlantFault, PlantPort, PlantSettings, TrueFault, simulate_port
 from bench.processes import ROOT
 from bench.report import Section, Target
 from facho.polling.domain.light import (
+    COMMON_ONUS,
     DECAY_DAYS,
     LightWatch,
     SharedEvent,
+    common_decays,
     common_steps,
     find_decays,
     infer_branches,
+    rates_since,
+    sum_up_day,
     watch_light,
 )
 
@@ -45,6 +49,13 @@ TREE_EVENTS = 3
 # What a fixed rule looks at: a drop of so many dB between two polls.
 DUMB_DROP_DB = 3.0
 SETTINGS = PlantSettings()
+CALM = PlantSettings(rates=HEALTHY)
+# For each so many ports one without a fault, in networks of this size.
+HEALTHY_SHARE, HEALTHY_ONUS = 5, 20_000
+# When the default rules send something.
+STEP_ALERT_DB, DECAY_ALERT_DAYS = 1.0, 14
+# A slower loss than this by its end nobody has to see.
+LEAST_LOSS_DB = 1.0
 POLLS_PER_DAY = DAY_SECONDS // SETTINGS.poll_seconds
 DECAY_FAULTS = (PlantFault.AGEING, PlantFault.WATER)
 Mask = NDArray[np.bool_]
@@ -56,6 +67,7 @@ class Found:
 
     poll: int
     members: Mask
+    size_db: float = 0.0
 
 
 @dataclass(slots=True)
@@ -78,6 +90,15 @@ class Score:
     dumb_tree_scores: list[float] = field(default_factory=list)
     watch_cpu_seconds: float = 0.0
     decay_cpu_seconds: float = 0.0
+    branches: int = 0
+    branches_found: int = 0
+    branches_right: int = 0
+    branches_named: int = 0
+    lasers: int = 0
+    lasers_named: int = 0
+    lasers_wrong: int = 0
+    healthy_days: float = 0.0
+    healthy_alerts: int = 0
 
     def add(self, other: "Score") -> None:
         """Add another seed's."""
@@ -91,7 +112,29 @@ def score_seed(seed: str, ports: int) -> Score:
     for first in range(0, ports, PORTS_AT_ONCE):
         numbers = range(first, min(first + PORTS_AT_ONCE, ports))
         _score_ports([simulate_port(f"{seed}/{number}", SETTINGS) for number in numbers], score)
+    for number in range(max(ports // HEALTHY_SHARE, 1)):
+        _score_calm(simulate_port(f"{seed}/calm/{number}", CALM), score)
     return score
+
+
+def _score_calm(port: PlantPort, score: Score) -> None:
+    """Count what the default rules would send of a port with weather and noise, and no fault at all."""
+    (found,) = watch_ports([port])
+    score.healthy_alerts += sum(each.size_db <= -STEP_ALERT_DB for each in found)
+    daily = by_day(port.rx_dbm)
+    alerts: set[tuple[int, int]] = set()
+    for day in range(14, CALM.days):
+        decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
+        _, likely, _ = decays.days_to(LIMIT_DBM)
+        alerts |= {(int(onu), day // 30) for onu in np.flatnonzero(decays.is_decay & (likely <= DECAY_ALERT_DAYS))}
+        alerts |= {(-1, day // 30) for each in common_decays(decays) if each.members.any()}
+    score.healthy_alerts += len(alerts)
+    score.healthy_days += len(port.box) * CALM.days / HEALTHY_ONUS
+
+
+def by_day(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum readings up to the median of each day."""
+    return np.stack([sum_up_day(day).median_dbm for day in np.split(values, SETTINGS.days, axis=1)], axis=1)
 
 
 def _score_ports(ports: Sequence[PlantPort], score: Score) -> None:
@@ -123,7 +166,7 @@ def watch_ports(ports: Sequence[PlantPort]) -> list[list[Found]]:
         for step in common_steps(steps, numbers):
             if step.size_db < 0:
                 members = step.members[ends[step.port] - sizes[step.port] : ends[step.port]]
-                found[step.port].append(Found(poll, members))
+                found[step.port].append(Found(poll, members, step.size_db))
     return found
 
 
@@ -197,16 +240,18 @@ class TrueDecay:
 
 
 def _score_decays(port: PlantPort, score: Score) -> None:
-    onus = len(port.box)
-    by_day = port.rx_dbm.reshape(onus, SETTINGS.days, -1)
-    daily = np.array([[_median(each) for each in days] for days in by_day])
+    daily, upstream = by_day(port.rx_dbm), by_day(port.olt_rx_dbm)
     truth = true_decays(port)
+    groups: list[Mask] = []
+    weak: set[int] = set()
     warned: set[int] = set()
     false: set[tuple[int, int]] = set()
     for day in range(14, SETTINGS.days):
         began = time.process_time()
         decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
         score.decay_cpu_seconds += time.process_time() - began
+        _gather(groups, [each.members for each in common_decays(decays)])
+        weak |= weak_lasers(daily, upstream, day)
         soonest, likely, latest = decays.days_to(LIMIT_DBM)
         for onu in np.flatnonzero(decays.is_decay & (likely <= FORECAST_DAYS)).tolist():
             its = [each for each in truth.get(onu, ()) if each.first <= day <= each.last + 2]
@@ -223,11 +268,51 @@ def _score_decays(port: PlantPort, score: Score) -> None:
     score.warned += len(crossing & warned)
     score.false_alarms += len(false)
     score.dumb_false_alarms += len(_dumb_alarms(daily, truth))
+    _score_branches(port, groups, score)
+    lasers = {int(np.flatnonzero(each.members)[0]): each for each in port.faults if each.kind is PlantFault.WEAK_LASER}
+    falls = [(each.until - each.since) / POLLS_PER_DAY * each.size for each in lasers.values()]
+    score.lasers += sum(fall >= LEAST_LOSS_DB for fall in falls)
+    score.lasers_named += len(weak & lasers.keys())
+    score.lasers_wrong += len(weak - lasers.keys())
 
 
-def _median(values: NDArray[np.float64]) -> float:
-    there = values[np.isfinite(values)]
-    return float(np.median(there)) if there.size else float("nan")
+def weak_lasers(daily: NDArray[np.float64], upstream: NDArray[np.float64], day: int) -> set[int]:
+    """Return the ONUs that send less while they receive as before, as the product judges them."""
+    first = max(0, day - DECAY_DAYS + 1)
+    up = find_decays(upstream[:, first : day + 1])
+    down, error = rates_since(daily[:, first : day + 1], up.since_day)
+    with np.errstate(invalid="ignore"):
+        is_own = np.isfinite(down) & (down + 2 * error < 0.3 * up.rate_db)
+    return set(np.flatnonzero(up.is_decay & is_own).tolist())
+
+
+def _gather(groups: list[Mask], found: Sequence[Mask]) -> None:
+    """Add what a day found: the same branch as before if it shares half of its ONUs, as the product keeps it."""
+    for members in found:
+        for number, known in enumerate(groups):
+            if (known & members).sum() >= 0.5 * min(known.sum(), members.sum()):
+                groups[number] = members if members.sum() >= known.sum() else known
+                break
+        else:
+            groups.append(members)
+
+
+def _score_branches(port: PlantPort, groups: Sequence[Mask], score: Score) -> None:
+    """Water in a box with a loss that can be seen has to be one finding of about its ONUs."""
+    wet = [each for each in port.faults if each.kind is PlantFault.WATER]
+    clear = [
+        each
+        for each in wet
+        if each.members.sum() >= COMMON_ONUS and (each.until - each.since) / POLLS_PER_DAY * each.size >= LEAST_LOSS_DB
+    ]
+    score.branches += len(clear)
+    score.branches_found += len(groups)
+    score.branches_right += sum(any(_alike(group, each.members) for each in wet) for group in groups)
+    score.branches_named += sum(any(_alike(group, each.members) for group in groups) for each in clear)
+
+
+def _alike(one: Mask, other: Mask) -> bool:
+    return bool((one & other).sum() >= 0.5 * (one | other).sum())
 
 
 def _dumb_alarms(daily: NDArray[np.float64], truth: dict[int, list[TrueDecay]]) -> set[tuple[int, int]]:
@@ -255,7 +340,8 @@ def describe(score: Score) -> Section:
     months = score.onus * SETTINGS.days / 30 / 1000
     error = median(score.forecast_errors) if score.forecast_errors else 1.0
     per_day = 1e5 / score.onus / SETTINGS.days
-    rows = [
+    quiet = score.healthy_alerts / max(score.healthy_days, 1e-9)
+    rows: list[tuple[str, str | float, str | float, str | float]] = [
         ("branch failures", score.failures, "", ""),
         ("precision", "", score.right / max(score.found, 1), score.dumb_right / max(score.dumb_found, 1)),
         ("recall within two polls", "", score.right / score.failures, score.dumb_right / score.failures),
@@ -265,6 +351,12 @@ def describe(score: Score) -> Section:
         ("false alarms per 1,000 ONUs and month", "", score.false_alarms / months, score.dumb_false_alarms / months),
         ("adjusted Rand index of trees after three events", len(score.tree_scores),
          float(np.mean(score.tree_scores)), float(np.mean(score.dumb_tree_scores))),
+        ("degraded branches: water in a box, 1 dB and more", score.branches,
+         score.branches_named / max(score.branches, 1), ""),
+        ("of the branches named, right", score.branches_found, score.branches_right / max(score.branches_found, 1), ""),
+        ("ageing lasers, 1 dB and more", score.lasers, score.lasers_named / max(score.lasers, 1), ""),
+        ("ONUs named as weak senders and none", "", score.lasers_wrong, ""),
+        ("alerts a day of a healthy network of 20,000 ONUs", round(score.healthy_days, 1), quiet, ""),
         ("CPU seconds a day for 100,000 ONUs, steps", "", score.watch_cpu_seconds * per_day, ""),
         ("CPU seconds a day for 100,000 ONUs, decays", "", score.decay_cpu_seconds * per_day, ""),
     ]  # fmt: skip
@@ -277,6 +369,7 @@ def describe(score: Score) -> Section:
             Target("1 / recall of branch failures", score.failures / max(score.right, 1), 1 / 0.8),
             Target("median error of forecasts", error, 0.2),
             Target("false alarms per 1,000 ONUs and month", score.false_alarms / months, 1.0),
+            Target("alerts a day of a healthy network of 20,000 ONUs", quiet, 5.0),
             Target("1 / adjusted Rand index", 1 / max(float(np.mean(score.tree_scores)), 0.01), 1 / 0.8),
         ],
     )

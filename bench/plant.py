@@ -33,6 +33,7 @@ class PlantFault(StrEnum):
     WATER = "water"
     BAD_CONNECTOR = "bad_connector"
     SWAPPED_ONU = "swapped_onu"
+    WEAK_LASER = "weak_laser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,10 @@ class FaultRates:
     water: float = 0.25
     bad_connectors: float = 0.5
     swapped_onus: float = 0.8
+    weak_lasers: float = 0.3
 
 
-HEALTHY = FaultRates(0, 0, 0, 0, 0, 0, 0, 0)
+HEALTHY = FaultRates(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ class _Faults:
             (rates.water, self._flood),
             (rates.bad_connectors, self._loosen),
             (rates.swapped_onus, self._swap),
+            (rates.weak_lasers, self._weaken),
         ):
             for _ in range(self.rng.poisson(rate * share)):
                 act()
@@ -313,3 +316,9 @@ class _Faults:
         size = float(self.rng.normal(0.0, 1.2))
         self.down_loss[members, since:] += size
         self._remember(PlantFault.SWAPPED_ONU, since, self._polls, members, size)
+
+    def _weaken(self) -> None:
+        """Let the laser of an ONU age: the OLT receives less of it, and it receives as before."""
+        members, rate, (since, until) = self._onu(), float(self.rng.uniform(0.05, 0.3)), self._when((15.0, 60.0))
+        self.up_loss[members, since:until] += rate * np.arange(until - since) / self._polls_per_day
+        self._remember(PlantFault.WEAK_LASER, since, until, members, rate)

@@ -17,6 +17,7 @@ from facho.api.history import (
     PortHistoryView,
 )
 from facho.api.jobs import JobViewSet
+from facho.api.light import LightFindingViewSet, PortTreeView
 from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuViewSet
 from facho.api.onus import CustomersView, OnuReadView, OnuViewSet, PonPortViewSet
 from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
@@ -35,6 +36,7 @@ router.register("onus", OnuViewSet, basename="onu")
 router.register("waiting-onus", WaitingOnuViewSet, basename="waiting-onu")
 router.register("events", EventViewSet, basename="event")
 router.register("outages", OutageViewSet, basename="outage")
+router.register("light-findings", LightFindingViewSet, basename="light-finding")
 router.register("alerts", AlertViewSet, basename="alert")
 router.register("alert-rules", AlertRuleViewSet, basename="alert-rule")
 router.register("quotas", coordinator.QuotaViewSet, basename="quota")
@@ -54,6 +56,7 @@ urlpatterns = [
     path("onus/<int:onu_id>/read/", OnuReadView.as_view(), name="onu-read-api"),
     path("onus/<int:onu_id>/history/", OnuHistoryView.as_view(), name="onu-history"),
     path("customers/", CustomersView.as_view(), name="customers"),
+    path("pon-ports/<int:pon_port_id>/tree/", PortTreeView.as_view(), name="pon-port-tree"),
     path("pon-ports/<int:pon_port_id>/history/", PortHistoryView.as_view(), name="pon-port-history"),
     path(
         "alert-channels/<int:channel_id>/notices/",

@@ -36,6 +36,7 @@ from facho.polling.domain.light import (
     CommonDecay,
     Decays,
     NormalLight,
+    Unsteady,
     common_decays,
     find_decays,
     find_unsteady,
@@ -57,6 +58,15 @@ FORECAST_DAYS: Final = 30.0
 FLAPPING_DAYS: Final = 2
 # A branch that decays is the same as yesterday if it has this share of its ONUs.
 SAME_BRANCH: Final = 0.5
+
+# What is judged by days. Of an ONU that moved the new port ends it.
+BY_DAYS: Final = (
+    FindingKinds.BRANCH_DECAY,
+    FindingKinds.DECAY,
+    FindingKinds.SENDER,
+    FindingKinds.NOISE,
+    FindingKinds.FLAPPING,
+)
 
 
 class DaySeries(IntEnum):
@@ -122,7 +132,8 @@ def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> None:
     days = {series: join(its).between(oldest, last) for series, its in grids.items()}
     block = encode_bundle((pon_port_id, int(series), grid) for series, grid in days.items())
     with transaction.atomic():
-        PortDays.objects.update_or_create(pon_port_id=pon_port_id, defaults={"ends_at": day_end, "data": block})
+        row = PortDays(id=stored.id if stored else None, pon_port_id=pon_port_id, ends_at=day_end, data=block)
+        row.save(force_update=stored is not None, force_insert=stored is None)
         past = _by_whole_days(days, day_end)
         if past is not None and past.onu_ids.size:
             _DayVerdict(pon_port_id, past, day_end, now).save()
@@ -188,18 +199,24 @@ class _DayVerdict:
         """Open, renew and end the findings of a port's ONUs."""
         light, olt_light = self.past.series[DaySeries.LIGHT], self.past.series[DaySeries.OLT_LIGHT]
         decays = find_decays(light)
+        upstream = find_decays(olt_light)
+        unsteady = find_unsteady(self.past.series[DaySeries.NOISE], self.past.series[DaySeries.JUMPS])
+        is_any = decays.is_decay | upstream.is_decay | (unsteady.flapping_days > 0) | np.isfinite(unsteady.noise_growth)
+        is_open = LightFinding.objects.filter(pon_port_id=self.pon_port_id, ended_at__isnull=True, kind__in=BY_DAYS)
+        # Most ports are calm, and their day costs no more statements.
+        if not is_any.any() and not is_open.exists():
+            return
         here = Onu.objects.filter(id__in=self.past.onu_ids.tolist(), pon_port_id=self.pon_port_id)
         living = np.isin(self.past.onu_ids, list(here.values_list("id", flat=True)))
         in_branch = self._save_branches(decays, living)
         self._save_decays(FindingKinds.DECAY, decays, LIMIT_DBM, ~in_branch & living)
-        upstream = find_decays(olt_light)
         # What both directions lose is the fibre, which the other kind names.
         down, error = rates_since(light, upstream.since_day)
         with np.errstate(invalid="ignore"):
             is_own = np.isfinite(down) & (down + 2 * error < 0.3 * upstream.rate_db)
         upstream.is_decay[~is_own] = False
         self._save_decays(FindingKinds.SENDER, upstream, OLT_LIMIT_DBM, living)
-        self._save_unsteady(living)
+        self._save_unsteady(unsteady, living)
 
     def _since(self, since_day: int) -> datetime:
         return self.day_end - timedelta(days=self.past.days - since_day)
@@ -306,9 +323,7 @@ class _DayVerdict:
             for row in np.flatnonzero(each.members | is_well).tolist()
         )
 
-    def _save_unsteady(self, living: NDArray[np.bool_]) -> None:
-        noise, jumps = self.past.series[DaySeries.NOISE], self.past.series[DaySeries.JUMPS]
-        unsteady = find_unsteady(noise, jumps)
+    def _save_unsteady(self, unsteady: Unsteady, living: NDArray[np.bool_]) -> None:
         level = self.past.series[DaySeries.LIGHT][:, -1]
         flapping, noisy = unsteady.flapping_days >= FLAPPING_DAYS, np.isfinite(unsteady.noise_growth)
         for kind, is_found in ((FindingKinds.FLAPPING, flapping), (FindingKinds.NOISE, noisy & ~flapping)):

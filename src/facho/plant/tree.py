@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, Q
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
@@ -73,12 +73,16 @@ def save_tree(pon_port_id: int) -> None:
 
 
 def is_worth_a_tree(pon_port_id: int) -> bool:
-    """Whether anything is known of the boxes of a port: an event in common, an ONU on a box, a correction."""
+    """Whether anything is known of the boxes of a port: an event in common, or an ONU on a box. One query."""
     kinds = (FindingKinds.COMMON_STEP, FindingKinds.BRANCH_DECAY)
     return (
-        OnuBox.objects.filter(pon_port_id=pon_port_id).exists()
-        or LightFinding.objects.filter(kind__in=kinds, pon_port_id=pon_port_id).exists()
-        or OnuAttachment.objects.filter(onu__pon_port_id=pon_port_id).exists()
+        PonPort.objects.filter(id=pon_port_id)
+        .filter(
+            Exists(OnuBox.objects.filter(pon_port_id=pon_port_id))
+            | Exists(LightFinding.objects.filter(kind__in=kinds, pon_port_id=pon_port_id))
+            | Exists(OnuAttachment.objects.filter(onu__pon_port_id=pon_port_id))
+        )
+        .exists()
     )
 
 

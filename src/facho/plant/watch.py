@@ -4,9 +4,10 @@ The polls of the last two hours wait in the history, so nothing is kept for the 
 them again and finds the same, which the constraints drop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -47,6 +48,8 @@ SETTLED: Final = timedelta(seconds=20)
 # A new process looks back this far; polls wait at least as long.
 LOOK_BACK: Final = timedelta(hours=2)
 POLLS_AT_ONCE: Final = 256
+# Neighbouring groups of ports are looked at together, as many as a chassis has.
+GROUPS_BITS: Final = 3
 # A repair brings back this share of what was lost, for as large a share of the ONUs.
 REPAIRED: Final = 0.5
 # What one ONU loses alone is kept from here on; less is too common to look for a cause.
@@ -59,7 +62,7 @@ HINT_SPAN: Final = timedelta(hours=1)
 OUTAGE_SETTLED: Final = timedelta(minutes=15)
 # No OLT measures bursts better.
 _LEAST_ERROR_DB: Final = 0.05
-_NEVER = datetime.min.replace(tzinfo=UTC)
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(slots=True, eq=False)
@@ -124,8 +127,9 @@ class LightWatcher:
         if len(rows) == POLLS_AT_ONCE:
             # Polls of one moment belong together: the last moment may be cut in two.
             rows = [row for row in rows if row.taken_at < rows[-1].taken_at] or rows
-        for row in rows:
-            self._look_at(row, now)
+        rows.sort(key=lambda row: (row.taken_at, row.port_group))
+        for (_, key), together in groupby(rows, key=lambda row: (row.taken_at, row.port_group >> GROUPS_BITS)):
+            self._look_at(key, list(together), now)
         if rows:
             self._seen_to = rows[-1].taken_at
         else:
@@ -142,12 +146,12 @@ class LightWatcher:
                 save_tree(pon_port_id)
         self._outages_to = until
 
-    def _look_at(self, row: HistoryPoll, now: datetime) -> None:
-        group = self._groups.setdefault(row.port_group, GroupWatch.new())
-        for poll in _polls_in(row):
+    def _look_at(self, key: int, rows: Sequence[HistoryPoll], now: datetime) -> None:
+        group = self._groups.setdefault(key, GroupWatch.new())
+        for poll in _at_once([poll for row in rows for poll in _polls_in(row, group.read_at)]):
             at = datetime.fromtimestamp(poll.at, UTC)
-            # Polls that were looked at one by one come again when they are bundled.
-            is_new = np.array([group.read_at.get(port, _NEVER) < at for port in poll.pon_port_ids.tolist()], dtype=bool)
+            known = [port for port in np.unique(poll.pon_port_ids).tolist() if group.read_at.get(port, _NEVER) >= at]
+            is_new = ~np.isin(poll.pon_port_ids, known)
             order = np.argsort(poll.onu_ids[is_new])
             onu_ids, ports = poll.onu_ids[is_new][order], poll.pon_port_ids[is_new][order]
             if not onu_ids.size:
@@ -171,8 +175,27 @@ class LightWatcher:
             save_step(port, int(group.onu_ids[row]), float(steps.size_db[row]), since=since, now=now)
 
 
-def _polls_in(row: HistoryPoll) -> list[Poll]:
-    """Return the polls of a row with light, oldest first; none if it is damaged, which compaction reports."""
+def _at_once(polls: Sequence[Poll]) -> list[Poll]:
+    """Put polls of one moment together, oldest first: few large arrays cost less than many small ones."""
+    by_moment: dict[int, list[Poll]] = {}
+    for poll in polls:
+        by_moment.setdefault(poll.at, []).append(poll)
+    return [
+        Poll(
+            at,
+            np.concatenate([each.onu_ids for each in its]),
+            np.concatenate([each.pon_port_ids for each in its]),
+            {Metric.RX_POWER: np.concatenate([each.values[Metric.RX_POWER] for each in its])},
+        )
+        for at, its in sorted(by_moment.items())
+    ]
+
+
+def _polls_in(row: HistoryPoll, read_at: Mapping[int, datetime]) -> list[Poll]:
+    """Return the polls of a row with light, oldest first; none if it is damaged, which compaction reports.
+
+    Polls that were looked at one by one come again when they are bundled: `read_at` says up to when.
+    """
     try:
         if kind_of(row.data) != BUNDLE:
             poll = decode_poll(row.data, (Metric.RX_POWER,))
@@ -180,7 +203,8 @@ def _polls_in(row: HistoryPoll) -> list[Poll]:
         grids = [(port, grid) for port, _, grid in decode_bundle(row.data, metrics=(Metric.RX_POWER,))]
     except UnreadableBlock:
         return []
-    moments = sorted({at for _, grid in grids for at in grid.at.tolist()})
+    seen_to = {port: read_at.get(port, _NEVER).timestamp() for port, _ in grids}
+    moments = sorted({at for port, grid in grids for at in grid.at.tolist() if at > seen_to[port]})
     return [_poll_at(at, grids) for at in moments]
 
 

@@ -1,0 +1,151 @@
+"""What light shows about the fibre: findings with their ONUs, and the inferred tree of a PON port."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from facho.api.shared import filters
+from facho.api.shared.filters import ScopedRows, must_see
+from facho.onus.models import PonPort
+from facho.plant.models import FindingKinds, FindingOnu, LightFinding
+from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of
+from facho.plant.tree import load_tree
+
+
+class FindingOnuSerializer(serializers.ModelSerializer[FindingOnu]):
+    """An ONU that was hit; `size_db` is what it lost, or loses a day."""
+
+    onu_id = serializers.IntegerField()
+    onu = serializers.CharField(source="onu.__str__")
+
+    class Meta:
+        model = FindingOnu
+        fields = ["onu_id", "onu", "size_db"]
+
+
+class LightFindingSerializer(serializers.ModelSerializer[LightFinding]):
+    """Something that light shows; `message`, `rests_on` and `cause` explain it in the language of the request.
+
+    `size_db` was lost at once (below 0), is lost per day, or is noise, by `kind`; `upstream_db` is the same at the OLT,
+    null where it is unknown. `confidence` is from 0 to 1. `days_*` count from `judged_at`.
+    """
+
+    olt_id = serializers.IntegerField(source="pon_port.olt_id")
+    olt = serializers.CharField(source="pon_port.olt.name")
+    pon_port_id = serializers.IntegerField()
+    pon_port = serializers.CharField(source="pon_port.__str__")
+    onu_id = serializers.IntegerField(allow_null=True)
+    is_open = serializers.SerializerMethodField()
+    message = serializers.SerializerMethodField()
+    rests_on = serializers.SerializerMethodField()
+    cause = serializers.SerializerMethodField()
+    onus = serializers.SerializerMethodField()
+
+    class Meta:
+        model = LightFinding
+        fields = [
+            "id",
+            "kind",
+            "message",
+            "olt_id",
+            "olt",
+            "pon_port_id",
+            "pon_port",
+            "onu_id",
+            "is_open",
+            "since",
+            "found_at",
+            "ended_at",
+            "judged_at",
+            "size_db",
+            "upstream_db",
+            "times",
+            "level_dbm",
+            "days_soonest",
+            "days_likely",
+            "days_latest",
+            "confidence",
+            "rests_on",
+            "hint",
+            "cause",
+            "onus_read",
+            "onus",
+        ]
+
+    def get_is_open(self, finding: LightFinding) -> bool:
+        return finding.ended_at is None
+
+    def get_message(self, finding: LightFinding) -> str:
+        return describe_finding(finding, self.context["now"])
+
+    def get_rests_on(self, finding: LightFinding) -> str:
+        return explain_finding(finding)
+
+    def get_cause(self, finding: LightFinding) -> str:
+        return explain_hint(finding)
+
+    @extend_schema_field(FindingOnuSerializer(many=True))
+    def get_onus(self, finding: LightFinding) -> Any:
+        return FindingOnuSerializer(hit_of(finding), many=True).data
+
+
+class LightFindingViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[LightFinding]):
+    """What light shows, latest first; `from` and `to` select those open in between."""
+
+    serializer_class = LightFindingSerializer
+    olt_path = "pon_port__olt"
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "olt": filters.olt("pon_port__olt"),
+        "pon_port": filters.number("pon_port_id"),
+        "onu": filters.QueryParameter(
+            lambda text: (
+                Q(onu_id=filters.whole_number(text))
+                | Q(
+                    id__in=FindingOnu.objects.filter(onu_id=filters.whole_number(text), is_hit=True).values(
+                        "finding_id"
+                    )
+                )
+            ),
+            {"type": "integer"},
+        ),
+        "kind": filters.one_of("kind", FindingKinds.values),
+        "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it is open."),
+        "from": filters.QueryParameter(
+            lambda text: Q(ended_at__isnull=True) | filters.moment("ended_at__gt").narrow(text),
+            filters.moment("ended_at").schema,
+        ),
+        "to": filters.moment("since__lt"),
+    }
+    queryset: QuerySet[LightFinding] = all_findings().order_by("-since", "-id")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """Use one current time for the whole answer."""
+        return {**super().get_serializer_context(), "now": timezone.now()}
+
+
+class PlacedBoxSerializer(serializers.Serializer[Any]):
+    """A box of a port as inferred; `name` is that of the known box, `is_told` says that a person corrected it."""
+
+    number = serializers.IntegerField()
+    name = serializers.CharField(allow_blank=True)
+    confidence = serializers.FloatField()
+    is_told = serializers.BooleanField()
+    events = serializers.IntegerField()
+    onu_ids = serializers.ListField(child=serializers.IntegerField())
+
+
+class PortTreeView(APIView):
+    """Which ONUs of a PON port share a box."""
+
+    @extend_schema(operation_id="pon_ports_tree", tags=["pon-ports"], responses=PlacedBoxSerializer(many=True))
+    def get(self, request: Request, pon_port_id: int) -> Response:
+        """Return the boxes of a port, the nearest first; none while nothing shows them."""
+        must_see(request, PonPort.objects.filter(pk=pon_port_id))
+        return Response(PlacedBoxSerializer(load_tree(pon_port_id), many=True).data)

@@ -32,7 +32,7 @@ THREADS = {"sqlite": 1, "postgresql": 4}
 # Statements of `infrastructure/statements.py` whose plan a session of PostgreSQL keeps were run as often before.
 PREPARED_AFTER = 2
 # What reads from a device waits for calls to the database at most this long.
-CALM_SECONDS = 0.05
+CALM_SECONDS = 0.01
 # Systems other than Linux have no clock that counts suspend; wall time has to do there.
 _BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

@@ -81,7 +81,7 @@ class Parcel:
 
     @property
     def is_mail(self) -> bool:
-        """Whether it goes by e-mail, which carries files."""
+        """Whether it is sent by e-mail, which carries files."""
         address = self.address
         if address is None or address.kind is not ChannelKind.APPRISE:
             return False

@@ -20,7 +20,7 @@ from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, OltScope, scope_of
 from facho.alerts.models import Severity
-from facho.api.metrics_snapshot import Light, OpenOutages, Snapshot, load_snapshot
+from facho.api.metrics_snapshot import LightSum, OpenOutages, Snapshot, load_snapshot
 from facho.api.shared.permissions import ReadOrOperate
 from facho.hosts.models import Reachability
 from facho.onus.models import RunStateChoice
@@ -122,7 +122,7 @@ def _violations(snapshot: Snapshot) -> Samples:
     return (((severity.value,), snapshot.violations.get(severity, 0)) for severity in LossSeverity)
 
 
-def _light(figure: Callable[[Light], float | None]) -> Callable[[Snapshot], Samples]:
+def _light(figure: Callable[[LightSum], float | None]) -> Callable[[Snapshot], Samples]:
     def samples(snapshot: Snapshot) -> Samples:
         names = snapshot.names
         for (olt_id, port), light in snapshot.light.items():

@@ -86,7 +86,7 @@ class Quota:
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class LightSum:
     """Receive power of the online ONUs of a PON port, in dBm, and at the OLT where it measures them."""
 
     lowest: float
@@ -126,7 +126,7 @@ class Snapshot:
     traps: Mapping[int, int]
     refused_traps: Mapping[str, int]
     # By OLT and PON port.
-    light: Mapping[tuple[int, str], Light]
+    light: Mapping[tuple[int, str], LightSum]
     # By scope and cause; and, by severity, alerts that fire.
     outages: Mapping[tuple[str, str], OpenOutages]
     alerts: Mapping[str, int]
@@ -190,7 +190,7 @@ def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
     )
 
 
-def _load_light(scope: OltScope) -> dict[tuple[int, str], Light]:
+def _load_light(scope: OltScope) -> dict[tuple[int, str], LightSum]:
     """Sum the light up by port; one query over the readings of the ONUs that are online."""
     online = OnuReading.objects.filter(
         scope.condition("onu__olt"),
@@ -204,7 +204,7 @@ def _load_light(scope: OltScope) -> dict[tuple[int, str], Light]:
     )
     summed = ports.annotate(Min("rx_power_cdbm"), Avg("rx_power_cdbm"), Min("olt_rx_power_cdbm"))
     return {
-        (olt_id, name_port(*place, is_known=True)): Light(low / 100, round(mean / 100, 2), at_olt and at_olt / 100)
+        (olt_id, name_port(*place, is_known=True)): LightSum(low / 100, round(mean / 100, 2), at_olt and at_olt / 100)
         for olt_id, *place, low, mean, at_olt in summed
     }
 

@@ -105,7 +105,7 @@ class PdfColumn:
     is_number: bool = False
 
 
-class Sheet:
+class ReportSheet:
     """Pages that fill from above; each has a head and, if it is known, the number of all pages."""
 
     def __init__(self, out: io.BytesIO, title: str, pages: int) -> None:
@@ -231,7 +231,7 @@ def write_pdf(data: ReportData, *, installation: str, about: str) -> bytes:
     # Once to count the pages, once with their number on each.
     for _time in range(2):
         out = io.BytesIO()
-        sheet = Sheet(out, f"{report_title(data.question)} · {installation}", pages)
+        sheet = ReportSheet(out, f"{report_title(data.question)} · {installation}", pages)
         _front(sheet, data, installation, about)
         _tables(sheet, data)
         pages = sheet.number
@@ -257,7 +257,7 @@ def coverage_words(question: ReportQuestion) -> list[str]:
     return lines
 
 
-def _front(sheet: Sheet, data: ReportData, installation: str, about: str) -> None:
+def _front(sheet: ReportSheet, data: ReportData, installation: str, about: str) -> None:
     sheet.line(report_title(data.question), PdfStyle(BOLD, 20))
     sheet.y -= 4
     sheet.line(" · ".join(filter(None, (installation, about))), PdfStyle(size=11))
@@ -283,7 +283,7 @@ def summary_figures(summary: ReportSummary) -> list[tuple[str, str]]:
     ]
 
 
-def _tiles(sheet: Sheet, figures: Sequence[tuple[str, str]]) -> None:
+def _tiles(sheet: ReportSheet, figures: Sequence[tuple[str, str]]) -> None:
     width, height = INSIDE / 3, 44.0
     for number, (words, figure) in enumerate(figures):
         x = MARGIN + width * (number % 3)
@@ -294,7 +294,7 @@ def _tiles(sheet: Sheet, figures: Sequence[tuple[str, str]]) -> None:
         sheet.write(words, x + 8, sheet.y + 9, PdfStyle(size=8, colour=GREY), width=width - 22)
 
 
-def _share_bar(sheet: Sheet, times: ReportTimes) -> None:
+def _share_bar(sheet: ReportSheet, times: ReportTimes) -> None:
     sheet.y -= 30
     x = MARGIN
     words = (pgettext("state", "up"), pgettext("state", "down"), _("unknown"), _("planned"))
@@ -311,7 +311,7 @@ def _share_bar(sheet: Sheet, times: ReportTimes) -> None:
         x += INSIDE / 4
 
 
-def _histogram(sheet: Sheet, steps: Sequence[tuple[int, int]]) -> None:
+def _histogram(sheet: ReportSheet, steps: Sequence[tuple[int, int]]) -> None:
     sheet.heading(_("ONUs by light, in dBm"), follows=120)
     height, most = 90.0, max(number for _step, number in steps)
     width = min(INSIDE / len(steps), 32.0)
@@ -362,7 +362,7 @@ def _onu_columns(*figures: PdfColumn) -> list[PdfColumn]:
     ]
 
 
-def _tables(sheet: Sheet, data: ReportData) -> None:
+def _tables(sheet: ReportSheet, data: ReportData) -> None:
     sheet.heading(_("OLTs"))
     sheet.table(_group_columns(PdfColumn(_("OLT"), 20, lambda row: row.name), has_outages=True), data.olts)
     if any(group.id for group in data.zones):
@@ -408,7 +408,7 @@ def repair_words(repair: ReportRepair) -> str:
     return text % {"db": gain, "onus": len(repair.onus), "day": day}
 
 
-def _repairs(sheet: Sheet, repairs: Sequence[ReportRepair]) -> None:
+def _repairs(sheet: ReportSheet, repairs: Sequence[ReportRepair]) -> None:
     sheet.heading(_("Repairs that helped"))
     if not repairs:
         sheet.line(_("No light rose to stay."), FAINT)

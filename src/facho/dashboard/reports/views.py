@@ -211,7 +211,7 @@ def _times_query(start: datetime, end: datetime) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ReportEvidence:
     """The month that links of a table open to; rows have only their own values."""
 
     question: ReportQuestion
@@ -257,7 +257,7 @@ class Evidence:
         return format_html('<a id="row-repair-{}" href="{}">{}</a>', row.id, address, repair_words(row))
 
 
-def _tables(evidence: Evidence) -> dict[str, ListTable]:
+def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
     """Build the tables for one month: their names lead to its plots."""
     olt = TableColumn("olt", gettext_lazy("OLT"), lambda row, now: text_cell(row.olt), lambda row: row.olt, "olt")
     customer = TableColumn(
@@ -350,7 +350,7 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
         question = _question(run, scope, chosen)
         narrowed = {name: chosen[name] for name in ("olt", "zone") if name in chosen}
         by = chosen.get("by", "olts")
-        table, rows = _tables(Evidence(question))[by], REPORT_TABLES[by].load(question)
+        table, rows = _tables(ReportEvidence(question))[by], REPORT_TABLES[by].load(question)
         choice = table.choose(request.GET)
         ordered = _ordered(choice, rows)
         if is_export(request):

@@ -87,7 +87,7 @@ class ServiceForm(forms.Form):
     )
     digest = forms.ChoiceField(label=gettext_lazy("Messages are sent"), choices=Digests.choices, required=False)
     sends_reports = forms.BooleanField(
-        label=gettext_lazy("monthly report"),
+        label=gettext_lazy("Monthly report"),
         help_text=gettext_lazy(
             "The report of the last month, in the language of the channel; e-mail carries it as PDF."
         ),

@@ -18,6 +18,7 @@ from django.utils.formats import date_format, number_format
 from django.utils.functional import Promise
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
@@ -80,6 +81,8 @@ from facho.plant.report_pdf import (
 from facho.polling.domain.availability import Month
 
 Row = ReportGroup | ReportOnu | ReportRepair
+# Twenty steps of light fit a phone with their labels at full size.
+_STEP_WIDTH = 17.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ class ReportForm(forms.Form):
         ]
         for name, choices in (
             ("month", words),
-            ("by", [(key, each.title) for key, each in REPORT_TABLES.items()]),
+            ("by", [(key, capfirst(str(each.title))) for key, each in REPORT_TABLES.items()]),
             ("zone", zones),
         ):
             field = self.fields[name]
@@ -362,7 +365,7 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
             "query": choice.with_page(),
             "table": table.draw(choice, page, now),
             "empty": REPORT_TABLES[by].empty,
-            "table_title": REPORT_TABLES[by].title,
+            "table_title": capfirst(str(REPORT_TABLES[by].title)),
             "pdf_query": urlencode({"month": str(month)} | narrowed),
             **_front(question),
             **table_context(table, choice),
@@ -414,7 +417,7 @@ def _front(question: ReportQuestion) -> dict[str, Any]:
         (
             step,
             number,
-            coordinate(number_at * 24.0),
+            coordinate(number_at * _STEP_WIDTH),
             coordinate(80 - 70 * number / most),
             coordinate(70 * number / most),
             step < -27,
@@ -427,7 +430,7 @@ def _front(question: ReportQuestion) -> dict[str, Any]:
         "figures": summary_figures(summary),
         "bars": bars,
         "steps": drawn,
-        "steps_width": 24 * len(drawn),
+        "steps_width": coordinate(_STEP_WIDTH * len(drawn)),
     }
 
 

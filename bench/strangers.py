@@ -141,6 +141,7 @@ def running_web(folder: Path, *, soft_descriptors: int = 1024) -> Iterator[Web]:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft_descriptors, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
+    tell("migrate")
     tell("user", "create", USER, "--role", "admin", "--password-stdin", words=PASSWORD + "\n")
     token = tell("token", "create", USER).split()[-1]
     log = folder / "log"

@@ -51,6 +51,16 @@ def way_back(client: Client, provider: OpenIdProvider, subject: str = "sub-ana",
     return f"{address.path}?{address.query}"
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_what_the_way_back_needs_stays_with_tls_where_it_came_by_tls(
+    client: Client, provider: OpenIdProvider, scheme: str
+) -> None:
+    started = client.get("/sign-on/", secure=scheme == "https")
+
+    cookie = started.cookies["facho_sign_on"]
+    assert (bool(cookie["secure"]), cookie["httponly"], cookie["samesite"]) == (scheme == "https", True, "Lax")
+
+
 def test_somebody_in_a_group_signs_on_as_what_the_group_may(client: Client, provider: OpenIdProvider) -> None:
     answer = client.get(way_back(client, provider, next_path="/onus/"))
 

@@ -124,7 +124,7 @@ def test_a_fault_of_ours_is_not_hidden_as_a_problem_of_the_client() -> None:
 
 @pytest.mark.django_db
 def test_a_fault_of_ours_says_nothing_of_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facho.dashboard.account.views.people", None)
+    monkeypatch.setattr("facho.dashboard.account.views.local_people", None)
     client = Client(raise_request_exception=False)
 
     answer = client.get("/login/")

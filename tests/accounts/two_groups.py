@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -21,7 +21,7 @@ from facho.api.tokens import create_token
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.store import pause
 from facho.onus.models import OnuEvent, OnuReading
-from facho.plant.models import Box, OnuAttachment, Zone
+from facho.plant.models import Box, FindingKinds, FindingOnu, LightFinding, MonthRun, OnuAttachment, OnuMonth, Zone
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.models import Poller
 from raw_rows import make_raw_value
@@ -41,7 +41,10 @@ OTHER_PARTS = {
     "frame": "0",
     "slot": "1",
     "port": "3",
+    # Of the reports.
+    "month": "2026-10",
 }
+MONTH = date(2026, 10, 1)
 
 
 @dataclass
@@ -95,9 +98,30 @@ def make_side(name: str, poller_id: int) -> Side:
         name=f"{name}-words box", zone=zone, pon_port=onu.pon_port, latitude=4.61, longitude=-74.01 - poller_id / 1000
     )
     OnuAttachment.objects.create(onu=onu, box=box, source="hand")
+    finding = LightFinding.objects.create(
+        kind=FindingKinds.COMMON_STEP, pon_port=onu.pon_port, since=now, found_at=now, judged_at=now, size_db=-3.1
+    )
+    FindingOnu.objects.create(finding=finding, onu=onu, is_hit=True, size_db=-3.1)
+    OnuMonth.objects.create(
+        month=MONTH,
+        onu=onu,
+        pon_port=onu.pon_port,
+        olt=olt,
+        up_seconds=2_600_000,
+        down_seconds=78_400,
+        unknown_seconds=0,
+        planned_seconds=0,
+        interruptions=2,
+        longest_down_seconds=70_000,
+        light_cdbm=-2_500,
+        lowest_day_cdbm=-2_900,
+        weak_days=1,
+    )
     ids = {
         "box": box.pk,
         "zone": zone.pk,
+        "finding": finding.pk,
+        "light-finding": finding.pk,
         "olt": olt.pk,
         "node": node.pk,
         "execution": run.pk,
@@ -134,6 +158,7 @@ class World:
 def make_world() -> World:
     """Make both sides, and a channel with a message about the hidden one."""
     hidden, shown = make_side("Hidden", 1), make_side("Shown", 2)
+    MonthRun.objects.create(month=MONTH, covers_until=timezone.now(), finished_at=timezone.now(), is_final=True)
     channel = AlertChannel.objects.create(name="mail", shown_as="mailto", url="mailto://x", signing_key="")
     told = Notice.objects.create(
         key="n1",

@@ -20,12 +20,16 @@ PEOPLE = ("anonymous", "no role", "viewer", "operator", "admin", "viewer token o
 
 # Who gets there at least, by which method, what an admin is answered with an empty body, and where.
 # ANY: also nobody. GUEST: nobody; who is logged in is sent on. LOGIN: also an account without a role.
+# WHOLE: an operator who sees every OLT.
 # Whoever is less gets 401 or 403 of the API, the login page or 403 of pages.
 # Who is limited to other OLTs gets 404 where an OLT, or what belongs to one, is addressed.
 TABLE = r"""
 USER     GET    200
 LOGIN    GET    200 account/
 LOGIN    POST   200 account/password/
+LOGIN    GET    200 account/factor/
+LOGIN    POST   200 account/factor/
+LOGIN    POST   302 account/factor/change/
 LOGIN    POST   302 account/reading/
 LOGIN    POST   200 account/tokens/
 LOGIN    POST   404 account/tokens/<int:token_id>/revoke/
@@ -64,6 +68,28 @@ USER     GET    200 search/suggestions/
 ANY      GET    410 acknowledge/<str:token>/
 ANY      POST   410 acknowledge/<str:token>/
 USER     GET    200 light/
+USER     GET    200 light/<int:finding_id>/
+OPERATOR POST   302 ports/<int:pon_port_id>/tree/
+USER     GET    200 reports/
+USER     GET    404 reports/pdf/
+OPERATOR POST   404 reports/renew/
+USER     GET    200 map/
+USER     GET    400 map/features/
+USER     GET    200 boxes/
+OPERATOR GET    200 boxes/add/
+OPERATOR POST   200 boxes/add/
+OPERATOR GET    200 boxes/import/
+OPERATOR POST   200 boxes/import/
+USER     GET    200 boxes/export/<slug:kind>/
+OPERATOR GET    200 boxes/inferred/<int:pon_port_id>/
+OPERATOR POST   302 boxes/inferred/<int:pon_port_id>/
+USER     GET    200 boxes/<int:box_id>/
+OPERATOR GET    200 boxes/<int:box_id>/edit/
+OPERATOR POST   200 boxes/<int:box_id>/edit/
+OPERATOR GET    200 boxes/<int:box_id>/delete/
+OPERATOR POST   302 boxes/<int:box_id>/delete/
+USER     GET    200 zones/
+WHOLE    POST   200 zones/
 ADMIN    GET    200 settings/channels/
 ADMIN    POST   200 settings/channels/address/
 ADMIN    GET    302 settings/channels/add/<slug:code>/
@@ -100,6 +126,8 @@ ADMIN    POST   200 settings/people/add/
 ADMIN    GET    200 settings/people/<int:user_id>/
 ADMIN    POST   200 settings/people/<int:user_id>/
 ADMIN    POST   302 settings/people/<int:user_id>/link/
+ADMIN    POST   302 settings/people/<int:user_id>/factor/
+ADMIN    POST   302 settings/people/factors/
 ANY      GET    410 invitation/<str:token>/
 ANY      POST   410 invitation/<str:token>/
 OPERATOR GET    200 settings/customers/
@@ -116,6 +144,8 @@ USER     GET    200 onus/<int:onu_id>/
 OPERATOR POST   302 onus/<int:onu_id>/read/
 OPERATOR GET    200 onus/<int:onu_id>/customer/
 OPERATOR POST   200 onus/<int:onu_id>/customer/
+OPERATOR GET    200 onus/<int:onu_id>/box/
+OPERATOR POST   302 onus/<int:onu_id>/box/
 USER     GET    200 onus/<int:onu_id>/reading/
 USER     GET    200 onus/<int:onu_id>/<slug:name>/
 USER     GET    200 alerts/
@@ -166,6 +196,9 @@ USER     GET    200 api/v1/^pauses/(?P<pk>[^/.]+)/$
 OPERATOR POST   204 api/v1/^pauses/(?P<pk>[^/.]+)/end/$
 USER     GET    200 api/v1/^pon-ports/$
 USER     GET    200 api/v1/^pon-ports/(?P<pk>[^/.]+)/$
+USER     GET    200 api/v1/pon-ports/<int:pon_port_id>/tree/
+USER     GET    200 api/v1/^light-findings/$
+USER     GET    200 api/v1/^light-findings/(?P<pk>[^/.]+)/$
 USER     GET    200 api/v1/^onus/$
 USER     GET    200 api/v1/^onus/export/$
 USER     GET    200 api/v1/^onus/(?P<pk>[^/.]+)/$
@@ -214,6 +247,9 @@ USER     GET    200 api/v1/pon-ports/<int:pon_port_id>/history/
 USER     GET    200 api/v1/alert-channels/<int:channel_id>/notices/
 OPERATOR PUT    400 api/v1/customers/
 USER     GET    200 api/v1/outages/<int:outage_id>/onus/
+USER     GET    200 api/v1/reports/
+USER     GET    200 api/v1/reports/<str:month>/
+USER     GET    200 api/v1/reports/<str:month>/onus/
 USER     GET    200 api/v1/coordinator/state/
 USER     GET    200 api/v1/pollers/
 USER     GET    200 api/v1/pollers/queue/
@@ -224,6 +260,10 @@ ANY      GET    200 api/v1/schema/
 ANY      GET    200 api/v1/docs/
 GUEST    GET    200 login/
 GUEST    POST   200 login/
+ANY      GET    302 login/second/
+ANY      POST   302 login/second/
+ANY      GET    404 sign-on/
+ANY      GET    404 sign-on/back/
 ANY      POST   302 logout/
 ANY      GET    410 setup/<str:token>/
 ANY      POST   410 setup/<str:token>/
@@ -257,7 +297,8 @@ class Line:
             return 302 if is_known else self.status
         if not is_known:
             return 401 if self.is_api else 302
-        if who == "no role" or (self.least != "USER" and not Role(role).includes(Role(self.least.lower()))):
+        least = {"USER": Role.VIEWER, "WHOLE": Role.OPERATOR}.get(self.least) or Role(self.least.lower())
+        if who == "no role" or not Role(role).includes(least) or (self.least == "WHOLE" and who.startswith("limited")):
             return 403
         return 404 if who == "limited operator" and is_of_an_olt else self.status
 

@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.test import APIClient, APIRequestFactory
 
-from accounts.two_groups import Route, World, all_routes, make_world
+from accounts.two_groups import OTHER_PARTS, Route, World, all_routes, make_world
 from api.rows import make_node, make_olt
 from api.test_endpoint_roles import lines as table_lines
 from facho.api.shared.filters import unknown_parameters
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db
 
 def narrowed_addresses(world: World) -> Iterator[tuple[str, set[str]]]:
     """Give every address that the description says can be narrowed, with the names of its parameters."""
-    ids = {f"{name.removeprefix('alert-').replace('-', '_')}_id": pk for name, pk in world.shown.ids.items()}
-    ids |= {"channel_id": world.common["alert-channel"]}
+    ids: dict[str, Any] = {"channel_id": world.common["alert-channel"], "month": OTHER_PARTS["month"]}
+    ids |= {f"{name.removeprefix('alert-').replace('-', '_')}_id": pk for name, pk in world.shown.ids.items()}
     document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     for path, operations in document["paths"].items():
         described = operations.get("get", {}).get("parameters", [])

@@ -216,7 +216,7 @@ def test_a_viewer_and_other_groups_correct_nothing(viewer: Client, client: Clien
     stranger = make_user(Role.OPERATOR)
     Profile.objects.get_or_create(user=stranger)[0].olt_groups.add(OltGroup.objects.create(name="South"))
     client.force_login(stranger)
-    client.post(address, {"id": [onus[0].id]})
+    assert client.post(address, {"id": [onus[0].id]}).status_code == 404
     assert not TreeCorrection.objects.exists()
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
@@ -114,14 +114,10 @@ def _tip(line: OnuLine) -> str:
 
 @require_POST
 @for_users
-def tree_correct(request: HttpRequest, port_id: int) -> HttpResponse:
+def tree_correct(request: HttpRequest, pon_port_id: int) -> HttpResponse:
     """Put ONUs into another box or one of their own, or take a correction back; operators and administrators only."""
     must_operate(request)
-    ports = scope_of(request.user).narrow(PonPort.objects.filter(is_known=True))
-    port = ports.filter(id=port_id).first()
-    if port is None:
-        messages.error(request, _("Nothing was changed: that port is not there any more."))
-        return redirect("onus")
+    port = get_object_or_404(scope_of(request.user).narrow(PonPort.objects.filter(is_known=True)), id=pon_port_id)
     removed = request.POST.get("remove", "")
     if removed:
         found = TreeCorrection.objects.filter(pon_port=port, id=int(removed)) if removed.isdecimal() else None

@@ -1,12 +1,16 @@
 """The figures of a month: computed port by port from the history, once, and the same however it is cut into pieces."""
 
+import tracemalloc
 from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
 import pytest
 from django.conf import LazySettings
 
 from facho.hosts.models import Pause
 from facho.onus.compaction import CompactionLimits, compact
+from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
+from facho.onus.history_models import STATE_CODES, HistorySamples, Metric, to_steps
 from facho.onus.models import Onu
 from facho.plant.models import MonthRun, OnuMonth
 from facho.plant.months import ask_for_month, compute_month, compute_some, is_kept
@@ -221,3 +225,43 @@ def test_what_does_not_end_with_the_month_is_cut_at_the_operators_midnight(setti
 
     # In October it is three hours behind, so that three of the six belong to September.
     assert figures(onu).down_seconds == 3 * HOUR
+
+
+def test_a_port_is_the_same_however_many_onus_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    onus = port_of(*[down(steady(-20 - number), day(3), day(3 + number)) for number in range(5)])
+
+    found = []
+    for at_once in (128, 2):
+        monkeypatch.setattr("facho.plant.months.ONUS_AT_ONCE", at_once)
+        compute_month(OCTOBER, AFTERWARDS)
+        found.append(list(OnuMonth.objects.order_by("onu_id").values()))
+
+    assert found[0] == found[1]
+    assert [row["down_seconds"] for row in found[0]] == [number * DAY for number in range(len(onus))]
+
+
+def test_a_port_of_a_thousand_onus_needs_the_memory_of_some() -> None:
+    """The memory of the whole month at once would be eight times that of 128 ONUs."""
+    (port,) = make_ports(1)
+    onus = Onu.objects.bulk_create(
+        Onu(olt=port.olt, pon_port=port, onu_id=number, first_seen_at=START - timedelta(days=90))
+        for number in range(1_024)
+    )
+    ids = np.array([onu.id for onu in onus], dtype=np.int64)
+    for number in range(1, 32):
+        begins = int(day(number).timestamp())
+        at = np.arange(begins, begins + DAY_SECONDS, 1_800, dtype=np.int64)
+        for metric, value in ((Metric.STATE, STATE_CODES["online"]), (Metric.RX_POWER, -20.0)):
+            steps = to_steps(metric, np.full(len(ids) * len(at), float(value)))
+            grid = HistoryGrid(ids, at, steps.reshape(1, len(ids), len(at)))
+            HistorySamples.objects.create(
+                pon_port_id=port.id, metric=metric, ends_at=day(number + 1), data=encode_grid(grid)
+            )
+
+    tracemalloc.start()
+    compute_month(OCTOBER, AFTERWARDS)
+    _now, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert OnuMonth.objects.filter(up_seconds=MONTH, light_cdbm=-2000).count() == 1_024
+    assert peak < 48 * 2**20

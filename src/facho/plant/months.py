@@ -42,6 +42,9 @@ SETTLED = timedelta(minutes=15)
 # A running month is computed again after this time.
 RENEWED_AFTER = timedelta(days=1)
 PORTS_AT_ONCE = 4
+# Of a port with more ONUs than a splitter feeds, so many; and so many seconds of its polls: what bounds the memory.
+ONUS_AT_ONCE = 128
+_SECONDS_AT_ONCE = 7 * 86_400
 # States before and after a month tell what held at its borders.
 _BORDER = timedelta(hours=6)
 ROWS_AT_ONCE = 500
@@ -204,7 +207,10 @@ def figures_of(port: PonPort, span: MonthSpan) -> Iterator[OnuMonth]:
     planned = load_planned((port.olt_id,), span.start, span.end)[port.olt_id]
     stays = HistoryStay.objects.filter(onu_id__in=lives).values("onu_id").annotate(ports=Count("id"))
     movers = set(stays.filter(ports__gt=1).values_list("onu_id", flat=True))
-    yield from _figures(port, span, lives, planned, _PortHistory(port.id, sorted(lives.keys() - movers)))
+    stayed = sorted(lives.keys() - movers)
+    for first in range(0, len(stayed), ONUS_AT_ONCE):
+        its = _PortHistory(port.id, stayed[first : first + ONUS_AT_ONCE])
+        yield from _figures(port, span, lives, planned, its)
     for onu_id in sorted(movers):
         yield from _figures(port, span, lives, planned, _OnuHistory(onu_id))
 
@@ -224,12 +230,23 @@ class _PortHistory:
     onu_ids: Sequence[int]
 
     def read(self, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> tuple[Ints, Floats]:
-        series = read_port(self.pon_port_id, metric, start, end, resolution)
-        values = np.full((len(self.onu_ids), len(series.at)), np.nan)
         wanted = np.array(self.onu_ids, dtype=np.int64)
-        is_here = np.isin(series.onu_ids, wanted)
-        values[np.searchsorted(wanted, series.onu_ids[is_here])] = series.average[is_here]
-        return series.at, values
+        times, parts = [], []
+        for since, until in _pieces(start, end):
+            series = read_port(self.pon_port_id, metric, since, until, resolution)
+            values = np.full((len(wanted), len(series.at)), np.nan)
+            is_here = np.isin(series.onu_ids, wanted)
+            values[np.searchsorted(wanted, series.onu_ids[is_here])] = series.average[is_here]
+            times.append(series.at)
+            parts.append(values)
+        return np.concatenate(times), np.concatenate(parts, axis=1)
+
+
+def _pieces(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Cut a time where days of the history end, so that no poll and no hour is in two pieces."""
+    first, last = (int(edge.timestamp()) // _SECONDS_AT_ONCE for edge in (start, end))
+    inner = [datetime.fromtimestamp(number * _SECONDS_AT_ONCE, UTC) for number in range(first + 1, last + 1)]
+    yield from pairwise([start, *(edge for edge in inner if edge < end), end])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from facho.api.shared import filters
-from facho.api.shared.filters import ScopedRows, must_see
+from facho.api.shared.filters import NoParameters, ScopedRows, must_see
 from facho.onus.models import PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of
@@ -141,7 +141,7 @@ class PlacedBoxSerializer(serializers.Serializer[Any]):
     onu_ids = serializers.ListField(child=serializers.IntegerField())
 
 
-class PortTreeView(APIView):
+class PortTreeView(NoParameters, APIView):
     """Which ONUs of a PON port share a box."""
 
     @extend_schema(operation_id="pon_ports_tree", tags=["pon-ports"], responses=PlacedBoxSerializer(many=True))

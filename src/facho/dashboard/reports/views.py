@@ -47,6 +47,7 @@ from facho.dashboard.shared.table import (
     text_cell,
 )
 from facho.hosts.models import Olt
+from facho.plant.boxes import visible_zones
 from facho.plant.models import Zone
 from facho.plant.months import ask_for_month, is_kept, zone
 from facho.plant.report import (
@@ -125,7 +126,8 @@ class ReportForm(forms.Form):
     def __init__(self, data: Any, scope: OltScope, months: Sequence[Month]) -> None:
         super().__init__(data, auto_id="filter-%s", label_suffix="")
         offer_olts(self, scope)
-        zones = [("", _("all")), *((str(pk), name) for pk, name in Zone.objects.values_list("id", "name"))]
+        known = visible_zones(scope).order_by("name").values_list("id", "name")
+        zones = [("", _("all")), *((str(pk), name) for pk, name in known)]
         words = [
             (str(month), date_format(datetime(month.year, month.number, 1, tzinfo=UTC), "YEAR_MONTH_FORMAT"))
             for month in months

@@ -76,6 +76,7 @@ FACHO_ENGINES = count_engines(
 INSTALLED_APPS = [
     "facho.core",
     "facho.dashboard",
+    "facho.neighbours",
     "facho.api",
     "facho.alerts",
     "facho.execution_coordinator",

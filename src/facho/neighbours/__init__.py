@@ -1,0 +1,1 @@
+"""What other systems of the provider exchange with Facho: inventory, billing, graphs, tickets."""

@@ -95,7 +95,7 @@ def test_the_days_that_rows_are_kept_are_those_of_the_code() -> None:
 def test_every_variable_that_a_page_names_is_a_setting(page: Path) -> None:
     words = " ".join([*spans(page), *blocks(page, "sh")])
 
-    assert set(re.findall(r"\bFACHO_[A-Z_]+", words)) <= {setting.name for setting in SETTINGS}
+    assert set(re.findall(r"\bFACHO_[A-Z0-9_]+", words)) <= {setting.name for setting in SETTINGS}
 
 
 @pytest.mark.parametrize("name", ["README.es.md", "README.pt-BR.md"])

@@ -80,7 +80,7 @@ def test_an_event_is_a_row_and_a_line_and_the_file_rotates(
 
 
 def test_the_file_has_the_lines_of_the_specification(file_handler: LogFile, settings: Settings) -> None:
-    """S1-23, D20"""
+    """S1-23, D20: and the offset of their times, by which they fit those of other logs."""
     settings.LANGUAGE_CODE = "es"
     settings.TIME_ZONE = "America/Bogota"
 
@@ -89,7 +89,7 @@ def test_the_file_has_the_lines_of_the_specification(file_handler: LogFile, sett
     coordinator_logger.log_event(EventType.OLT_BACK, name="quota_check")
 
     rows = list(CoordinatorLog.objects.order_by("id"))
-    times = [f"{row.timestamp.astimezone(ZoneInfo('America/Bogota')):%Y-%m-%d %H:%M:%S}" for row in rows]
+    times = [f"{row.timestamp.astimezone(ZoneInfo('America/Bogota')):%Y-%m-%d %H:%M:%S%z}" for row in rows]
     assert lines(file_handler) == [
         f"{times[0]} [WARNING] coordinator.coordinator_loop: Tarea 'GET Descripción' removida del plan",
         f"{times[1]} [CRITICAL] coordinator.coordinator_loop: Violación de cuota [HIGH]: discovery",

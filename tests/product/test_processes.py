@@ -20,6 +20,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from facho.core.product import BAD_CONFIGURATION
 from facho.polling.domain.lease import all_shards
 from facho.zabbix_pollers.store import lease_name
 from servers.product_folder import give_database, give_demo
@@ -343,9 +344,9 @@ def test_a_first_run_prints_the_link_for_the_first_administrator(first_run: tupl
         assert b"password" in page.read()
 
 
-def refusal(environ: Mapping[str, str], *arguments: str) -> str:
+def refusal(environ: Mapping[str, str], *arguments: str, status: int = 1) -> str:
     ended = subprocess.run([*FACHO, *arguments], env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
-    assert (ended.returncode, ended.stdout) == (1, "")
+    assert (ended.returncode, ended.stdout) == (status, "")
     assert "Traceback" not in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
     return ended.stderr
@@ -361,7 +362,9 @@ def test_a_taken_port_is_named_with_the_way_out(environ: dict[str, str]) -> None
 def test_a_data_folder_that_is_a_file_is_said_to_be_no_folder(environ: dict[str, str]) -> None:
     Path(environ["FACHO_DATA_DIR"]).write_text("")
 
-    assert "data: Not a directory. Set FACHO_DATA_DIR" in refusal(environ, "run", "--bind", "127.0.0.1:0")
+    said = refusal(environ, "run", "--bind", "127.0.0.1:0", status=BAD_CONFIGURATION)
+
+    assert "data: Not a directory. Set FACHO_DATA_DIR" in said
 
 
 def test_a_second_product_on_one_folder_is_refused(first_run: tuple[Product, dict[str, str]]) -> None:
@@ -383,6 +386,6 @@ def test_the_embedded_product_is_refused_in_distributed_mode(environ: dict[str, 
 
     ended = subprocess.run([*FACHO, "run"], env=environ, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
 
-    assert ended.returncode == 1
+    assert ended.returncode == BAD_CONFIGURATION
     assert "DATABASE_URL" in ended.stderr
     assert "Traceback" not in ended.stderr

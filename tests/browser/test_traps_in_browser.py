@@ -70,7 +70,7 @@ def test_the_first_steps_and_an_outage_speak_of_traps(url: str, visitor: Visitor
     visit = visitor(width=width, language=language)
     visit.log_in(url, "ana", PASSWORD)
     visit.page.click(".trouble tbody th a")
-    expect(visit.page.locator(".evidence")).to_contain_text("trap")
+    expect(visit.page.locator("#why")).to_contain_text("trap")
     look(visit, f"announced-{language}", width)
 
     olt = Trap.objects.values_list("olt_id", flat=True)[0]

@@ -64,7 +64,7 @@ def test_one_click_leads_from_the_first_page_to_the_cause_of_a_cut(
 
     visit.page.click(".trouble tbody th a")
 
-    expect(visit.page.locator(".evidence")).to_contain_text(words)
+    expect(visit.page.locator("#why")).to_contain_text(words)
     look(visit, f"outage-{look_name}", width)
 
 

@@ -147,7 +147,7 @@ def test_each_loop_has_its_pace_and_the_next_node_of_an_olt_waits_for_none(caplo
     assert first.started_at is not None
     assert timedelta(0) <= first.started_at - due_at <= timedelta(seconds=1)
     assert (second.started_at, second.status) == (first.finished_at, ExecutionState.SUCCESS)
-    assert max(loops.pauses("load_unfinished")) == 1
+    assert max(loops.pauses("PollerManager.look_and_start.<locals>.look")) == 1
     assert loops.pauses("ExecutionCoordinator.run_pass") == {5}
     assert max(noticed["quota"], noticed["change"]) <= 5 + LOOK_SECONDS
     assert LEASE_SECONDS + PACKET_SECONDS <= noticed["death"] <= LEASE_SECONDS + PACKET_SECONDS + 30

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connections
+from django.db import connections, transaction
 from django.utils import timezone
 
 from crash.cell import held_by
@@ -52,12 +52,12 @@ def play(order: dict[str, Any]) -> dict[str, Any]:
     engines = [fork_engine(role.replace(" ", "-"), folder, equip=equip, shard=WHOLE) for role in roles]
     with simulated(config) as devices:
         try:
-            nodes = _add_nodes(devices)
-            prepare()
             engines[0].start()
-            # A slot counts from the moment on when somebody could serve it.
+            # A slot counts from the moment on when somebody could serve it. A node without one would be given its own.
             wait_until(LeaderLease.objects.exists)
-            slot_at = _make_due()
+            with transaction.atomic():
+                slot_at, nodes = _add_nodes(devices)
+                prepare()
             install_steps()
             meddle(engines, nodes)
             end_at = slot_at.timestamp() + SLOTS * INTERVAL_SECONDS - 0.5
@@ -84,8 +84,8 @@ def _is_suspended() -> bool:
     return not WorkflowNode.objects.filter(enabled=True, suspend_reason="").exists()
 
 
-def _add_nodes(devices: Devices) -> list[WorkflowNode]:
-    """A discovery, and behind it in the queue of the same OLT a walk."""
+def _add_nodes(devices: Devices) -> tuple[datetime, list[WorkflowNode]]:
+    """Add a discovery, and behind it in the queue of the same OLT a walk; return their first slot with them."""
     [simulated_olt] = devices.olts
     olt = make_olt(port=simulated_olt.port, vendor=simulated_olt.vendor)
     # Known already, so that nobody asks it who it is in between.
@@ -94,14 +94,10 @@ def _add_nodes(devices: Devices) -> list[WorkflowNode]:
         make_job(query_type=QueryType.DISCOVERY, columns=()),
         make_job(query_type=QueryType.WALK, columns=("onu.run_state",)),
     ]
-    return [make_node(olt, job, next_run_at=None, interval_seconds=INTERVAL_SECONDS) for job in jobs]
-
-
-def _make_due() -> datetime:
     slot = math.ceil(time.time() + 1)
     slot_at = datetime.fromtimestamp(slot, UTC)
-    WorkflowNode.objects.update(next_run_at=slot_at, offset_seconds=slot % INTERVAL_SECONDS)
-    return slot_at
+    grid = {"interval_seconds": INTERVAL_SECONDS, "offset_seconds": slot % INTERVAL_SECONDS}
+    return slot_at, [make_node(olt, job, next_run_at=slot_at, **grid) for job in jobs]
 
 
 def _set_wrong_community() -> None:

@@ -87,6 +87,7 @@ def make_node(
     *,
     next_run_at: datetime | None = NOW,
     interval_seconds: int = 300,
+    offset_seconds: int = 0,
     enabled: bool = True,
 ) -> WorkflowNode:
     workflow, _ = Workflow.objects.get_or_create(olt=olt or make_olt())
@@ -94,6 +95,7 @@ def make_node(
         workflow=workflow,
         job=job or make_job(),
         interval_seconds=interval_seconds,
+        offset_seconds=offset_seconds,
         next_run_at=next_run_at,
         enabled=enabled,
     )

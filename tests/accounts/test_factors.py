@@ -15,7 +15,6 @@ from facho.accounts import factors
 from facho.accounts.factors import STEP_SECONDS, code_at
 from facho.accounts.models import RecoveryCode, SecondFactor, SecondFactorDuty
 from facho.accounts.roles import Role
-from facho.core.cli.main import main
 
 NOW = datetime(2030, 5, 6, 12, 0, 0, tzinfo=UTC)
 RFC_KEY = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
@@ -211,12 +210,3 @@ def test_others_may_do_neither(client: Client) -> None:
 
     paths = ("/settings/people/factors/", "/settings/people/1/factor/")
     assert [client.post(path).status_code for path in paths] == [403, 403]
-
-
-@pytest.mark.django_db
-def test_the_console_is_the_way_back_in(capsys: pytest.CaptureFixture[str]) -> None:
-    make_factor(make_user(Role.ADMIN, "ana"))
-
-    assert main(["user", "reset-factors", "ana"]) == 0
-    assert main(["user", "reset-factors", "ana"]) == 1
-    assert not SecondFactor.objects.exists()

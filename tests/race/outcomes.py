@@ -20,6 +20,7 @@ from crash.databases import load_states
 from crash.devices import Devices, judge, simulated
 from crash.engine_process import PATIENCE_SECONDS, EngineProcess, fork_engine, wait_until
 from facho.execution_coordinator.logger import log_executions
+from facho.execution_coordinator.models import OltState
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState, QueryType
@@ -96,6 +97,8 @@ def _add_nodes(devices: Devices) -> tuple[datetime, list[WorkflowNode]]:
     ]
     slot = math.ceil(time.time() + 1)
     slot_at = datetime.fromtimestamp(slot, UTC)
+    # Moved apart already, so that no grid moves in between.
+    OltState.objects.create(olt=olt, saved_at=slot_at, packed_at=slot_at)
     grid = {"interval_seconds": INTERVAL_SECONDS, "offset_seconds": slot % INTERVAL_SECONDS}
     return slot_at, [make_node(olt, job, next_run_at=slot_at, **grid) for job in jobs]
 

@@ -30,7 +30,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src/facho"
 TEMPLATES = sorted(SOURCE.rglob("*.html"))
 # The same in every language: names, units, and what is typed at a terminal.
 SAME_EVERYWHERE = {
-    *("Facho", "OLT", "ONU", "PON", "SNMP", "API", "CSV", "LOS", "OID", "IP", "UTC", "SHA", "AES", "MD", "DES"),
+    *("Facho", "OLT", "ONU", "PON", "SNMP", "API", "CSV", "PDF", "LOS", "OID", "IP", "UTC", "SHA", "AES", "MD", "DES"),
     *(
         "dBm",
         "dB",

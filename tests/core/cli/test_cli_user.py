@@ -9,7 +9,9 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from facho.accounts.models import FailedTries
+from api.rows import make_user
+from facho.accounts import factors
+from facho.accounts.models import FailedTries, SecondFactor
 from facho.accounts.roles import CONSOLE, Role, give_role, people, role_of
 from facho.accounts.scope import scope_of
 from facho.api.models import ApiToken
@@ -233,3 +235,12 @@ def person(role: Role, name: str = "ana") -> User:
     user = User.objects.create_user(name)
     give_role(user, role)
     return user
+
+
+def test_the_console_is_the_way_back_in_without_a_second_factor(facho: Command) -> None:
+    factors.begin(make_user(Role.ADMIN, "ana"))
+
+    outcomes = [facho("user", "reset-factors", "ana").status for _ in range(2)]
+
+    assert outcomes == [0, 1]
+    assert not SecondFactor.objects.exists()

@@ -1,8 +1,9 @@
 """Zabbix as a peer: Debian's server on a private PostgreSQL, one bulk walk an OLT and an item for each value.
 
 It is configured in its database, as its own frontend would. `walk[]` came with Zabbix 6.4, so Debian 12 needs
-backports, which are read for this one installation and do not stay in the machine's sources. No trigger, no discovery
-and no housekeeping: it reads, preprocesses and stores history and trends, which is less than the product does.
+backports, which are read for this one installation and do not stay in the machine's sources. Two triggers an ONU note
+what is offline and what has weak light, as an operator's template does; without discovery, flapping, outages of ports
+and housekeeping this is still less than the product does.
 """
 
 import gzip
@@ -48,6 +49,8 @@ SNMP_WALK_VALUE, MULTIPLIER = 28, 1
 CHECK_NOW, NEW_TASK = 6, 1
 # Items get ids from here on; what the package brings has smaller ones.
 FIRST_ID, IDS_PER_ROUND = 1_000_000, 1_000_000_000
+# The condition of a problem, by the column whose last value it looks at.
+TRIGGERS: Mapping[str, str] = {"onu.run_state": "<>1", "onu.rx_power": "<-27"}
 STARTED = "started [snmp poller #1]"
 BYTES_PER_ITEM, INDEX_BYTES_PER_ITEM = 2_500, 400
 # "ZBXD", flags, the length of what follows and a reserved field, 13 bytes together.
@@ -91,7 +94,7 @@ def _install() -> None:
         folder = Path(name)
         (folder / "lists" / "partial").mkdir(parents=True)
         suites = (codename, f"{codename}-updates", f"{codename}-backports")
-        lines = [f"deb http://deb.debian.org/debian {suite} main" for suite in suites]
+        lines = [f"deb {_archive(codename)} {suite} main" for suite in suites]
         (folder / "sources.list").write_text("\n".join(lines) + "\n")
         places = {
             "Etc::SourceList": folder / "sources.list",
@@ -103,6 +106,15 @@ def _install() -> None:
         install = ("install", "--yes", "--no-install-recommends", "--target-release", suites[-1], PACKAGE)
         for command in (("update",), install):
             subprocess.run([*APT_GET, *options, *command], env=environ, check=True, capture_output=True, text=True)
+
+
+def _archive(codename: str) -> str:
+    """Return where this machine gets its packages from."""
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", f"Codename: {codename}", "Component: main"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    if not found:
+        raise NoZabbix(f"apt-get knows no archive of {codename}")
+    return found[0]
 
 
 @contextmanager
@@ -240,7 +252,7 @@ def _configure(connection: "psycopg.Connection[Any]", task: ZabbixTask) -> None:
     # A busy machine is no silent OLT: one that is given up makes a round of fewer values.
     connection.execute("UPDATE config SET timeout_snmp_agent = '60s'")
     walk = f"walk[{','.join('.'.join(map(str, column.oid)) for column in task.columns)}]"
-    hosts, interfaces, snmp, items, steps = [], [], [], [], []
+    hosts, interfaces, snmp, items, steps, functions, triggers = [], [], [], [], [], [], []
     next_id = count(FIRST_ID)
     for port, indexes in task.indexes.items():
         host = next(next_id)
@@ -256,6 +268,9 @@ def _configure(connection: "psycopg.Connection[Any]", task: ZabbixTask) -> None:
                 steps.append((2 * item, item, 1, SNMP_WALK_VALUE, f".{oid}.{index}\n0"))
                 if column.scale != 1:
                     steps.append((2 * item + 1, item, 2, MULTIPLIER, str(column.scale)))
+                if column.key in TRIGGERS:
+                    functions.append((item, item, item, "last", "$"))
+                    triggers.append((item, f"{{{item}}}{TRIGGERS[column.key]}", key))
     _copy(connection, "hosts (hostid, host, name)", hosts)
     _copy(connection, "host_rtdata (hostid)", [host[:1] for host in hosts])
     _copy(connection, "interface (interfaceid, hostid, main, type, port)", interfaces)
@@ -264,6 +279,8 @@ def _configure(connection: "psycopg.Connection[Any]", task: ZabbixTask) -> None:
     _copy(connection, f"items ({columns})", items)
     _copy(connection, "item_rtdata (itemid)", [item[:1] for item in items])
     _copy(connection, "item_preproc (item_preprocid, itemid, step, type, params)", steps)
+    _copy(connection, "triggers (triggerid, expression, description)", triggers)
+    _copy(connection, "functions (functionid, itemid, triggerid, name, parameter)", functions)
     connection.execute("SET session_replication_role = origin")
     connection.execute("ANALYZE")
 

@@ -25,6 +25,14 @@ ARGUMENTS = [
 DESKTOP, PHONE = 1280, 360
 
 
+CUT_TEXTS = """() => [...document.querySelectorAll("body *")].filter(element => {
+    const { overflowX, overflowY } = getComputedStyle(element);
+    const isCut = overflowX === "hidden" && element.scrollWidth > element.clientWidth + 1
+        || overflowY === "hidden" && element.scrollHeight > element.clientHeight + 1;
+    return isCut && !element.closest(".hidden, .visually-hidden") && element.textContent.trim();
+}).map(element => element.textContent.trim().slice(0, 100))"""
+
+
 @dataclass
 class Visit:
     """A page and what was seen of it: complaints on the console, and addresses that it asked for."""
@@ -56,6 +64,10 @@ class Visit:
     def width(self) -> int:
         """Measure what the page needs in width."""
         return int(self.page.evaluate("document.documentElement.scrollWidth"))
+
+    def cut_texts(self) -> list[str]:
+        """Name the texts of which a part is hidden for lack of room, apart from those for screen readers alone."""
+        return list(self.page.evaluate(CUT_TEXTS))
 
     def barriers(self) -> list[str]:
         """Name what would keep somebody out who sees, hears or points otherwise, as axe judges it."""

@@ -1,6 +1,7 @@
-"""Every page of a demo whose fibre is cut: in both languages, on a desk and on a phone, in light and dark.
+"""Every page of a demo whose fibre is cut: in every language, on a desk and on a phone, in light and dark.
 
-A picture of each is kept. None is wider than its screen, complains, asks another machine or keeps anybody out.
+A picture of each is kept. None is wider than its screen, cuts a text off, complains, asks another machine or keeps
+anybody out.
 """
 
 import re
@@ -21,6 +22,7 @@ WINDOWS = [
     pytest.param(("es", DESKTOP, True), marks=pytest.mark.thorough),
     pytest.param(("en", PHONE, True), marks=pytest.mark.thorough),
     pytest.param(("es", PHONE, False)),
+    pytest.param(("pt-BR", PHONE, False), marks=pytest.mark.thorough),
 ]
 # Spanish takes more room.
 SPANISH_WINDOWS = [WINDOWS[1], WINDOWS[3]]
@@ -102,8 +104,10 @@ def look(visit: Visit, url: str, path: str, name: str) -> None:
     visit.page.goto(url + path)
     visit.keep(f"page-{name}-{language}-{width}")
 
-    assert visit.page.locator("html").get_attribute("lang") == language
+    assert visit.page.locator("html").get_attribute("lang") == language.lower()
     assert visit.width() == width
+    # Forms of the admin hide what sticks out of a row by a pixel.
+    assert path.startswith("/admin/") or visit.cut_texts() == []
     assert visit.barriers() == []
     assert visit.complaints == []
     assert visit.strangers(url) == []

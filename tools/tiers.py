@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet"]
 PUSH, REST = "push", "rest"
+# A lane stops its servers and products in a few seconds; one that hangs may not hold up the verdict.
+STOP_SECONDS = 120
 # Of a lane whose tests all are in the other tier.
 NOTHING_TO_RUN = 5
 
@@ -125,6 +127,8 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=(os.cpu_count() or 2) + 1, help="lanes that run at a time")
     parser.add_argument("--minutes", type=float, help="stop lanes that run for longer; only failed tests count then")
     chosen = parser.parse_args()
+    # A shell's background job ignores Ctrl-C and hands that on; lanes have to obey: it is how they are stopped.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     began = time.monotonic()
     ends_at = began + chosen.minutes * 60 if chosen.minutes is not None else math.inf
     # Ctrl-C reaches the lanes too, since they share our terminal; each then stops what it started.
@@ -169,7 +173,11 @@ def _stop_at(ends_at: float, process: subprocess.Popen[bytes]) -> bool:
         process.wait(None if ends_at == math.inf else max(ends_at - time.monotonic(), 0))
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
-        process.wait()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         return True
     return False
 

@@ -1,5 +1,6 @@
 """The tiers leave no test out: what a push does not run is in the rest, and every folder is in a lane."""
 
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -93,3 +94,25 @@ def test_no_lane_starts_when_the_time_is_over() -> None:
     report = tiers.run_lane(tiers.Lane("late", ("nowhere",)), [], ends_at=0)
 
     assert (report.code, report.text, report.is_cut_short) == (0, "", True)
+
+
+def test_lanes_end_in_time_in_the_background_of_a_shell() -> None:
+    """Where Ctrl-C is ignored, what is started ignores it as well, and so would the lanes."""
+    script = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from tools import tiers
+
+class Sleeper(tiers.Lane):
+    def command(self, tier, migrated):
+        return [sys.executable, "-c", "import time; time.sleep(600)"]
+
+tiers.lanes = lambda tier: [Sleeper("sleeper", ())]
+sys.argv = ["tiers", "rest", "--minutes", "0.02"]
+sys.exit(tiers.main())
+"""
+
+    ended = subprocess.run([sys.executable, "-c", script], cwd=tiers.ROOT, capture_output=True, text=True, timeout=60)
+
+    assert "NOT FINISHED" in ended.stdout
+    assert ended.returncode == 0

@@ -80,7 +80,10 @@ def test_whatever_is_typed_is_asked_of_indexes_alone(text: str) -> None:
 
 
 def test_an_address_is_looked_up_by_its_index() -> None:
-    assert "onu_mac" in plan(Onu.objects.filter(mac__in=["00:1B:44:11:3A:B7"]).exclude(mac=""), "bitmapscan")
+    # Unordered: the order is by tables joined, and which of them comes first depends on what was analysed meanwhile.
+    found = Onu.objects.filter(mac__in=["00:1B:44:11:3A:B7"]).exclude(mac="").order_by()
+
+    assert "onu_mac" in plan(found, "bitmapscan")
 
 
 def test_a_server_that_forbids_trigrams_is_searched_without() -> None:

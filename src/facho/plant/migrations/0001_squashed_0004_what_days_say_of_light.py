@@ -8,10 +8,10 @@ class Migration(migrations.Migration):
     replaces = [('plant', '0001_findings_in_the_light'), ('plant', '0002_zones_and_boxes'), ('plant', '0003_months'), ('plant', '0004_what_days_say_of_light')]
 
     dependencies = [
+        ('auth', '__first__'),
         ('hosts', '0012_silence'),
         ('onus', '0001_squashed_0003_raw_values_in_blocks'),
         ('onus', '0005_customers_and_texts'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
             name='LightFinding',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('common_step', 'light lost in common'), ('decay', 'light that decays')], max_length=12, verbose_name='kind')),
+                ('kind', models.CharField(choices=[('common_step', 'light lost in common'), ('branch_decay', 'degraded branch'), ('step', 'light lost by one ONU'), ('decay', 'light that decays'), ('sender', 'ONU that sends weaker'), ('noise', 'light that became unsteady'), ('flapping', 'light that flaps')], max_length=12, verbose_name='kind')),
                 ('since', models.DateTimeField(verbose_name='since')),
                 ('found_at', models.DateTimeField(verbose_name='found')),
                 ('ended_at', models.DateTimeField(blank=True, null=True, verbose_name='ended')),
@@ -32,11 +32,17 @@ class Migration(migrations.Migration):
                 ('days_latest', models.FloatField(blank=True, null=True, verbose_name='days, latest')),
                 ('onu', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='light_findings', to='onus.onu', verbose_name='ONU')),
                 ('pon_port', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='light_findings', to='onus.ponport', verbose_name='PON port')),
+                ('confidence', models.FloatField(db_default=0.0, default=0.0, verbose_name='confidence')),
+                ('hint', models.CharField(blank=True, choices=[('connector', 'both directions lost the same: a connector, a splice or dirt'), ('bend', 'the ONU lost more than the OLT: a bent fibre'), ('receiver', "the OLT receives as before: the ONU's receiver, or another ONU"), ('transmitter', "the OLT lost more than the ONU: the ONU's transmitter")], db_default='', default='', max_length=12, verbose_name='hint')),
+                ('times', models.FloatField(blank=True, null=True, verbose_name='times')),
+                ('upstream_db', models.FloatField(blank=True, null=True, verbose_name='dB upstream')),
             ],
             options={
                 'verbose_name': 'finding in the light',
                 'verbose_name_plural': 'findings in the light',
                 'ordering': ['-since', '-id'],
+                'indexes': [models.Index(fields=['pon_port', 'since'], name='light_finding_of_port'), models.Index(fields=['ended_at', 'kind'], name='light_finding_end'), models.Index(fields=['since'], name='light_finding_since')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('kind', 'common_step')), fields=('pon_port', 'since'), name='one_common_step_per_poll'), models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True), ('onu__isnull', False)), fields=('onu', 'kind'), name='one_open_per_onu')],
             },
         ),
         migrations.CreateModel(
@@ -48,6 +54,9 @@ class Migration(migrations.Migration):
                 ('onu', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='onus.onu')),
                 ('finding', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='members', to='plant.lightfinding')),
             ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('finding', 'onu'), name='one_row_per_finding_and_onu')],
+            },
         ),
         migrations.CreateModel(
             name='OnuBox',
@@ -58,6 +67,7 @@ class Migration(migrations.Migration):
                 ('events', models.PositiveSmallIntegerField(default=0, verbose_name='events')),
                 ('onu', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='box', to='onus.onu')),
                 ('pon_port', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='onus.ponport', verbose_name='PON port')),
+                ('is_told', models.BooleanField(db_default=False, default=False, verbose_name='corrected by hand')),
             ],
             options={
                 'verbose_name': 'box of an ONU',
@@ -72,34 +82,9 @@ class Migration(migrations.Migration):
                 ('data', models.BinaryField()),
                 ('pon_port', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='onus.ponport')),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='lightfinding',
-            index=models.Index(fields=['pon_port', 'since'], name='light_finding_of_port'),
-        ),
-        migrations.AddIndex(
-            model_name='lightfinding',
-            index=models.Index(fields=['ended_at', 'kind'], name='light_finding_end'),
-        ),
-        migrations.AddIndex(
-            model_name='lightfinding',
-            index=models.Index(fields=['since'], name='light_finding_since'),
-        ),
-        migrations.AddConstraint(
-            model_name='lightfinding',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'common_step')), fields=('pon_port', 'since'), name='one_common_step_per_poll'),
-        ),
-        migrations.AddConstraint(
-            model_name='lightfinding',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True), ('kind', 'decay')), fields=('onu',), name='one_open_decay_per_onu'),
-        ),
-        migrations.AddConstraint(
-            model_name='findingonu',
-            constraint=models.UniqueConstraint(fields=('finding', 'onu'), name='one_row_per_finding_and_onu'),
-        ),
-        migrations.AddIndex(
-            model_name='portdays',
-            index=models.Index(fields=['ends_at'], name='port_days_end'),
+            options={
+                'indexes': [models.Index(fields=['ends_at'], name='port_days_end')],
+            },
         ),
         migrations.CreateModel(
             name='Zone',
@@ -133,6 +118,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'box',
                 'verbose_name_plural': 'boxes',
                 'ordering': ['name'],
+                'constraints': [models.CheckConstraint(condition=models.Q(('name', ''), _negated=True), name='box_has_a_name'), models.CheckConstraint(condition=models.Q(('kind__in', ['cto', 'splitter'])), name='box_kind_is_known'), models.CheckConstraint(condition=models.Q(('parent__isnull', True), models.Q(('parent', models.F('id')), _negated=True), _connector='OR'), name='box_does_not_feed_itself'), models.CheckConstraint(condition=models.Q(('outputs__isnull', True), ('outputs__range', (2, 256)), _connector='OR'), name='box_splits'), models.CheckConstraint(condition=models.Q(models.Q(('latitude__isnull', True), ('longitude__isnull', True)), models.Q(('latitude__isnull', False), ('longitude__isnull', False), ('latitude__range', (-90, 90)), ('longitude__range', (-180, 180))), _connector='OR'), name='box_is_on_earth')],
             },
         ),
         migrations.CreateModel(
@@ -147,26 +133,6 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'ONUs on boxes',
                 'constraints': [models.CheckConstraint(condition=models.Q(('source__in', ['hand', 'import', 'inferred'])), name='attachment_source_is_known')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='box',
-            constraint=models.CheckConstraint(condition=models.Q(('name', ''), _negated=True), name='box_has_a_name'),
-        ),
-        migrations.AddConstraint(
-            model_name='box',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['cto', 'splitter'])), name='box_kind_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='box',
-            constraint=models.CheckConstraint(condition=models.Q(('parent__isnull', True), models.Q(('parent', models.F('id')), _negated=True), _connector='OR'), name='box_does_not_feed_itself'),
-        ),
-        migrations.AddConstraint(
-            model_name='box',
-            constraint=models.CheckConstraint(condition=models.Q(('outputs__isnull', True), ('outputs__range', (2, 256)), _connector='OR'), name='box_splits'),
-        ),
-        migrations.AddConstraint(
-            model_name='box',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('latitude__isnull', True), ('longitude__isnull', True)), models.Q(('latitude__isnull', False), ('longitude__isnull', False), ('latitude__range', (-90, 90)), ('longitude__range', (-180, 180))), _connector='OR'), name='box_is_on_earth'),
         ),
         migrations.CreateModel(
             name='MonthRun',
@@ -220,59 +186,13 @@ class Migration(migrations.Migration):
                 ('made_at', models.DateTimeField(verbose_name='made')),
                 ('together', models.JSONField(verbose_name='together')),
                 ('apart', models.JSONField(verbose_name='apart')),
+                ('made_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by')),
+                ('pon_port', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tree_corrections', to='onus.ponport', verbose_name='PON port')),
             ],
             options={
                 'verbose_name': 'correction of a tree',
                 'verbose_name_plural': 'corrections of trees',
                 'ordering': ['made_at', 'id'],
             },
-        ),
-        migrations.RemoveConstraint(
-            model_name='lightfinding',
-            name='one_open_decay_per_onu',
-        ),
-        migrations.AddField(
-            model_name='lightfinding',
-            name='confidence',
-            field=models.FloatField(db_default=0.0, default=0.0, verbose_name='confidence'),
-        ),
-        migrations.AddField(
-            model_name='lightfinding',
-            name='hint',
-            field=models.CharField(blank=True, choices=[('connector', 'both directions lost the same: a connector, a splice or dirt'), ('bend', 'the ONU lost more than the OLT: a bent fibre'), ('receiver', "the OLT receives as before: the ONU's receiver, or another ONU"), ('transmitter', "the OLT lost more than the ONU: the ONU's transmitter")], db_default='', default='', max_length=12, verbose_name='hint'),
-        ),
-        migrations.AddField(
-            model_name='lightfinding',
-            name='times',
-            field=models.FloatField(blank=True, null=True, verbose_name='times'),
-        ),
-        migrations.AddField(
-            model_name='lightfinding',
-            name='upstream_db',
-            field=models.FloatField(blank=True, null=True, verbose_name='dB upstream'),
-        ),
-        migrations.AddField(
-            model_name='onubox',
-            name='is_told',
-            field=models.BooleanField(db_default=False, default=False, verbose_name='corrected by hand'),
-        ),
-        migrations.AlterField(
-            model_name='lightfinding',
-            name='kind',
-            field=models.CharField(choices=[('common_step', 'light lost in common'), ('branch_decay', 'degraded branch'), ('step', 'light lost by one ONU'), ('decay', 'light that decays'), ('sender', 'ONU that sends weaker'), ('noise', 'light that became unsteady'), ('flapping', 'light that flaps')], max_length=12, verbose_name='kind'),
-        ),
-        migrations.AddConstraint(
-            model_name='lightfinding',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True), ('onu__isnull', False)), fields=('onu', 'kind'), name='one_open_per_onu'),
-        ),
-        migrations.AddField(
-            model_name='treecorrection',
-            name='made_by',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='made by'),
-        ),
-        migrations.AddField(
-            model_name='treecorrection',
-            name='pon_port',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tree_corrections', to='onus.ponport', verbose_name='PON port'),
         ),
     ]

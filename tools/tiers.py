@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -71,6 +72,7 @@ class Report:
     lane: Lane
     code: int
     seconds: float
+    cpu_seconds: float
     text: str
     is_cut_short: bool = False
 
@@ -78,7 +80,8 @@ class Report:
     def line(self) -> str:
         cases = re.findall(r"(\d+) (?:passed|failed|error)", self.text.rstrip().rpartition("\n")[2])
         verdict = "   FAILED" if self.code else "   NOT FINISHED" if self.is_cut_short else ""
-        return f"{self.lane.title:<48}{self.seconds / 60:6.1f} min{sum(map(int, cases)):7} cases{verdict}"
+        spent = f"{self.seconds / 60:6.1f} min{self.cpu_seconds / 60:6.1f} of CPU"
+        return f"{self.lane.title:<48}{spent}{sum(map(int, cases)):7} cases{verdict}"
 
 
 def tiers_of(
@@ -154,32 +157,36 @@ def run_lane(lane: Lane, command: Sequence[str], ends_at: float) -> Report:
     # Hundreds of processes import the product: one of them compiles it for all.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if began >= ends_at:
-        return Report(lane, 0, 0, "", is_cut_short=True)
+        return Report(lane, 0, 0, 0, "", is_cut_short=True)
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=output, stderr=subprocess.STDOUT)
-        is_cut_short = _stop_at(ends_at, process)
+        is_cut_short, cpu_seconds = _wait(ends_at, process)
         output.seek(0)
         text = output.read()
-    report = Report(
-        lane, _verdict(process.returncode, text, is_cut_short), time.monotonic() - began, text, is_cut_short
-    )
+    code = _verdict(process.returncode, text, is_cut_short)
+    report = Report(lane, code, time.monotonic() - began, cpu_seconds, text, is_cut_short)
     print(f"-- {report.line}\n{report.text}", flush=True)
     return report
 
 
-def _stop_at(ends_at: float, process: subprocess.Popen[bytes]) -> bool:
-    """Wait for a lane, and interrupt it when its time is over: pytest then stops the servers that it started."""
-    try:
-        process.wait(None if ends_at == math.inf else max(ends_at - time.monotonic(), 0))
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        return True
-    return False
+def _wait(ends_at: float, process: subprocess.Popen[bytes]) -> tuple[bool, float]:
+    """Wait for a lane, and interrupt it when its time is over: pytest then stops the servers that it started.
+
+    One that hangs is killed. Returns whether it was interrupted, and the CPU that it and its children took.
+    """
+    seconds = max(ends_at - time.monotonic(), 0)
+    interrupt = threading.Timer(seconds, os.kill, [process.pid, signal.SIGINT])
+    kill = threading.Timer(seconds + STOP_SECONDS, os.kill, [process.pid, signal.SIGKILL])
+    if ends_at < math.inf:
+        interrupt.start()
+        kill.start()
+    # Popen.wait does not return the CPU, so its return code is set here.
+    _pid, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    is_cut_short = interrupt.finished.is_set()
+    interrupt.cancel()
+    kill.cancel()
+    return is_cut_short, used.ru_utime + used.ru_stime
 
 
 def _verdict(code: int, text: str, is_cut_short: bool) -> int:

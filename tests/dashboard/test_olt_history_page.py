@@ -22,8 +22,9 @@ HOSTILE = "<script>alert(1)</script>=cmd()"
 
 def keep(olt: Olt, *values: OltValue, polls: int = 3) -> None:
     """Let runs every five minutes have read these values; counters grow by what they have each time."""
+    ends_at = timezone.now()
     for number in range(polls):
-        now = timezone.now() - timedelta(minutes=5) * (polls - number)
+        now = ends_at - timedelta(minutes=5) * (polls - number)
         read = [
             OltValue(v.oid, v.index, v.name, v.place, str(int(v.value) * number), v.unit, v.raw, is_counter=True)
             if v.is_counter

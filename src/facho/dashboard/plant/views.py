@@ -1,7 +1,5 @@
 """The pages of the plant: boxes with their ONUs and forms, zones, files, and what the inferred tree offers."""
 
-import base64
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +15,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.crypto import constant_time_compare, get_random_string
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -28,6 +25,7 @@ from django.views.decorators.vary import vary_on_headers
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.onu.list import listed_onus, plain_table
 from facho.dashboard.onu.views import find_onu
+from facho.dashboard.shared.import_page import ImportPage
 from facho.dashboard.shared.page import ROWS_PER_PAGE, for_users, is_part, may_operate, must_operate, offer_olts
 from facho.dashboard.shared.table import (
     PAGE,
@@ -39,7 +37,7 @@ from facho.dashboard.shared.table import (
     table_context,
     text_cell,
 )
-from facho.hosts.inventory import ImportPlan, InventoryError, PlanChanged, RowVerdict, content_of
+from facho.hosts.inventory import InventoryError
 from facho.onus.models import PonPort
 from facho.plant.boxes import (
     delete_box,
@@ -527,101 +525,29 @@ def onu_box(request: HttpRequest, onu_id: int) -> HttpResponse:
     return render(request, "plant/onu_box.html", context)
 
 
-PENDING = "plant_import"
-MAX_BYTES = 5_000_000
-SHOWN_ROWS = 200
-
-
-class PlantFileForm(forms.Form):
-    file = forms.FileField(
-        label=gettext_lazy("CSV, GeoJSON, KML or Excel workbook"),
-        required=False,
-        widget=forms.ClearableFileInput(attrs={"accept": ".csv,.txt,.tsv,.xlsx,.geojson,.json,.kml"}),
-    )
-    text = forms.CharField(
-        label=gettext_lazy("or its text"),
-        required=False,
-        strip=False,
-        widget=forms.Textarea(
-            attrs={
-                "rows": 6,
-                "spellcheck": "false",
-                "placeholder": "name,zone,latitude,longitude\nCTO 12,Centro,4.609710,-74.081750",
-            }
-        ),
-    )
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or {}
-        too_large = _("The file is too large: import it in parts, or with `facho plant import`.")
-        return {**values, "content": content_of(values, most_bytes=MAX_BYTES, too_large=too_large)}
+PLANT_IMPORT = ImportPage(
+    pending="plant_import",
+    template="plant/import.html",
+    address="plant-import",
+    address_after="boxes",
+    file_label=gettext_lazy("CSV, GeoJSON, KML or Excel workbook"),
+    accepts=".csv,.txt,.tsv,.xlsx,.geojson,.json,.kml",
+    example="name,zone,latitude,longitude\nCTO 12,Centro,4.609710,-74.081750",
+    too_large=gettext_lazy("The file is too large: import it in parts, or with `facho plant import`."),
+    changed_meanwhile=gettext_lazy("Nothing was imported: the plant changed meanwhile. Check the changes below again."),
+    saved=gettext_lazy("%(written)s written, %(unchanged)s unchanged, %(left_out)s left out"),
+    plan=plan_file,
+    save=import_plant,
+    context={"here": "map", "columns": COLUMNS, "kinds": KINDS},
+)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_users
 def plant_import(request: HttpRequest) -> HttpResponse:
-    """Ask for a file, preview the changes, and write them once confirmed; for operators, within their OLTs."""
+    """Import zones, boxes and their ONUs from a file; for operators, within their OLTs."""
     must_operate(request)
-    if request.method != "POST":
-        return _import_page(request, PlantFileForm())
-    pending = request.session.pop(PENDING, None)
-    if "confirmed" in request.POST:
-        return carry_out_import(request, pending)
-    form = PlantFileForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _import_page(request, form)
-    return preview_import(request, form.cleaned_data["content"], form)
-
-
-def preview_import(request: HttpRequest, content: bytes, form: PlantFileForm) -> HttpResponse:
-    """Show what a file would change; a sound one is kept for the confirmation."""
-    plan, ticket = plan_file(content, scope_of(request.user)), get_random_string(20)
-    if plan.is_good:
-        packed = base64.b64encode(zlib.compress(content)).decode()
-        request.session[PENDING] = {"ticket": ticket, "file": packed, "shown": plan.fingerprint}
-    return _import_page(request, form, plan, ticket)
-
-
-def carry_out_import(request: HttpRequest, pending: dict[str, str] | None) -> HttpResponse:
-    """Import what was confirmed, unless something changed since it was shown."""
-    if not pending or not constant_time_compare(pending["ticket"], request.POST["confirmed"]):
-        messages.error(request, _("Nothing was imported: another file was uploaded meanwhile. Upload this one again."))
-        return redirect("plant-import")
-    content = zlib.decompress(base64.b64decode(pending["file"]))
-    try:
-        saved = import_plant(
-            content,
-            who=request.user,
-            scope=scope_of(request.user),
-            source=_("Imported from a file."),
-            now=timezone.now(),
-            shown=pending["shown"],
-        )
-    except (PlanChanged, InventoryError):
-        messages.error(request, _("Nothing was imported: the plant changed meanwhile. Check the changes below again."))
-        return preview_import(request, content, PlantFileForm())
-    counts = {"written": saved.written, "unchanged": saved.unchanged, "left_out": len(saved.left_out)}
-    messages.success(request, _("%(written)s written, %(unchanged)s unchanged, %(left_out)s left out") % counts)
-    return redirect("boxes")
-
-
-def _import_page(
-    request: HttpRequest, form: PlantFileForm, plan: ImportPlan | None = None, ticket: str = ""
-) -> HttpResponse:
-    told = (RowVerdict.ERROR, RowVerdict.LEFT_OUT, RowVerdict.NEW, RowVerdict.CHANGED)
-    rows = [row for verdict in told for row in plan.rows_of(verdict)] if plan else []
-    context = {
-        "here": "map",
-        "form": form,
-        "plan": plan,
-        "ticket": ticket,
-        "rows": rows[:SHOWN_ROWS],
-        "further": max(len(rows) - SHOWN_ROWS, 0),
-        "to_write": plan.counts[RowVerdict.NEW] + plan.counts[RowVerdict.CHANGED] if plan else 0,
-        "columns": COLUMNS,
-        "kinds": KINDS,
-    }
-    return render(request, "plant/import.html", context)
+    return PLANT_IMPORT.answer(request)
 
 
 @require_safe

@@ -2,23 +2,6 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 
-FAILURES = [
-    '',
-    'timeout',
-    'refused',
-    'auth',
-    'tooBig',
-    'malformed',
-    'loop',
-    'tooMuch',
-    'missing',
-    'noOnus',
-    'hiddenOnus',
-    'cancelled',
-    'internal',
-]
-
-
 class Migration(migrations.Migration):
 
     replaces = [('executions', '0001_initial'), ('executions', '0002_scheduling'), ('executions', '0003_slot_index'), ('executions', '0004_processes_and_group'), ('executions', '0005_onu_read'), ('executions', '0006_words'), ('executions', '0007_too_much_data'), ('executions', '0008_nothing_to_ask'), ('executions', '0009_progress_of_a_run'), ('executions', '0010_hidden_onus'), ('executions', '0011_hint_reads')]
@@ -67,7 +50,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('task_type', models.CharField(max_length=50, verbose_name='task type')),
-                ('origin', models.CharField(choices=[('schedule', 'schedule'), ('manual', 'by hand'), ('probe', 'probe')], default='schedule', max_length=10, verbose_name='origin')),
+                ('origin', models.CharField(choices=[('schedule', 'schedule'), ('manual', 'by hand'), ('probe', 'probe'), ('trap', 'trap')], default='schedule', max_length=10, verbose_name='origin')),
                 ('status', models.CharField(choices=[('PENDING', 'pending'), ('RUNNING', 'running'), ('WAITING', 'waiting'), ('SUCCESS', 'success'), ('FAILED', 'failed'), ('INTERRUPTED', 'interrupted'), ('SKIPPED', 'skipped')], max_length=12, verbose_name='status')),
                 ('slot_at', models.DateTimeField(blank=True, null=True, verbose_name='slot')),
                 ('attempt', models.PositiveSmallIntegerField(default=1, verbose_name='attempt')),
@@ -92,12 +75,15 @@ class Migration(migrations.Migration):
                 ('master_execution', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='chain_executions', to='executions.execution', verbose_name='master')),
                 ('node', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='executions', to='snmp_jobs.workflownode', verbose_name='node')),
                 ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='executions', to='hosts.olt', verbose_name='OLT')),
+                ('progress', models.JSONField(blank=True, null=True)),
             ],
             options={
                 'verbose_name': 'execution',
                 'verbose_name_plural': 'executions',
                 'db_table': 'snmp_executions',
                 'ordering': ['-id'],
+                'indexes': [models.Index(fields=['olt', '-created_at'], name='execution_olt_created'), models.Index(fields=['node', '-created_at'], name='execution_node_created'), models.Index(fields=['created_at'], name='execution_created'), models.Index(fields=['olt', 'slot_at'], name='execution_olt_slot'), models.Index(fields=['finished_at'], name='execution_finished'), models.Index(condition=models.Q(('status', 'WAITING')), fields=['resume_at'], name='execution_waiting')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING'])), fields=('olt',), name='one_active_execution_per_olt'), models.UniqueConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING'])), fields=('address', 'port'), name='one_active_execution_per_device'), models.UniqueConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING'])), fields=('poller_id',), name='one_active_execution_per_poller'), models.UniqueConstraint(condition=models.Q(('slot_at__isnull', False)), fields=('node', 'slot_at'), name='one_execution_per_slot'), models.CheckConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING', 'WAITING', 'SUCCESS', 'FAILED', 'INTERRUPTED', 'SKIPPED'])), name='execution_status_is_known'), models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['FAILED', 'INTERRUPTED', 'SKIPPED', 'SUCCESS']), ('finished_at__isnull', False)), models.Q(models.Q(('status__in', ['FAILED', 'INTERRUPTED', 'SKIPPED', 'SUCCESS']), _negated=True), ('finished_at__isnull', True)), _connector='OR'), name='execution_is_finished_when_terminal'), models.CheckConstraint(condition=models.Q(models.Q(('chain_position', 0), ('master_execution__isnull', True)), models.Q(('chain_position__gte', 1), ('master_execution__isnull', False)), _connector='OR'), name='execution_chain_has_a_position'), models.CheckConstraint(condition=models.Q(('attempt__gte', 1)), name='execution_attempts_count_from_1'), models.CheckConstraint(condition=models.Q(('failure_kind__in', ['', 'timeout', 'refused', 'auth', 'tooBig', 'malformed', 'loop', 'tooMuch', 'missing', 'noOnus', 'hiddenOnus', 'cancelled', 'internal'])), name='execution_failure_is_known')],
             },
         ),
         migrations.CreateModel(
@@ -117,6 +103,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'attempts',
                 'db_table': 'execution_attempts',
                 'ordering': ['execution', 'number'],
+                'constraints': [models.UniqueConstraint(fields=('execution', 'number'), name='one_row_per_attempt'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='attempts_count_from_1')],
             },
         ),
         migrations.CreateModel(
@@ -130,92 +117,8 @@ class Migration(migrations.Migration):
                 'verbose_name': 'read of an ONU',
                 'verbose_name_plural': 'reads of ONUs',
                 'db_table': 'onu_reads',
+                'indexes': [models.Index(condition=models.Q(('execution__isnull', True)), fields=['requested_at'], name='onu_read_waiting')],
             },
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['olt', '-created_at'], name='execution_olt_created'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['node', '-created_at'], name='execution_node_created'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['created_at'], name='execution_created'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['olt', 'slot_at'], name='execution_olt_slot'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(fields=['finished_at'], name='execution_finished'),
-        ),
-        migrations.AddIndex(
-            model_name='execution',
-            index=models.Index(condition=models.Q(('status', 'WAITING')), fields=['resume_at'], name='execution_waiting'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING'])), fields=('olt',), name='one_active_execution_per_olt'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING'])), fields=('address', 'port'), name='one_active_execution_per_device'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING'])), fields=('poller_id',), name='one_active_execution_per_poller'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.UniqueConstraint(condition=models.Q(('slot_at__isnull', False)), fields=('node', 'slot_at'), name='one_execution_per_slot'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['PENDING', 'RUNNING', 'WAITING', 'SUCCESS', 'FAILED', 'INTERRUPTED', 'SKIPPED'])), name='execution_status_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['FAILED', 'INTERRUPTED', 'SKIPPED', 'SUCCESS']), ('finished_at__isnull', False)), models.Q(models.Q(('status__in', ['FAILED', 'INTERRUPTED', 'SKIPPED', 'SUCCESS']), _negated=True), ('finished_at__isnull', True)), _connector='OR'), name='execution_is_finished_when_terminal'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('chain_position', 0), ('master_execution__isnull', True)), models.Q(('chain_position__gte', 1), ('master_execution__isnull', False)), _connector='OR'), name='execution_chain_has_a_position'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('attempt__gte', 1)), name='execution_attempts_count_from_1'),
-        ),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(condition=models.Q(('failure_kind__in', ['', 'timeout', 'refused', 'auth', 'tooBig', 'malformed', 'loop', 'tooMuch', 'missing', 'noOnus', 'cancelled', 'internal'])), name='execution_failure_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='executionattempt',
-            constraint=models.UniqueConstraint(fields=('execution', 'number'), name='one_row_per_attempt'),
-        ),
-        migrations.AddConstraint(
-            model_name='executionattempt',
-            constraint=models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='attempts_count_from_1'),
-        ),
-        migrations.AddIndex(
-            model_name='onuread',
-            index=models.Index(condition=models.Q(('execution__isnull', True)), fields=['requested_at'], name='onu_read_waiting'),
-        ),
-        migrations.AddField("execution", "progress", models.JSONField(blank=True, null=True)),
-        migrations.RemoveConstraint(model_name='execution', name='execution_failure_is_known'),
-        migrations.AddConstraint(
-            model_name='execution',
-            constraint=models.CheckConstraint(
-                condition=models.Q(('failure_kind__in', FAILURES)), name='execution_failure_is_known'
-            ),
-        ),
-        migrations.AlterField(
-            model_name='execution',
-            name='origin',
-            field=models.CharField(choices=[('schedule', 'schedule'), ('manual', 'by hand'), ('probe', 'probe'), ('trap', 'trap')], default='schedule', max_length=10, verbose_name='origin'),
         ),
         migrations.CreateModel(
             name='HintRead',

@@ -69,8 +69,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('auth', '__first__'),
         ('hosts', '0001_squashed_0011_trap_addresses'),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -86,6 +86,24 @@ class Migration(migrations.Migration):
                 'verbose_name': 'OLT polling state',
                 'verbose_name_plural': 'OLT polling states',
                 'db_table': 'olt_memory',
+            },
+        ),
+        migrations.CreateModel(
+            name='PonPort',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('frame', models.PositiveSmallIntegerField(verbose_name='frame')),
+                ('slot', models.PositiveSmallIntegerField(verbose_name='slot')),
+                ('port', models.PositiveSmallIntegerField(verbose_name='port')),
+                ('is_known', models.BooleanField(db_default=True, default=True, verbose_name='known')),
+                ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
+                ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pon_ports', to='hosts.olt', verbose_name='OLT')),
+            ],
+            options={
+                'verbose_name': 'PON port',
+                'verbose_name_plural': 'PON ports',
+                'ordering': ['olt', 'frame', 'slot', 'port'],
+                'constraints': [models.UniqueConstraint(fields=('olt', 'frame', 'slot', 'port'), name='one_row_per_pon_port')],
             },
         ),
         migrations.CreateModel(
@@ -106,11 +124,14 @@ class Migration(migrations.Migration):
                 ('misses', models.PositiveSmallIntegerField(default=0, verbose_name='misses')),
                 ('missed_at', models.DateTimeField(blank=True, null=True, verbose_name='last miss')),
                 ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='onus', to='hosts.olt', verbose_name='OLT')),
+                ('pon_port', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='onus', to='onus.ponport', verbose_name='PON port')),
             ],
             options={
                 'verbose_name': 'ONU',
                 'verbose_name_plural': 'ONUs',
                 'ordering': ['olt', 'pon_port', 'onu_id'],
+                'indexes': [models.Index(fields=['serial', 'id'], name='onu_serial'), models.Index(fields=['olt', 'serial'], name='onu_olt_serial'), models.Index(fields=['description', 'id'], name='onu_description'), models.Index(fields=['first_seen_at', 'id'], name='onu_first_seen'), models.Index(condition=models.Q(('is_present', False)), fields=['absent_since'], name='onu_absent')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('is_present', True)), fields=('pon_port', 'onu_id'), name='one_present_onu_per_place'), models.CheckConstraint(condition=models.Q(models.Q(('absent_since__isnull', True), ('is_present', True)), models.Q(('absent_since__isnull', False), ('is_present', False)), _connector='OR'), name='absent_onu_has_a_time')],
             },
         ),
         migrations.CreateModel(
@@ -151,23 +172,8 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'outages',
                 'db_table': 'outages',
                 'ordering': ['-started_at', '-id'],
-            },
-        ),
-        migrations.CreateModel(
-            name='PonPort',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('frame', models.PositiveSmallIntegerField(verbose_name='frame')),
-                ('slot', models.PositiveSmallIntegerField(verbose_name='slot')),
-                ('port', models.PositiveSmallIntegerField(verbose_name='port')),
-                ('is_known', models.BooleanField(db_default=True, default=True, verbose_name='known')),
-                ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
-                ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pon_ports', to='hosts.olt', verbose_name='OLT')),
-            ],
-            options={
-                'verbose_name': 'PON port',
-                'verbose_name_plural': 'PON ports',
-                'ordering': ['olt', 'frame', 'slot', 'port'],
+                'indexes': [models.Index(fields=['olt', 'ended_at'], name='outage_of_olt'), models.Index(fields=['ended_at'], name='outage_end'), models.Index(fields=['started_at'], name='outage_start')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('olt', 'scope', 'frame', 'slot', 'port'), name='one_open_outage_per_place'), models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True), ('olt__isnull', True)), fields=('scope',), name='one_open_outage_of_the_network'), models.CheckConstraint(condition=models.Q(models.Q(('olt__isnull', True), ('scope', 'network')), models.Q(models.Q(('scope', 'network'), _negated=True), ('olt__isnull', False)), _connector='OR'), name='outage_has_an_olt')],
             },
         ),
         migrations.CreateModel(
@@ -191,12 +197,8 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'ONU events',
                 'db_table': 'onu_events',
                 'ordering': ['-at', '-id'],
+                'indexes': [models.Index(fields=['onu', 'at'], name='onu_event_of_onu'), models.Index(fields=['pon_port', 'at'], name='onu_event_of_port'), models.Index(fields=['olt', 'at'], name='onu_event_of_olt'), models.Index(fields=['at'], name='onu_event_time'), models.Index(fields=['kind', 'at'], name='onu_event_of_kind'), models.Index(condition=models.Q(('other_port__isnull', False)), fields=['other_port', 'at'], name='onu_event_of_other_port')],
             },
-        ),
-        migrations.AddField(
-            model_name='onu',
-            name='pon_port',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='onus', to='onus.ponport', verbose_name='PON port'),
         ),
         migrations.CreateModel(
             name='HistoryStay',
@@ -208,6 +210,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'stay of an ONU at a port',
                 'verbose_name_plural': 'stays of ONUs at ports',
+                'constraints': [models.UniqueConstraint(fields=('onu', 'pon_port'), name='one_stay_per_onu_and_port')],
             },
         ),
         migrations.CreateModel(
@@ -223,6 +226,8 @@ class Migration(migrations.Migration):
                 'verbose_name': 'day of measured values of ONUs',
                 'verbose_name_plural': 'days of measured values of ONUs',
                 'abstract': False,
+                'indexes': [models.Index(fields=['ends_at'], name='historysamples_oldest')],
+                'constraints': [models.UniqueConstraint(fields=('pon_port', 'metric', 'ends_at'), name='one_historysamples_per_period')],
             },
         ),
         migrations.CreateModel(
@@ -238,6 +243,8 @@ class Migration(migrations.Migration):
                 'verbose_name': 'day of hourly averages of ONUs',
                 'verbose_name_plural': 'days of hourly averages of ONUs',
                 'abstract': False,
+                'indexes': [models.Index(fields=['ends_at'], name='historyhours_oldest')],
+                'constraints': [models.UniqueConstraint(fields=('pon_port', 'metric', 'ends_at'), name='one_historyhours_per_period')],
             },
         ),
         migrations.CreateModel(
@@ -253,6 +260,8 @@ class Migration(migrations.Migration):
                 'verbose_name': 'month of daily averages of ONUs',
                 'verbose_name_plural': 'months of daily averages of ONUs',
                 'abstract': False,
+                'indexes': [models.Index(fields=['ends_at'], name='historydays_oldest')],
+                'constraints': [models.UniqueConstraint(fields=('pon_port', 'metric', 'ends_at'), name='one_historydays_per_period')],
             },
         ),
         migrations.CreateModel(
@@ -299,6 +308,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'ONU reading',
                 'verbose_name_plural': 'ONU readings',
+                'indexes': [models.Index(fields=['run_state', 'rx_power_cdbm', 'onu'], name='onu_reading_state'), models.Index(fields=['rx_power_cdbm', 'onu'], name='onu_reading_power'), models.Index(condition=models.Q(('last_down_cause', ''), _negated=True), fields=['last_down_cause', 'run_state', 'onu'], name='onu_reading_cause'), models.Index(condition=models.Q(('outage__isnull', False)), fields=['outage'], name='onu_reading_outage')],
             },
         ),
         migrations.CreateModel(
@@ -318,141 +328,27 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('onu', 'oid'), name='one_value_per_onu_and_oid')],
             },
         ),
-        migrations.AddIndex(
-            model_name='outage',
-            index=models.Index(fields=['olt', 'ended_at'], name='outage_of_olt'),
-        ),
-        migrations.AddIndex(
-            model_name='outage',
-            index=models.Index(fields=['ended_at'], name='outage_end'),
-        ),
-        migrations.AddIndex(
-            model_name='outage',
-            index=models.Index(fields=['started_at'], name='outage_start'),
-        ),
-        migrations.AddConstraint(
-            model_name='outage',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('olt', 'scope', 'frame', 'slot', 'port'), name='one_open_outage_per_place'),
-        ),
-        migrations.AddConstraint(
-            model_name='outage',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True), ('olt__isnull', True)), fields=('scope',), name='one_open_outage_of_the_network'),
-        ),
-        migrations.AddConstraint(
-            model_name='outage',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('olt__isnull', True), ('scope', 'network')), models.Q(models.Q(('scope', 'network'), _negated=True), ('olt__isnull', False)), _connector='OR'), name='outage_has_an_olt'),
-        ),
-        migrations.AddConstraint(
-            model_name='ponport',
-            constraint=models.UniqueConstraint(fields=('olt', 'frame', 'slot', 'port'), name='one_row_per_pon_port'),
-        ),
-        migrations.AddIndex(
-            model_name='onuevent',
-            index=models.Index(fields=['onu', 'at'], name='onu_event_of_onu'),
-        ),
-        migrations.AddIndex(
-            model_name='onuevent',
-            index=models.Index(fields=['pon_port', 'at'], name='onu_event_of_port'),
-        ),
-        migrations.AddIndex(
-            model_name='onuevent',
-            index=models.Index(fields=['olt', 'at'], name='onu_event_of_olt'),
-        ),
-        migrations.AddIndex(
-            model_name='onuevent',
-            index=models.Index(fields=['at'], name='onu_event_time'),
-        ),
-        migrations.AddIndex(
-            model_name='onuevent',
-            index=models.Index(fields=['kind', 'at'], name='onu_event_of_kind'),
-        ),
-        migrations.AddIndex(
-            model_name='onuevent',
-            index=models.Index(condition=models.Q(('other_port__isnull', False)), fields=['other_port', 'at'], name='onu_event_of_other_port'),
-        ),
-        migrations.AddIndex(
-            model_name='onu',
-            index=models.Index(fields=['serial', 'id'], name='onu_serial'),
-        ),
-        migrations.AddIndex(
-            model_name='onu',
-            index=models.Index(fields=['olt', 'serial'], name='onu_olt_serial'),
-        ),
-        migrations.AddIndex(
-            model_name='onu',
-            index=models.Index(fields=['description', 'id'], name='onu_description'),
-        ),
-        migrations.AddIndex(
-            model_name='onu',
-            index=models.Index(fields=['first_seen_at', 'id'], name='onu_first_seen'),
-        ),
-        migrations.AddIndex(
-            model_name='onu',
-            index=models.Index(condition=models.Q(('is_present', False)), fields=['absent_since'], name='onu_absent'),
-        ),
-        migrations.AddConstraint(
-            model_name='onu',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_present', True)), fields=('pon_port', 'onu_id'), name='one_present_onu_per_place'),
-        ),
-        migrations.AddConstraint(
-            model_name='onu',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('absent_since__isnull', True), ('is_present', True)), models.Q(('absent_since__isnull', False), ('is_present', False)), _connector='OR'), name='absent_onu_has_a_time'),
-        ),
-        migrations.AddConstraint(
-            model_name='historystay',
-            constraint=models.UniqueConstraint(fields=('onu', 'pon_port'), name='one_stay_per_onu_and_port'),
-        ),
-        migrations.AddIndex(
-            model_name='historysamples',
-            index=models.Index(fields=['ends_at'], name='historysamples_oldest'),
-        ),
-        migrations.AddConstraint(
-            model_name='historysamples',
-            constraint=models.UniqueConstraint(fields=('pon_port', 'metric', 'ends_at'), name='one_historysamples_per_period'),
-        ),
-        migrations.AddIndex(
-            model_name='historyhours',
-            index=models.Index(fields=['ends_at'], name='historyhours_oldest'),
-        ),
-        migrations.AddConstraint(
-            model_name='historyhours',
-            constraint=models.UniqueConstraint(fields=('pon_port', 'metric', 'ends_at'), name='one_historyhours_per_period'),
-        ),
-        migrations.AddIndex(
-            model_name='historydays',
-            index=models.Index(fields=['ends_at'], name='historydays_oldest'),
-        ),
-        migrations.AddConstraint(
-            model_name='historydays',
-            constraint=models.UniqueConstraint(fields=('pon_port', 'metric', 'ends_at'), name='one_historydays_per_period'),
-        ),
-        migrations.AddIndex(
-            model_name='onureading',
-            index=models.Index(fields=['run_state', 'rx_power_cdbm', 'onu'], name='onu_reading_state'),
-        ),
-        migrations.AddIndex(
-            model_name='onureading',
-            index=models.Index(fields=['rx_power_cdbm', 'onu'], name='onu_reading_power'),
-        ),
-        migrations.AddIndex(
-            model_name='onureading',
-            index=models.Index(condition=models.Q(('last_down_cause', ''), _negated=True), fields=['last_down_cause', 'run_state', 'onu'], name='onu_reading_cause'),
-        ),
-        migrations.AddIndex(
-            model_name='onureading',
-            index=models.Index(condition=models.Q(('outage__isnull', False)), fields=['outage'], name='onu_reading_outage'),
-        ),
         migrations.SeparateDatabaseAndState(
+            database_operations=[
+                migrations.RunPython(
+                    code=create_since_index,
+                    reverse_code=drop_since_index,
+                ),
+            ],
             state_operations=[
                 migrations.AddIndex(
                     model_name='onureading',
                     index=models.Index(fields=['state_since', 'onu'], name='onu_reading_since'),
                 ),
             ],
-            database_operations=[migrations.RunPython(create_since_index, drop_since_index)],
         ),
-        migrations.RunPython(create_text_indexes, drop_text_indexes),
-        migrations.DeleteModel(name='OnuData'),
+        migrations.RunPython(
+            code=create_text_indexes,
+            reverse_code=drop_text_indexes,
+        ),
+        migrations.DeleteModel(
+            name='OnuData',
+        ),
         migrations.CreateModel(
             name='OnuData',
             fields=[
@@ -471,5 +367,8 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('olt', 'oid'), name='one_block_per_olt_and_oid')],
             },
         ),
-        migrations.RunPython(store_outside, migrations.RunPython.noop),
+        migrations.RunPython(
+            code=store_outside,
+            reverse_code=migrations.RunPython.noop,
+        ),
     ]

@@ -5,17 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    replaces = [
-        ('snmp_jobs', '0001_initial'),
-        ('snmp_jobs', '0002_safe_interval'),
-        ('snmp_jobs', '0003_scheduling'),
-        ('snmp_jobs', '0004_wish_index'),
-        ('snmp_jobs', '0005_constraint_messages'),
-        ('snmp_jobs', '0006_skipped_slots'),
-        ('snmp_jobs', '0007_keeps_history'),
-        ('snmp_jobs', '0008_slots_of_a_gap'),
-        ('snmp_jobs', '0009_first_discovery'),
-    ]
+    replaces = [('snmp_jobs', '0001_initial'), ('snmp_jobs', '0002_safe_interval'), ('snmp_jobs', '0003_scheduling'), ('snmp_jobs', '0004_wish_index'), ('snmp_jobs', '0005_constraint_messages'), ('snmp_jobs', '0006_skipped_slots'), ('snmp_jobs', '0007_keeps_history'), ('snmp_jobs', '0008_slots_of_a_gap'), ('snmp_jobs', '0009_first_discovery')]
 
     initial = True
 
@@ -51,6 +41,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'SNMP jobs',
                 'db_table': 'snmp_jobs',
                 'ordering': ['vendor', 'slug'],
+                'constraints': [models.UniqueConstraint(fields=('vendor', 'slug'), name='one_job_slug_per_vendor'), models.CheckConstraint(condition=models.Q(('interval_seconds__gte', 1)), name='job_interval_is_positive', violation_error_message='The interval is at least one second.'), models.CheckConstraint(condition=models.Q(('priority__lte', 100)), name='job_priority_up_to_100', violation_error_message='The priority is from 0 to 100.'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='job_tries_at_least_once', violation_error_message='A run has at least one attempt.'), models.CheckConstraint(condition=models.Q(models.Q(('hours_from__isnull', True), ('hours_to__isnull', True)), models.Q(('hours_from__isnull', False), ('hours_to__isnull', False)), _connector='OR'), name='job_hours_come_in_pairs', violation_error_message='Give both hours, or none.'), models.CheckConstraint(condition=models.Q(('query_type__in', ['discovery', 'get', 'walk', 'table', 'bulk'])), name='job_query_type_is_known')],
             },
         ),
         migrations.CreateModel(
@@ -70,6 +61,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'job OIDs',
                 'db_table': 'snmp_job_oids',
                 'ordering': ['job', 'position', 'id'],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('column_key', ''), models.Q(('oid', ''), _negated=True)), models.Q(models.Q(('column_key', ''), _negated=True), ('oid', '')), _connector='OR'), name='job_oid_is_a_column_or_an_oid', violation_error_message='Give a column of the definition or an OID, and only one of them.'), models.UniqueConstraint(fields=('job', 'column_key', 'oid'), name='job_reads_an_oid_once')],
             },
         ),
         migrations.CreateModel(
@@ -111,6 +103,8 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'nodes',
                 'db_table': 'snmp_job_hosts',
                 'ordering': ['workflow', 'id'],
+                'indexes': [models.Index(fields=['next_run_at'], name='node_next_run_at'), models.Index(condition=models.Q(('run_requested_at__isnull', False)), fields=['run_requested_at'], name='node_run_requested')],
+                'constraints': [models.UniqueConstraint(fields=('workflow', 'job'), name='one_node_per_job_and_olt'), models.CheckConstraint(condition=models.Q(('interval_seconds__gte', 1)), name='node_interval_is_positive', violation_error_message='The interval is at least one second.'), models.CheckConstraint(condition=models.Q(('priority__lte', 100)), name='node_priority_up_to_100', violation_error_message='The priority is from 0 to 100.'), models.CheckConstraint(condition=models.Q(models.Q(('is_chain_node', False), ('master_node__isnull', True)), models.Q(('is_chain_node', True), ('master_node__isnull', False)), _connector='OR'), name='chain_node_has_a_master'), models.CheckConstraint(condition=models.Q(('is_chain_node', False), models.Q(('next_run_at__isnull', True), ('run_requested_at__isnull', True)), _connector='OR'), name='chain_node_has_no_schedule'), models.CheckConstraint(condition=models.Q(models.Q(('suspend_reason', ''), ('suspended_at__isnull', True)), models.Q(('suspended_at__isnull', False), models.Q(('suspend_reason', ''), _negated=True)), _connector='OR'), name='suspension_has_a_reason')],
             },
         ),
         migrations.CreateModel(
@@ -128,78 +122,8 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'skipped slots',
                 'db_table': 'skipped_slots',
                 'ordering': ['-slot_at'],
+                'indexes': [models.Index(fields=['slot_at'], name='skipped_slot_at')],
+                'constraints': [models.UniqueConstraint(fields=('node', 'slot_at'), name='a_slot_is_skipped_once')],
             },
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjob',
-            constraint=models.UniqueConstraint(fields=('vendor', 'slug'), name='one_job_slug_per_vendor'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjob',
-            constraint=models.CheckConstraint(condition=models.Q(('interval_seconds__gte', 1)), name='job_interval_is_positive', violation_error_message='The interval is at least one second.'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjob',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__lte', 100)), name='job_priority_up_to_100', violation_error_message='The priority is from 0 to 100.'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjob',
-            constraint=models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='job_tries_at_least_once', violation_error_message='A run has at least one attempt.'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjob',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('hours_from__isnull', True), ('hours_to__isnull', True)), models.Q(('hours_from__isnull', False), ('hours_to__isnull', False)), _connector='OR'), name='job_hours_come_in_pairs', violation_error_message='Give both hours, or none.'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjob',
-            constraint=models.CheckConstraint(condition=models.Q(('query_type__in', ['discovery', 'get', 'walk', 'table', 'bulk'])), name='job_query_type_is_known'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjoboid',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('column_key', ''), models.Q(('oid', ''), _negated=True)), models.Q(models.Q(('column_key', ''), _negated=True), ('oid', '')), _connector='OR'), name='job_oid_is_a_column_or_an_oid', violation_error_message='Give a column of the definition or an OID, and only one of them.'),
-        ),
-        migrations.AddConstraint(
-            model_name='snmpjoboid',
-            constraint=models.UniqueConstraint(fields=('job', 'column_key', 'oid'), name='job_reads_an_oid_once'),
-        ),
-        migrations.AddIndex(
-            model_name='workflownode',
-            index=models.Index(fields=['next_run_at'], name='node_next_run_at'),
-        ),
-        migrations.AddIndex(
-            model_name='workflownode',
-            index=models.Index(condition=models.Q(('run_requested_at__isnull', False)), fields=['run_requested_at'], name='node_run_requested'),
-        ),
-        migrations.AddConstraint(
-            model_name='workflownode',
-            constraint=models.UniqueConstraint(fields=('workflow', 'job'), name='one_node_per_job_and_olt'),
-        ),
-        migrations.AddConstraint(
-            model_name='workflownode',
-            constraint=models.CheckConstraint(condition=models.Q(('interval_seconds__gte', 1)), name='node_interval_is_positive', violation_error_message='The interval is at least one second.'),
-        ),
-        migrations.AddConstraint(
-            model_name='workflownode',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__lte', 100)), name='node_priority_up_to_100', violation_error_message='The priority is from 0 to 100.'),
-        ),
-        migrations.AddConstraint(
-            model_name='workflownode',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('is_chain_node', False), ('master_node__isnull', True)), models.Q(('is_chain_node', True), ('master_node__isnull', False)), _connector='OR'), name='chain_node_has_a_master'),
-        ),
-        migrations.AddConstraint(
-            model_name='workflownode',
-            constraint=models.CheckConstraint(condition=models.Q(('is_chain_node', False), models.Q(('next_run_at__isnull', True), ('run_requested_at__isnull', True)), _connector='OR'), name='chain_node_has_no_schedule'),
-        ),
-        migrations.AddConstraint(
-            model_name='workflownode',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('suspend_reason', ''), ('suspended_at__isnull', True)), models.Q(('suspended_at__isnull', False), models.Q(('suspend_reason', ''), _negated=True)), _connector='OR'), name='suspension_has_a_reason'),
-        ),
-        migrations.AddIndex(
-            model_name='skippedslot',
-            index=models.Index(fields=['slot_at'], name='skipped_slot_at'),
-        ),
-        migrations.AddConstraint(
-            model_name='skippedslot',
-            constraint=models.UniqueConstraint(fields=('node', 'slot_at'), name='a_slot_is_skipped_once'),
         ),
     ]

@@ -102,6 +102,28 @@ def test_light_that_comes_back_ends_the_finding() -> None:
     assert LightFinding.objects.get().ended_at == NOW + (HOUR + 9) * FIVE_MINUTES
 
 
+def test_light_that_comes_back_after_some_minutes_ends_the_finding() -> None:
+    onus, _hit = cut_in_common()
+    watcher = look(settled(HOUR + 3))
+    play(onus, range(HOUR + 3, HOUR + 6))
+
+    look(settled(HOUR + 6), watcher)
+
+    assert LightFinding.objects.get().ended_at == NOW + (HOUR + 3) * FIVE_MINUTES
+
+
+def test_a_loss_in_the_middle_of_a_poll_is_one_finding() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 8, now=NOW)
+    play(onus, range(HOUR))
+    play(onus, range(HOUR, HOUR + 1), lost={onus[0]: 3.0})
+    play(onus, range(HOUR + 1, HOUR + 6), lost=dict.fromkeys(onus[:4], 3.0))
+
+    look(settled(HOUR + 6))
+
+    assert LightFinding.objects.get().members.filter(is_hit=True).count() == 4
+
+
 def test_what_was_hit_together_is_a_box() -> None:
     onus, hit = cut_in_common()
 

@@ -37,6 +37,7 @@ from facho.polling.domain.light import (
     common_steps,
     confidence_of_step,
     hint_of,
+    settle,
     watch_light,
 )
 
@@ -164,6 +165,7 @@ class LightWatcher:
         alone = np.abs(steps.size_db) >= LEAST_ALONE_DB
         for step in common_steps(steps, group.ports):
             alone &= ~step.members
+            group.state = settle(group.state, step, steps)
             since = group.read_at.get(step.port, at)
             if step.size_db < 0:
                 save_common_step(step, steps, group, since=since, now=now)

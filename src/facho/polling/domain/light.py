@@ -485,8 +485,8 @@ def _fit(daily: Floats, weather: Floats, since: int) -> _Fit:
     return _Fit(level, factors[:, 1], rate_error, np.full(len(daily), float(since)), error)
 
 
-# Two drops of one box differ by about this much in metres (a scale, not a limit).
-DROP_SCALE_M: Final = 60.0
+# How long drops are in metres, as a scale and not a limit: two of one box differ by half as much again.
+DROP_SCALE_M: Final = 30.0
 # Boxes of a port are spread over at least this many metres.
 _LEAST_SPREAD_M = 300.0
 # ONUs that a box has usually, and how many boxes a port has at least and at most; only the beginning of an estimate.
@@ -542,9 +542,10 @@ def _distance_score(distance_m: Floats) -> Floats:
     apart = np.abs(distance_m[:, np.newaxis] - distance_m)
     known = distance_m[np.isfinite(distance_m)]
     spread = max(float(np.ptp(known)) if known.size else 0.0, _LEAST_SPREAD_M)
-    # Same box: distances differ exponentially little; another box: anything within the spread is as likely.
-    same = np.exp(-apart / DROP_SCALE_M) / DROP_SCALE_M
-    other = 2 * np.maximum(1 - apart / spread, 0.05) / spread
+    # Same box: each has a drop of its own; another box: anything within the spread is as likely. Pairs of one box are
+    # not independent, and taken as if they were they split too many: half of the odds that they are apart.
+    same = (1 + apart / DROP_SCALE_M) * np.exp(-apart / DROP_SCALE_M) / (2 * DROP_SCALE_M)
+    other = np.maximum(1 - apart / spread, 0.05) / spread
     prior = -np.log(_boxes(len(distance_m)) - 1)
     score = np.log(same + 1e-12) - np.log(other) + prior
     return np.asarray(np.where(np.isfinite(apart), np.maximum(score, -6.0), prior))

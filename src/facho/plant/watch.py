@@ -27,6 +27,7 @@ from facho.onus.history_codec import (
 from facho.onus.history_models import HistoryPoll, Metric, from_steps
 from facho.onus.models import Onu, Outage, PonPort
 from facho.onus.words import OutageScopes
+from facho.plant.days import REPAIRED
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 from facho.plant.tree import save_tree
 from facho.polling.domain.light import (
@@ -51,8 +52,6 @@ LOOK_BACK: Final = timedelta(hours=2)
 POLLS_AT_ONCE: Final = 256
 # Neighbouring groups of ports are looked at together, as many as a chassis has.
 GROUPS_BITS: Final = 3
-# A repair brings back this share of what was lost, for as large a share of the ONUs.
-REPAIRED: Final = 0.5
 # What one ONU loses alone is kept from here on; less is too common to look for a cause.
 LEAST_ALONE_DB: Final = 1.0
 # Light that is lost again so soon is the same finding.

@@ -234,6 +234,7 @@ class FoundBreak:
 
     fibre: FibreBreak
     boxes: Mapping[int, Box]
+    onus: Sequence[PlacedOnu]
 
 
 def load_break(outage: Outage) -> FoundBreak | None:
@@ -251,7 +252,7 @@ def load_break(outage: Outage) -> FoundBreak | None:
         for box_id, distance_m, state, outage_id in readings.values_list(*columns)
     ]
     boxes = {box.id: box for box in Box.objects.filter(Q(pon_port_id=port_id)).order_by("id")}
-    return FoundBreak(find_break(onus, {box.id: box.parent_id for box in boxes.values()}), boxes)
+    return FoundBreak(find_break(onus, {box.id: box.parent_id for box in boxes.values()}), boxes, onus)
 
 
 def _is_dark(outage: Outage, state: str, *, is_member: bool) -> bool | None:
@@ -294,6 +295,31 @@ def describe_break(found: FoundBreak) -> list[str]:
         return [_("Where it broke is not known: too little is known of boxes and distances.")]
     text = _("Where it broke is not known; if it is one break, it is within %(far)s of the OLT.")
     return [text % {"far": _length(fibre.far_m)}]
+
+
+def explain_break(found: FoundBreak) -> str:
+    """Write the numbers that a place, or that none is known, rests on."""
+    dark, lit = ([onu for onu in found.onus if onu.is_dark is is_dark] for is_dark in (True, False))
+    text = _(
+        "ONUs that are dark: %(dark)s, of which %(dark_boxes)s on known boxes, %(dark_m)s from the OLT. "
+        "With light: %(lit)s, of which %(lit_boxes)s on known boxes, %(lit_m)s from the OLT."
+    )
+    numbers = {
+        "dark": len(dark),
+        "dark_boxes": sum(onu.box_id is not None for onu in dark),
+        "dark_m": _span(dark),
+        "lit": len(lit),
+        "lit_boxes": sum(onu.box_id is not None for onu in lit),
+        "lit_m": _span(lit),
+    }
+    return text % numbers
+
+
+def _span(onus: Sequence[PlacedOnu]) -> str:
+    metres = [onu.distance_m for onu in onus if onu.distance_m is not None]
+    if not metres:
+        return _("at unknown distances")
+    return _("%(near)s to %(far)s") % {"near": _length(min(metres)), "far": _length(max(metres))}
 
 
 def _length(metres: int) -> str:

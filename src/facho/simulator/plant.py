@@ -76,10 +76,10 @@ class TrueFault:
     # What makes members differ a little, and the weather of a connector repeatable.
     salt: int = 0
 
-    def lost_db(self, at: Floats) -> tuple[Floats, Floats]:
-        """What the members and the OLT receive less; rows of moments are the members."""
+    def lost_db(self, at: Floats, first: int = 0) -> tuple[Floats, Floats]:
+        """What members and the OLT receive less; rows of moments are the members from the `first` one on."""
         days = np.maximum(at - self.since, 0.0) / DAY_SECONDS
-        rows = np.arange(len(at), dtype=np.int64)[:, np.newaxis] + self.salt
+        rows = np.arange(first, first + len(at), dtype=np.int64)[:, np.newaxis] + self.salt
         own = 1.0 + OWN_SHARE * noise_of(rows, np.zeros((1, 1), dtype=np.int64))
         match self.kind:
             case PlantFault.CUT | PlantFault.POWER_CUT:

@@ -261,7 +261,7 @@ class _DayVerdict:
             kind__in=STEPS, pon_port_id=self.pon_port_id, ended_at__isnull=True, since__lt=self.day_end
         )
         for finding in steps.prefetch_related("members"):
-            hit = [each.onu_id for each in finding.members.all() if each.is_hit] or [finding.onu_id]
+            hit = [each.onu_id for each in finding.members.all() if each.is_hit] or [finding.onu_id or 0]
             its = [rows[onu_id] for onu_id in hit if onu_id in rows]
             day = (finding.since - first_day).days
             # Days of both, that of the step apart.

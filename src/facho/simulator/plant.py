@@ -91,7 +91,7 @@ class TrueFault:
                 lost = self.size * own * days + WATER_NOISE_DB * unsteady
             case PlantFault.BAD_CONNECTOR:
                 slot = noise_of(np.array([[self.salt]]), (at // CONNECTOR_SECONDS).astype(np.int64))
-                lost = self.size * (slot < 2 * CONNECTOR_SHARE - 1)
+                lost = np.where(slot < 2 * CONNECTOR_SHARE - 1, self.size, 0.0)
             case _:
                 lost = np.broadcast_to(self.size * own, at.shape)
         lost = lost * ((at >= self.since) & (at < self.until))

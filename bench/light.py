@@ -20,22 +20,26 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.plant import DAY_SECONDS, HEALTHY, PlantFault, PlantPort, PlantSettings, TrueFault, simulate_port
+from bench.plant import HEALTHY, PlantSettings, PortReadings, simulate_port
 from bench.processes import ROOT
 from bench.report import Section, Target
 from facho.polling.domain.light import (
     COMMON_ONUS,
     DECAY_DAYS,
+    DayLight,
     LightWatch,
     SharedEvent,
     common_decays,
     common_steps,
     find_decays,
+    find_unsteady,
     infer_branches,
     rates_since,
+    settle,
     sum_up_day,
     watch_light,
 )
+from facho.simulator.plant import DAY_SECONDS, PlantFault, TrueFault
 
 SEEDS = ("north", "south", "east")
 PORTS = 200
@@ -56,7 +60,16 @@ HEALTHY_SHARE, HEALTHY_ONUS = 5, 20_000
 STEP_ALERT_DB, DECAY_ALERT_DAYS = 1.0, 14
 # A slower loss than this by its end nobody has to see.
 LEAST_LOSS_DB = 1.0
-POLLS_PER_DAY = DAY_SECONDS // SETTINGS.poll_seconds
+# What one ONU loses alone is named from here on; what explains it; and how long a connector has to be loose.
+ALONE_DB = 1.0
+ALONE_FAULTS = (
+    PlantFault.ONU_STEP,
+    PlantFault.BAD_CONNECTOR,
+    PlantFault.SWAPPED_ONU,
+    PlantFault.AGEING,
+    PlantFault.WATER,
+)
+LOOSE_DAYS, FLAPPING_DAYS = 4, 2
 DECAY_FAULTS = (PlantFault.AGEING, PlantFault.WATER)
 Mask = NDArray[np.bool_]
 
@@ -68,6 +81,14 @@ class Found:
     poll: int
     members: Mask
     size_db: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PortSteps:
+    """What ONUs of a port lost in common, and the poll and the number of each that lost light alone."""
+
+    common: list[Found] = field(default_factory=list)
+    alone: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -97,6 +118,13 @@ class Score:
     lasers: int = 0
     lasers_named: int = 0
     lasers_wrong: int = 0
+    alone: int = 0
+    alone_named: int = 0
+    alone_wrong: int = 0
+    loose: int = 0
+    loose_named: int = 0
+    flapping_wrong: int = 0
+    unsteady_wrong: int = 0
     healthy_days: float = 0.0
     healthy_alerts: int = 0
 
@@ -117,11 +145,11 @@ def score_seed(seed: str, ports: int) -> Score:
     return score
 
 
-def _score_calm(port: PlantPort, score: Score) -> None:
+def _score_calm(port: PortReadings, score: Score) -> None:
     """Count what the default rules would send of a port with weather and noise, and no fault at all."""
     (found,) = watch_ports([port])
-    score.healthy_alerts += sum(each.size_db <= -STEP_ALERT_DB for each in found)
-    daily = by_day(port.rx_dbm)
+    score.healthy_alerts += sum(each.size_db <= -STEP_ALERT_DB for each in found.common)
+    daily = by_day(port.rx_dbm).median_dbm
     alerts: set[tuple[int, int]] = set()
     for day in range(14, CALM.days):
         decays = find_decays(daily[:, max(0, day - DECAY_DAYS + 1) : day + 1])
@@ -132,12 +160,14 @@ def _score_calm(port: PlantPort, score: Score) -> None:
     score.healthy_days += len(port.box) * CALM.days / HEALTHY_ONUS
 
 
-def by_day(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum readings up to the median of each day."""
-    return np.stack([sum_up_day(day).median_dbm for day in np.split(values, SETTINGS.days, axis=1)], axis=1)
+def by_day(values: NDArray[np.float64]) -> DayLight:
+    """Sum readings up by day; a column each."""
+    days = [sum_up_day(day) for day in np.split(values, SETTINGS.days, axis=1)]
+    columns = (np.stack(its, axis=1) for its in zip(*((d.median_dbm, d.noise_db, d.jumps) for d in days), strict=True))
+    return DayLight(*columns)
 
 
-def _score_ports(ports: Sequence[PlantPort], score: Score) -> None:
+def _score_ports(ports: Sequence[PortReadings], score: Score) -> None:
     began = time.process_time()
     found = watch_ports(ports)
     score.watch_cpu_seconds += time.process_time() - began
@@ -145,63 +175,93 @@ def _score_ports(ports: Sequence[PlantPort], score: Score) -> None:
         score.onus += len(port.box)
         truth = [fault for fault in port.faults if fault.kind is PlantFault.BRANCH_STEP]
         score.failures += len(truth)
-        score.found += len(its)
-        score.right += count_right(port, truth, its)
+        score.found += len(its.common)
+        score.right += count_right(port, truth, its.common)
         dumb = dumb_failures(port)
         score.dumb_found += len(dumb)
         score.dumb_right += count_right(port, truth, dumb)
-        _score_trees(port, its, score)
+        _score_alone(port, its, score)
+        _score_trees(port, its.common, score)
         _score_decays(port, score)
 
 
-def watch_ports(ports: Sequence[PlantPort]) -> list[list[Found]]:
-    """Watch many ports poll by poll, as the product does, and return what each lost in common."""
+def watch_ports(ports: Sequence[PortReadings]) -> list[PortSteps]:
+    """Watch many ports poll by poll, as the product does, and return what each lost."""
     values = np.concatenate([port.rx_dbm for port in ports])
     sizes = [len(port.box) for port in ports]
     numbers, ends = np.repeat(np.arange(len(ports)), sizes), np.cumsum(sizes)
     state = LightWatch.new(len(values))
-    found: list[list[Found]] = [[] for _ in ports]
+    found = [PortSteps() for _ in ports]
     for poll in range(values.shape[1]):
         state, steps = watch_light(state, values[:, poll])
+        alone = steps.size_db <= -ALONE_DB
         for step in common_steps(steps, numbers):
+            alone &= ~step.members
+            state = settle(state, step, steps)
             if step.size_db < 0:
                 members = step.members[ends[step.port] - sizes[step.port] : ends[step.port]]
-                found[step.port].append(Found(poll, members, step.size_db))
+                found[step.port].common.append(Found(poll, members, step.size_db))
+        for row in np.flatnonzero(alone).tolist():
+            port = int(numbers[row])
+            found[port].alone.append((poll, row - int(ends[port]) + sizes[port]))
     return found
 
 
-def dumb_failures(port: PlantPort) -> list[Found]:
+def dumb_failures(port: PortReadings) -> list[Found]:
     """What fixed thresholds say: every poll at which ONUs dropped by 3 dB is one failure of these ONUs."""
     with np.errstate(invalid="ignore"):
         dropped = np.diff(port.rx_dbm, axis=1) <= -DUMB_DROP_DB
     return [Found(int(poll) + 1, dropped[:, poll]) for poll in np.flatnonzero(dropped.any(axis=0))]
 
 
-def count_right(port: PlantPort, truth: Sequence[TrueFault], found: Sequence[Found]) -> int:
+def polls_after(port: PortReadings, fault: TrueFault, members: Mask) -> tuple[int, int]:
+    """Return the first two polls that read a member after a fault came, which may be the middle of the first one."""
+    is_read = (np.isfinite(port.rx_dbm) & (port.at >= fault.since))[members].any(axis=0)
+    polls = np.flatnonzero(is_read)[:2].tolist()
+    return (polls[0], polls[1]) if len(polls) == len("ab") else (SETTINGS.polls, SETTINGS.polls)
+
+
+def count_right(port: PortReadings, truth: Sequence[TrueFault], found: Sequence[Found]) -> int:
     """Count failures that were found within two polls, by about the right ONUs; each finding serves once."""
     left, right = list(found), 0
     for fault in truth:
-        seen = fault.members & np.isfinite(port.rx_dbm[:, fault.since : fault.since + 2]).any(axis=1)
+        first, second = polls_after(port, fault, fault.members)
+        seen = fault.members & np.isfinite(port.rx_dbm[:, first : second + 1]).any(axis=1)
         for each in left:
             common = (each.members & seen).sum() / max((each.members | seen).sum(), 1)
-            if fault.since <= each.poll <= fault.since + 1 and common >= ALIKE:
+            if first <= each.poll <= second and common >= ALIKE:
                 left.remove(each)
                 right += 1
                 break
     return right
 
 
-def _score_trees(port: PlantPort, found: Sequence[Found], score: Score) -> None:
+def _score_alone(port: PortReadings, found: PortSteps, score: Score) -> None:
+    """Judge what ONUs lost alone: what explains a loss is a fault of this ONU at that time."""
+    own = [fault for fault in port.faults if fault.kind in ALONE_FAULTS]
+    for fault in own:
+        first, second = polls_after(port, fault, fault.members)
+        if fault.kind is PlantFault.ONU_STEP and second < SETTINGS.polls and port.at[0, second] < fault.until:
+            score.alone += 1
+            score.alone_named += any(first <= poll <= second and fault.members[onu] for poll, onu in found.alone)
+    for poll, onu in found.alone:
+        at = port.at[onu, poll]
+        score.alone_wrong += not any(each.members[onu] and each.since <= at <= each.until + DAY_SECONDS for each in own)
+
+
+def _score_trees(port: PortReadings, found: Sequence[Found], score: Score) -> None:
     events = [(each.poll, _event(each.members, port.rx_dbm[:, each.poll])) for each in found]
     for fault in port.faults:
-        if fault.kind is PlantFault.CUT:
-            before = np.isfinite(port.rx_dbm[:, max(fault.since - 2, 0) : fault.since]).any(axis=1)
-            hit = before & port.is_dark[:, fault.since] & ~port.is_dark[:, fault.since - 1]
-            events.append((fault.since, _event(hit, port.rx_dbm[:, fault.since])))
+        first = port.first_poll(fault)
+        if fault.kind is PlantFault.CUT and 1 < first < SETTINGS.polls - 1:
+            before = np.isfinite(port.rx_dbm[:, first - 2 : first]).any(axis=1)
+            hit = before & port.is_dark[:, first + 1] & ~port.is_dark[:, first - 1]
+            events.append((first + 1, _event(hit, port.rx_dbm[:, first + 1])))
+    events = [(poll, event) for poll, event in events if event.hit.sum() >= COMMON_ONUS]
     events.sort(key=lambda each: each[0])
     if len(events) >= TREE_EVENTS:
-        first = [event for _, event in events[:TREE_EVENTS]]
-        score.tree_scores.append(rand_index(infer_branches(port.distance_m, first).box, port.box))
+        first_ones = [event for _, event in events[:TREE_EVENTS]]
+        score.tree_scores.append(rand_index(infer_branches(port.distance_m, first_ones).box, port.box))
         # ONUs within a hundred metres are one box.
         score.dumb_tree_scores.append(rand_index((port.distance_m // 100).astype(np.int64), port.box))
 
@@ -239,8 +299,10 @@ class TrueDecay:
         return (self.level + self.rate * day - LIMIT_DBM) / -self.rate
 
 
-def _score_decays(port: PlantPort, score: Score) -> None:
-    daily, upstream = by_day(port.rx_dbm), by_day(port.olt_rx_dbm)
+def _score_decays(port: PortReadings, score: Score) -> None:
+    days, upstream = by_day(port.rx_dbm), by_day(port.olt_rx_dbm).median_dbm
+    daily = days.median_dbm
+    _score_unsteady(port, days, score)
     truth = true_decays(port)
     groups: list[Mask] = []
     weak: set[int] = set()
@@ -270,10 +332,33 @@ def _score_decays(port: PlantPort, score: Score) -> None:
     score.dumb_false_alarms += len(_dumb_alarms(daily, truth))
     _score_branches(port, groups, score)
     lasers = {int(np.flatnonzero(each.members)[0]): each for each in port.faults if each.kind is PlantFault.WEAK_LASER}
-    falls = [(each.until - each.since) / POLLS_PER_DAY * each.size for each in lasers.values()]
+    falls = [(each.until - each.since) / DAY_SECONDS * each.size for each in lasers.values()]
     score.lasers += sum(fall >= LEAST_LOSS_DB for fall in falls)
     score.lasers_named += len(weak & lasers.keys())
     score.lasers_wrong += len(weak - lasers.keys())
+
+
+def _score_unsteady(port: PortReadings, days: DayLight, score: Score) -> None:
+    """Judge each day which ONUs flap and whose noise grew, as the product does."""
+    flaps: set[int] = set()
+    noisy: set[int] = set()
+    for day in range(14, SETTINGS.days):
+        first = max(0, day - DECAY_DAYS + 1)
+        unsteady = find_unsteady(days.noise_db[:, first : day + 1], days.jumps[:, first : day + 1])
+        flaps |= set(np.flatnonzero(unsteady.flapping_days >= FLAPPING_DAYS).tolist())
+        noisy |= set(np.flatnonzero(np.isfinite(unsteady.noise_growth)).tolist())
+    loose = {
+        int(np.flatnonzero(each.members)[0]): each for each in port.faults if each.kind is PlantFault.BAD_CONNECTOR
+    }
+    wet = {
+        onu for each in port.faults if each.kind is PlantFault.WATER for onu in np.flatnonzero(each.members).tolist()
+    }
+    clear = {onu for onu, each in loose.items() if each.until - each.since >= LOOSE_DAYS * DAY_SECONDS}
+    clear = {onu for onu in clear if loose[onu].since >= 14 * DAY_SECONDS}
+    score.loose += len(clear)
+    score.loose_named += len(clear & flaps)
+    score.flapping_wrong += len(flaps - loose.keys() - wet)
+    score.unsteady_wrong += len(noisy - loose.keys() - wet)
 
 
 def weak_lasers(daily: NDArray[np.float64], upstream: NDArray[np.float64], day: int) -> set[int]:
@@ -297,13 +382,13 @@ def _gather(groups: list[Mask], found: Sequence[Mask]) -> None:
             groups.append(members)
 
 
-def _score_branches(port: PlantPort, groups: Sequence[Mask], score: Score) -> None:
+def _score_branches(port: PortReadings, groups: Sequence[Mask], score: Score) -> None:
     """Water in a box with a loss that can be seen has to be one finding of about its ONUs."""
     wet = [each for each in port.faults if each.kind is PlantFault.WATER]
     clear = [
         each
         for each in wet
-        if each.members.sum() >= COMMON_ONUS and (each.until - each.since) / POLLS_PER_DAY * each.size >= LEAST_LOSS_DB
+        if each.members.sum() >= COMMON_ONUS and (each.until - each.since) / DAY_SECONDS * each.size >= LEAST_LOSS_DB
     ]
     score.branches += len(clear)
     score.branches_found += len(groups)
@@ -322,12 +407,12 @@ def _dumb_alarms(daily: NDArray[np.float64], truth: dict[int, list[TrueDecay]]) 
     return {(int(onu), int(day) // 30) for onu, day in weak if int(onu) not in truth}
 
 
-def true_decays(port: PlantPort) -> dict[int, list[TrueDecay]]:
+def true_decays(port: PortReadings) -> dict[int, list[TrueDecay]]:
     """Return the decays of each ONU, by the line that its true light had."""
     found: dict[int, list[TrueDecay]] = {}
     true = port.true_rx_dbm.reshape(len(port.box), SETTINGS.days, -1).mean(axis=2)
     for fault in port.faults:
-        first, last = fault.since // POLLS_PER_DAY + 1, fault.until // POLLS_PER_DAY
+        first, last = int(fault.since // DAY_SECONDS) + 1, int(fault.until // DAY_SECONDS)
         if fault.kind in DECAY_FAULTS and last - first >= 2:
             for onu in np.flatnonzero(fault.members).tolist():
                 rate, level = np.polyfit(np.arange(first, last), true[onu, first:last], 1)
@@ -356,6 +441,13 @@ def describe(score: Score) -> Section:
         ("of the branches named, right", score.branches_found, score.branches_right / max(score.branches_found, 1), ""),
         ("ageing lasers, 1 dB and more", score.lasers, score.lasers_named / max(score.lasers, 1), ""),
         ("ONUs named as weak senders and none", "", score.lasers_wrong, ""),
+        ("steps of one ONU, 1 dB and more, named within two polls", score.alone,
+         score.alone_named / max(score.alone, 1), ""),
+        ("named and none, per 1,000 ONUs and month", "", score.alone_wrong / months, ""),
+        ("loose connectors of four days and more, named as flapping", score.loose,
+         score.loose_named / max(score.loose, 1), ""),
+        ("named as flapping or unsteady and none, per 1,000 ONUs and month", "",
+         (score.flapping_wrong + score.unsteady_wrong) / months, ""),
         ("alerts a day of a healthy network of 20,000 ONUs", round(score.healthy_days, 1), quiet, ""),
         ("CPU seconds a day for 100,000 ONUs, steps", "", score.watch_cpu_seconds * per_day, ""),
         ("CPU seconds a day for 100,000 ONUs, decays", "", score.decay_cpu_seconds * per_day, ""),

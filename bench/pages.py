@@ -110,11 +110,10 @@ def addresses() -> dict[str, str]:
     """Put an id of each kind into the pages that need one."""
     from facho.hosts.models import Olt
     from facho.onus.models import Onu, Outage
+    from facho.plant.models import Box, LightFinding
 
-    ids = {
-        name: model.objects.order_by("id").values_list("id", flat=True)[0]
-        for name, model in {"olt": Olt, "onu": Onu, "outage": Outage}.items()
-    }
+    kinds = {"olt": Olt, "onu": Onu, "outage": Outage, "finding": LightFinding, "box": Box}
+    ids = {name: model.objects.order_by("id").values_list("id", flat=True)[0] for name, model in kinds.items()}
     port = Onu.objects.select_related("pon_port").order_by("id")[0].pon_port
     return {page: page.format(**ids, port=port) for page in allowed_queries()}
 

@@ -1,6 +1,8 @@
 """What each condition finds, and of what it says nothing."""
 
+from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -123,10 +125,7 @@ def test_after_a_day_less_light_is_usual() -> None:
     assert Alert.objects.get().state == "resolved"
 
 
-def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
-    make_rule("branch_step", make_channel())
-    olt = answering_olt()
-    onus = add_onus(olt, 4)
+def lose_in_common(onus: list[Onu], *, hit: list[Onu]) -> None:
     step = LightFinding.objects.create(
         kind="common_step",
         pon_port=onus[0].pon_port,
@@ -134,9 +133,41 @@ def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
         found_at=NOW,
         judged_at=NOW,
         size_db=-3.14,
-        onus_read=4,
+        onus_read=len(onus),
     )
-    FindingOnu.objects.bulk_create(FindingOnu(finding=step, onu=onu, is_hit=onu != onus[0]) for onu in onus)
+    FindingOnu.objects.bulk_create(FindingOnu(finding=step, onu=onu, is_hit=onu in hit) for onu in onus)
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({}, {"branch_step": 1, "power_step": 1, "weak_light": 1}),
+        ({"threshold": 4.0}, {"power_step": 4, "weak_light": 4}),
+        ({"enabled": False}, {"power_step": 4, "weak_light": 4}),
+    ],
+)
+def test_onus_that_a_rule_tells_of_together_are_not_told_of_one_by_one(
+    rule: dict[str, Any], told: dict[str, int]
+) -> None:
+    make_rule("branch_step", **rule)
+    make_rule("power_step")
+    make_rule("weak_light")
+    onus = add_onus(answering_olt(), 6)
+    for onu in onus[:4]:
+        drop_light(onu, -24.2, -27.4)
+    # One of the four fell by itself.
+    lose_in_common(onus, hit=onus[:3])
+
+    passes(0)
+
+    assert Counter(Alert.objects.values_list("rule__kind", flat=True)) == told
+
+
+def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
+    make_rule("branch_step", make_channel())
+    olt = answering_olt()
+    onus = add_onus(olt, 4)
+    lose_in_common(onus, hit=onus[1:])
     passes(0)
     LightFinding.objects.update(ended_at=minute(1))
     passes(1)

@@ -43,7 +43,7 @@ def is_sound(visit: Visit, server: LiveServer, width: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("language", "width"), [("es", DESKTOP), ("en", PHONE)])
+@pytest.mark.parametrize(("language", "width"), [("es", DESKTOP), ("en", PHONE), ("pt-br", PHONE)])
 def test_the_map_shows_where_it_is_dark_and_asks_nobody_else(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:

@@ -20,7 +20,11 @@ from month_world import AFTERWARDS, OCTOBER, START, day, down, silent, steady, w
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 TABLES = ("olts", "ports", "zones", "downtime", "interruptions", "light", "repairs")
-WORDS = {"en": ("October 2026", "Availability"), "es": ("octubre de 2026", "Disponibilidad")}
+WORDS = {
+    "en": ("October 2026", "Availability"),
+    "es": ("octubre de 2026", "Disponibilidad"),
+    "pt-br": ("outubro de 2026", "Disponibilidade"),
+}
 
 
 @pytest.fixture
@@ -47,6 +51,7 @@ def month(settings: LazySettings) -> MonthRun:
     ("language", "width"),
     [
         pytest.param("es", PHONE),
+        pytest.param("pt-br", PHONE),
         pytest.param("en", DESKTOP, marks=pytest.mark.thorough),
         pytest.param("es", DESKTOP, marks=pytest.mark.thorough),
         pytest.param("en", PHONE, marks=pytest.mark.thorough),

@@ -9,6 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from api.rows import make_olt, make_onu, make_user
+from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
@@ -129,6 +130,19 @@ def test_the_port_shows_its_findings_and_the_tree_they_make(viewer: Client) -> N
     assert "Boxes of this port" in page
     assert page.count("<circle") == 6
     assert page.count('<path d="M12 14V') == 2
+
+
+def test_a_tree_opens_to_the_events_that_it_rests_on(viewer: Client) -> None:
+    olt = make_olt("North")
+    onus = [make_onu(olt, (0, 1, 6, number)) for number in range(6)]
+    finding = lose_in_common(onus, hit=3)
+    cut = make_outage(olt, slot=1, port=6, affected=4)
+    save_tree(onus[0].pon_port_id)
+
+    page = text(viewer, f"/olts/{olt.id}/ports/0/1/6/")
+
+    assert f'href="/light/{finding.id}/">3 of 6 ONUs lost' in page
+    assert f'href="/outages/{cut.id}/">4 ONUs down together' in page
 
 
 def test_without_events_no_tree_is_claimed(viewer: Client) -> None:

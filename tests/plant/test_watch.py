@@ -9,7 +9,7 @@ from facho.onus.history import POLLS_PER_BUNDLE, Samples, append
 from facho.onus.history_models import HistoryPoll, Metric
 from facho.onus.models import Onu, OnuReading
 from facho.plant.days import judge_days, load_normal
-from facho.plant.models import FindingKinds, LightFinding, OnuBox
+from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox
 from facho.plant.watch import SETTLED, LightWatcher
 from factories import NOW
 from history_world import FIVE_MINUTES, compact_all, make_onus, make_ports, poll
@@ -102,6 +102,28 @@ def test_light_that_comes_back_ends_the_finding() -> None:
     assert LightFinding.objects.get().ended_at == NOW + (HOUR + 9) * FIVE_MINUTES
 
 
+def test_light_that_comes_back_after_some_minutes_ends_the_finding() -> None:
+    onus, _hit = cut_in_common()
+    watcher = look(settled(HOUR + 3))
+    play(onus, range(HOUR + 3, HOUR + 6))
+
+    look(settled(HOUR + 6), watcher)
+
+    assert LightFinding.objects.get().ended_at == NOW + (HOUR + 3) * FIVE_MINUTES
+
+
+def test_a_loss_in_the_middle_of_a_poll_is_one_finding() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 8, now=NOW)
+    play(onus, range(HOUR))
+    play(onus, range(HOUR, HOUR + 1), lost={onus[0]: 3.0})
+    play(onus, range(HOUR + 1, HOUR + 6), lost=dict.fromkeys(onus[:4], 3.0))
+
+    look(settled(HOUR + 6))
+
+    assert LightFinding.objects.get().members.filter(is_hit=True).count() == 4
+
+
 def test_what_was_hit_together_is_a_box() -> None:
     onus, hit = cut_in_common()
 
@@ -128,18 +150,25 @@ def test_an_onu_that_moved_begins_anew() -> None:
     assert not LightFinding.objects.exists()
 
 
-def days_of(onu_rates: dict[Onu, float], days: int) -> datetime:
-    """Write so many days of light, some polls each; return the end of the last."""
-    start = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+MIDNIGHT = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def days_of(onu_rates: dict[Onu, float], days: int, *, first: int = 0, is_judged: bool = True) -> datetime:
+    """Write so many days of light, some polls each, and judge each; return the end of the last."""
     rng = np.random.default_rng(1)
-    for day in range(days):
+    for day in range(first, first + days):
         for hour in (3, 9, 15, 21):
-            powers = {onu: -24.0 - rate * day + rng.normal(0, 0.03) for onu, rate in onu_rates.items()}
-            poll(start + timedelta(days=day, hours=hour), powers)
-        compact_all(start + timedelta(days=day + 1, hours=3))
-        while judge_days(start + timedelta(days=day + 1, hours=1)):
-            pass
-    return start + timedelta(days=days)
+            powers = {onu: -24.0 - rate * (day - first) + rng.normal(0, 0.03) for onu, rate in onu_rates.items()}
+            poll(MIDNIGHT + timedelta(days=day, hours=hour), powers)
+        compact_all(MIDNIGHT + timedelta(days=day + 1, hours=3))
+        if is_judged:
+            judge(day + 1)
+    return MIDNIGHT + timedelta(days=first + days)
+
+
+def judge(day: int) -> None:
+    while judge_days(MIDNIGHT + timedelta(days=day, hours=1)):
+        pass
 
 
 def test_a_decay_is_found_with_its_forecast_and_renewed_each_day() -> None:
@@ -153,6 +182,73 @@ def test_a_decay_is_found_with_its_forecast_and_renewed_each_day() -> None:
     assert finding.size_db == pytest.approx(0.1, rel=0.15)
     assert float(finding.days_soonest or 0) < (27 - 24 - 1.9) / 0.1 < float(finding.days_latest or 0)
     assert finding.found_at < finding.judged_at
+
+
+def test_a_port_that_was_never_judged_brings_the_days_that_its_history_has() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 6, now=NOW)
+    days_of(dict.fromkeys(onus, 0.0) | {onus[2]: 0.1}, 20, is_judged=False)
+
+    judge(20)
+
+    finding = LightFinding.objects.get()
+    assert (finding.kind, finding.onu_id) == (FindingKinds.DECAY, onus[2].id)
+    assert finding.size_db == pytest.approx(0.1, rel=0.15)
+
+
+def test_a_decay_that_moved_with_its_onu_stays_one_finding_of_the_new_port() -> None:
+    new, old = make_ports(2)
+    assert new.id < old.id
+    (onu,) = make_onus(old, 1, now=NOW)
+    others = make_onus(new, 5, now=NOW)
+    days_of({onu: 0.1}, 12)
+    onu.pon_port, onu.onu_id = new, 99
+    onu.save()
+
+    days_of(dict.fromkeys(others, 0.0) | {onu: 0.1}, 14, first=12)
+
+    before, now = LightFinding.objects.order_by("found_at")
+    assert (before.pon_port_id, before.ended_at is None) == (old.id, False)
+    assert (now.pon_port_id, now.ended_at) == (new.id, None)
+    assert now.judged_at - now.found_at > timedelta(days=2)
+
+
+@pytest.mark.parametrize("hit", [1, 4])
+def test_light_that_came_back_while_nobody_looked_ends_the_finding_with_its_day(hit: int) -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 6, now=NOW)
+    days_of(dict.fromkeys(onus, 0.0), 4)
+    step = {"pon_port": port, "found_at": NOW, "judged_at": NOW, "size_db": -3.0}
+    since = MIDNIGHT + timedelta(days=3, hours=12)
+    if hit == 1:
+        finding = LightFinding.objects.create(kind=FindingKinds.STEP, onu=onus[0], since=since, **step)
+    else:
+        finding = LightFinding.objects.create(kind=FindingKinds.COMMON_STEP, since=since, **step)
+        FindingOnu.objects.bulk_create(FindingOnu(finding=finding, onu=onu, is_hit=True) for onu in onus[:hit])
+    judge(4)
+    assert LightFinding.objects.get().ended_at is None
+
+    days_of(dict.fromkeys(onus, 0.0), 1, first=4)
+
+    assert LightFinding.objects.get().ended_at == MIDNIGHT + timedelta(days=5)
+
+
+def test_light_that_stayed_lost_stays_a_finding_however_many_days_pass() -> None:
+    (port,) = make_ports(1)
+    onus = make_onus(port, 6, now=NOW)
+    days_of(dict.fromkeys(onus, 0.0), 3)
+    since = MIDNIGHT + timedelta(days=2, hours=23)
+    step = {"pon_port": port, "found_at": NOW, "judged_at": NOW, "size_db": -3.0, "since": since}
+    finding = LightFinding.objects.create(kind=FindingKinds.STEP, onu=onus[0], **step)
+
+    for day in range(3, 6):
+        for hour in (3, 9, 15, 21):
+            moment = MIDNIGHT + timedelta(days=day, hours=hour)
+            poll(moment, {onu: -27.0 if onu == onus[0] else -24.0 for onu in onus})
+        judge(day + 1)
+
+    finding.refresh_from_db()
+    assert finding.ended_at is None
 
 
 def test_a_port_is_judged_once_a_day() -> None:

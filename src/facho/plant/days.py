@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Q
 from numpy.typing import NDArray
 
 from facho.onus.history import Resolution, read_port_metrics
@@ -26,7 +27,7 @@ from facho.onus.history_codec import (
     join,
     kind_of,
 )
-from facho.onus.history_models import Metric, from_steps, to_steps
+from facho.onus.history_models import HistorySamples, Metric, from_steps, to_steps
 from facho.onus.models import Onu, PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox, PortDays
 from facho.plant.tree import is_worth_a_tree, save_tree
@@ -43,12 +44,15 @@ from facho.polling.domain.light import (
     hint_of,
     normal_of,
     rates_since,
+    row_medians,
     sum_up_day,
 )
 
 Floats = NDArray[np.float64]
 
 PORTS_AT_ONCE: Final = 64
+# A port that was never judged brings all its days: a batch ends after so many.
+DAYS_AT_ONCE: Final = 64
 LIMIT_DBM: Final = -27.0
 # What the receivers of class B+ at OLTs are rated for.
 OLT_LIMIT_DBM: Final = -28.0
@@ -59,14 +63,10 @@ FLAPPING_DAYS: Final = 2
 # A branch that decays is the same as yesterday if it has this share of its ONUs.
 SAME_BRANCH: Final = 0.5
 
-# What is judged by days. Of an ONU that moved the new port ends it.
-BY_DAYS: Final = (
-    FindingKinds.BRANCH_DECAY,
-    FindingKinds.DECAY,
-    FindingKinds.SENDER,
-    FindingKinds.NOISE,
-    FindingKinds.FLAPPING,
-)
+# What polls find; days only end it where no poll showed how it ended.
+STEPS: Final = (FindingKinds.COMMON_STEP, FindingKinds.STEP)
+# A repair brings back this share of what was lost, for as large a share of the ONUs.
+REPAIRED: Final = 0.5
 
 
 class DaySeries(IntEnum):
@@ -91,13 +91,17 @@ class PortPast:
 
 
 def judge_days(now: datetime) -> int:
-    """Add the day that is over to some ports and judge their light; return how many ports, 0 if none is left."""
+    """Add the days that are over to some ports and judge their light; return how many ports, 0 if none is left."""
     day_end = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     done = PortDays.objects.filter(ends_at__gte=day_end).values("pon_port_id")
     ports = PonPort.objects.exclude(id__in=done).order_by("id").values_list("id", flat=True)[:PORTS_AT_ONCE]
+    judged, days = 0, 0
     for pon_port_id in ports:
-        _judge_port(pon_port_id, day_end, now)
-    return len(ports)
+        days += _judge_port(pon_port_id, day_end, now)
+        judged += 1
+        if days >= DAYS_AT_ONCE:
+            break
+    return judged
 
 
 def load_normal(onu_id: int, pon_port_id: int) -> NormalLight | None:
@@ -122,11 +126,12 @@ def _decode(data: Buffer) -> dict[DaySeries, HistoryGrid]:
         return {}
 
 
-def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> None:
+def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> int:
+    """Judge one port; return how many days were added."""
     stored = PortDays.objects.filter(pon_port_id=pon_port_id).first()
     grids = {series: [grid] for series, grid in _decode(stored.data).items()} if stored else {}
-    first = stored.ends_at if stored else day_end - timedelta(days=1)
-    for series, grid in _days_of(pon_port_id, max(first, day_end - timedelta(days=DECAY_DAYS)), day_end):
+    first = max(stored.ends_at if stored else _first_day(pon_port_id, day_end), day_end - timedelta(days=DECAY_DAYS))
+    for series, grid in _days_of(pon_port_id, first, day_end):
         grids.setdefault(series, []).append(grid)
     oldest, last = int(day_end.timestamp()) - DECAY_DAYS * DAY_SECONDS, int(day_end.timestamp())
     days = {series: join(its).between(oldest, last) for series, its in grids.items()}
@@ -140,6 +145,14 @@ def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> None:
         # ONUs came and went, and people wrote down where they are.
         if is_worth_a_tree(pon_port_id):
             save_tree(pon_port_id)
+    return max((day_end - first).days, 0)
+
+
+def _first_day(pon_port_id: int, day_end: datetime) -> datetime:
+    """From which day on the history has samples of a port that was never judged."""
+    samples = HistorySamples.objects.filter(pon_port_id=pon_port_id, metric=Metric.RX_POWER)
+    ends_at = samples.order_by("ends_at").values_list("ends_at", flat=True).first()
+    return min(ends_at or day_end, day_end) - timedelta(days=1)
 
 
 def _days_of(pon_port_id: int, start: datetime, end: datetime) -> Iterator[tuple[DaySeries, HistoryGrid]]:
@@ -202,20 +215,21 @@ class _DayVerdict:
         upstream = find_decays(olt_light)
         unsteady = find_unsteady(self.past.series[DaySeries.NOISE], self.past.series[DaySeries.JUMPS])
         is_any = decays.is_decay | upstream.is_decay | (unsteady.flapping_days > 0) | np.isfinite(unsteady.noise_growth)
-        is_open = LightFinding.objects.filter(pon_port_id=self.pon_port_id, ended_at__isnull=True, kind__in=BY_DAYS)
+        is_open = LightFinding.objects.filter(pon_port_id=self.pon_port_id, ended_at__isnull=True)
         # Most ports are calm, and their day costs no more statements.
         if not is_any.any() and not is_open.exists():
             return
         here = Onu.objects.filter(id__in=self.past.onu_ids.tolist(), pon_port_id=self.pon_port_id)
         living = np.isin(self.past.onu_ids, list(here.values_list("id", flat=True)))
+        self._end_steps(living)
         in_branch = self._save_branches(decays, living)
-        self._save_decays(FindingKinds.DECAY, decays, LIMIT_DBM, ~in_branch & living)
+        self._save_decays(FindingKinds.DECAY, decays, LIMIT_DBM, ~in_branch & living, living)
         # What both directions lose is the fibre, which the other kind names.
         down, error = rates_since(light, upstream.since_day)
         with np.errstate(invalid="ignore"):
             is_own = np.isfinite(down) & (down + 2 * error < 0.3 * upstream.rate_db)
         upstream.is_decay[~is_own] = False
-        self._save_decays(FindingKinds.SENDER, upstream, OLT_LIMIT_DBM, living)
+        self._save_decays(FindingKinds.SENDER, upstream, OLT_LIMIT_DBM, living, living)
         self._save_unsteady(unsteady, living)
 
     def _since(self, since_day: int) -> datetime:
@@ -233,12 +247,43 @@ class _DayVerdict:
         hint = hint_of(fallen, upstream, doubt / np.sqrt(is_known.sum()))
         return round(float(np.mean(rate[is_known])), 3), hint.value
 
-    def _save_decays(self, kind: FindingKinds, decays: Decays, limit_dbm: float, may_be: NDArray[np.bool_]) -> None:
+    def _end(self, kind: FindingKinds, is_found: NDArray[np.bool_], living: NDArray[np.bool_]) -> None:
+        """End what the days do not show any more; of ONUs that left, only what was found here."""
+        calm, gone = (self.past.onu_ids[rows].tolist() for rows in (living & ~is_found, ~living))
+        its = Q(onu_id__in=calm) | Q(onu_id__in=gone, pon_port_id=self.pon_port_id)
+        LightFinding.objects.filter(its, kind=kind, ended_at__isnull=True).update(ended_at=self.now)
+
+    def _end_steps(self, living: NDArray[np.bool_]) -> None:
+        """End losses whose light is back without a poll having shown its return, and those whose ONUs have left."""
+        light, first_day = self.past.series[DaySeries.LIGHT], self._since(0)
+        rows = dict(zip(self.past.onu_ids[living].tolist(), np.flatnonzero(living).tolist(), strict=True))
+        steps = LightFinding.objects.filter(
+            kind__in=STEPS, pon_port_id=self.pon_port_id, ended_at__isnull=True, since__lt=self.day_end
+        )
+        for finding in steps.prefetch_related("members"):
+            hit = [each.onu_id for each in finding.members.all() if each.is_hit] or [finding.onu_id or 0]
+            its = [rows[onu_id] for onu_id in hit if onu_id in rows]
+            day = (finding.since - first_day).days
+            # Days of both, that of the step apart.
+            before, now = row_medians(light[its, max(day - 3, 0) : max(day, 0)]), light[its, -1]
+            lost = before - now
+            is_back = np.isfinite(lost) & (lost < (1 - REPAIRED) * abs(finding.size_db))
+            has_passed = day < self.past.days - 1
+            if not its or (has_passed and is_back.any() and is_back.sum() >= REPAIRED * len(its)):
+                LightFinding.objects.filter(id=finding.id).update(ended_at=self.day_end)
+
+    def _save_decays(
+        self,
+        kind: FindingKinds,
+        decays: Decays,
+        limit_dbm: float,
+        may_be: NDArray[np.bool_],
+        living: NDArray[np.bool_],
+    ) -> None:
         onu_ids = self.past.onu_ids
         soonest, likely, latest = decays.days_to(limit_dbm)
         # A decay that is too slow for the forecast stays open.
-        ended = onu_ids[~(decays.is_decay & may_be)].tolist()
-        LightFinding.objects.filter(kind=kind, onu_id__in=ended, ended_at__isnull=True).update(ended_at=self.now)
+        self._end(kind, decays.is_decay & may_be, living)
         for row in np.flatnonzero(decays.is_decay & may_be & (likely <= FORECAST_DAYS)).tolist():
             values: dict[str, Any] = {
                 "since": self._since(int(decays.since_day[row])),
@@ -327,8 +372,7 @@ class _DayVerdict:
         level = self.past.series[DaySeries.LIGHT][:, -1]
         flapping, noisy = unsteady.flapping_days >= FLAPPING_DAYS, np.isfinite(unsteady.noise_growth)
         for kind, is_found in ((FindingKinds.FLAPPING, flapping), (FindingKinds.NOISE, noisy & ~flapping)):
-            ended = self.past.onu_ids[~(is_found & living)].tolist()
-            LightFinding.objects.filter(kind=kind, onu_id__in=ended, ended_at__isnull=True).update(ended_at=self.now)
+            self._end(kind, is_found, living)
             for row in np.flatnonzero(is_found & living).tolist():
                 is_flapping = kind is FindingKinds.FLAPPING
                 days = int(unsteady.flapping_days[row]) if is_flapping else 3

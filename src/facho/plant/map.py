@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Min, Q
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -112,15 +112,17 @@ def load_extent(scope: OltScope, box_ids: Collection[int] | None = None) -> MapB
     boxes = visible_boxes(scope).filter(latitude__isnull=False).order_by()
     if box_ids is not None:
         boxes = boxes.filter(id__in=box_ids)
-    points = list(boxes.values_list("longitude", "latitude"))
-    if not points:
-        return None
-    across, up = zip(*points, strict=True)
-    return MapBounds(min(across), min(up), max(across), max(up))
+    edges = boxes.aggregate(west=Min("longitude"), south=Min("latitude"), east=Max("longitude"), north=Max("latitude"))
+    return None if edges["west"] is None else MapBounds(**edges)
 
 
 def _boxes_between(scope: OltScope, bounds: MapBounds) -> list[Box]:
-    return list(visible_boxes(scope).filter(bounds.inside).select_related("parent__parent").order_by("id"))
+    """Load the boxes of a view; too many for a screen without what only a single one shows."""
+    boxes = visible_boxes(scope).filter(bounds.inside).order_by("id")
+    shown = list(boxes.select_related("parent__parent")[: MOST_BOXES + 1])
+    if len(shown) <= MOST_BOXES:
+        return shown
+    return list(boxes.only("kind", "pon_port_id", "latitude", "longitude"))
 
 
 def _feature(point: Point | list[Point], **properties: Any) -> dict[str, Any]:
@@ -206,10 +208,10 @@ _LOOKS = {ShownState.ONLINE: BoxLook.WELL, ShownState.OFFLINE: BoxLook.DARK}
 
 
 def _break_features(scope: OltScope) -> Iterator[dict[str, Any]]:
-    """Yield the broken segments of outages that are going on, where boxes tell them; three queries for each outage."""
-    outages = scope.narrow(Outage.objects.filter(ended_at__isnull=True, scope=OutageScopes.PON))
-    for outage in outages.filter(cause__in=_OF_FIBRE).order_by("-affected", "id")[:MOST_OUTAGES]:
-        found = load_break(outage)
+    """Yield the broken segments of outages that are going on, where boxes tell them; four queries."""
+    open_ones = scope.narrow(Outage.objects.filter(ended_at__isnull=True, scope=OutageScopes.PON))
+    outages = list(open_ones.filter(cause__in=_OF_FIBRE).order_by("-affected", "id")[:MOST_OUTAGES])
+    for outage, found in zip(outages, load_breaks(outages), strict=True):
         for segment in found.fibre.segments if found else ():
             yield from _segment_features(outage, segment, found.boxes if found else {})
 
@@ -234,24 +236,46 @@ class FoundBreak:
 
     fibre: FibreBreak
     boxes: Mapping[int, Box]
+    onus: Sequence[PlacedOnu]
 
 
 def load_break(outage: Outage) -> FoundBreak | None:
     """Find the broken segment of a port's outage; None where its cause is not in the fibre. Three queries."""
-    if outage.scope != OutageScopes.PON or outage.cause not in _OF_FIBRE:
-        return None
-    place = {"olt_id": outage.olt_id, "frame": outage.frame, "slot": outage.slot, "port": outage.port}
-    port_id = PonPort.objects.filter(**place).values_list("id", flat=True).first()
-    if port_id is None:
-        return None
-    readings = OnuReading.objects.filter(onu__pon_port_id=port_id, onu__is_present=True).order_by("onu_id")
-    columns = ("onu__attachment__box_id", "distance_m", "run_state", "outage_id")
+    return load_breaks([outage])[0]
+
+
+def load_breaks(outages: Sequence[Outage]) -> list[FoundBreak | None]:
+    """Find the broken segment of each outage; three queries."""
+    of_fibre = [each for each in outages if each.scope == OutageScopes.PON and each.cause in _OF_FIBRE]
+    if not of_fibre:
+        return [None] * len(outages)
+    at_olts = PonPort.objects.filter(olt_id__in={each.olt_id for each in of_fibre})
+    places = {tuple(place): port_id for port_id, *place in at_olts.values_list("id", *_PLACE)}
+    port_of = {each.id: places.get(tuple(getattr(each, name) for name in _PLACE)) for each in of_fibre}
+    port_ids = set(port_of.values()) - {None}
+    onus: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    readings = OnuReading.objects.filter(onu__pon_port_id__in=port_ids, onu__is_present=True).order_by("onu_id")
+    for port_id, *row in readings.values_list("onu__pon_port_id", *_PLACED):
+        onus[port_id].append(tuple(row))
+    boxes: dict[int, dict[int, Box]] = defaultdict(dict)
+    for box in Box.objects.filter(pon_port_id__in=port_ids).order_by("id"):
+        boxes[box.pon_port_id or 0][box.id] = box
+    return [
+        _break_of(each, onus[port_id], boxes[port_id]) if (port_id := port_of.get(each.id)) is not None else None
+        for each in outages
+    ]
+
+
+_PLACE = ("olt_id", "frame", "slot", "port")
+_PLACED = ("onu__attachment__box_id", "distance_m", "run_state", "outage_id")
+
+
+def _break_of(outage: Outage, rows: Iterable[tuple[Any, ...]], boxes: Mapping[int, Box]) -> FoundBreak:
     onus = [
         PlacedOnu(box_id, distance_m, _is_dark(outage, state, is_member=outage_id == outage.id))
-        for box_id, distance_m, state, outage_id in readings.values_list(*columns)
+        for box_id, distance_m, state, outage_id in rows
     ]
-    boxes = {box.id: box for box in Box.objects.filter(Q(pon_port_id=port_id)).order_by("id")}
-    return FoundBreak(find_break(onus, {box.id: box.parent_id for box in boxes.values()}), boxes)
+    return FoundBreak(find_break(onus, {box.id: box.parent_id for box in boxes.values()}), boxes, onus)
 
 
 def _is_dark(outage: Outage, state: str, *, is_member: bool) -> bool | None:
@@ -294,6 +318,31 @@ def describe_break(found: FoundBreak) -> list[str]:
         return [_("Where it broke is not known: too little is known of boxes and distances.")]
     text = _("Where it broke is not known; if it is one break, it is within %(far)s of the OLT.")
     return [text % {"far": _length(fibre.far_m)}]
+
+
+def explain_break(found: FoundBreak) -> str:
+    """Write the numbers that a place, or that none is known, rests on."""
+    dark, lit = ([onu for onu in found.onus if onu.is_dark is is_dark] for is_dark in (True, False))
+    text = _(
+        "ONUs that are dark: %(dark)s, of which %(dark_boxes)s on known boxes, %(dark_m)s from the OLT. "
+        "With light: %(lit)s, of which %(lit_boxes)s on known boxes, %(lit_m)s from the OLT."
+    )
+    numbers = {
+        "dark": len(dark),
+        "dark_boxes": sum(onu.box_id is not None for onu in dark),
+        "dark_m": _span(dark),
+        "lit": len(lit),
+        "lit_boxes": sum(onu.box_id is not None for onu in lit),
+        "lit_m": _span(lit),
+    }
+    return text % numbers
+
+
+def _span(onus: Sequence[PlacedOnu]) -> str:
+    metres = [onu.distance_m for onu in onus if onu.distance_m is not None]
+    if not metres:
+        return _("at unknown distances")
+    return _("%(near)s to %(far)s") % {"near": _length(min(metres)), "far": _length(max(metres))}
 
 
 def _length(metres: int) -> str:

@@ -49,6 +49,7 @@ class OpenBranchDecay:
 class OpenDecay:
     """Light of an ONU that falls, and in how many days from now it is too weak."""
 
+    id: int
     onu_id: int
     olt_id: int
     olt: str
@@ -120,6 +121,7 @@ def load_open_decays(now: datetime) -> list[OpenDecay]:
         place = each.pon_port
         decays.append(
             OpenDecay(
+                id=each.id,
                 onu_id=each.onu.id,
                 olt_id=place.olt_id,
                 olt=place.olt.name,

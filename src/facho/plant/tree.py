@@ -32,6 +32,8 @@ from facho.polling.domain.outages import POWER_LOST
 
 Ints = NDArray[np.int64]
 
+# What the light shows of several ONUs at once.
+SHARED_KINDS: Final = (FindingKinds.COMMON_STEP, FindingKinds.BRANCH_DECAY)
 # Events that a tree rests on at most: the latest ones of each kind.
 TREE_EVENTS: Final = 30
 # Cables are replaced: older outages do not count.
@@ -74,12 +76,11 @@ def save_tree(pon_port_id: int) -> None:
 
 def is_worth_a_tree(pon_port_id: int) -> bool:
     """Whether anything is known of the boxes of a port: an event in common, or an ONU on a box. One query."""
-    kinds = (FindingKinds.COMMON_STEP, FindingKinds.BRANCH_DECAY)
     return (
         PonPort.objects.filter(id=pon_port_id)
         .filter(
             Exists(OnuBox.objects.filter(pon_port_id=pon_port_id))
-            | Exists(LightFinding.objects.filter(kind__in=kinds, pon_port_id=pon_port_id))
+            | Exists(LightFinding.objects.filter(kind__in=SHARED_KINDS, pon_port_id=pon_port_id))
             | Exists(OnuAttachment.objects.filter(onu__pon_port_id=pon_port_id))
         )
         .exists()
@@ -88,8 +89,7 @@ def is_worth_a_tree(pon_port_id: int) -> bool:
 
 def _finding_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
     """What was lost at once, and what decays together."""
-    kinds = (FindingKinds.COMMON_STEP, FindingKinds.BRANCH_DECAY)
-    findings = LightFinding.objects.filter(kind__in=kinds, pon_port_id=pon_port_id).order_by("-since")
+    findings = LightFinding.objects.filter(kind__in=SHARED_KINDS, pon_port_id=pon_port_id).order_by("-since")
     members: dict[int, dict[int, bool]] = {}
     rows = FindingOnu.objects.filter(finding__in=list(findings.values_list("id", flat=True)[:TREE_EVENTS]))
     for finding_id, onu_id, is_hit in rows.values_list("finding_id", "onu_id", "is_hit"):
@@ -98,6 +98,16 @@ def _finding_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
         hit = [onu_id for onu_id, is_hit in its.items() if is_hit]
         well = [onu_id for onu_id, is_hit in its.items() if not is_hit]
         yield SharedEvent(np.isin(onu_ids, hit), np.isin(onu_ids, well))
+
+
+def load_cuts(pon_port_id: int) -> list[Outage]:
+    """Load the latest outages of a port that may have been cuts of its fibre, the last one first; two queries."""
+    place = PonPort.objects.filter(id=pon_port_id).values("olt_id", "frame", "slot", "port").first()
+    if place is None:
+        return []
+    cuts = Outage.objects.filter(scope=OutageScopes.PON, **place).exclude(cause=OutageCauses.POWER)
+    latest = list(cuts.order_by("-started_at")[:TREE_EVENTS])
+    return [outage for outage in latest if outage.started_at >= latest[0].started_at - OUTAGES_WITHIN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +120,7 @@ class _Change:
 
 def _outage_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
     """What fibre cuts took, and who stayed online meanwhile; a street without power is no branch."""
-    place = PonPort.objects.filter(id=pon_port_id).values("olt_id", "frame", "slot", "port").first()
-    if place is None:
-        return
-    latest = Outage.objects.filter(scope=OutageScopes.PON, **place).exclude(cause=OutageCauses.POWER)
-    starts = list(latest.order_by("-started_at").values_list("started_at", flat=True)[:TREE_EVENTS])
-    starts = [start for start in starts if start >= starts[0] - OUTAGES_WITHIN]
+    starts = [outage.started_at for outage in load_cuts(pon_port_id)]
     if not starts:
         return
     kinds = (EventKinds.DOWN, EventKinds.UP)

@@ -27,6 +27,7 @@ from facho.onus.history_codec import (
 from facho.onus.history_models import HistoryPoll, Metric, from_steps
 from facho.onus.models import Onu, Outage, PonPort
 from facho.onus.words import OutageScopes
+from facho.plant.days import REPAIRED
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 from facho.plant.tree import save_tree
 from facho.polling.domain.light import (
@@ -37,6 +38,7 @@ from facho.polling.domain.light import (
     common_steps,
     confidence_of_step,
     hint_of,
+    settle,
     watch_light,
 )
 
@@ -50,8 +52,6 @@ LOOK_BACK: Final = timedelta(hours=2)
 POLLS_AT_ONCE: Final = 256
 # Neighbouring groups of ports are looked at together, as many as a chassis has.
 GROUPS_BITS: Final = 3
-# A repair brings back this share of what was lost, for as large a share of the ONUs.
-REPAIRED: Final = 0.5
 # What one ONU loses alone is kept from here on; less is too common to look for a cause.
 LEAST_ALONE_DB: Final = 1.0
 # Light that is lost again so soon is the same finding.
@@ -164,6 +164,7 @@ class LightWatcher:
         alone = np.abs(steps.size_db) >= LEAST_ALONE_DB
         for step in common_steps(steps, group.ports):
             alone &= ~step.members
+            group.state = settle(group.state, step, steps)
             since = group.read_at.get(step.port, at)
             if step.size_db < 0:
                 save_common_step(step, steps, group, since=since, now=now)

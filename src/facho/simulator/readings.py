@@ -1,9 +1,11 @@
 """What a simulated OLT says for each key of a definition; several candidates, because brands know different words."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import numpy as np
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.column import Column
@@ -18,6 +20,7 @@ from facho.polling.vendors.vocabulary import (
     Typed,
     Unit,
 )
+from facho.simulator.plant import Floats
 from facho.simulator.world import OltWorld, SimulatedOnu, SimulatedPort
 
 # Readings change in steps, so that everything encoded in between can be reused.
@@ -26,6 +29,8 @@ DAY_SECONDS = 86_400.0
 WAVE_DB = 0.35
 NOISE_DB = 0.1
 FLOOR_DBM = -39.5
+# By how much less an OLT receives than its ONUs.
+UPSTREAM_DB = 1.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +52,36 @@ def read_optics(onu: SimulatedOnu, *, at: float) -> Optics:
     step = drift_step(at)
     moment = step * DRIFT_STEP_SECONDS
     wave = math.sin(moment / 3600.0 * (0.3 + (onu.salt & 7) / 8.0) + onu.salt)
+    down_db, up_db = (float(lost[0, 0]) for lost in lost_by_plant([onu], np.array([moment])))
     rx = max(
         onu.rx_dbm
         + WAVE_DB * wave
         + NOISE_DB * _noise(onu.salt, step)
         - (onu.fade_db_per_day * moment / DAY_SECONDS)
-        - onu.loss_db,
+        - onu.loss_db
+        - down_db,
         FLOOR_DBM,
     )
     temperature = onu.temperature_c + 4.0 * math.sin(2 * math.pi * moment / DAY_SECONDS) + _noise(onu.salt + 1, step)
     return Optics(
         rx_dbm=round(rx, 2),
         tx_dbm=round(onu.tx_dbm + 0.05 * _noise(onu.salt + 2, step), 2),
-        olt_rx_dbm=round(rx - 1.7 + 0.3 * _noise(onu.salt + 3, step), 2),
+        olt_rx_dbm=round(max(rx + down_db - up_db, FLOOR_DBM) - UPSTREAM_DB + 0.3 * _noise(onu.salt + 3, step), 2),
         temperature_c=round(temperature),
         voltage_v=round(3.3 + 0.04 * _noise(onu.salt + 4, step), 3),
         bias_ma=round(12 + (onu.salt & 3) + (temperature - 45) / 10),
     )
+
+
+def lost_by_plant(onus: Sequence[SimulatedOnu], at: Floats) -> tuple[Floats, Floats]:
+    """What faults of the plant take from each ONU (rows) at moments (columns): from its light, and from the OLT's."""
+    down, up = np.zeros((len(onus), len(at))), np.zeros((len(onus), len(at)))
+    for row, onu in enumerate(onus):
+        for fault, number in onu.plant_faults:
+            lost = fault.lost_db(at[np.newaxis, :], number)
+            down[row] += lost[0][0]
+            up[row] += lost[1][0]
+    return down, up
 
 
 def _noise(salt: int, step: int) -> float:

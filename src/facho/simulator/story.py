@@ -1,6 +1,7 @@
 """The story of the demo: what its worlds have besides chance, before they begin and after, the same at every start.
 
-Weak and decaying light, ONUs that flap, a street that loses its power after some minutes, and 30 days of a past.
+Weak and decaying light, ONUs that flap, a street that loses its power after some minutes, faults of the plant, and 30
+days of a past.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.vendors.index import Place
-from facho.simulator.readings import DAY_SECONDS, DRIFT_STEP_SECONDS, FLOOR_DBM, NOISE_DB, WAVE_DB
+from facho.simulator.plant import PlantFault, TrueFault, noise_of
+from facho.simulator.readings import DAY_SECONDS, DRIFT_STEP_SECONDS, FLOOR_DBM, NOISE_DB, WAVE_DB, lost_by_plant
 from facho.simulator.world import ONUS_PER_STREET, OltWorld, SimulatedOnu
 
 PAST_DAYS = 30
@@ -26,6 +28,13 @@ FLAP_SECONDS, FLAP_DOWN_SECONDS = 240.0, 45.0
 # The last times before a flapping ONU was called so.
 FLAPPED_MINUTES_AGO = (58, 50)
 POWER_CUT_AT, POWER_CUT_SECONDS = 300.0, 900.0
+# In days before the beginning: a street whose fibre was bent just now, one whose box is wet, and single customers.
+BENT_DAYS, BENT_DB, MENDED_DAYS = 0.05, 3.1, 0.5
+WET_DAYS, WET_DB_PER_DAY = 14.0, 0.09
+VISITED_DAYS, VISITED_DB = (24.0, 12.0), 4.2
+LOOSE_DAYS, LOOSE_DB = 4.0, 2.5
+AGED_LASER_DAYS, AGED_LASER_DB_PER_DAY = 20.0, 0.12
+LONG = 3_650.0
 # Single failures a day on each OLT.
 FAILURES_A_DAY = 3.0
 
@@ -52,6 +61,7 @@ def tell(world: OltWorld, number: int) -> None:
             onu.rx_dbm, onu.fade_db_per_day = DECAYED_DBM, DECAY_DB_PER_DAY
         if position % FLAPPING_EVERY == 0 and onu.is_online:
             _flap(world, onu, at=FLAP_SECONDS * (0.2 + number / 10))
+    _hurt_plant(world)
     if number == 1:
         port, street = _largest_street(world)
 
@@ -60,6 +70,39 @@ def tell(world: OltWorld, number: int) -> None:
             world.schedule(world.now + POWER_CUT_SECONDS, lambda: world.power_on(port, street))
 
         world.schedule(POWER_CUT_AT, darken)
+
+
+def _hurt_plant(world: OltWorld) -> None:
+    """Let the fibre of some streets and customers have faults that began before the world."""
+    streets: dict[tuple[Place, int], list[SimulatedOnu]] = {}
+    for onu in world.onus:
+        if onu.is_online:
+            streets.setdefault((onu.place.pon, onu.street), []).append(onu)
+    # The largest one may lose its power.
+    bent, wet, *others = sorted(streets.values(), key=len, reverse=True)[1:] or [[], []]
+    _hurt(PlantFault.BRANCH_STEP, bent, BENT_DB, BENT_DAYS, -MENDED_DAYS, upstream=0.5)
+    _hurt(PlantFault.WATER, wet, WET_DB_PER_DAY, WET_DAYS, -LONG)
+    for (kind, size, since, until), street in zip(
+        (
+            (PlantFault.ONU_STEP, VISITED_DB, *VISITED_DAYS),
+            (PlantFault.BAD_CONNECTOR, LOOSE_DB, LOOSE_DAYS, -LONG),
+            (PlantFault.WEAK_LASER, AGED_LASER_DB_PER_DAY, AGED_LASER_DAYS, -LONG),
+        ),
+        others,
+        strict=False,
+    ):
+        _hurt(kind, street[:1], size, since, until)
+
+
+def _hurt(
+    kind: PlantFault, onus: Sequence[SimulatedOnu], size: float, since: float, until: float, upstream: float = 1.0
+) -> None:
+    """Give ONUs a fault that began and ends so many days before the world."""
+    fault = TrueFault(
+        kind, -since * DAY_SECONDS, -until * DAY_SECONDS, np.ones(len(onus), dtype=bool), size, upstream, len(onus)
+    )
+    for number, onu in enumerate(onus):
+        onu.plant_faults.append((fault, number))
 
 
 def flapping(world: OltWorld) -> list[SimulatedOnu]:
@@ -105,14 +148,11 @@ def light_of(onus: Sequence[SimulatedOnu], at: NDArray[np.float64]) -> NDArray[n
         for name in ("rx_dbm", "fade_db_per_day", "loss_db")
     )
     wave = np.sin(moment / HOUR * (0.3 + (salt & 7) / 8.0) + salt)
-    light = base + WAVE_DB * wave + NOISE_DB * _noise(salt, step.astype(np.int64)) - fade * moment / DAY_SECONDS - loss
+    light = (
+        base + WAVE_DB * wave + NOISE_DB * noise_of(salt, step.astype(np.int64)) - fade * moment / DAY_SECONDS - loss
+    )
+    light = light - lost_by_plant(onus, moment[0])[0]
     return np.asarray(np.round(np.maximum(light, FLOOR_DBM), 2))
-
-
-def _noise(salt: NDArray[np.int64], step: NDArray[np.int64]) -> NDArray[np.float64]:
-    mixed = (salt * 2_654_435_761 + step * 40_503 + 0x9E37) & 0xFFFFFFFF
-    mixed = ((mixed ^ (mixed >> 15)) * 2_246_822_519) & 0xFFFFFFFF
-    return np.asarray((mixed >> 8) / 0x7FFFFF - 1.0)
 
 
 def _flap(world: OltWorld, onu: SimulatedOnu, *, at: float) -> None:

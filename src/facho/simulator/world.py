@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.index import Place
+from facho.simulator.plant import TrueFault
 
 USED_PORT_SHARE = 0.7
 TYPICAL_ONUS_PER_PORT = 32
@@ -113,6 +114,8 @@ class SimulatedOnu:
     fade_db_per_day: float = 0.0
     # By a fibre that somebody bent.
     loss_db: float = 0.0
+    # What the fibre plant takes from its light, each with the number that it has among the members.
+    plant_faults: list[tuple[TrueFault, int]] = field(default_factory=list)
     # All its values are impossible.
     is_garbled: bool = False
     # Which sentinel it sends where it is measured, counted from 0; None while it sends readings.

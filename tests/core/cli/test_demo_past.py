@@ -13,11 +13,23 @@ from facho.hosts.models import Olt
 from facho.onus.history import Resolution, read_onu
 from facho.onus.history_models import HistorySamples, Metric
 from facho.onus.models import Onu, OnuCustomer, OnuEvent, OnuReading, Outage
-from facho.plant.models import Box, Zone
+from facho.plant.days import judge_days
+from facho.plant.models import Box, FindingKinds, LightFinding, OnuMonth, Zone
+from facho.plant.months import compute_month, zone
+from facho.plant.watch import SETTLED, LightWatcher
+from facho.polling.domain.availability import Month
 from facho.polling.domain.onu_state import WEAKEST_CDBM
 from facho.simulator.readings import read_optics
 from facho.simulator.server import build_world, choose_definitions
-from facho.simulator.story import DECAY_DB_PER_DAY, PAST_DAYS, POWER_CUT_AT, light_of, past_faults
+from facho.simulator.story import (
+    BENT_DB,
+    DECAY_DB_PER_DAY,
+    PAST_DAYS,
+    POWER_CUT_AT,
+    VISITED_DAYS,
+    light_of,
+    past_faults,
+)
 from facho.simulator.world import JournalKind
 from factories import NOW
 
@@ -83,6 +95,33 @@ def test_decaying_light_was_stronger_a_month_ago(seeded: list[demo_data.DemoWorl
     days = read_onu(row.id, Metric.RX_POWER, NOW - timedelta(days=30), NOW, Resolution.DAYS)
 
     assert days.average[0] - days.average[-1] == pytest.approx(DECAY_DB_PER_DAY * PAST_DAYS, abs=1.0)
+
+
+def test_the_plant_of_the_demo_has_faults_that_the_rules_find_at_once(seeded: list[demo_data.DemoWorld]) -> None:
+    watcher, later = LightWatcher(), NOW + SETTLED
+    while watcher.look(later) or judge_days(later):
+        pass
+
+    kinds = set(LightFinding.objects.filter(ended_at=None).values_list("kind", flat=True))
+    assert kinds >= {
+        FindingKinds.COMMON_STEP,
+        FindingKinds.BRANCH_DECAY,
+        FindingKinds.DECAY,
+        FindingKinds.SENDER,
+        FindingKinds.FLAPPING,
+    }
+    bent = LightFinding.objects.filter(kind=FindingKinds.COMMON_STEP)[0]
+    assert (bent.size_db, bent.hint) == (pytest.approx(-BENT_DB, abs=0.3), "bend")
+    repaired = compute_month(Month.of(NOW - timedelta(days=VISITED_DAYS[1] - 4), zone()), NOW)
+    assert repaired.finished_at
+    assert OnuMonth.objects.filter(rise_on__isnull=False).exists()
+
+
+def test_a_fault_of_the_plant_is_read_as_its_past_was(worlds: list[demo_data.DemoWorld]) -> None:
+    hurt = [onu for onu in worlds[0].world.onus if onu.plant_faults and onu.is_online]
+    assert len(hurt) > 8
+
+    assert light_of(hurt, np.zeros(1))[:, 0].tolist() == [read_optics(onu, at=0.0).rx_dbm for onu in hurt]
 
 
 def test_who_was_out_has_a_gap_and_a_state(seeded: list[demo_data.DemoWorld]) -> None:

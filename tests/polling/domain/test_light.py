@@ -11,6 +11,7 @@ from facho.polling.domain.light import (
     LightWatch,
     common_steps,
     find_decays,
+    settle,
     since_last_jump,
     watch_light,
 )
@@ -29,7 +30,9 @@ def played(values: Floats, ports: NDArray[np.int64] = PORT) -> list[tuple[int, C
     state, found = LightWatch.new(len(values)), []
     for poll in range(values.shape[1]):
         state, steps = watch_light(state, values[:, poll])
-        found += [(poll, step) for step in common_steps(steps, ports)]
+        for step in common_steps(steps, ports):
+            state = settle(state, step, steps)
+            found.append((poll, step))
     return found
 
 
@@ -42,6 +45,25 @@ def test_light_lost_together_is_one_step_with_the_second_poll() -> None:
     assert poll == 31
     assert np.flatnonzero(step.members).tolist() == [2, 3, 4, 5]
     assert step.size_db == pytest.approx(-3.1, abs=0.15)
+
+
+@pytest.mark.parametrize("early", [1, 2, 3])
+def test_a_loss_in_the_middle_of_a_poll_is_one_step_of_all_its_onus(early: int) -> None:
+    values = noisy(np.linspace(-19, -24, 8), 40)
+    values[2 : 2 + early, 30:] -= 3.1
+    values[2 + early : 7, 31:] -= 3.1
+
+    ((poll, step),) = played(values)
+
+    assert poll == 31
+    assert np.flatnonzero(step.members).tolist() == [2, 3, 4, 5, 6]
+
+
+def test_a_loss_that_is_over_after_three_polls_has_an_end() -> None:
+    values = noisy(np.full(8, -20.0), 60)
+    values[:4, 20:23] -= 2.0
+
+    assert [(poll, step.size_db > 0) for poll, step in played(values)] == [(21, False), (24, True)]
 
 
 def test_a_single_bad_poll_is_no_step() -> None:

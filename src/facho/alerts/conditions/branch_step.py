@@ -18,6 +18,9 @@ from facho.alerts.condition import (
 from facho.alerts.models import Severity
 from facho.plant.store import load_open_steps
 
+# What is lost together from here on is told, unless a rule says otherwise.
+USUAL_DB = 1.0
+
 
 def find_branch_steps(question: Question) -> Findings:
     """Find open losses in common; the value is how many dB were lost; two queries."""
@@ -45,6 +48,6 @@ BRANCH_STEP = Condition(
     looks_for=gettext_lazy("ONUs of a PON port that lost light at the same moment."),
     find=find_branch_steps,
     sentence=sentence,
-    threshold=Threshold(usual=1.0, low=0.5, high=30.0, unit=gettext_lazy("dB of light lost; usually more than 1")),
+    threshold=Threshold(usual=USUAL_DB, low=0.5, high=30.0, unit=gettext_lazy("dB of light lost; usually more than 1")),
     default_rule=DefaultRule(gettext_lazy("Branch lost light"), Severity.WARNING, hold_minutes=10, clear_minutes=10),
 )

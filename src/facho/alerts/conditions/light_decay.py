@@ -25,6 +25,7 @@ def find_decays(question: Question) -> Findings:
     findings = {}
     for decay in load_open_decays(question.now):
         facts = {
+            "finding_id": decay.id,
             "olt": plain(decay.olt),
             "place": decay.place,
             "onu_id": decay.onu_id,

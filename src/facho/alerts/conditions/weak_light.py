@@ -1,9 +1,13 @@
-"""ONUs that receive too little light. Offline ONUs and those in a current outage are not judged."""
+"""ONUs that receive too little light. Offline ONUs and those in a current outage are not judged.
+
+Neither are those that lost light with others while a rule tells of them together: one cause is one alert.
+"""
 
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Coalesce
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -20,16 +24,29 @@ from facho.alerts.condition import (
     olt_place,
     plain,
 )
-from facho.alerts.models import Severity
+from facho.alerts.conditions.branch_step import BRANCH_STEP, USUAL_DB
+from facho.alerts.models import AlertRule, Severity
 from facho.hosts.models import Reachability
 from facho.onus.models import OnuReading, RunStateChoice, name_port
+from facho.plant.models import FindingKinds, FindingOnu
 from facho.polling.domain.onu_state import WEAKEST_CDBM
 
 _IS_WATCHED = Q(onu__is_present=True, onu__olt__enabled=True)
+_TELLS_OF_ALL = AlertRule.objects.annotate(least_db=Coalesce("threshold", Value(USUAL_DB))).filter(
+    kind=BRANCH_STEP.code, enabled=True, olt_group__isnull=True, least_db__lte=OuterRef("lost_db")
+)
+_LOST_WITH_OTHERS = FindingOnu.objects.annotate(lost_db=-F("finding__size_db")).filter(
+    Exists(_TELLS_OF_ALL),
+    onu_id=OuterRef("onu_id"),
+    is_hit=True,
+    finding__kind=FindingKinds.COMMON_STEP,
+    finding__ended_at__isnull=True,
+)
 _IS_JUDGED = (
     Q(run_state=RunStateChoice.ONLINE, rx_power_cdbm__isnull=False)
     & ~Q(onu__olt__reachability=Reachability.DOWN)
     & (Q(outage__isnull=True) | Q(outage__ended_at__isnull=False))
+    & ~Exists(_LOST_WITH_OTHERS)
 )
 
 

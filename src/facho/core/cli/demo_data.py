@@ -24,15 +24,16 @@ from facho.core.data_folder import DataFolder, write_private
 from facho.core.processes.simulator import demo_config
 from facho.hosts.models import Olt
 from facho.infrastructure.secrets import Secret
+from facho.onus.history import Samples, append
 from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
 from facho.onus.history_models import STATE_CODES, HistorySamples, HistoryStay, Metric, to_steps
 from facho.onus.models import OltMemory, Onu, OnuCustomer, OnuEvent, OnuReading, Outage, PonPort
 from facho.onus.words import EventKinds, OutageCauses, OutageScopes
-from facho.plant.models import AttachmentSources, Box, BoxKinds, OnuAttachment, Zone
+from facho.plant.models import AttachmentSources, Box, BoxKinds, OnuAttachment, PortDays, Zone
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.definition import Definition
-from facho.simulator.readings import hardware_address, read_optics
+from facho.simulator.readings import UPSTREAM_DB, hardware_address, lost_by_plant, read_optics
 from facho.simulator.server import build_world, choose_definitions
 from facho.simulator.story import (
     FLAP_SECONDS,
@@ -123,6 +124,8 @@ def provide_access(folder: DataFolder) -> Access:
 
 # As often as light is read by default.
 STEP_SECONDS = 1_800
+# What the last polls before the beginning are apart, and how long they wait.
+POLL_SECONDS, WAITING_SECONDS = 300, 7_200
 CUSTOMER_SHARE = 0.92
 FIRST_NAMES = (
     "Ana", "Luis", "Marta", "Diego", "Elena", "Pablo", "Rosa", "Javier", "Carmen", "Tomás", "Lucía", "Andrés", "Sofía",
@@ -384,16 +387,22 @@ def save_history(worlds: Sequence[DemoWorld], *, now: datetime) -> None:
         rows = {serial: found[code] for serial, code in codes.items() if code in found}
         faults = past_faults(each.world, each.number)
         blocks: list[HistorySamples] = []
+        present: list[SimulatedOnu] = []
         for port in each.world.ports.values():
             # Between starting and writing somebody may have moved.
             onus = [onu for onu in port.onus.values() if onu.serial in rows]
             onus.sort(key=lambda onu: rows[onu.serial][0])
             if onus:
+                present += onus
                 blocks += _blocks(onus, rows, faults, now)
         with transaction.atomic():
             HistorySamples.objects.bulk_create(blocks, ignore_conflicts=True)
             stays = (HistoryStay(onu_id=onu_id, pon_port_id=port_id) for onu_id, port_id in rows.values())
             HistoryStay.objects.bulk_create(stays, ignore_conflicts=True)
+            if present:
+                _write_polls(present, rows, faults, now)
+    # Who judged before it was written saw nothing.
+    PortDays.objects.all().delete()
 
 
 def _blocks(
@@ -401,16 +410,9 @@ def _blocks(
 ) -> Iterator[HistorySamples]:
     """Encode the days of one port."""
     began = int(now.timestamp())
-    at = np.arange(began - PAST_DAYS * DAY_SECONDS, began, STEP_SECONDS)
+    at = np.arange(began - PAST_DAYS * DAY_SECONDS, began - WAITING_SECONDS, STEP_SECONDS)
     moments = (at - began).astype(np.float64)
-    is_down = _downtime(onus, faults, moments)
-    light = light_of(onus, moments)
-    light[is_down] = np.nan
-    values = {
-        Metric.RX_POWER: light,
-        Metric.OLT_RX_POWER: light - 1.7,
-        Metric.STATE: np.where(is_down, STATE_CODES[RunState.OFFLINE], STATE_CODES[RunState.ONLINE]).astype(np.float64),
-    }
+    values = _values_at(onus, faults, moments)
     steps = {metric: to_steps(metric, each.ravel()).reshape(each.shape) for metric, each in values.items()}
     ids = np.array([rows[onu.serial][0] for onu in onus], dtype=np.int64)
     days = at // DAY_SECONDS
@@ -422,6 +424,31 @@ def _blocks(
             if grid.has_values:
                 port_id = rows[onus[0].serial][1]
                 yield HistorySamples(pon_port_id=port_id, metric=metric, ends_at=ends_at, data=encode_grid(grid))
+
+
+def _values_at(
+    onus: Sequence[SimulatedOnu], faults: Sequence[PastFault], moments: NDArray[np.float64]
+) -> dict[Metric, NDArray[np.float64]]:
+    is_down = _downtime(onus, faults, moments)
+    light, (down_db, up_db) = light_of(onus, moments), lost_by_plant(onus, moments)
+    light[is_down] = np.nan
+    return {
+        Metric.RX_POWER: light,
+        Metric.OLT_RX_POWER: light + down_db - up_db - UPSTREAM_DB,
+        Metric.STATE: np.where(is_down, STATE_CODES[RunState.OFFLINE], STATE_CODES[RunState.ONLINE]).astype(np.float64),
+    }
+
+
+def _write_polls(
+    onus: Sequence[SimulatedOnu], rows: dict[str, tuple[int, int]], faults: Sequence[PastFault], now: datetime
+) -> None:
+    """Let the last polls wait as real ones do: who watches light begins with them."""
+    at = np.arange(-WAITING_SECONDS, 0, POLL_SECONDS)
+    values = _values_at(onus, faults, at.astype(np.float64))
+    ids, ports = (np.array(its, dtype=np.int64) for its in zip(*(rows[onu.serial] for onu in onus), strict=True))
+    for column, seconds in enumerate(at.tolist()):
+        samples = Samples(ids, ports, {metric: its[:, column] for metric, its in values.items()})
+        append(now + timedelta(seconds=seconds), samples)
 
 
 def _downtime(

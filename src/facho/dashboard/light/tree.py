@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
 from facho.accounts.scope import scope_of
@@ -18,7 +19,18 @@ from facho.dashboard.shared.page import for_users, must_operate
 from facho.dashboard.shared.table import posted_ids
 from facho.onus.models import PonPort
 from facho.plant.models import TreeCorrection
-from facho.plant.tree import NoSuchBox, PlacedBox, correct_tree, load_tree, remove_correction
+from facho.plant.store import all_findings, describe_finding
+from facho.plant.tree import (
+    SHARED_KINDS,
+    TREE_EVENTS,
+    NoSuchBox,
+    PlacedBox,
+    correct_tree,
+    load_cuts,
+    load_tree,
+    remove_correction,
+)
+from facho.polling.domain.light import COMMON_ONUS
 
 # The drawing's own units: an ONU takes a dot, and so many stand in a row.
 DOT, DOTS_IN_A_ROW, LEFT = 22, 16, 46
@@ -58,6 +70,15 @@ class TreeChange:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeEvent:
+    """Something in common that the boxes were inferred from, and its page."""
+
+    at: datetime
+    words: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class PortTree:
     """The drawing of a port: a row of ONUs for each box, the nearest box first."""
 
@@ -65,10 +86,11 @@ class PortTree:
     events: int
     height: int
     changes: list[TreeChange]
+    rests_on: list[TreeEvent]
 
 
-def load_port_tree(port: PonPort) -> PortTree | None:
-    """Draw which ONUs seem to share a box; None while it is unknown. Four queries."""
+def load_port_tree(port: PonPort, now: datetime) -> PortTree | None:
+    """Draw which ONUs seem to share a box; None while it is unknown. Eight queries."""
     placed = load_tree(port.pk)
     if not placed:
         return None
@@ -84,7 +106,20 @@ def load_port_tree(port: PonPort) -> PortTree | None:
         codes = [lines[onu_id].code for onu_id in each.together if onu_id in lines]
         words = _("in one box: %s") % (", ".join(codes[:4]) + (" …" if len(codes) > 4 else ""))
         changes.append(TreeChange(each.id, each.made_at, each.made_by.get_username() if each.made_by else "", words))
-    return PortTree(boxes, max(box.events for box in placed), top, changes)
+    return PortTree(boxes, max(box.events for box in placed), top, changes, _events(port, now))
+
+
+def _events(port: PonPort, now: datetime) -> list[TreeEvent]:
+    """What the boxes were inferred from, the last first; each leads to its plot or its course."""
+    shared = all_findings().filter(pon_port=port, kind__in=SHARED_KINDS).order_by("-since")[:TREE_EVENTS]
+    found = [
+        TreeEvent(each.since, describe_finding(each, now), reverse("light-finding", args=[each.id])) for each in shared
+    ]
+    for cut in load_cuts(port.pk):
+        if cut.affected >= COMMON_ONUS:
+            words = ngettext("%s ONU down together", "%s ONUs down together", cut.affected) % cut.affected
+            found.append(TreeEvent(cut.started_at, words, reverse("outage", args=[cut.pk])))
+    return sorted(found, key=lambda event: event.at, reverse=True)[:TREE_EVENTS]
 
 
 def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> TreeBox:

@@ -65,7 +65,7 @@ from facho.onus.outages import (
 )
 from facho.onus.port_view import PortCounts
 from facho.onus.words import OutageCauses, OutageScopes
-from facho.plant.map import describe_break, load_break
+from facho.plant.map import describe_break, explain_break, load_break
 from facho.polling.domain.outages import Evidence, weigh_departures
 from facho.traps.store import load_gasps
 
@@ -286,8 +286,9 @@ class Sheet:
     breaks: str
     meaning: str
     evidence: list[str]
-    # Where the fibre broke; empty where that is no question.
+    # Where the fibre broke, and the numbers behind it; empty where that is no question.
     where: list[str]
+    where_rests_on: str
     drawing: OutageDrawing
     part_of: OutageRow | None
     parts: list[OutageRow]
@@ -305,6 +306,7 @@ def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> Sheet:
         meaning=meaning_of(outage.cause, findings),
         evidence=evidence_lines(findings),
         where=describe_break(found) if found else [],
+        where_rests_on=explain_break(found) if found else "",
         drawing=_draw(outage, changes, now),
         part_of=next(iter(outage_rows(seen.filter(pk=outage.part_of_id))), None) if outage.part_of_id else None,
         parts=outage_rows(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),

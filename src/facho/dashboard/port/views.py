@@ -330,7 +330,7 @@ def _past(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
 
 
 def _tree(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
-    return {"tree": load_port_tree(port), "may_operate": may_operate(request)}
+    return {"tree": load_port_tree(port, now), "may_operate": may_operate(request)}
 
 
 PARTS = {

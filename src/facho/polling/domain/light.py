@@ -56,6 +56,8 @@ class LightSteps:
     size_db: Floats
     # Both polls' difference to the level, also of ONUs without a step.
     difference_db: Floats
+    # Away from the level for the first time, which the next poll has to confirm.
+    is_new: Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,8 +81,23 @@ def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSte
     is_step = is_away & was_away & (np.sign(difference) == np.sign(state.first))
     difference_db = np.where(was_away, both, difference)
     return _next_watch(state, values, is_away, is_step, difference), LightSteps(
-        np.where(is_step, both, np.nan), difference_db
+        np.where(is_step, both, np.nan), difference_db, is_away & ~was_away
     )
+
+
+def settle(state: LightWatch, step: "CommonStep", steps: LightSteps) -> LightWatch:
+    """Begin a new level also for those ONUs of a step in common that it has not been confirmed of: they are told."""
+    told = step.members & ~np.isfinite(steps.size_db)
+    recent, first = state.recent.copy(), state.first.copy()
+    _begin_level(recent, told, state.last[told])
+    first[told] = np.nan
+    return LightWatch(recent, state.noise_db, state.last, first)
+
+
+def _begin_level(recent: Floats, members: Mask, dbm: Floats) -> None:
+    """Forget what was before a step; the new level is known at once, for what comes back after some polls."""
+    recent[members, :-_LEAST_READINGS] = np.nan
+    recent[members, -_LEAST_READINGS:] = dbm[:, np.newaxis]
 
 
 def row_medians(recent: Floats) -> Floats:
@@ -107,29 +124,28 @@ def _next_watch(state: LightWatch, values: Floats, is_away: Mask, is_step: Mask,
         recent = recent.copy()
         recent[is_kept, :-1] = state.recent[is_kept, 1:]
         recent[is_kept, -1] = values[is_kept]
-        # A new level begins: what was before says nothing about it.
-        recent[is_step] = np.nan
-        recent[is_step, -1] = values[is_step]
-        recent[is_step, -2] = state.last[is_step]
+        _begin_level(recent, is_step, (values[is_step] + state.last[is_step]) / 2)
     first = np.where(is_read, np.where(is_away & ~is_step, difference, np.nan), state.first)
     return LightWatch(recent, np.maximum(noise, _LEAST_NOISE_DB), np.where(is_read, values, state.last), first)
 
 
 def common_steps(steps: LightSteps, ports: NDArray[np.int64]) -> Iterator[CommonStep]:
-    """Find the ONUs of each port that stepped together; `ports` has the port of each row."""
+    """Find the ONUs of each port that stepped together; `ports` has the port of each row.
+
+    What comes while a port is read shows in one poll for some of its ONUs, and in the next for the others: these
+    count, too, where a confirmed step says that it is one.
+    """
     stepped = np.isfinite(steps.size_db)
-    if stepped.sum() < COMMON_ONUS:
-        return
-    numbers, counts = np.unique(ports[stepped], return_counts=True)
-    for port in numbers[counts >= COMMON_ONUS].tolist():
-        its = stepped & (ports == port)
+    for port in np.unique(ports[stepped]).tolist():
+        here = ports == port
+        its = stepped & here
         size = float(np.median(steps.size_db[its]))
-        # Noisy ONUs join where their light is nearer to the step than to no step.
         is_near = np.abs(steps.difference_db - size) <= np.maximum(_ALIKE_DB, abs(size) * _ALIKE_SHARE)
-        members = its & is_near
+        members = here & (stepped | steps.is_new) & is_near
         if members.sum() >= COMMON_ONUS:
+            # Noisy ONUs join where their light is nearer to the step than to no step.
             is_beyond_half = steps.difference_db * np.sign(size) > abs(size) / 2
-            yield CommonStep(port, members | ((ports == port) & is_near & is_beyond_half), size)
+            yield CommonStep(port, members | (here & is_near & is_beyond_half), size)
 
 
 def confidence_of_step(size_db: float, onus: int) -> float:
@@ -469,8 +485,8 @@ def _fit(daily: Floats, weather: Floats, since: int) -> _Fit:
     return _Fit(level, factors[:, 1], rate_error, np.full(len(daily), float(since)), error)
 
 
-# Two drops of one box differ by about this much in metres (a scale, not a limit).
-DROP_SCALE_M: Final = 60.0
+# How long drops are in metres, as a scale and not a limit: two of one box differ by half as much again.
+DROP_SCALE_M: Final = 30.0
 # Boxes of a port are spread over at least this many metres.
 _LEAST_SPREAD_M = 300.0
 # ONUs that a box has usually, and how many boxes a port has at least and at most; only the beginning of an estimate.
@@ -526,9 +542,10 @@ def _distance_score(distance_m: Floats) -> Floats:
     apart = np.abs(distance_m[:, np.newaxis] - distance_m)
     known = distance_m[np.isfinite(distance_m)]
     spread = max(float(np.ptp(known)) if known.size else 0.0, _LEAST_SPREAD_M)
-    # Same box: distances differ exponentially little; another box: anything within the spread is as likely.
-    same = np.exp(-apart / DROP_SCALE_M) / DROP_SCALE_M
-    other = 2 * np.maximum(1 - apart / spread, 0.05) / spread
+    # Same box: each has a drop of its own; another box: anything within the spread is as likely. Pairs of one box are
+    # not independent, and taken as if they were they split too many: half of the odds that they are apart.
+    same = (1 + apart / DROP_SCALE_M) * np.exp(-apart / DROP_SCALE_M) / (2 * DROP_SCALE_M)
+    other = np.maximum(1 - apart / spread, 0.05) / spread
     prior = -np.log(_boxes(len(distance_m)) - 1)
     score = np.log(same + 1e-12) - np.log(other) + prior
     return np.asarray(np.where(np.isfinite(apart), np.maximum(score, -6.0), prior))

@@ -22,6 +22,8 @@ PREFIX = "FACHO_"
 MAX_PORT = 65_535
 # As in accounts.roles, which needs the settings that are made from here.
 ROLES = ("viewer", "operator", "admin")
+# What Facho knows of an OLT and may write into custom fields of NetBox.
+NETBOX_VALUES = ("reachable", "model", "system", "onus_online", "onus_total", "last_answer", "link")
 # What of an ONU the address of its page on an ACS may hold.
 ACS_PLACES = ("serial", "serial_hex", "mac")
 # Each opens four connections to the database; who has more cores asks for more.
@@ -263,6 +265,13 @@ SETTINGS = (
     Setting("FACHO_SIGN_ON_HOURS", partial(_whole, high=168), "10", _("hours, from 1 to 168")),
     Setting("FACHO_MAP_TILES", _tiles, "", "https://HOST/{z}/{x}/{y}.png"),
     Setting("FACHO_MAP_ATTRIBUTION", str, "", _("a text")),
+    Setting("FACHO_NETBOX_URL", _optional_provider, "", _("https://HOST, where NetBox is")),
+    Setting("FACHO_NETBOX_TOKEN_FILE", _optional_path, "", _("a file with one line")),
+    Setting("FACHO_NETBOX_ROLES", _names, "olt", _("slugs of device roles, separated by commas")),
+    Setting("FACHO_NETBOX_SITES", _names, "", _("slugs of sites, separated by commas")),
+    Setting("FACHO_NETBOX_TAG", str, "", _("the slug of a tag")),
+    Setting("FACHO_NETBOX_CREDENTIALS_FILE", _optional_path, "", _("a CSV file with a line for each network")),
+    Setting("FACHO_NETBOX_FIELDS", partial(_pairs, words=NETBOX_VALUES), "", _("VALUE=FIELD;VALUE=FIELD")),
     Setting("FACHO_ACS_URL", _acs_template, "", "https://HOST/…{serial}…"),
     Setting("FACHO_S3_ENDPOINT", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_S3_REGION", str, "us-east-1", _("the name of a region")),

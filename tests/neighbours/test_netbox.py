@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from facho.core.env import read_environment
 from facho.neighbours import netbox as asking
-from facho.neighbours.netbox import NetBoxAway, fetch_count, fetch_devices
+from facho.neighbours.netbox import NetBoxAway, fetch_count, fetch_devices, read_device
 from servers.netbox import DEVICES, NetBox, named, netbox_server
 from servers.slapd import write_certificates
 
@@ -170,13 +170,13 @@ def test_the_certificate_has_to_be_one_that_the_machine_trusts(
 @pytest.mark.parametrize("row", [7, {"id": "1"}, {"id": True}, {"id": -1}, {"id": 2**63}, {}])
 def test_a_row_without_an_id_is_no_device(netbox: NetBox, row: object) -> None:
     with pytest.raises(NetBoxAway, match="is not NetBox"):
-        asking._read_device(row)
+        read_device(row)
 
 
 def test_a_device_of_any_shape_is_read_and_bounded() -> None:
     hostile = {"id": 1, "name": "x" * 10_000, "status": "active", "role": ["olt"], "tags": [None, {"slug": 7}]}
 
-    device = asking._read_device({**hostile, "custom_fields": [1], "site": {"slug": {}}})
+    device = read_device({**hostile, "custom_fields": [1], "site": {"slug": {}}})
 
     assert (len(device.name), device.status, device.role, device.site, device.address) == (200, "", "", "", "")
 

@@ -9,7 +9,6 @@ from pytest_django import Settings
 from api.rows import make_olt, make_onu, make_user
 from docs.docs_pages import ROOT, blocks
 from facho.core.env import read_environment
-from facho.onus.acs_link import acs_url_of
 from facho.onus.models import Onu
 
 (LINE,) = [
@@ -24,7 +23,7 @@ HUAWEI = "HWTC1A2B3C4D"
 
 def link(settings: Settings, template: str, **fields: str) -> str:
     settings.FACHO_ACS_URL = template
-    return acs_url_of(Onu(**{"serial": HUAWEI, **fields}))
+    return Onu(**{"serial": HUAWEI, **fields}).acs_url
 
 
 def test_the_address_of_the_page_finds_both_notations(settings: Settings) -> None:

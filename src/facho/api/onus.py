@@ -28,7 +28,6 @@ from facho.api.shared.serializers import KnownFields, read_body, read_nothing
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file, write_json
-from facho.onus.acs_link import acs_url_of
 from facho.onus.customers import FIELDS, CustomerEntry, find_doubles, read_entry, save_customers
 from facho.onus.models import Onu, OnuCustomer, PonPort
 from facho.onus.port_view import WORST, load_port_counts, load_port_light, load_worst
@@ -104,7 +103,7 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     voltage_v = _read(serializers.FloatField, "voltage_v")
     bias_ma = _read(serializers.FloatField, "bias_ma")
     customer = CustomerSerializer(default=None, allow_null=True)
-    acs_url = serializers.SerializerMethodField(help_text="Its page on the ACS (TR-069); empty without one.")
+    acs_url = serializers.CharField(read_only=True, help_text="Its page on the ACS (TR-069); empty without one.")
 
     class Meta:
         model = Onu
@@ -148,9 +147,6 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "customer",
             "acs_url",
         ]
-
-    def get_acs_url(self, onu: Onu) -> str:
-        return acs_url_of(onu)
 
     @extend_schema_field(serializers.ChoiceField(choices=ShownState.choices))
     def get_run_state(self, onu: Onu) -> str:

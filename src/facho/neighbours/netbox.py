@@ -6,7 +6,7 @@ Of its answers nothing is trusted: neither their size nor their shape, and no ad
 import asyncio
 import json
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import ip_interface
@@ -63,34 +63,15 @@ class NetBoxDevice:
 
 
 def fetch_devices() -> list[NetBoxDevice]:
-    """Return all devices that the settings name, whatever their status."""
-    return asyncio.run(_fetch_all())
-
-
-def fetch_count() -> int:
-    """Return how many there are."""
-    answer = asyncio.run(_ask("GET", {**_filters(), "limit": "1"}))
-    count = answer.get("count") if isinstance(answer, dict) else None
-    if not isinstance(count, int):
-        raise _wrong_shape()
-    return count
-
-
-def save_fields(changes: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-    """Write custom fields of devices, each by its id: some devices in one request, all of these or none."""
-    asyncio.run(_save_all(changes))
-
-
-async def _fetch_all() -> list[NetBoxDevice]:
+    """Return all devices that the settings name, with any status."""
     found: dict[int, NetBoxDevice] = {}
     offset = 0
     while offset < MOST_DEVICES:
-        page = {**_filters(), "limit": str(DEVICES_PER_PAGE), "offset": str(offset)}
-        answer = await _ask("GET", page)
+        answer = _ask("GET", {**_filters(), "limit": str(DEVICES_PER_PAGE), "offset": str(offset)})
         results = answer.get("results") if isinstance(answer, dict) else None
         if not isinstance(results, list):
             raise _wrong_shape()
-        found |= {device.id: device for device in map(_read_device, results)}
+        found |= {device.id: device for device in map(read_device, results)}
         # `next` is an address that may lead anywhere: that there is one is all that counts.
         if not answer.get("next"):
             return list(found.values())
@@ -101,39 +82,45 @@ async def _fetch_all() -> list[NetBoxDevice]:
     raise NetBoxAway(_("NetBox has more than %s such devices: name roles or sites that only OLTs have.") % MOST_DEVICES)
 
 
-async def _save_all(changes: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+def fetch_count() -> int:
+    """Return how many there are."""
+    answer = _ask("GET", {**_filters(), "limit": "1"})
+    count = answer.get("count") if isinstance(answer, dict) else None
+    if not isinstance(count, int):
+        raise _wrong_shape()
+    return count
+
+
+def save_fields(changes: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+    """Write custom fields of devices, each by its id: some devices in one request, all of these or none."""
     for at in range(0, len(changes), DEVICES_PER_CHANGE):
         batch = changes[at : at + DEVICES_PER_CHANGE]
         body = [{"id": device_id, "custom_fields": dict(fields)} for device_id, fields in batch]
-        await _ask("PATCH", {"exclude": "config_context"}, json.dumps(body).encode())
+        _ask("PATCH", {"exclude": "config_context"}, json.dumps(body).encode())
 
 
 def _filters() -> dict[str, Any]:
-    filters: dict[str, Any] = {"role": settings.FACHO_NETBOX_ROLES, "exclude": "config_context", "ordering": "id"}
-    if settings.FACHO_NETBOX_SITES:
-        filters["site"] = settings.FACHO_NETBOX_SITES
-    if settings.FACHO_NETBOX_TAG:
-        filters["tag"] = settings.FACHO_NETBOX_TAG
-    return filters
+    named = {"role": settings.FACHO_NETBOX_ROLES, "site": settings.FACHO_NETBOX_SITES, "tag": settings.FACHO_NETBOX_TAG}
+    return {"exclude": "config_context", "ordering": "id"} | {name: value for name, value in named.items() if value}
 
 
-async def _ask(method: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
+def _ask(method: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
     """Ask the address of the settings, and no other: a redirect is not followed, nor is an address in an answer."""
     url = f"{settings.FACHO_NETBOX_URL.rstrip('/')}{DEVICES_PATH}?{urlencode(query, doseq=True)}"
     headers = {"Authorization": _authorization(), "Accept": "application/json", "Content-Type": "application/json"}
+    asking = fetch_json(method, url, headers=headers, body=body, reach=None, seconds=ASK_SECONDS)
     try:
-        return await fetch_json(method, url, headers=headers, body=body, reach=None, seconds=ASK_SECONDS)
+        return asyncio.run(asking)
     except AnswerRefused as error:
-        raise NetBoxAway(_refusal(error.status)) from error
+        raise NetBoxAway(refusal_words(error.status)) from error
     except TimeoutError as error:
         raise NetBoxAway(_("NetBox did not answer within %s seconds.") % int(ASK_SECONDS)) from error
     except ssl.SSLCertVerificationError as error:
         reason = _("The certificate of NetBox is not one that this machine trusts: %s.")
         raise NetBoxAway(reason % error.verify_message) from error
     except (OSError, EOFError) as error:
-        raise NetBoxAway(
-            _("NetBox cannot be reached: %s.") % (getattr(error, "strerror", "") or type(error).__name__)
-        ) from error
+        reason = getattr(error, "strerror", "") or type(error).__name__
+        raise NetBoxAway(_("NetBox cannot be reached: %s.") % reason) from error
     except (ValueError, RecursionError, asyncio.LimitOverrunError) as error:
         raise _wrong_shape() from error
 
@@ -150,7 +137,8 @@ def _authorization() -> str:
     return f"{'Bearer' if token.startswith(NEW_TOKEN) else 'Token'} {token}"
 
 
-def _refusal(status: int) -> str:
+def refusal_words(status: int) -> str:
+    """Say what a status means for the settings."""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return (
             _("NetBox refuses the token (%s): look at its rights, its end and the addresses that may use it.") % status
@@ -172,7 +160,8 @@ def _wrong_shape() -> NetBoxAway:
     return NetBoxAway(_("What answers is not NetBox, or its answer is too long: look at FACHO_NETBOX_URL."))
 
 
-def _read_device(row: Any) -> NetBoxDevice:
+def read_device(row: Any) -> NetBoxDevice:
+    """Read a device of an answer; without an id it is none, and all else may be missing."""
     if not isinstance(row, dict) or type(row.get("id")) is not int or not 0 < row["id"] <= MAX_ID:
         raise _wrong_shape()
     given, tags = row.get("custom_fields"), row.get("tags")
@@ -185,18 +174,17 @@ def _read_device(row: Any) -> NetBoxDevice:
         role=_part(row, "role", "slug") or _part(row, "device_role", "slug"),
         site=_part(row, "site", "slug"),
         tags=frozenset(_part({"tag": tag}, "tag", "slug") for tag in tags) if isinstance(tags, list) else frozenset(),
-        address=next(_addresses(row), ""),
+        # The first is the one that NetBox prefers: which family that is, is a setting there.
+        address=next(filter(None, (_address(row, name) for name in ("primary_ip", "primary_ip4", "primary_ip6"))), ""),
         custom_fields={name: given[name] for name in fields & given.keys()} if isinstance(given, dict) else {},
     )
 
 
-def _addresses(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the one that NetBox prefers first: which family that is, is a setting there."""
-    for name in ("primary_ip", "primary_ip4", "primary_ip6"):
-        try:
-            yield str(ip_interface(_part(row, name, "address")).ip)
-        except ValueError:
-            continue
+def _address(row: Mapping[str, Any], name: str) -> str:
+    try:
+        return str(ip_interface(_part(row, name, "address")).ip)
+    except ValueError:
+        return ""
 
 
 def _part(row: Mapping[str, Any], name: str, part: str) -> str:

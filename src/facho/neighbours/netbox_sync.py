@@ -3,7 +3,7 @@
 New and moved OLTs go the way of every import. Nothing is deleted, and credentials never come from NetBox.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -100,7 +100,7 @@ class NetworkDefaults:
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class DeviceMatch:
     device: NetBoxDevice
     olt: Olt | None
     is_linked: bool = False
@@ -113,31 +113,41 @@ def plan_sync(*, disables: bool) -> SyncPlan:
     if not wanted:
         text = _("NetBox shows no device of these roles: %s. Look whether the token may see devices.")
         raise NetBoxAway(text % ", ".join(settings.FACHO_NETBOX_ROLES))
-    rows = [_row(device, SyncVerdict.LEFT_OUT, _not_asked_for(device)) for device in devices if device not in wanted]
-    matches, clashes = _match(wanted)
-    rows += clashes
+    text = _("role %(role)s, site %(site)s: not those of the settings")
+    rows = [
+        _row(device, SyncVerdict.LEFT_OUT, text % {"role": device.role, "site": device.site})
+        for device in devices
+        if not device.is_asked_for
+    ]
+    matches, clashes = match_devices(wanted)
     entries: list[OltEntry] = []
-    ended: list[int] = []
     for match in matches:
-        item = _judge(match, defaults, disables=disables)
+        item = judge(match, defaults, disables=disables)
         if isinstance(item, OltEntry):
             entries.append(item)
         elif item:
             rows.append(item)
-            ended += [match.olt.pk] if match.olt and item.verdict is SyncVerdict.DISABLED else []
-    planned, good, fingerprint = _plan_entries(entries)
+        if match.olt and not match.is_linked:
+            rows.append(_row(match.device, SyncVerdict.LINKED, _("is %s in NetBox") % match.device.name, match.olt))
+    planned, good, fingerprint = plan_entries(entries)
+    missing = NetBoxLink.objects.filter(olt__enabled=True).exclude(device_id__in=[device.id for device in wanted])
+    text = _("NetBox does not show this device any more")
+    gone = (SyncRow(*each, SyncVerdict.GONE, text) for each in missing.values_list("device_id", "olt__name"))
+    rows += [*clashes, *planned, *gone]
     pairs = [(match.olt, match.device) for match in matches if match.olt]
-    rows += [*planned, *_missing({device.id for device in wanted}), *_linked(matches)]
-    changes = tuple(_differences(pairs))
-    devices_by_id = {device.id: (device, olt) for olt, device in pairs}
-    rows += [_written(*devices_by_id[device_id], fields) for device_id, fields in changes]
+    changes = list(find_differences(pairs))
+    rows += [
+        _row(device, SyncVerdict.WRITTEN, changed_words(device.custom_fields, fields), olt)
+        for olt, device, fields in changes
+    ]
+    ended = {row.device_id for row in rows if row.verdict is SyncVerdict.DISABLED}
     return SyncPlan(
-        rows=tuple(sorted(rows, key=lambda row: (row.device_id, row.verdict == SyncVerdict.WRITTEN))),
+        rows=tuple(sorted(rows, key=lambda row: (row.device_id, row.verdict is SyncVerdict.WRITTEN))),
         entries=good,
         fingerprint=fingerprint,
         links=tuple((olt.pk, device.id) for olt, device in pairs),
-        ended_olts=tuple(ended),
-        changes=changes,
+        ended_olts=tuple(olt.pk for olt, device in pairs if device.id in ended),
+        changes=tuple((device.id, fields) for _olt, device, fields in changes),
     )
 
 
@@ -195,7 +205,13 @@ def load_defaults() -> list[NetworkDefaults]:
             if len(cells) != len(columns):
                 problems.append(misshapen(line, cells, columns))
             else:
-                found.append(_read_defaults(dict(zip(columns, cells, strict=True))))
+                values: dict[str, Any] = {
+                    # Secrets are taken as written: a space may be part of one.
+                    name: Secret(text) if name in SECRET_COLUMNS else text.strip()
+                    for name, text in zip(columns, cells, strict=True)
+                }
+                network = ip_network(values.pop(NETWORK))
+                found.append(NetworkDefaults(network, OltEntry(name="", host="", **values)))
         except ValueError:
             problems.append(EntryProblem(line, _("this is no network such as 10.20.0.0/16")))
     if problems:
@@ -203,16 +219,7 @@ def load_defaults() -> list[NetworkDefaults]:
     return found
 
 
-def _read_defaults(cells: dict[str, str]) -> NetworkDefaults:
-    network = ip_network(cells.pop(NETWORK).strip())
-    # Secrets are taken as they stand: a space may be part of one.
-    values: dict[str, Any] = {
-        name: Secret(text) if name in SECRET_COLUMNS else text.strip() for name, text in cells.items()
-    }
-    return NetworkDefaults(network, OltEntry(name="", host="", **values))
-
-
-def _match(devices: Sequence[NetBoxDevice]) -> tuple[list[_Match], list[SyncRow]]:
+def match_devices(devices: Sequence[NetBoxDevice]) -> tuple[list[DeviceMatch], list[SyncRow]]:
     """Find the OLT of each device: the one of the last time, else by name, else by address."""
     olts = {olt.pk: olt for olt in stored_olts().select_related("model__brand")}
     by_name = {olt.name: olt for olt in olts.values()}
@@ -224,7 +231,11 @@ def _match(devices: Sequence[NetBoxDevice]) -> tuple[list[_Match], list[SyncRow]
     matches, clashes = [], []
     for device in devices:
         if device.id in links:
-            matches.append(_Match(device, olts[links[device.id]], is_linked=True))
+            matches.append(DeviceMatch(device, olts.get(links[device.id]), is_linked=True))
+            continue
+        if device.status not in KEPT_STATUSES:
+            # The one that replaced it may have its name and address.
+            matches.append(DeviceMatch(device, None))
             continue
         at_address = by_address.get(device.address, [])
         found = by_name.get(device.name) or (at_address[0] if len(at_address) == 1 else None)
@@ -234,11 +245,11 @@ def _match(devices: Sequence[NetBoxDevice]) -> tuple[list[_Match], list[SyncRow]
             continue
         if found:
             taken[found.pk] = device.id
-        matches.append(_Match(device, found))
+        matches.append(DeviceMatch(device, found))
     return matches, clashes
 
 
-def _judge(match: _Match, defaults: Sequence[NetworkDefaults], *, disables: bool) -> OltEntry | SyncRow | None:
+def judge(match: DeviceMatch, defaults: Sequence[NetworkDefaults], *, disables: bool) -> OltEntry | SyncRow | None:
     """Return the entry to import, or what is said about a device; None when all is as it should be."""
     device, olt = match.device, match.olt
     status = _("status %s") % (device.status or "?")
@@ -270,7 +281,7 @@ def _enter(device: NetBoxDevice, olt: Olt | None, defaults: Sequence[NetworkDefa
     return OltEntry(name=olt.name, host=device.address, line=device.id, **only)
 
 
-def _plan_entries(entries: Sequence[OltEntry]) -> tuple[list[SyncRow], tuple[OltEntry, ...], str]:
+def plan_entries(entries: Sequence[OltEntry]) -> tuple[list[SyncRow], tuple[OltEntry, ...], str]:
     """Plan them as any import, and leave out what is wrong: one device does not keep the others away."""
     plan = plan_import(entries)
     bad = plan.rows_of(RowVerdict.ERROR)
@@ -287,20 +298,9 @@ def _imported(row: PlannedRow, verdict: SyncVerdict) -> SyncRow:
     return SyncRow(row.line or 0, row.name, verdict, "; ".join(row.in_words))
 
 
-def _missing(device_ids: set[int]) -> Iterator[SyncRow]:
-    """Name the OLTs that NetBox had once and does not show any more."""
-    links = NetBoxLink.objects.filter(olt__enabled=True).exclude(device_id__in=device_ids)
-    for device_id, name in links.values_list("device_id", "olt__name"):
-        yield SyncRow(device_id, name, SyncVerdict.GONE, _("NetBox does not show this device any more"))
-
-
-def _linked(matches: Iterable[_Match]) -> Iterator[SyncRow]:
-    for match in matches:
-        if match.olt and not match.is_linked:
-            yield _row(match.device, SyncVerdict.LINKED, _("is %s in NetBox") % match.device.name, match.olt)
-
-
-def _differences(pairs: Sequence[tuple[Olt, NetBoxDevice]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def find_differences(
+    pairs: Sequence[tuple[Olt, NetBoxDevice]],
+) -> Iterator[tuple[Olt, NetBoxDevice, Mapping[str, Any]]]:
     """Yield the custom fields that differ; NetBoxAway when NetBox does not have one: old ones keep it unseen."""
     names = dict(settings.FACHO_NETBOX_FIELDS)
     if not names or not pairs:
@@ -315,7 +315,7 @@ def _differences(pairs: Sequence[tuple[Olt, NetBoxDevice]]) -> Iterator[tuple[in
         wanted = {field: known[value] for value, field in names.items()}
         differing = {field: each for field, each in wanted.items() if not _is_same(device.custom_fields[field], each)}
         if differing:
-            yield device.id, differing
+            yield olt, device, differing
 
 
 def _known_of(olt: Olt, counts: Mapping[tuple[int, str], int], address: str) -> dict[str, Any]:
@@ -339,14 +339,6 @@ def _is_same(stored: Any, wanted: Any) -> bool:
         with suppress(ValueError, TypeError):
             return datetime.fromisoformat(stored) == datetime.fromisoformat(wanted)
     return bool((None if stored == "" else stored) == wanted)
-
-
-def _written(device: NetBoxDevice, olt: Olt, fields: Mapping[str, Any]) -> SyncRow:
-    return _row(device, SyncVerdict.WRITTEN, changed_words(device.custom_fields, fields), olt)
-
-
-def _not_asked_for(device: NetBoxDevice) -> str:
-    return _("role %(role)s, site %(site)s: not those of the settings") % {"role": device.role, "site": device.site}
 
 
 def _row(device: NetBoxDevice, verdict: SyncVerdict, words: str, olt: Olt | None = None) -> SyncRow:

@@ -38,7 +38,6 @@ from facho.dashboard.traps.views import load_said
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.infrastructure.spreadsheet import FILE_TYPES
 from facho.onus import raw_values
-from facho.onus.acs_link import acs_url_of
 from facho.onus.customers import FIELDS, CustomerForm, change_tags, tidy_tags
 from facho.onus.events import all_events, load_page
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuReading, Outage, PonPort
@@ -443,7 +442,7 @@ def onu_page(request: HttpRequest, onu_id: int) -> HttpResponse:
     if (shared := lead_on(request, shown)) is not None:
         return shared
     context = load_parts(PARTS, request, onu, now) | reading_context(request, onu)
-    return render(request, "onu/onu.html", {"here": "onus", "now": now, "acs_url": acs_url_of(onu), **context})
+    return render(request, "onu/onu.html", {"here": "onus", "now": now, **context})
 
 
 @require_safe

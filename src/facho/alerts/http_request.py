@@ -145,10 +145,16 @@ def _trusted() -> ssl.SSLContext:
 
 
 async def fetch_json(
-    method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b"", reach: Reach | None
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    reach: Reach | None,
+    seconds: float = FETCH_SECONDS,
 ) -> Any:
     """Return the JSON of a good answer, in bounded time and size; AnswerRefused, OSError or ValueError without."""
-    async with asyncio.timeout(FETCH_SECONDS):
+    async with asyncio.timeout(seconds):
         reader, writer = await _send(method, read_http_url(url), dict(headers or {}), body, reach)
         try:
             raw = b""

@@ -103,6 +103,7 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
     voltage_v = _read(serializers.FloatField, "voltage_v")
     bias_ma = _read(serializers.FloatField, "bias_ma")
     customer = CustomerSerializer(default=None, allow_null=True)
+    acs_url = serializers.CharField(read_only=True, help_text="Its page on the ACS (TR-069); empty without one.")
 
     class Meta:
         model = Onu
@@ -144,6 +145,7 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
             "voltage_v",
             "bias_ma",
             "customer",
+            "acs_url",
         ]
 
     @extend_schema_field(serializers.ChoiceField(choices=ShownState.choices))
@@ -155,7 +157,7 @@ class OnuSerializer(serializers.ModelSerializer[Onu]):
         return last_known_state(onu).value
 
 
-CSV_COLUMNS = (*(name for name in OnuSerializer.Meta.fields if name != CUSTOMER), *FIELDS)
+CSV_COLUMNS = (*(name for name in OnuSerializer.Meta.fields if name not in (CUSTOMER, "acs_url")), *FIELDS)
 
 
 class CsvRenderer(BaseRenderer):

@@ -38,6 +38,7 @@ def register_checks() -> None:
         check_secrecy,
         check_history_ages,
         check_sign_on,
+        check_netbox,
     ):
         register(check, TAG)
 
@@ -150,26 +151,47 @@ def check_sign_on(**_options: Any) -> list[CheckMessage]:
         for name in names
         if getattr(settings, first) and not getattr(settings, name)
     ]
-    messages += [
-        Error(
-            _("The file %(path)s cannot be read.") % {"path": path},
-            hint=_("Let this user read it, or correct the setting that names it."),
-            id="facho.E012",
-        )
-        for path in (*_sign_on_secrets(), settings.FACHO_LDAP_CA_FILE)
-        if path is not None and not os.access(path, os.R_OK)
-    ]
-    return messages
+    return [*messages, *_unreadable(*_sign_on_secrets(), settings.FACHO_LDAP_CA_FILE)]
 
 
 def _sign_on_secrets() -> tuple[Path | None, ...]:
     return settings.FACHO_OIDC_CLIENT_SECRET_FILE, settings.FACHO_LDAP_BIND_PASSWORD_FILE
 
 
+def check_netbox(**_options: Any) -> list[CheckMessage]:
+    """E013: NetBox answers nobody without a token; E012: a file of it that cannot be read."""
+    messages: list[CheckMessage] = []
+    if settings.FACHO_NETBOX_URL and not settings.FACHO_NETBOX_TOKEN_FILE:
+        messages.append(
+            Error(
+                _("NetBox needs FACHO_NETBOX_TOKEN_FILE."),
+                hint=_("Set it, or unset FACHO_NETBOX_URL; see docs/neighbours.md."),
+                id="facho.E013",
+            )
+        )
+    return [*messages, *_unreadable(*_netbox_secrets())]
+
+
+def _netbox_secrets() -> tuple[Path | None, ...]:
+    return settings.FACHO_NETBOX_TOKEN_FILE, settings.FACHO_NETBOX_CREDENTIALS_FILE
+
+
+def _unreadable(*paths: Path | None) -> list[CheckMessage]:
+    return [
+        Error(
+            _("The file %(path)s cannot be read.") % {"path": path},
+            hint=_("Let this user read it, or correct the setting that names it."),
+            id="facho.E012",
+        )
+        for path in paths
+        if path is not None and not os.access(path, os.R_OK)
+    ]
+
+
 def check_secrecy(**_options: Any) -> list[CheckMessage]:
     """W002: a key that others on this machine may read protects little."""
     folder: DataFolder = settings.DATA_FOLDER
-    kept = (folder.secret_key, folder.encryption_keys, *filter(None, _sign_on_secrets()))
+    kept = (folder.secret_key, folder.encryption_keys, *filter(None, (*_sign_on_secrets(), *_netbox_secrets())))
     exposed = (path for path in kept if others_may_enter(path))
     return [
         Warning(

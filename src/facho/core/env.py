@@ -5,6 +5,7 @@ A value that cannot be read is kept as a problem, so that a system check can nam
 
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +22,10 @@ PREFIX = "FACHO_"
 MAX_PORT = 65_535
 # As in accounts.roles, which needs the settings that are made from here.
 ROLES = ("viewer", "operator", "admin")
+# What Facho knows of an OLT and may write into custom fields of NetBox.
+NETBOX_VALUES = ("reachable", "model", "system", "onus_online", "onus_total", "last_answer", "link")
+# What of an ONU the address of its page on an ACS may hold.
+ACS_PLACES = ("serial", "serial_hex", "mac")
 # Each opens four connections to the database; who has more cores asks for more.
 USUAL_ENGINES = 8
 _BELOW_A_DAY = math.nextafter(86_400, 0)
@@ -178,6 +183,17 @@ def _tiles(value: str) -> str:
     return value
 
 
+def _acs_template(value: str) -> str:
+    """Check the address of an ONU's page on an ACS: its places stand behind the host, and it ends no attribute."""
+    parts = urlsplit(_optional_http_url(value))
+    places = re.findall(r"\{(\w+)\}", value)
+    is_plain = value.isascii() and value.isprintable() and not set(value) & set(" \"'<>\\")
+    has_places = bool(places) and set(places) <= set(ACS_PLACES) and len(places) == value.count("{") == value.count("}")
+    if value and (not is_plain or not has_places or "{" in parts.netloc):
+        raise ValueError
+    return value
+
+
 def read_bind(value: str) -> str:
     """Read HOST:PORT; ValueError for anything else."""
     split_bind(value)
@@ -249,6 +265,14 @@ SETTINGS = (
     Setting("FACHO_SIGN_ON_HOURS", partial(_whole, high=168), "10", _("hours, from 1 to 168")),
     Setting("FACHO_MAP_TILES", _tiles, "", "https://HOST/{z}/{x}/{y}.png"),
     Setting("FACHO_MAP_ATTRIBUTION", str, "", _("a text")),
+    Setting("FACHO_NETBOX_URL", _optional_provider, "", _("https://HOST, where NetBox is")),
+    Setting("FACHO_NETBOX_TOKEN_FILE", _optional_path, "", _("a file with one line")),
+    Setting("FACHO_NETBOX_ROLES", _names, "olt", _("slugs of device roles, separated by commas")),
+    Setting("FACHO_NETBOX_SITES", _names, "", _("slugs of sites, separated by commas")),
+    Setting("FACHO_NETBOX_TAG", str, "", _("the slug of a tag")),
+    Setting("FACHO_NETBOX_CREDENTIALS_FILE", _optional_path, "", _("a CSV file with a line for each network")),
+    Setting("FACHO_NETBOX_FIELDS", partial(_pairs, words=NETBOX_VALUES), "", _("VALUE=FIELD;VALUE=FIELD")),
+    Setting("FACHO_ACS_URL", _acs_template, "", "https://HOST/…{serial}…"),
     Setting("FACHO_S3_ENDPOINT", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_S3_REGION", str, "us-east-1", _("the name of a region")),
     Setting("FACHO_S3_KEYS_FILE", _optional_path, "", _("a file with two words")),

@@ -1,5 +1,9 @@
 """PON ports, ONUs with customers, latest readings and raw values, their events and outages, and what polls remember."""
 
+import re
+from urllib.parse import quote
+
+from django.conf import settings
 from django.db import models
 from django.db.models import F, Q, Value
 from django.db.models.functions import Replace
@@ -10,6 +14,7 @@ from facho.hosts.models import Olt
 from facho.onus import history_models  # noqa: F401 Django looks for models here
 from facho.onus.words import AdminStates, DownCauses, EventKinds, OutageCauses, OutageScopes, RunStateChoice
 from facho.polling.domain.onu_events import FLAP_CHANGES
+from facho.polling.vendors.decoders import encode_serial
 
 __all__ = [
     "CUSTOMER_TEXTS",
@@ -25,6 +30,8 @@ __all__ = [
 ]
 # Shown for a port that the OLT does not report.
 UNKNOWN_PORT = "?"
+GPON_SERIAL_OCTETS = 8
+_ACS_PLACE = re.compile(r"\{(\w+)\}")
 # What people write about a customer, and search for.
 CUSTOMER_TEXTS = ("label", "address", "phone", "notes", "tags", "contract")
 # What people write between the digits of a telephone number.
@@ -227,6 +234,21 @@ class Onu(models.Model):
     def identified_by(self) -> str:
         """By what it is known again: its serial, its hardware address, or only its place."""
         return "serial" if self.serial else "mac" if self.mac else "place"
+
+    @property
+    def acs_url(self) -> str:
+        """Its page on the ACS, by the template of the settings; empty if it lacks what the template names."""
+        template: str = settings.FACHO_ACS_URL
+        if not template:
+            return ""
+        # Another sign could end a filter that the template puts the serial into.
+        serial = self.serial if self.serial.isascii() and self.serial.isalnum() else ""
+        octets = encode_serial(serial)
+        is_gpon = len(octets) == GPON_SERIAL_OCTETS and octets != serial.encode()
+        values = {"serial": serial, "serial_hex": octets.hex().upper() if is_gpon else "", "mac": self.mac}
+        if not all(values.get(place) for place in _ACS_PLACE.findall(template)):
+            return ""
+        return _ACS_PLACE.sub(lambda place: quote(values[place[1]], safe=""), template)
 
 
 class OnuReading(models.Model):

@@ -8,11 +8,19 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cli_runner import Command, Outcome, run_process
+from cli_runner import CANARY, Command, Outcome, run_process
 from django.utils import translation
+from pytest_django import Settings
 
 from facho.core.cli.main import main
+from servers.netbox import TOKEN, NetBox, netbox_server
 from servers.product_folder import give_database
+
+NETBOX_CREDENTIALS = f"""network,version,community,v3_user,v3_auth_protocol,v3_auth_key,group,vendor
+10.20.0.0/16,2c,{CANARY},,,,North,huawei
+10.20.9.0/24,3,,poller,SHA-256,{CANARY}-key,,
+2001:db8::/32,2c,{CANARY},,,,,
+"""
 
 
 @pytest.fixture
@@ -54,3 +62,15 @@ def facho_process(product_environ: dict[str, str], made_database: None) -> Comma
     """The command line as a process with a data folder and a database of its own."""
 
     return partial(run_process, product_environ)
+
+
+@pytest.fixture
+def netbox(settings: Settings, tmp_path: Path) -> Iterator[NetBox]:
+    """A NetBox without devices, and credentials for its networks."""
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "credentials.csv").write_text(NETBOX_CREDENTIALS)
+    with netbox_server() as server:
+        settings.FACHO_NETBOX_URL = server.url
+        settings.FACHO_NETBOX_TOKEN_FILE = tmp_path / "token"
+        settings.FACHO_NETBOX_CREDENTIALS_FILE = tmp_path / "credentials.csv"
+        yield server

@@ -38,6 +38,7 @@ from facho.executions.processes import VERSION, load_live_processes, load_longes
 from facho.hosts.models import Olt
 from facho.infrastructure.standstill import WORDS
 from facho.infrastructure.storage import CHECK_SECONDS, find_damage, sqlite_file
+from facho.neighbours.netbox import NetBoxAway, fetch_count
 from facho.polling.domain.lease import Shard
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.polling.domain.ports import CLOCK_TOLERANCE
@@ -147,6 +148,8 @@ def examine(now: datetime) -> Iterator[DoctorFinding]:
         except RedisFailure as failure:
             yield error("redis", _("%s: start it, or correct REDIS_URL.") % failure)
     yield from _sign_on(watch.now())
+    if settings.FACHO_NETBOX_URL:
+        yield _netbox()
 
 
 def _sign_on(now: datetime) -> Iterator[DoctorFinding]:
@@ -165,6 +168,18 @@ def _sign_on(now: datetime) -> Iterator[DoctorFinding]:
             yield warning("sign-on", text % {"server": server, "failure": failure})
         else:
             yield ok("sign-on", _("%s answers") % server)
+
+
+def _netbox() -> DoctorFinding:
+    """Ask NetBox as a sync does; polling needs it for nothing, so it is never an error."""
+    try:
+        count = fetch_count()
+    except NetBoxAway as failure:
+        return warning("netbox", str(failure))
+    if not count:
+        text = _("NetBox shows no device of these roles: %s. Look whether the token may see devices.")
+        return warning("netbox", text % ", ".join(settings.FACHO_NETBOX_ROLES))
+    return ok("netbox", _("%(server)s: %(n)s devices") % {"server": settings.FACHO_NETBOX_URL, "n": count})
 
 
 def _decoder() -> DoctorFinding:

@@ -100,6 +100,7 @@ def build_parser() -> ArgumentParser:
         add_vendor,
         add_user,
         add_token,
+        add_netbox,
         add_doctor,
         add_backup,
         add_keys,
@@ -526,6 +527,16 @@ def add_groups_flag(command: ArgumentParser) -> None:
         metavar=_("NAME"),
         help=_("only the OLTs of this group; may be repeated"),
     )
+
+
+def add_netbox(subparsers: Subparsers) -> None:
+    netbox = add_group(subparsers, "netbox", _("OLTs by NetBox, the inventory of the network"))
+    command = add_command(netbox, "sync", _("add and move OLTs as NetBox has them, and write back"), "netbox.sync")
+    command.add_argument("--dry-run", action="store_true", help=_("print what would change, and write nothing"))
+    command.add_argument(
+        "--disable", action="store_true", help=_("disable OLTs whose device has the status decommissioning")
+    )
+    add_json_flag(command)
 
 
 def add_doctor(subparsers: Subparsers) -> None:

@@ -23,6 +23,8 @@ MAX_PORT = 65_535
 ROLES = ("viewer", "operator", "admin")
 # Each opens four connections to the database; who has more cores asks for more.
 USUAL_ENGINES = 8
+# A scrape of per-ONU metrics holds a hundred bytes of each while it is written.
+MOST_ONUS = 1_000_000
 _BELOW_A_DAY = math.nextafter(86_400, 0)
 
 
@@ -74,8 +76,8 @@ def _whole(value: str, high: float = math.inf) -> int:
     return number
 
 
-def _optional_whole(value: str) -> int | None:
-    return _whole(value) if value else None
+def _optional_whole(value: str, high: float = math.inf) -> int | None:
+    return _whole(value, high) if value else None
 
 
 def _seconds(value: str, low: float = 0, high: float = _BELOW_A_DAY) -> float:
@@ -249,6 +251,8 @@ SETTINGS = (
     Setting("FACHO_SIGN_ON_HOURS", partial(_whole, high=168), "10", _("hours, from 1 to 168")),
     Setting("FACHO_MAP_TILES", _tiles, "", "https://HOST/{z}/{x}/{y}.png"),
     Setting("FACHO_MAP_ATTRIBUTION", str, "", _("a text")),
+    Setting("FACHO_SMARTOLT_API", partial(_one_of, words=("off", "on")), "off", _("off or on")),
+    Setting("FACHO_ONU_METRICS", partial(_optional_whole, high=MOST_ONUS), "", _("a whole number up to 1000000")),
     Setting("FACHO_S3_ENDPOINT", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_S3_REGION", str, "us-east-1", _("the name of a region")),
     Setting("FACHO_S3_KEYS_FILE", _optional_path, "", _("a file with two words")),

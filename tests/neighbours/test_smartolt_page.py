@@ -11,7 +11,7 @@ import pytest
 from api.rows import make_user
 from docs.docs_pages import ROOT, rows
 from facho.api.tokens import create_token
-from facho.neighbours.urls import smartolt_calls
+from facho.neighbours.smartolt_views import smartolt_calls
 from neighbours.smartolt_world import make_centro, make_lit_onu
 
 PAGE = ROOT / "docs/smartolt-api.md"

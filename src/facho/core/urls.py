@@ -22,6 +22,8 @@ from facho.core import health
 from facho.core.health import livez, readyz
 from facho.dashboard.account.views import admin_login
 from facho.infrastructure.standstill import WORDS
+from facho.neighbours.onu_metrics import OnuMetricsView
+from facho.neighbours.smartolt_views import smartolt_calls
 
 # Programs are answered here, never with a page.
 API_PREFIXES = ("/api/", "/smartolt/")
@@ -45,7 +47,8 @@ urlpatterns = [
     path("livez", livez, name="livez"),
     path("readyz", readyz, name="readyz"),
     path("metrics", MetricsView.as_view(), name="metrics"),
-    path("", include("facho.neighbours.urls")),
+    path("metrics/onus", OnuMetricsView.as_view(), name="onu-metrics"),
+    path("smartolt/api/", include(smartolt_calls)),
 ]
 
 

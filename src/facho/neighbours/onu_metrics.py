@@ -1,7 +1,7 @@
 """Metrics of single ONUs at /metrics/onus, for Prometheus and for Telegraf: off unless the operator sets a bound.
 
-What is not known now has no sample: nothing is told of an ONU behind an OLT that does not answer, nor of the light of
-one that is down.
+What is not known now has no sample: an ONU behind an OLT that does not answer has none, and one that is down has no
+light.
 """
 
 import re
@@ -43,7 +43,7 @@ GIVEN = "facho_onu_metrics_onus"
 LEFT_OUT = "facho_onu_metrics_left_out"
 
 
-class OnuFigure(NamedTuple):
+class OnuGauge(NamedTuple):
     """A figure of an ONU: its name, what it says, its column and how many steps of it are one unit."""
 
     name: str
@@ -54,10 +54,10 @@ class OnuFigure(NamedTuple):
 
 ONLINE = "online"
 LIGHT = (
-    OnuFigure("rx_power_dbm", "Receive power of the ONU while it is online.", "rx_power_cdbm", 100),
-    OnuFigure("tx_power_dbm", "Transmit power of the ONU while it is online.", "tx_power_cdbm", 100),
-    OnuFigure("olt_rx_power_dbm", "What the OLT receives of the ONU while it is online.", "olt_rx_power_cdbm", 100),
-    OnuFigure("temperature_celsius", "Temperature of the ONU while it is online.", "temperature_tenths", 10),
+    OnuGauge("rx_power_dbm", "Receive power of the ONU while it is online.", "rx_power_cdbm", 100),
+    OnuGauge("tx_power_dbm", "Transmit power of the ONU while it is online.", "tx_power_cdbm", 100),
+    OnuGauge("olt_rx_power_dbm", "What the OLT receives of the ONU while it is online.", "olt_rx_power_cdbm", 100),
+    OnuGauge("temperature_celsius", "Temperature of the ONU while it is online.", "temperature_tenths", 10),
 )
 ONLINE_MEANING = "1 if the ONU is online, 0 if it is offline; none while its state is unknown."
 
@@ -122,7 +122,7 @@ def _check_format(text: str) -> None:
 
 @method_decorator(never_cache, name="dispatch")
 class OnuMetricsView(APIView):
-    """Metrics of ONUs, for whoever may read /metrics, once FACHO_ONU_METRICS says of how many."""
+    """Metrics of ONUs, for everybody with access to /metrics, once FACHO_ONU_METRICS says of how many."""
 
     permission_classes = [FromThisMachine | ReadOrOperate]
     content_negotiation_class = WhateverIsAccepted

@@ -45,7 +45,7 @@ ADMIN_WORDS = {AdminStates.ENABLED: "Enabled", AdminStates.DISABLED: "Disabled"}
 OUTAGE_WORDS = {OutageCauses.FIBRE: LOS, OutageCauses.POWER: POWER_FAIL}
 # Of an OLT, of its card or of the whole chassis: where families report it.
 TEMPERATURES = ("chassis.temperature", "board.temperature")
-# Parts of what SmartOLT tells of an ONU that Facho does not keep.
+# What SmartOLT says about an ONU and Facho does not keep.
 _NOT_KEPT: Mapping[str, Any] = {
     "gpon_channel": None,
     "onu_type_id": None,
@@ -507,7 +507,7 @@ def _dbm(cdbm: int | None) -> str:
 
 
 def _float(text: str) -> float:
-    """Read what a device sent; what is no number is less than any."""
+    """Read what a device sent; other texts are less than any number."""
     try:
         number = float(text)
     except ValueError:
@@ -523,5 +523,5 @@ def _uptime(value: str, unit: str) -> str | None:
     return f"{days} days, {rest // 3600:02}:{rest % 3600 // 60:02}"
 
 
-# The names of what there is to tell of an ONU.
+# The names of all fields of an ONU.
 DETAILS = frozenset(shape_details(OnuRow._make([0, 0, *[""] * 6, 0, "", 0, 0, 0, True, *[None] * 16, ""])))

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import StreamingHttpResponse
+from django.urls import path
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -53,7 +54,7 @@ class TokenHeaderAuthentication(BearerTokenAuthentication):
 
 
 class AnyRole(ReadOrOperate):
-    """Every role reads; a write gets past here as well, to be told that there are none."""
+    """Every role reads; a write gets past here as well and is refused with its own reason."""
 
     writes_from = Role.VIEWER
 
@@ -75,9 +76,9 @@ class SeveralOnus(APIException):
     default_code = "several_onus"
 
 
-class SilentOlt(APIException):
+class UnknownNow(APIException):
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    default_code = "silent_olt"
+    default_code = "unknown_now"
     default_detail = gettext_lazy("The OLT does not answer or is disabled, so this is unknown now.")
 
 
@@ -125,7 +126,7 @@ class SmartOltView(APIView):
         if olt is None:
             raise NotFound(_("There is no OLT with this id."))
         if not olt.enabled or olt.reachability == Reachability.DOWN:
-            raise SilentOlt
+            raise UnknownNow
         return olt
 
 
@@ -365,3 +366,35 @@ class DetailsBySerialView(OneOnuView):
         """Return all ONUs with a serial; usually one."""
         refuse_parameters(request)
         return succeeded(onus=list(map(smartolt.shape_details, self.find_rows(external_id))))
+
+
+# As SmartOLT has them, without a slash at the end.
+smartolt_calls = [
+    path("system/get_olts", OltsView.as_view(), name="smartolt-olts"),
+    path("system/get_zones", ZonesView.as_view(), name="smartolt-zones"),
+    path("system/get_odbs/<int:zone_id>", BoxesView.as_view(), name="smartolt-odbs"),
+    path("system/get_olt_pon_ports_details/<int:olt_id>", PortsView.as_view(), name="smartolt-ports"),
+    path("system/get_outage_pons/<int:olt_id>", OutagePortsView.as_view(), name="smartolt-outage-ports"),
+    path("olt/get_olts_uptime_and_env_temperature", UptimesView.as_view(), name="smartolt-uptimes"),
+    path("onu/get_onus_statuses", StatusesView.as_view(), name="smartolt-statuses"),
+    path("onu/get_onus_signals", SignalsView.as_view(), name="smartolt-signals"),
+    path("onu/get_onus_administrative_statuses", AdminStatusesView.as_view(), name="smartolt-admin-statuses"),
+    path("onu/get_all_onus_details", AllDetailsView.as_view(), name="smartolt-all-details"),
+    path("onu/get_all_onus_gps_coordinates", PointsView.as_view(), name="smartolt-points"),
+    path("onu/unconfigured_onus", WaitingView.as_view(), name="smartolt-waiting"),
+    path("onu/unconfigured_onus_for_olt/<int:olt_id>", WaitingView.as_view(), name="smartolt-waiting-of-olt"),
+    path("onu/get_onu_status/<str:external_id>", StatusView.as_view(), name="smartolt-status"),
+    path("onu/get_onu_signal/<str:external_id>", SignalView.as_view(), name="smartolt-signal"),
+    path(
+        "onu/get_onu_administrative_status/<str:external_id>",
+        AdminStatusView.as_view(),
+        name="smartolt-admin-status",
+    ),
+    path("onu/get_onu_details/<str:external_id>", DetailsView.as_view(), name="smartolt-details"),
+    path(
+        "onu/get_onus_details_by_sn/<str:external_id>",
+        DetailsBySerialView.as_view(),
+        name="smartolt-by-serial",
+    ),
+    path("<path:call>", OtherCallView.as_view(), name="smartolt-other"),
+]

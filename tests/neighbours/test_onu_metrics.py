@@ -199,13 +199,17 @@ def test_others_need_a_token_and_see_its_olts_alone() -> None:
 
 
 @pytest.mark.parametrize("kind", ["prometheus", "influx"])
-def test_a_read_asks_once_a_batch_and_once_how_many_there_are(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("most", "queries"), [(100, 4), (5, 4), (3, 3)])
+def test_a_read_asks_once_a_batch_and_counts_only_what_it_cut(
+    kind: str, most: int, queries: int, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(5):
         make_lit(number=number)
+    settings.FACHO_ONU_METRICS = most
     monkeypatch.setattr(onu_metrics, "BATCH", 2)
 
     with CaptureQueriesContext(connection) as captured:
         body_of(ask(f"?format={kind}"))
 
-    # Three batches, one that finds no more, and the count.
-    assert len(captured) == 5, [query["sql"] for query in captured]
+    # Three batches and one that finds no more; else as many batches as are allowed, and the count.
+    assert len(captured) == queries, [query["sql"] for query in captured]

@@ -80,6 +80,12 @@ def test_every_answer_about_one_onu_has_the_recorded_keys_and_types(
     assert recorded.misfits(answer, shape) == []
 
 
+def test_no_outages_of_an_olt_that_never_answered_is_no_claim(client_of_billing: SmartOltClient) -> None:
+    olt = make_olt("NORTE", reachability="unknown")
+
+    assert client_of_billing.ask(f"system/get_outage_pons/{olt.pk}")[0] == 503
+
+
 def test_an_onu_is_told_with_customer_box_and_light(client_of_billing: SmartOltClient) -> None:
     olt = make_centro()
     make_lit_onu(olt)

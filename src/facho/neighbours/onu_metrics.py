@@ -156,7 +156,7 @@ def write_prometheus(onus: QuerySet[Onu], most: int) -> Iterator[bytes]:
         for held, value in zip(figures, sample.figures, strict=True):
             held.append(value if value is not None and sample.is_online else ABSENT)
     yield _head(GIVEN, "ONUs with series in this answer.") + f"{GIVEN} {len(labels)}\n".encode()
-    left_out = max(onus.count() - len(labels), 0)
+    left_out = _count_left_out(onus, given=len(labels), most=most)
     meaning = "ONUs without, because FACHO_ONU_METRICS allows no more; 0 when all are there."
     yield _head(LEFT_OUT, meaning) + f"{LEFT_OUT} {left_out}\n".encode()
     yield from _family(ONLINE, ONLINE_MEANING, labels, (str(state) for state in online))
@@ -200,8 +200,12 @@ def write_influx(onus: QuerySet[Onu], most: int) -> Iterator[bytes]:
         if len(waiting) >= PIECE:
             yield bytes(waiting)
             waiting.clear()
-    left_out = max(onus.count() - given, 0)
+    left_out = _count_left_out(onus, given=given, most=most)
     yield bytes(waiting) + f"{MEASUREMENT}_metrics onus={given}i,left_out={left_out}i\n".encode()
+
+
+def _count_left_out(onus: QuerySet[Onu], *, given: int, most: int) -> int:
+    return max(onus.count() - given, 0) if given == most else 0
 
 
 def _line(sample: OnuSample) -> bytes:

@@ -125,7 +125,7 @@ class SmartOltView(APIView):
         olt = self.scope.narrow(Olt.objects.only("pk", "name", "enabled", "reachability"), "").filter(pk=olt_id).first()
         if olt is None:
             raise NotFound(_("There is no OLT with this id."))
-        if not olt.enabled or olt.reachability == Reachability.DOWN:
+        if not olt.enabled or olt.reachability != Reachability.UP:
             raise UnknownNow
         return olt
 

@@ -1,7 +1,7 @@
 """`python -m bench` measures what the engine costs and tells whether its promises hold; `make bench` runs it.
 
-With names of parts it measures those alone and keeps each under its name. Growth and a million ONUs are measured
-only when they are named: they take minutes and gigabytes more.
+With names of parts it measures those alone and keeps each under its name. Growth, a million ONUs and the answers to
+other systems are measured only when they are named: they take minutes and gigabytes more.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from bench import (
     history,
     light,
     light_cost,
+    neighbours,
     onu_list,
     onu_store,
     pages,
@@ -118,6 +119,7 @@ PARTS: Mapping[str, Measure] = {
     "devices": _devices,
 }
 WHEN_NAMED: Mapping[str, Measure] = {
+    "neighbours": lambda _: [neighbours.measure_section()],
     "growth": lambda options: [
         growth.measure_section(growth.SIZES, interval_seconds=growth.INTERVAL_SECONDS, seconds=options.growth_seconds)
     ],

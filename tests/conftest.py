@@ -188,6 +188,9 @@ def _enter_world(database: str) -> None:
     os.environ["FACHO_LANGUAGE"] = "en"
     # As on SQLite, however many cores the machine has; tests of several engines ask for them.
     os.environ["FACHO_ENGINES"] = "1"
+    # Off by default; on here, so that the tests that walk all addresses meet what is behind them.
+    os.environ["FACHO_SMARTOLT_API"] = "on"
+    os.environ["FACHO_ONU_METRICS"] = "1000"
     if database == "postgresql":
         os.environ["DATABASE_URL"] = _world.enter_context(private_postgresql(folder))
     environment = read_environment(os.environ)

@@ -43,6 +43,8 @@ OTHER_PARTS = {
     "port": "3",
     # Of the reports.
     "month": "2026-10",
+    # Of another product's API, which nothing answers.
+    "call": "onu/reboot/1",
 }
 MONTH = date(2026, 10, 1)
 
@@ -53,7 +55,7 @@ class Side:
 
     group: OltGroup
     olt: Olt
-    ids: dict[str, int] = field(default_factory=dict)
+    ids: dict[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
@@ -126,6 +128,7 @@ def make_side(name: str, poller_id: int) -> Side:
         "node": node.pk,
         "execution": run.pk,
         "onu": onu.pk,
+        "external": onu.serial,
         "pon-port": onu.pon_port_id,
         "event": event.pk,
         "outage": make_outage(olt).pk,

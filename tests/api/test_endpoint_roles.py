@@ -270,6 +270,26 @@ ANY      POST   410 setup/<str:token>/
 ANY      GET    200 livez
 ANY      GET    503 readyz
 USER     GET    200 metrics
+USER     GET    200 metrics/onus
+USER     GET    200 smartolt/api/system/get_olts
+USER     GET    200 smartolt/api/system/get_zones
+USER     GET    200 smartolt/api/system/get_odbs/<int:zone_id>
+USER     GET    200 smartolt/api/system/get_olt_pon_ports_details/<int:olt_id>
+USER     GET    200 smartolt/api/system/get_outage_pons/<int:olt_id>
+USER     GET    200 smartolt/api/olt/get_olts_uptime_and_env_temperature
+USER     GET    200 smartolt/api/onu/get_onus_statuses
+USER     GET    200 smartolt/api/onu/get_onus_signals
+USER     GET    200 smartolt/api/onu/get_onus_administrative_statuses
+USER     GET    200 smartolt/api/onu/get_all_onus_details
+USER     GET    200 smartolt/api/onu/get_all_onus_gps_coordinates
+USER     GET    200 smartolt/api/onu/unconfigured_onus
+USER     GET    200 smartolt/api/onu/unconfigured_onus_for_olt/<int:olt_id>
+USER     GET    200 smartolt/api/onu/get_onu_status/<str:external_id>
+USER     GET    200 smartolt/api/onu/get_onu_signal/<str:external_id>
+USER     GET    200 smartolt/api/onu/get_onu_administrative_status/<str:external_id>
+USER     GET    200 smartolt/api/onu/get_onu_details/<str:external_id>
+USER     GET    200 smartolt/api/onu/get_onus_details_by_sn/<str:external_id>
+USER     GET    405 smartolt/api/<path:call>
 """
 
 
@@ -285,7 +305,7 @@ class Line:
     @property
     def is_api(self) -> bool:
         """Tell whether programs are answered: they have tokens, and no login page."""
-        return self.pattern.startswith(("api/", "metrics"))
+        return self.pattern.startswith(("api/", "metrics", "smartolt/"))
 
     def expected(self, who: str, *, is_of_an_olt: bool) -> int:
         """Return the status that somebody gets."""

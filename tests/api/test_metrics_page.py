@@ -1,13 +1,21 @@
 """The page of the metrics is the answer of /metrics: every name, its labels and its meaning."""
 
 import re
+import tomllib
+from urllib.parse import urlsplit
 
 import pytest
+import yaml
+from django.urls import resolve
 from prometheus_client.core import Metric
 
-from api.metrics_world import make_world, scrape
+from api.metrics_world import Scraped, make_world, scrape
 from api.rows import make_leader, make_pollers
-from docs.docs_pages import ROOT
+from docs.docs_pages import ROOT, blocks
+from facho.neighbours.onu_metrics import MEASUREMENT, known_onus, write_influx, write_prometheus
+from facho.onus.models import Onu, OnuReading
+from neighbours.line_protocol import read_line_protocol
+from neighbours.smartolt_world import make_centro, make_lit_onu
 
 PAGE = (ROOT / "docs/metrics.md").read_text()
 ROW = re.compile(r"^\| `(facho_\w+)` \| (.*?) ?\| (.+) \|$", re.MULTILINE)
@@ -15,17 +23,21 @@ ROW = re.compile(r"^\| `(facho_\w+)` \| (.*?) ?\| (.+) \|$", re.MULTILINE)
 LABELS = {
     *("version", "state", "poller", "at_least_seconds", "reason", "task_type", "olt", "severity", "engine"),
     *("port", "kind", "direction", "scope", "cause"),
+    # Of single ONUs, whose number has a bound.
+    *("onu", "serial"),
 }
 OTHER_UNITS = re.compile(r"milli|_ms\b|percent|minutes|_hours")
 
 
 @pytest.fixture
 def families(db: None) -> list[Metric]:
-    """Every family, each with at least one sample."""
+    """Every family, each with at least one sample: those of all, then those of single ONUs."""
     make_leader()
     make_pollers(1)
     make_world()
-    return scrape().families
+    OnuReading.objects.update(tx_power_cdbm=230, temperature_tenths=465)
+    of_onus = b"".join(write_prometheus(known_onus(), most=10))
+    return [*scrape().families, *Scraped(of_onus.decode()).families]
 
 
 def name_of(family: Metric) -> str:
@@ -50,4 +62,28 @@ def test_names_labels_and_types_are_those_that_prometheus_asks_for(families: lis
 
 
 def test_every_name_in_a_question_of_the_page_exists(families: list[Metric]) -> None:
-    assert set(re.findall(r"\bfacho_\w+", PAGE)) == {name_of(family) for family in families}
+    names = {name_of(family) for family in families}
+
+    assert set(re.findall(r"\bfacho_\w+", PAGE)) == names | {MEASUREMENT, f"{MEASUREMENT}_metrics"}
+
+
+@pytest.mark.django_db
+def test_the_lines_for_telegraf_are_those_that_the_page_shows() -> None:
+    make_lit_onu(make_centro())
+
+    [shown] = blocks(ROOT / "docs/metrics.md", "text")
+
+    assert b"".join(write_influx(known_onus(), most=10)).decode() == shown
+    assert len(read_line_protocol(shown)) == 1 + Onu.objects.count()
+
+
+@pytest.mark.parametrize("language", ["yaml", "toml"])
+def test_every_configuration_of_the_page_can_be_read_and_asks_where_there_are_metrics(language: str) -> None:
+    read = {"yaml": yaml.safe_load, "toml": tomllib.loads}[language]
+    asked = [read(block) for block in blocks(ROOT / "docs/metrics.md", language)]
+
+    jobs = [job for each in asked for job in each.get("scrape_configs", [])]
+    urls = [url for each in asked for part in each.get("inputs", {}).get("http", []) for url in part["urls"]]
+    paths = [*(job.get("metrics_path", "/metrics") for job in jobs), *(urlsplit(url).path for url in urls)]
+    assert paths
+    assert [path for path in paths if resolve(path).url_name not in ("metrics", "onu-metrics")] == []

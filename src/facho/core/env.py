@@ -28,6 +28,8 @@ NETBOX_VALUES = ("reachable", "model", "system", "onus_online", "onus_total", "l
 ACS_PLACES = ("serial", "serial_hex", "mac")
 # Each opens four connections to the database; who has more cores asks for more.
 USUAL_ENGINES = 8
+# A scrape of per-ONU metrics holds a hundred bytes of each while it is written.
+MOST_ONUS = 1_000_000
 _BELOW_A_DAY = math.nextafter(86_400, 0)
 
 
@@ -79,8 +81,8 @@ def _whole(value: str, high: float = math.inf) -> int:
     return number
 
 
-def _optional_whole(value: str) -> int | None:
-    return _whole(value) if value else None
+def _optional_whole(value: str, high: float = math.inf) -> int | None:
+    return _whole(value, high) if value else None
 
 
 def _seconds(value: str, low: float = 0, high: float = _BELOW_A_DAY) -> float:
@@ -273,6 +275,8 @@ SETTINGS = (
     Setting("FACHO_NETBOX_CREDENTIALS_FILE", _optional_path, "", _("a CSV file with a line for each network")),
     Setting("FACHO_NETBOX_FIELDS", partial(_pairs, words=NETBOX_VALUES), "", _("VALUE=FIELD;VALUE=FIELD")),
     Setting("FACHO_ACS_URL", _acs_template, "", "https://HOST/…{serial}…"),
+    Setting("FACHO_SMARTOLT_API", partial(_one_of, words=("off", "on")), "off", _("off or on")),
+    Setting("FACHO_ONU_METRICS", partial(_optional_whole, high=MOST_ONUS), "", _("a whole number up to 1000000")),
     Setting("FACHO_S3_ENDPOINT", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_S3_REGION", str, "us-east-1", _("the name of a region")),
     Setting("FACHO_S3_KEYS_FILE", _optional_path, "", _("a file with two words")),

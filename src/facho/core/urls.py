@@ -22,8 +22,11 @@ from facho.core import health
 from facho.core.health import livez, readyz
 from facho.dashboard.account.views import admin_login
 from facho.infrastructure.standstill import WORDS
+from facho.neighbours.onu_metrics import OnuMetricsView
+from facho.neighbours.smartolt_views import smartolt_calls
 
-API_PREFIX = "/api/"
+# Programs are answered here, never with a page.
+API_PREFIXES = ("/api/", "/smartolt/")
 # By then somebody may have made room.
 RETRY_SECONDS = 30
 # Errors of the request: the menu leads to another page.
@@ -44,6 +47,8 @@ urlpatterns = [
     path("livez", livez, name="livez"),
     path("readyz", readyz, name="readyz"),
     path("metrics", MetricsView.as_view(), name="metrics"),
+    path("metrics/onus", OnuMetricsView.as_view(), name="onu-metrics"),
+    path("smartolt/api/", include(smartolt_calls)),
 ]
 
 
@@ -68,7 +73,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
     """Answer after a defect, whose traceback is in the log, or when the storage fails."""
     if reason := health.notice(sys.exception()):
         what, remedy = str(WORDS[reason].what), str(WORDS[reason].remedy)
-        is_api = request.path.startswith(API_PREFIX)
+        is_api = request.path.startswith(API_PREFIXES)
         detail, hint = (f"{what} {remedy}", "") if is_api else (what, remedy)
         answer = _answer(request, HTTPStatus.SERVICE_UNAVAILABLE, reason, detail, hint)
         answer.headers["Retry-After"] = str(RETRY_SECONDS)
@@ -78,7 +83,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 
 
 def _answer(request: HttpRequest, status: HTTPStatus, code: str, detail: str, hint: str = "") -> HttpResponseBase:
-    if request.path.startswith(API_PREFIX):
+    if request.path.startswith(API_PREFIXES):
         return problem_response(code, status, detail)
     context = {"status": status.value, "detail": detail, "hint": hint}
     if status in WITH_MENU:

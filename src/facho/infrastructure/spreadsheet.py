@@ -60,11 +60,14 @@ class NotAWorkbook(ValueError):
 
 def answer_file(name: str, kind: str, parts: Iterator[bytes], *, content_type: str = "") -> StreamingHttpResponse:
     """Send a file while it is written."""
-    return StreamingHttpResponse(
-        _in_a_thread(parts),
-        content_type=content_type or FILE_TYPES[kind],
-        headers={"Content-Disposition": f'attachment; filename="{name}.{kind}"'},
-    )
+    answer = answer_parts(parts, content_type or FILE_TYPES[kind])
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}.{kind}"'
+    return answer
+
+
+def answer_parts(parts: Iterator[bytes], content_type: str) -> StreamingHttpResponse:
+    """Send an answer while it is written."""
+    return StreamingHttpResponse(_in_a_thread(parts), content_type=content_type)
 
 
 def write_file(kind: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:

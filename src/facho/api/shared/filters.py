@@ -69,6 +69,16 @@ def condition(build: Callable[[], Q], description: str) -> QueryParameter:
     return QueryParameter(lambda text: build() if _true_or_false(text) else ~build(), {"type": "boolean"}, description)
 
 
+def checked(check: Callable[[str], object]) -> QueryParameter:
+    """Check a parameter that narrows nothing, such as the form of the answer."""
+
+    def narrow(text: str) -> Q:
+        check(text)
+        return Q()
+
+    return QueryParameter(narrow)
+
+
 def olt(path: str = "olt") -> QueryParameter:
     """Match an OLT by id or exact name; the list of OLTs itself passes no path."""
     prefix = f"{path}__" if path else ""

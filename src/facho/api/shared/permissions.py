@@ -33,19 +33,24 @@ class BearerTokenAuthentication(BaseAuthentication):
         keyword, _space, token = get_authorization_header(request).partition(b" ")
         if keyword.lower() != KEYWORD.lower().encode():
             return None
-        now = timezone.now()
-        grant = verify_token(token.strip().decode("ascii", "replace"), now=now)
-        if grant is None:
-            # Refuse a wrong token, and throttle its sender after many; a valid token is still accepted from there.
-            # Tokens cannot be guessed: the throttle protects the log and the database from a runaway client.
-            if wait := Tries(Guess.TOKEN_FROM_ADDRESS, address_of(request)).count(now):
-                raise Throttled(wait=wait.total_seconds())
-            raise AuthenticationFailed(gettext_lazy("The token is invalid or has expired."))
-        return grant.user, grant
+        return judge_token(request, token.strip().decode("ascii", "replace"))
 
     def authenticate_header(self, request: Request) -> str:
         """Makes unauthenticated requests a 401 instead of a 403."""
         return KEYWORD
+
+
+def judge_token(request: Request, token: str) -> tuple[User, Grant]:
+    """Return user and grant of a token, or raise."""
+    now = timezone.now()
+    grant = verify_token(token, now=now)
+    if grant is None:
+        # Refuse a wrong token, and throttle its sender after many; a valid token is still accepted from there.
+        # Tokens cannot be guessed: the throttle protects the log and the database from a runaway client.
+        if wait := Tries(Guess.TOKEN_FROM_ADDRESS, address_of(request)).count(now):
+            raise Throttled(wait=wait.total_seconds())
+        raise AuthenticationFailed(gettext_lazy("The token is invalid or has expired."))
+    return grant.user, grant
 
 
 class BearerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

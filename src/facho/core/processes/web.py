@@ -56,7 +56,7 @@ from facho.core.processes.supervisor import (
     share_arenas,
 )
 from facho.core.security import HEADERS
-from facho.core.urls import API_PREFIX
+from facho.core.urls import API_PREFIXES
 from facho.core.wiring import new_owner
 from facho.executions.processes import VERSION, ProcessReport, reporting
 from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
@@ -507,7 +507,7 @@ def _bodiless(scope: Scope) -> ASGIRequest:
 async def _refuse(refusal: HttpRefusal, scope: Scope, receive: Receive, send: Send) -> None:
     with translation.override(settings.LANGUAGE_CODE):
         detail = str(refusal.detail)
-    if scope["path"].startswith(API_PREFIX):
+    if scope["path"].startswith(API_PREFIXES):
         code = refusal.status.name.lower()
         response = HttpResponse(
             json.dumps(ApiProblem(code, refusal.status, detail).as_dict()), content_type=CONTENT_TYPE

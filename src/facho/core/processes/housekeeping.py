@@ -25,6 +25,7 @@ from facho.executions.store import claim_probes, end_abandoned
 from facho.hosts.models import Olt
 from facho.hosts.store import schedule_probe
 from facho.infrastructure.gateway import ThreadGateway
+from facho.neighbours.webhook_delivery import WebhookSender
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.outages import follow_silence, has_silence
 from facho.plant.days import judge_days
@@ -96,6 +97,7 @@ async def housekeeping_loop(chores: Housekeeping) -> None:
         cleaning_up(chores),
         alerting(chores),
         delivering(chores),
+        serving_webhooks(chores),
         beating(chores),
     )
 
@@ -200,6 +202,20 @@ async def delivering(chores: Housekeeping) -> None:
             await _repeat(deliver_messages, chores, DELIVERY_SECONDS, even_held=True)
         finally:
             await delivery.close()
+
+
+async def serving_webhooks(chores: Housekeeping) -> None:
+    """Send events to programs that want them, in a thread of its own: no claim waits while a batch is put together."""
+    async with own_thread(chores) as thread:
+        sender = WebhookSender(thread, chores.parts.clock, Reach(settings.FACHO_WEBHOOK_ALLOW), chores.may_go_on)
+
+        async def send_events(_parts: Parts) -> None:
+            await sender.look()
+
+        try:
+            await _repeat(send_events, chores, DELIVERY_SECONDS)
+        finally:
+            await sender.close()
 
 
 async def beating(chores: Housekeeping) -> None:

@@ -127,7 +127,7 @@ def test_a_webhook_that_fails_is_seen_on_its_page_and_in_the_list(administrator:
     listed, page = (text(administrator.get(f"/settings/webhooks/{end}")) for end in ("", f"{webhook.pk}/"))
 
     assert re.search(r"not taken</span>.*3 h ago.*Status 503\.", listed)
-    assert re.search(r"does not take what is sent\..*3 h ago.*Status 503\..*Next try:", page)
+    assert re.search(r"does not take what is sent\. Status 503\..*3 h ago.*Next try:", page)
     assert "9 tries" in page
 
 

@@ -205,4 +205,4 @@ class WebhookDeliveryViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webh
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
         """Filter by the webhook of the URL; the schema generator passes none."""
-        return super().get_queryset().filter(webhook_id=self.kwargs.get("webhook_id"))
+        return super().get_queryset().filter(webhook_id=self.kwargs.get("webhook_id", 0))

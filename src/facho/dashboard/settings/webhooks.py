@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_post_parameters
@@ -70,7 +71,6 @@ class WebhookForm(forms.Form):
     )
     olt_group = forms.ModelChoiceField(
         OltGroup.objects.order_by("name"),
-        label=gettext_lazy("OLT group"),
         required=False,
         empty_label=gettext_lazy("all OLTs"),
     )
@@ -78,6 +78,7 @@ class WebhookForm(forms.Form):
     def __init__(self, data: Any = None, *, webhook: Webhook | None = None) -> None:
         stored = {name: getattr(webhook, name) for name in ("name", "kinds", "olt_group")} if webhook else {}
         super().__init__(data, initial=stored or {"kinds": list(ALL_KINDS)}, label_suffix="")
+        self.fields["olt_group"].label = capfirst(_("OLT group"))
         self.webhook = webhook
 
     @property

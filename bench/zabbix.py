@@ -73,18 +73,23 @@ class ZabbixTask:
 
 def find_version() -> str:
     """Return the version of the server, installed before if that can be done here."""
-    if not Path(PROGRAM).exists():
+    if not Path(PROGRAM).exists() or _read_version() < FIRST_VERSION:
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             raise NoZabbix(f"{PACKAGE} is not installed, and only root can install it")
         try:
             _install()
         except subprocess.CalledProcessError as error:
             raise NoZabbix(f"{PACKAGE} cannot be installed: {error.stderr.strip()[-200:]}") from error
+    version = _read_version()
+    if version < FIRST_VERSION:
+        raise NoZabbix(f"version {version} has no walk[] items")
+    return ".".join(map(str, version))
+
+
+def _read_version() -> tuple[int, ...]:
     told = subprocess.run([PROGRAM, "-V"], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"(\d+)\.(\d+)\.\d+", told)
-    if not version or tuple(map(int, version.groups())) < FIRST_VERSION:
-        raise NoZabbix(f"{told.splitlines()[0]} has no walk[] items")
-    return version.group()
+    version = re.search(r"(\d+)\.(\d+)\.(\d+)", told)
+    return tuple(map(int, version.groups())) if version else ()
 
 
 def _install() -> None:

@@ -42,6 +42,7 @@ NEEDS = (
     Need("snmpbulkwalk", ("snmp",)),
     Need("promtool", ("prometheus",)),
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),
+    Need("zabbix_server", ("zabbix-server-pgsql",), pattern="usr/sbin/zabbix_server"),
     Need("slapd", ("slapd",), pattern="usr/sbin/slapd"),
 )
 

@@ -183,6 +183,8 @@ def test_a_token_of_groups_writes_nothing_that_holds_for_all_olts(client: Client
     channel, job = world.common["alert-channel"], world.hidden.olt.workflow.nodes.order_by("id")[0].job_id
     rule = {"name": "mine", "kind": "pon_outage", "channel_ids": [channel]}
     hook = {"name": "mine", "kind": "webhook", "url": "https://hook.example.net/", "signing_key": "0123456789abcdef"}
+    events = {"url": hook["url"], "signing_key": hook["signing_key"], "kinds": ["down"]}
+    since = {"since": "2026-01-01T00:00:00Z"}
 
     answers = [
         client.post("/api/v1/alert-channels/", hook, content_type=json, headers=headers),
@@ -190,9 +192,11 @@ def test_a_token_of_groups_writes_nothing_that_holds_for_all_olts(client: Client
         client.post(f"/api/v1/alert-channels/{channel}/test/", headers=headers),
         client.patch(f"/api/v1/jobs/{job}/", {"priority": 3}, content_type=json, headers=headers),
         client.delete(f"/api/v1/jobs/{job}/", headers=headers),
+        client.post("/api/v1/webhooks/", {**events, "name": "mine"}, content_type=json, headers=headers),
+        client.post(f"/api/v1/webhooks/{world.common['webhook']}/replay/", since, content_type=json, headers=headers),
     ]
 
-    assert [answer.status_code for answer in answers] == [403] * 5
+    assert [answer.status_code for answer in answers] == [403] * 7
     assert client.get("/api/v1/jobs/", headers=headers).status_code == 200
     # What is put on an OLT concerns that one alone.
     places = [

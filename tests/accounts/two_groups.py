@@ -20,6 +20,7 @@ from facho.alerts.store import offer_default_rules
 from facho.api.tokens import create_token
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.store import pause
+from facho.neighbours.models import Webhook
 from facho.onus.models import OnuEvent, OnuReading
 from facho.plant.models import Box, FindingKinds, FindingOnu, LightFinding, MonthRun, OnuAttachment, OnuMonth, Zone
 from facho.polling.domain.execution_state import ExecutionState
@@ -177,7 +178,16 @@ def make_world() -> World:
     rule = AlertRule.objects.order_by("id")[0]
     somebody = make_user(Role.VIEWER, "somebody")
     view = SavedView.objects.create(user=make_user(name="view-owner"), page="onus", name="Weak", query="state=weak")
+    hook = Webhook.objects.create(
+        name="crm",
+        shown_as="https://crm/…",
+        url="https://crm/",
+        kinds=["down"],
+        olt_group=hidden.group,
+        begins_at=timezone.now(),
+    )
     common = {
+        "webhook": hook.pk,
         "alert-channel": channel.pk,
         "alert-rule": rule.pk,
         "rule": rule.pk,

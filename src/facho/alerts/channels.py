@@ -426,21 +426,33 @@ def find_faults(kind: str, given: ChannelSecrets, *, stored: AlertChannel | None
     A webhook that leads to another server needs another key: the new server could pass requests signed with the old
     one to the old server as ours.
     """
-    faults = {}
     is_same = stored is not None and stored.kind == kind
-    is_moved = False
+    if kind == ChannelKind.WEBHOOK:
+        return find_webhook_faults(given, stored_as=stored.shown_as if stored is not None and is_same else None)
     try:
         if given.url or not is_same:
-            shown = _shown(kind, given.url)
-            is_moved = stored is not None and is_same and stored.shown_as != shown[:MAX_SHOWN]
+            check_service(given.url.reveal())
+    except ChannelFault as fault:
+        return {"url": str(fault)}
+    return {}
+
+
+def find_webhook_faults(given: ChannelSecrets, *, stored_as: str | None) -> dict[str, str]:
+    """Return by input what is wrong with the address and the key of a webhook, which was shown so before, if it was."""
+    faults = {}
+    is_moved = False
+    try:
+        if given.url or stored_as is None:
+            shown = check_webhook(given.url.reveal())
+            is_moved = stored_as is not None and stored_as != shown[:MAX_SHOWN]
     except ChannelFault as fault:
         faults["url"] = str(fault)
     try:
-        if kind == ChannelKind.WEBHOOK and (given.signing_key or not is_same):
+        if given.signing_key or stored_as is None:
             check_signing_key(given.signing_key.reveal())
     except ChannelFault as fault:
         faults["signing_key"] = str(fault)
-    if kind == ChannelKind.WEBHOOK and is_moved and not given.signing_key:
+    if is_moved and not given.signing_key:
         faults["signing_key"] = _("Give a signing key: the stored one is not used for another server.")
     return faults
 

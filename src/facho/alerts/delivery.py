@@ -16,7 +16,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from facho.alerts.links import NOTHING_ADDED, Addition, load_addition
 from facho.alerts.models import AlertChannel, ChannelKind, Notice, NoticeKind, NoticeState
 from facho.alerts.monthly import load_pdf
 from facho.alerts.sender import MAIL_SCHEMES, SEND_SECONDS, Message, Outcome, Reach, Trouble
+from facho.alerts.serving import Serving
 from facho.infrastructure.secrets import Secret, UndecryptableSecret
 from facho.infrastructure.statements import Select
 from facho.polling.domain.ports import Clock, DatabaseGateway
@@ -218,9 +218,6 @@ logger = logging.getLogger(__name__)
 PATIENCE_SECONDS = SEND_SECONDS + 5.0
 # No proxy, no .netrc, and no folder of the product ahead of the installed packages.
 COMMAND = (sys.executable, "-I", "-m", "facho.alerts.sender")
-CHANNELS_AT_ONCE = 8
-# How long a stopping process waits for current tries: one that is cut off may have arrived, and is sent again.
-GRACE_SECONDS = 4.0
 
 
 async def send(parcel: Parcel, reach: Reach, *, now: datetime) -> Outcome:
@@ -308,9 +305,7 @@ class Delivery:
         self._reports = reports or database
         self._clock = clock
         self._reach = reach
-        self._is_wanted = is_wanted
-        self._places = asyncio.Semaphore(CHANNELS_AT_ONCE)
-        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._serving = Serving("channel", self._send_next, is_wanted)
 
     async def look(self) -> None:
         """Start serving the channels that have something due and are not being served."""
@@ -318,33 +313,15 @@ class Delivery:
         forgotten, due = await self._database.run(load_due, now)
         if forgotten:
             logger.warning("notices.given_up count=%s reason=channel_disabled", forgotten)
-        for channel_id in due:
-            if channel_id not in self._under_way:
-                task = self._under_way[channel_id] = asyncio.create_task(self._serve(channel_id))
-                task.add_done_callback(partial(self._ended, channel_id))
+        self._serving.start(due)
 
     async def settle(self) -> None:
         """Wait until every channel that is being served has been."""
-        await asyncio.gather(*self._under_way.values())
+        await self._serving.settle()
 
     async def close(self) -> None:
         """Wait for current tries, but not for long."""
-        if tasks := list(self._under_way.values()):
-            _done, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-
-    async def _serve(self, channel_id: int) -> None:
-        async with self._places:
-            while self._is_wanted() and await self._send_next(channel_id):
-                pass
-
-    def _ended(self, channel_id: int, task: asyncio.Task[None]) -> None:
-        """Log what kept a channel from being served; the next look tries it again."""
-        del self._under_way[channel_id]
-        if not task.cancelled() and task.exception():
-            logger.error("channel.not_served channel=%s", channel_id, exc_info=task.exception())
+        await self._serving.close()
 
     async def _with_pdf(self, parcel: Parcel) -> Parcel:
         """Attach the report."""

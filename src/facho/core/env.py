@@ -20,6 +20,8 @@ from facho.polling.domain.planning import is_group_name
 
 PREFIX = "FACHO_"
 MAX_PORT = 65_535
+# Where Zabbix servers and proxies listen.
+ZABBIX_PORT = 10_051
 # As in accounts.roles, which needs the settings that are made from here.
 ROLES = ("viewer", "operator", "admin")
 # What Facho knows of an OLT and may write into custom fields of NetBox.
@@ -127,6 +129,18 @@ def _optional_address(value: str) -> str:
 
 def _networks(value: str) -> tuple[IPv4Network | IPv6Network, ...]:
     return tuple(ip_network(text) for text in _names(value))
+
+
+def _zabbix_servers(value: str) -> tuple[tuple[str, int], ...]:
+    """Read HOST or HOST:PORT, an IPv6 address being in brackets."""
+    servers = []
+    for entry in _names(value):
+        has_port = ":" in entry.rpartition("]")[2]
+        host, port = split_bind(entry if has_port else f"{entry}:{ZABBIX_PORT}")
+        if not port or any(letter.isspace() for letter in host):
+            raise ValueError
+        servers.append((host, port))
+    return tuple(servers)
 
 
 def _optional_http_url(value: str) -> str:
@@ -247,6 +261,8 @@ SETTINGS = (
     Setting("FACHO_TRAP_GAP_SECONDS", partial(_seconds, low=1), "10", _("seconds, from 1 and below a day")),
     Setting("FACHO_WEBHOOK_ALLOW", _networks, "", _("networks such as 10.0.0.0/8, separated by commas")),
     Setting("FACHO_HEARTBEAT_URL", _optional_http_url, "", "https://HOST/PATH"),
+    Setting("FACHO_ZABBIX_SERVER", _zabbix_servers, "", _("HOST or HOST:PORT, separated by commas")),
+    Setting("FACHO_ZABBIX_HOST_PREFIX", str, "", _("a text")),
     Setting("FACHO_PUBLIC_URL", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_OIDC_ISSUER", _optional_provider, "", _("https://HOST/PATH, as the provider names itself")),
     Setting("FACHO_OIDC_CLIENT_ID", str, "", _("the client id that the provider gave")),

@@ -70,6 +70,16 @@ from facho.dashboard.settings.people import (
     person_link,
     person_reset,
 )
+from facho.dashboard.settings.webhooks import (
+    webhook_add,
+    webhook_delete,
+    webhook_page,
+    webhook_replay,
+    webhook_switch,
+    webhook_test,
+    webhook_test_result,
+    webhooks_page,
+)
 from facho.dashboard.shared.table import delete_view, saved_views
 from facho.dashboard.traps.views import traps_page, traps_switch
 from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
@@ -161,6 +171,18 @@ urlpatterns = [
     path("settings/rules/add/", rule_add, name="settings-rule-add"),
     path("settings/rules/<int:rule_id>/", rule_save, name="settings-rule"),
     path("settings/rules/<int:rule_id>/delete/", rule_delete, name="settings-rule-delete"),
+    path("settings/webhooks/", webhooks_page, name="settings-webhooks"),
+    path("settings/webhooks/add/", webhook_add, name="settings-webhook-add"),
+    path("settings/webhooks/<int:webhook_id>/", webhook_page, name="settings-webhook"),
+    path("settings/webhooks/<int:webhook_id>/test/", webhook_test, name="settings-webhook-test"),
+    path(
+        "settings/webhooks/<int:webhook_id>/test/<int:delivery_id>/",
+        webhook_test_result,
+        name="settings-webhook-result",
+    ),
+    path("settings/webhooks/<int:webhook_id>/replay/", webhook_replay, name="settings-webhook-replay"),
+    path("settings/webhooks/<int:webhook_id>/switch/", webhook_switch, name="settings-webhook-switch"),
+    path("settings/webhooks/<int:webhook_id>/delete/", webhook_delete, name="settings-webhook-delete"),
     path("traps/", traps_page, name="traps"),
     path("traps/switch/", traps_switch, name="traps-switch"),
     path("waiting/", waiting_page, name="waiting"),

@@ -64,6 +64,8 @@ RETENTIONS = (
     Retention("alerts.Notice", "created_at", 400, only=~Q(state="waiting")),
     # An open alert has no end to count from.
     Retention("alerts.Alert", "resolved_at", 730),
+    # A batch that still waits is not forgotten, however long its receiver is away.
+    Retention("neighbours.WebhookDelivery", "created_at", 14, only=~Q(state="waiting")),
     # A request is repeated within minutes, if at all.
     Retention("api.KeptAnswer", "created_at", 1),
     # A token that has ended opens nothing, and need not be seen for long.
@@ -83,6 +85,8 @@ KEPT = {
     "executions.OnuRead": "one row per ONU, overwritten, and deleted with its execution",
     "executions.HintRead": "one row per OLT and PON port, overwritten",
     "hosts.Olt": "as many as the network has",
+    "neighbours.OutageNews": "deleted with its outage",
+    "neighbours.Webhook": "as many as people make",
     "onus.OltMemory": "one row per OLT, overwritten",
     "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",
     "onus.OnuCustomer": "one row per ONU, entered by users",

@@ -295,3 +295,46 @@ def open_cursor(database: BaseDatabaseWrapper | None = None) -> CursorWrapper:
 
     database.ensure_connection()
     return database._prepare_cursor(ServerBindingCursor(database.connection))  # type: ignore[attr-defined, call-arg, no-any-return]
+
+
+_WRITERS = (
+    "SELECT DISTINCT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND relation = %s::text::regclass AND pid <> pg_backend_pid()"
+)
+
+
+class SettledRows:
+    """Says up to which id every row of a table is there that ever will be.
+
+    PostgreSQL gives ids before the commit, so a row may appear below others that are already seen. Whoever writes into
+    a table holds a lock on it until the end of the transaction: once all who held one when the newest row was seen are
+    gone, what they wrote is there too. SQLite has one writer at a time.
+    """
+
+    def __init__(self, model: type[models.Model]) -> None:
+        self._table = model._meta.db_table
+        self._newest = Select(lambda: model._default_manager.order_by("-pk").values_list("pk")[:1])
+        self._awaited: tuple[int, frozenset[str]] = (0, frozenset())
+        self.up_to = 0
+
+    def look(self) -> int:
+        """Look once, with one to three statements, outside a transaction."""
+        newest, writers = self._awaited
+        if not writers or not writers & self._load_writers():
+            self.up_to = max(self.up_to, newest)
+            row = self._newest.first()
+            newest = row[0] if row else 0
+            writers = self._load_writers() if newest > self.up_to else frozenset()
+            self._awaited = newest, writers
+            if not writers:
+                self.up_to = max(self.up_to, newest)
+        return self.up_to
+
+    def _load_writers(self) -> frozenset[str]:
+        database = connections[DEFAULT_DB_ALIAS]
+        if database.vendor != "postgresql":
+            return frozenset()
+        with open_cursor(database) as cursor:
+            cursor.execute(_WRITERS, [self._table])
+            return frozenset(row[0] for row in cursor.fetchall())

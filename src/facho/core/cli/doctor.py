@@ -17,6 +17,7 @@ from django.db import Error, connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Count, Max
 from django.utils import timezone
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from redis import Redis, RedisError
 
@@ -38,6 +39,7 @@ from facho.executions.processes import VERSION, load_live_processes, load_longes
 from facho.hosts.models import Olt
 from facho.infrastructure.standstill import WORDS
 from facho.infrastructure.storage import CHECK_SECONDS, find_damage, sqlite_file
+from facho.neighbours.models import Webhook
 from facho.neighbours.netbox import NetBoxAway, fetch_count
 from facho.polling.domain.lease import Shard
 from facho.polling.domain.planning import DEFAULT_GROUP
@@ -59,6 +61,8 @@ LONG_WAIT = timedelta(seconds=30)
 WATCH_SECONDS, WATCH_PAUSE_SECONDS = 10.0, 0.5
 # Beat sends a message a second: none was read for minutes.
 MANY_BEATS = 300
+# By then a program has been restarted.
+WEBHOOK_PATIENCE = timedelta(minutes=10)
 BEAT_QUEUE = "zabbix_scheduler"
 
 
@@ -262,7 +266,20 @@ def _database(watch: _Watch) -> Iterator[DoctorFinding]:
     yield from _engine(watch.now())
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
         yield from examine_cluster(watch.now())
+    yield from _webhooks(watch.now())
     yield _clock(watch)
+
+
+def _webhooks(now: datetime) -> Iterator[DoctorFinding]:
+    """Name the webhooks whose program takes nothing; one that was away for some minutes needs nobody."""
+    rows = Webhook.objects.filter(enabled=True).order_by("name").values_list("name", "failing_since", "last_error")
+    text = _("%(name)s takes nothing since %(time)s (%(error)s): mend its program, then send a test on its page.")
+    for name, since, why in rows:
+        if since is None or now - since < WEBHOOK_PATIENCE:
+            yield ok("webhook", name)
+        else:
+            shown = localtime(since).strftime("%Y-%m-%d %H:%M")
+            yield warning("webhook", text % {"name": name, "time": shown, "error": why})
 
 
 def _credentials() -> DoctorFinding:

@@ -95,6 +95,7 @@ def build_parser() -> ArgumentParser:
         add_execution,
         add_pause,
         add_report,
+        add_webhook,
         add_snmp,
         add_record,
         add_vendor,
@@ -378,6 +379,19 @@ def add_report(subparsers: Subparsers) -> None:
 
 def _add_month(command: ArgumentParser) -> None:
     command.add_argument("--month", metavar="YYYY-MM", help=_("which month (default: the last one)"))
+
+
+def add_webhook(subparsers: Subparsers) -> None:
+    hooks = add_group(subparsers, "webhook", _("programs that get events as they come"))
+    add_json_flag(add_command(hooks, "list", _("list webhooks and how far they are"), "webhook.list_webhooks"))
+    command = add_command(hooks, "replay", _("send again what happened since a time"), "webhook.replay")
+    command.add_argument("name", metavar=_("NAME"), help=_("the webhook"))
+    command.add_argument(
+        "--since",
+        required=True,
+        metavar="YYYY-MM-DDTHH:MM",
+        help=_("since when, on the clock of FACHO_TIME_ZONE unless it names an offset"),
+    )
 
 
 def add_pause(subparsers: Subparsers) -> None:

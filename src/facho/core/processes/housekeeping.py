@@ -25,6 +25,8 @@ from facho.executions.store import claim_probes, end_abandoned
 from facho.hosts.models import Olt
 from facho.hosts.store import schedule_probe
 from facho.infrastructure.gateway import ThreadGateway
+from facho.neighbours.webhook_delivery import WebhookSender
+from facho.neighbours.zabbix import ZabbixSender, load_values
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.outages import follow_silence, has_silence
 from facho.plant.days import judge_days
@@ -57,6 +59,7 @@ COMPACTION_PIECES = 200
 ALERT_SECONDS = 15.0
 DELIVERY_SECONDS = 2.0
 HEARTBEAT_SECONDS = 60.0
+ZABBIX_SECONDS = 60.0
 CLEANUP_SECONDS = 600.0
 CLEANUP_BATCH = 1_000
 
@@ -96,6 +99,8 @@ async def housekeeping_loop(chores: Housekeeping) -> None:
         cleaning_up(chores),
         alerting(chores),
         delivering(chores),
+        serving_webhooks(chores),
+        sending_to_zabbix(chores),
         beating(chores),
     )
 
@@ -200,6 +205,34 @@ async def delivering(chores: Housekeeping) -> None:
             await _repeat(deliver_messages, chores, DELIVERY_SECONDS, even_held=True)
         finally:
             await delivery.close()
+
+
+async def serving_webhooks(chores: Housekeeping) -> None:
+    """Send events to programs that want them, in a thread of its own: no claim waits while a batch is put together."""
+    async with own_thread(chores) as thread:
+        sender = WebhookSender(thread, chores.parts.clock, Reach(settings.FACHO_WEBHOOK_ALLOW), chores.may_go_on)
+
+        async def send_events(_parts: Parts) -> None:
+            await sender.look()
+
+        try:
+            await _repeat(send_events, chores, DELIVERY_SECONDS)
+        finally:
+            await sender.close()
+
+
+async def sending_to_zabbix(chores: Housekeeping) -> None:
+    """Send values of OLTs to Zabbix every minute, if wanted; they are loaded in a thread of their own."""
+    if not settings.FACHO_ZABBIX_SERVER:
+        return
+    sender = ZabbixSender(settings.FACHO_ZABBIX_SERVER)
+    async with own_thread(chores) as thread:
+
+        async def send_values(parts: Parts) -> None:
+            now = parts.clock.now()
+            await sender.send(await thread.run(load_values, now, settings.FACHO_ZABBIX_HOST_PREFIX), now)
+
+        await _repeat(send_values, chores, ZABBIX_SECONDS)
 
 
 async def beating(chores: Housekeeping) -> None:

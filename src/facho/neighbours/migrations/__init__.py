@@ -1,0 +1,1 @@
+"""Additive migrations, for SQLite and PostgreSQL alike."""

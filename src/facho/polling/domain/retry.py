@@ -62,10 +62,22 @@ def next_try_at(tries: int, *, written_at: datetime, now: datetime, chance: floa
     """Return when to try again after that many attempts, None to give up; `chance` is random in [0, 1]."""
     if now - written_at >= GIVE_UP_AFTER:
         return None
+    return now + _pause(tries, LONGEST_PAUSE, chance)
+
+
+# A program that was away for a weekend is asked a few times, not thousands of times.
+LONGEST_BATCH_PAUSE = timedelta(days=1)
+
+
+def next_batch_try_at(tries: int, *, now: datetime, chance: float) -> datetime:
+    """Return when to try a batch of events again: nothing of it is given up, but the pauses grow to a day."""
+    return now + _pause(tries, LONGEST_BATCH_PAUSE, chance)
+
+
+def _pause(tries: int, longest: timedelta, chance: float) -> timedelta:
     # Beyond some doublings the pause is the longest anyway, and numbers stay small.
-    doublings = min(tries - 1, 10)
-    pause = min(FIRST_PAUSE * (1 << doublings), LONGEST_PAUSE)
-    return now + pause * (1 + SPREAD * (2 * chance - 1))
+    doublings = min(tries - 1, 12)
+    return min(FIRST_PAUSE * (1 << doublings), longest) * (1 + SPREAD * (2 * chance - 1))
 
 
 # Long enough that resuming costs little, short enough that a five-minute poll keeps its slot.

@@ -1,0 +1,208 @@
+"""Webhooks over the API: every role reads, administrators of all OLTs write, test and have events sent again."""
+
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.generics import get_object_or_404
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from facho.accounts.audit import Action, record
+from facho.alerts.channels import ChannelSecrets
+from facho.api.shared import filters
+from facho.api.shared.permissions import ReadOrAdministerAll
+from facho.api.shared.problems import Conflict, collisions_are_conflicts
+from facho.api.shared.serializers import KnownFields, given_names, read_body, read_nothing
+from facho.hosts.models import OltGroup
+from facho.infrastructure.secrets import Secret
+from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, Webhook, WebhookDelivery
+from facho.neighbours.webhooks import Replay, find_faults, replay, save_webhook, stored_webhooks, write_test
+
+
+class WebhookSerializer(serializers.ModelSerializer[Webhook]):
+    """A program that gets events; `address` shows its server. `failing_since` is null while it takes what it gets."""
+
+    address = serializers.CharField(source="shown_as")
+    kinds = serializers.ListField(child=serializers.ChoiceField(choices=WEBHOOK_KINDS))
+    olt_group_id = serializers.IntegerField(allow_null=True)
+
+    class Meta:
+        model = Webhook
+        fields = [
+            "id",
+            "name",
+            "address",
+            "kinds",
+            "olt_group_id",
+            "enabled",
+            "failing_since",
+            "last_error",
+            "last_sent_at",
+            "created_at",
+            "updated_at",
+        ]
+
+
+class WebhookChangesSerializer(KnownFields, serializers.ModelSerializer[Webhook]):
+    """The fields of a webhook that can be written; a secret left out or empty keeps its stored value.
+
+    The signing key must be sent again when `url` points to another server.
+    """
+
+    url = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=2_000)
+    signing_key = serializers.CharField(write_only=True, required=False, allow_blank=True, max_length=500)
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(choices=WEBHOOK_KINDS), max_length=len(WEBHOOK_KINDS), allow_empty=False
+    )
+    olt_group_id = serializers.PrimaryKeyRelatedField(
+        source="olt_group", queryset=OltGroup.objects.all(), allow_null=True, required=False
+    )
+
+    class Meta:
+        model = Webhook
+        fields = ["name", "url", "signing_key", "kinds", "olt_group_id", "enabled"]
+        # Reported by `validate`, together with everything else.
+        validators: list[Any] = []
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = ChannelSecrets(Secret(attrs.pop("url", "")), Secret(attrs.pop("signing_key", "")))
+        kinds = attrs["kinds"] if "kinds" in attrs or self.instance is None else self.instance.kinds
+        if faults := find_faults(kinds, given, stored=self.instance):
+            raise serializers.ValidationError(faults)
+        return {**attrs, "given": given}
+
+    def save_as(self, webhook: Webhook) -> None:
+        values = dict(self.validated_data)
+        given = values.pop("given")
+        for name, value in values.items():
+            setattr(webhook, name, value)
+        save_webhook(webhook, given, now=timezone.now())
+
+
+class WebhookReplayWishSerializer(KnownFields, serializers.Serializer[Any]):
+    """Since when everything is sent again."""
+
+    since = serializers.DateTimeField()
+
+
+class WebhookReplaySerializer(serializers.Serializer[Replay]):
+    """What is sent again; 10,000 events and more are not counted on."""
+
+    events = serializers.IntegerField(source="events.number")
+    events_is_exact = serializers.BooleanField(source="events.is_exact")
+    outages = serializers.IntegerField(source="news", help_text="Beginnings and ends of outages.")
+
+
+class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
+    """A batch and its delivery; `last_error` is of the last failed attempt."""
+
+    webhook_id = serializers.IntegerField()
+
+    class Meta:
+        model = WebhookDelivery
+        fields = [
+            "id",
+            "webhook_id",
+            "is_test",
+            "is_replay",
+            "count",
+            "state",
+            "created_at",
+            "tries",
+            "next_try_at",
+            "last_error",
+            "sent_at",
+        ]
+
+
+class WebhookViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[Webhook]
+):
+    """Webhooks by name; their secrets are never loaded."""
+
+    serializer_class = WebhookSerializer
+    permission_classes = [ReadOrAdministerAll]
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {"enabled": filters.flag("enabled")}
+    queryset = stored_webhooks().order_by("name", "id")
+
+    @extend_schema(request=WebhookChangesSerializer, responses={201: WebhookSerializer})
+    def create(self, request: Request) -> Response:
+        """Create a webhook; it gets what happens from now on."""
+        wish = WebhookChangesSerializer(data=read_body(request))
+        wish.is_valid(raise_exception=True)
+        webhook = Webhook()
+        self._save(wish, webhook, Action.ADDED)
+        return Response(WebhookSerializer(webhook).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=WebhookChangesSerializer, responses=WebhookSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change a webhook; what it has not taken yet goes to its new address, at once."""
+        webhook = self.get_object()
+        wish = WebhookChangesSerializer(webhook, data=read_body(request), partial=True)
+        wish.is_valid(raise_exception=True)
+        self._save(wish, webhook, Action.CHANGED)
+        return Response(WebhookSerializer(webhook).data)
+
+    def perform_destroy(self, instance: Webhook) -> None:
+        """Delete a webhook with its log; what it has not taken yet is not sent."""
+        read_nothing(self.request)
+        with transaction.atomic():
+            record(self.request.user, instance, Action.DELETED)
+            instance.delete()
+
+    @extend_schema(request=None, responses={202: WebhookDeliverySerializer})
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, pk: str) -> Response:
+        """Send a batch without events; its result appears among the deliveries within seconds."""
+        read_nothing(request)
+        webhook = self.get_object()
+        if not webhook.enabled:
+            raise Conflict(_("This webhook is disabled: nothing is sent to it."))
+        with transaction.atomic():
+            record(request.user, webhook, Action.CHANGED, gettext_lazy("Sent a test"))
+            test = write_test(webhook, now=timezone.now())
+        return Response(WebhookDeliverySerializer(test).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(request=WebhookReplayWishSerializer, responses={202: WebhookReplaySerializer})
+    @action(detail=True, methods=["post"])
+    def replay(self, request: Request, pk: str) -> Response:
+        """Send everything since a time again, marked as such, as far as events are kept."""
+        webhook = self.get_object()
+        wish = WebhookReplayWishSerializer(data=read_body(request))
+        wish.is_valid(raise_exception=True)
+        since = wish.validated_data["since"]
+        with transaction.atomic():
+            record(request.user, webhook, Action.CHANGED, _("Sends again since %(time)s") % {"time": since.isoformat()})
+            done = replay(webhook.pk, since)
+        return Response(WebhookReplaySerializer(done).data, status=status.HTTP_202_ACCEPTED)
+
+    def _save(self, wish: WebhookChangesSerializer, webhook: Webhook, done: Action) -> None:
+        with collisions_are_conflicts(), transaction.atomic():
+            wish.save_as(webhook)
+            record(self.request.user, webhook, done, given_names(wish))
+
+
+class WebhookDeliveryViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[WebhookDelivery]):
+    """What was sent to a webhook, latest first."""
+
+    serializer_class = WebhookDeliverySerializer
+    permission_classes = [ReadOrAdministerAll]
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {"state": filters.one_of("state", DeliveryState.values)}
+    queryset = WebhookDelivery.objects.order_by("-id")
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        get_object_or_404(Webhook.objects.only("pk"), pk=kwargs["webhook_id"])
+
+    def get_queryset(self) -> QuerySet[WebhookDelivery]:
+        """Filter by the webhook of the URL; the schema generator passes none."""
+        return super().get_queryset().filter(webhook_id=self.kwargs.get("webhook_id", 0))

@@ -110,6 +110,7 @@ MIDDLEWARE = [
     "facho.core.security.AddressMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "facho.accounts.sessions.SessionUseMiddleware",
     "facho.dashboard.account.views.PreferencesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

@@ -249,6 +249,7 @@ SETTINGS = (
     Setting("FACHO_SIGN_ON_HOURS", partial(_whole, high=168), "10", _("hours, from 1 to 168")),
     Setting("FACHO_MAP_TILES", _tiles, "", "https://HOST/{z}/{x}/{y}.png"),
     Setting("FACHO_MAP_ATTRIBUTION", str, "", _("a text")),
+    Setting("FACHO_STATUS_PAGE", partial(_one_of, words=("off", "on")), "off", _("off or on")),
     Setting("FACHO_S3_ENDPOINT", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_S3_REGION", str, "us-east-1", _("the name of a region")),
     Setting("FACHO_S3_KEYS_FILE", _optional_path, "", _("a file with two words")),

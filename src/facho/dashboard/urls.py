@@ -82,6 +82,7 @@ from facho.dashboard.settings.people import (
     person_sessions_end,
 )
 from facho.dashboard.shared.table import delete_view, saved_views
+from facho.dashboard.status.views import status_page
 from facho.dashboard.traps.views import traps_page, traps_switch
 from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
 from facho.dashboard.waiting.views import waiting_export, waiting_page
@@ -172,6 +173,7 @@ urlpatterns = [
     path("settings/rules/add/", rule_add, name="settings-rule-add"),
     path("settings/rules/<int:rule_id>/", rule_save, name="settings-rule"),
     path("settings/rules/<int:rule_id>/delete/", rule_delete, name="settings-rule-delete"),
+    path("status/", status_page, name="status"),
     path("traps/", traps_page, name="traps"),
     path("traps/switch/", traps_switch, name="traps-switch"),
     path("waiting/", waiting_page, name="waiting"),

@@ -300,7 +300,7 @@ def test_what_is_no_answer_is_refused(phone: Authenticator) -> None:
 @given(data=st.binary(max_size=80), name=st.sampled_from(["attestationObject", "clientDataJSON"]))
 def test_no_attestation_makes_an_error(data: bytes, name: str) -> None:
     user = User.objects.filter(username="bytes").first() or make_user(Role.VIEWER, "bytes")
-    where = passkeys.Place(HOST, f"http://{HOST}")
+    where = passkeys.PasskeyHost(HOST, f"http://{HOST}")
     options, question = passkeys.ask_to_make(user, "x", where, timezone.now())
     answer = json.loads(Authenticator().make(options))
     answer["response"][name] = text_of(data)

@@ -43,7 +43,7 @@ def has_factor(user: User) -> bool:
 
 
 def must_have_factor(user: User) -> bool:
-    """Return whether the role asks for one; whoever signs on elsewhere has it there, if at all."""
+    """Return whether the role asks for one; people of a sign-on have theirs at the provider."""
     role = role_of(user)
     return role is not None and user.has_usable_password() and SecondFactorDuty.objects.filter(role=role).exists()
 

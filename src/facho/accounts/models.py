@@ -203,7 +203,7 @@ class Passkey(models.Model):
 
 
 class RecoveryCode(models.Model):
-    """A digest of a code that stands in for the second factor once; it is deleted when used."""
+    """A digest of a code that replaces the second factor once; it is deleted when used."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes", verbose_name=_("user")

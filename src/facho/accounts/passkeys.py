@@ -58,14 +58,14 @@ class PasskeyRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PasskeyHost:
     """The host that people use, which passkeys belong to, and the origin that a browser then names."""
 
     host: str
     origin: str
 
     @classmethod
-    def of(cls, request: HttpRequest) -> "Place | None":
+    def of(cls, request: HttpRequest) -> "PasskeyHost | None":
         """Read the host, which was checked against FACHO_ALLOWED_HOSTS; None where browsers know no passkeys."""
         host = urlsplit(f"//{request.get_host()}").hostname or ""
         is_near = host == "localhost" or host.endswith(".localhost")
@@ -75,7 +75,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PasskeyQuestion:
     """What a browser carries until its authenticator has answered: to make a passkey of a name, or to use one."""
 
     challenge: str
@@ -92,13 +92,13 @@ class Question:
         return datetime.fromisoformat(self.asked_at)
 
 
-def load_question(request: HttpRequest, now: datetime) -> tuple[Question, Place]:
+def load_question(request: HttpRequest, now: datetime) -> tuple[PasskeyQuestion, PasskeyHost]:
     """Open what a browser carried; PasskeyRefused when it is not ours, or too old."""
-    place = Place.of(request)
+    place = PasskeyHost.of(request)
     if place is None:
         raise PasskeyRefused("there are no passkeys at this address")
     try:
-        question = Question(**json.loads(decrypt(request.COOKIES.get(COOKIE, "")).reveal()))
+        question = PasskeyQuestion(**json.loads(decrypt(request.COOKIES.get(COOKIE, "")).reveal()))
     except (UndecryptableSecret, ValueError, TypeError) as error:
         raise PasskeyRefused("it was not asked for here") from error
     if not timedelta(0) <= now - question.at <= QUESTION_FOR:
@@ -106,7 +106,7 @@ def load_question(request: HttpRequest, now: datetime) -> tuple[Question, Place]
     return question, place
 
 
-def ask_to_make(user: User, name: str, place: Place, now: datetime) -> tuple[dict[str, Any], Question]:
+def ask_to_make(user: User, name: str, place: PasskeyHost, now: datetime) -> tuple[dict[str, Any], PasskeyQuestion]:
     """Return what the browser is asked, to make a passkey that no other of this person's is."""
     whose = PublicKeyCredentialUserEntity(
         id=_handle(user), name=user.get_username(), display_name=user.get_full_name() or user.get_username()
@@ -118,10 +118,10 @@ def ask_to_make(user: User, name: str, place: Place, now: datetime) -> tuple[dic
         resident_key_requirement=ResidentKeyRequirement.PREFERRED,
         user_verification=UserVerificationRequirement.REQUIRED,
     )
-    return dict(options.public_key), Question(state["challenge"], now.isoformat(), user.pk, name)
+    return dict(options.public_key), PasskeyQuestion(state["challenge"], now.isoformat(), user.pk, name)
 
 
-def make(user: User, question: Question, place: Place, answer: str) -> Passkey:
+def make(user: User, question: PasskeyQuestion, place: PasskeyHost, answer: str) -> Passkey:
     """Keep the new passkey that answers a question; of one question comes one passkey."""
     if question.user_id != user.pk or not question.name:
         raise PasskeyRefused("somebody else was asked")
@@ -152,22 +152,22 @@ def make(user: User, question: Question, place: Place, answer: str) -> Passkey:
         raise PasskeyRefused("it is known, or the question was answered before") from error
 
 
-def ask_to_use(user: User | None, place: Place, now: datetime) -> tuple[dict[str, Any], Question]:
-    """Return what the browser is asked, to use a passkey of this person, or of whoever is there."""
+def ask_to_use(user: User | None, place: PasskeyHost, now: datetime) -> tuple[dict[str, Any], PasskeyQuestion]:
+    """Return what the browser is asked, to use a passkey of this person, or of anybody."""
     rows = user.passkeys.filter(host=place.host) if user else Passkey.objects.none()
     options, state = _server(place).authenticate_begin(
         [AttestedCredentialData(bytes(row.credential)) for row in rows],
         user_verification=UserVerificationRequirement.REQUIRED,
     )
-    return dict(options.public_key), Question(state["challenge"], now.isoformat(), user.pk if user else 0)
+    return dict(options.public_key), PasskeyQuestion(state["challenge"], now.isoformat(), user.pk if user else 0)
 
 
-def use(question: Question, place: Place, answer: str, now: datetime) -> Passkey:
+def use(question: PasskeyQuestion, place: PasskeyHost, answer: str, now: datetime) -> Passkey:
     """Return the passkey that answered; an answer counts once, and none with a counter that went back."""
     read = _read(lambda: AuthenticationResponse.from_dict(_parsed(answer)))
     row = Passkey.objects.select_related("user").filter(digest=_digest(read.raw_id), host=place.host).first()
     if row is None:
-        raise PasskeyRefused("nobody has this passkey")
+        raise PasskeyRefused("the passkey is unknown")
     handle = read.response.user_handle
     if (question.user_id and question.user_id != row.user_id) or question.name:
         raise PasskeyRefused("somebody else was asked")
@@ -189,7 +189,7 @@ def use(question: Question, place: Place, answer: str, now: datetime) -> Passkey
     return row
 
 
-def carry(answer: HttpResponse, question: Question) -> None:
+def carry(answer: HttpResponse, question: PasskeyQuestion) -> None:
     """Give the browser the question to keep; it comes back with what its authenticator says."""
     age = int(QUESTION_FOR.total_seconds())
     answer.set_cookie(COOKIE, question.seal(), max_age=age, httponly=True, samesite="Strict")
@@ -209,7 +209,7 @@ def log_refusal(request: HttpRequest, error: PasskeyRefused) -> None:
     logger.warning("passkey.refused address=%s reason=%s", address_of(request), error)
 
 
-def _server(place: Place) -> Fido2Server:
+def _server(place: PasskeyHost) -> Fido2Server:
     return Fido2Server(
         PublicKeyCredentialRpEntity(id=place.host, name="Facho"),
         attestation=AttestationConveyancePreference.NONE,
@@ -217,7 +217,7 @@ def _server(place: Place) -> Fido2Server:
     )
 
 
-def _state(question: Question) -> dict[str, Any]:
+def _state(question: PasskeyQuestion) -> dict[str, Any]:
     return {"challenge": question.challenge, "user_verification": UserVerificationRequirement.REQUIRED}
 
 
@@ -240,7 +240,7 @@ def _read(reader: Callable[[], Read]) -> Read:
 
 
 def _handle(user: User) -> bytes:
-    """Name an account to authenticators: without its name, which they would show to whoever holds them."""
+    """Name an account to authenticators: by its number, since they show it to others."""
     return user.pk.to_bytes(8, "big")
 
 

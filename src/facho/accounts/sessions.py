@@ -1,6 +1,6 @@
 """Sessions of people: the one way in, when and from where each was last used, and how they are ended.
 
-The session itself is Django's row; what people are shown of it is a row of ours, which goes with it.
+The session itself is Django's row; what people see of it is a LoginSession, deleted with it.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from facho.accounts.throttle import address_of
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
 # Of the session, so that pages need no query for them.
 LANGUAGE, TIME_ZONE = "facho_language", "facho_time_zone"
-# In the session: whether it has a row of ours, without a query.
+# In the session: whether it has a LoginSession, without a query.
 NOTED = "facho_noted"
 # The use of a session is written at most this often by each process.
 SEEN_EVERY = timedelta(minutes=5)
@@ -53,7 +53,7 @@ def enter(request: HttpRequest, user: User, way: WayIn) -> None:
     now, key = timezone.now(), request.session.session_key or ""
     _written_at[key] = now
     noted = {"address": address_of(request), "browser": _of(request), "begun_at": now, "seen_at": now, "way": way}
-    # Whoever logs in again in the same browser keeps the session.
+    # A second log-in in the same browser keeps the session.
     LoginSession.objects.update_or_create(session_id=key, defaults={"user": user, **noted})
 
 

@@ -23,7 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from facho.accounts import factors
 from facho.accounts.audit import Action, record
 from facho.accounts.models import RecoveryCode, SecondFactor, WayIn
-from facho.accounts.passkeys import Place, answered
+from facho.accounts.passkeys import PasskeyHost, answered
 from facho.accounts.roles import people
 from facho.accounts.sessions import enter
 from facho.accounts.throttle import LoginTries, remember_browser
@@ -60,7 +60,7 @@ class ProvenForm(CodeForm):
     field_order = ["password", "code"]
 
 
-class NameForm(forms.Form):
+class PasskeyNameForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name of the passkey"),
         max_length=60,
@@ -75,7 +75,7 @@ def lead_on(request: HttpRequest, user: User, next_path: str) -> HttpResponse | 
     """Return the way to the second step of somebody whose password was right; None when there is none."""
     if not factors.has_factor(user) and not factors.must_have_factor(user):
         return None
-    # No session of before goes on under another person's steps.
+    # No earlier session continues under another person's steps.
     request.session.flush()
     request.session[PENDING] = {
         "user": user.pk,
@@ -103,8 +103,13 @@ def second_step(request: HttpRequest) -> HttpResponse:
         factors.tries_of(user).forget()
         answer = enter_pending(request, user, way)
         return codes_page(request, codes) if codes else answer
-    context = {"form": form, "is_setup": not has_factor, "is_step": True, "has_place": Place.of(request) is not None}
-    context |= {"has_passkeys": user.passkeys.exists()} if has_factor else {"name_form": NameForm()}
+    context = {
+        "form": form,
+        "is_setup": not has_factor,
+        "is_step": True,
+        "has_place": PasskeyHost.of(request) is not None,
+    }
+    context |= {"has_passkeys": user.passkeys.exists()} if has_factor else {"name_form": PasskeyNameForm()}
     return render(request, "account/factor.html", context | ({} if has_factor else _key_of(request, user)))
 
 
@@ -181,13 +186,13 @@ def change_factor(request: HttpRequest) -> HttpResponse:
 
 def factor_context(request: HttpRequest, user: User) -> dict[str, Any]:
     """What the account page shows of the app and of passkeys, each with the form that removes it."""
-    place, passkeys = Place.of(request), list(user.passkeys.order_by("-created_at"))
+    place, passkeys = PasskeyHost.of(request), list(user.passkeys.order_by("-created_at"))
     return {
         "passkeys": [(row, ProvenForm(name=f"passkey-{row.pk}")) for row in passkeys],
         # One that belongs to this address stands for password and code.
         "has_passkeys": place is not None and any(row.host == place.host for row in passkeys),
         "has_place": place is not None,
-        "name_form": NameForm(),
+        "name_form": PasskeyNameForm(),
         "proof_form": ProvenForm(name="passkey"),
         "factor": SecondFactor.objects.filter(user=user, confirmed_at__isnull=False).defer("key").first(),
         "codes_left": RecoveryCode.objects.filter(user=user).count(),

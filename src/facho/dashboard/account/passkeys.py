@@ -18,8 +18,8 @@ from facho.accounts import factors
 from facho.accounts.audit import Action, record
 from facho.accounts.models import Passkey, WayIn
 from facho.accounts.passkeys import (
+    PasskeyHost,
     PasskeyRefused,
-    Place,
     answered,
     ask_to_make,
     ask_to_use,
@@ -29,7 +29,7 @@ from facho.accounts.passkeys import (
     make,
 )
 from facho.dashboard.account.factors import (
-    NameForm,
+    PasskeyNameForm,
     ProvenForm,
     codes_page,
     enter_and_go,
@@ -44,8 +44,8 @@ from facho.dashboard.account.sign_on import refuse
 @require_safe
 @never_cache
 def passkey_question(request: HttpRequest) -> HttpResponse:
-    """Ask for a passkey: of who is logged in or in the second step, else of whoever comes."""
-    place = Place.of(request)
+    """Ask for a passkey: of the person who is logged in or in the second step, else of anybody."""
+    place = PasskeyHost.of(request)
     if place is None:
         raise Http404
     user = request.user if isinstance(request.user, User) else load_pending(request)
@@ -72,7 +72,7 @@ def passkey_login(request: HttpRequest) -> HttpResponse:
 def passkey_add(request: HttpRequest) -> HttpResponse:
     """Ask the browser for a new passkey, of somebody who has proven who they are."""
     user, is_step = _maker(request)
-    place, named = Place.of(request), NameForm(request.POST)
+    place, named = PasskeyHost.of(request), PasskeyNameForm(request.POST)
     here = "second-step" if is_step else "account"
     if place is None:
         raise Http404

@@ -232,7 +232,7 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
 @require_POST
 @login_required
 def end_session(request: HttpRequest, session_id: int) -> HttpResponse:
-    """End one of one's own sessions; the present one is left by logging out."""
+    """End a session of the user; logging out ends the present one."""
     user = _user(request)
     ended = get_object_or_404(LoginSession.objects.select_related("session"), id=session_id, user=user)
     if ended.session_id == request.session.session_key:
@@ -247,7 +247,7 @@ def end_session(request: HttpRequest, session_id: int) -> HttpResponse:
 @require_POST
 @login_required
 def end_other_sessions(request: HttpRequest) -> HttpResponse:
-    """End all of one's own sessions but this one, those too that are not listed."""
+    """End all sessions of the user but this one, including those that are not listed."""
     user = _user(request)
     with transaction.atomic():
         ended = end_sessions_of(user, but=request.session.session_key)

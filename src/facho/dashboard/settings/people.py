@@ -246,7 +246,7 @@ def person_session_end(request: HttpRequest, user_id: int, session_id: int) -> H
 @require_POST
 @for_admins_of_all_olts
 def person_sessions_end(request: HttpRequest, user_id: int) -> HttpResponse:
-    """End all sessions of somebody; of one's own, all others."""
+    """End all sessions of somebody; the present one stays."""
     user = get_object_or_404(people(), id=user_id)
     with transaction.atomic():
         ended = end_sessions_of(user, but=request.session.session_key)

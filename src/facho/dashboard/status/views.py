@@ -1,7 +1,7 @@
 """The public page for customers: how each zone is, without a log-in, and without a name, a number or a place beyond it.
 
 Strangers ask as often as they like, so what they see is some seconds old and the same for all: the web process sends it
-from memory, and one request at a time makes it anew.
+from memory, and one request at a time renews it.
 """
 
 from collections import Counter
@@ -72,7 +72,7 @@ class ZoneTrouble:
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneLine:
+class ZoneStatus:
     """One zone as customers see it."""
 
     name: str
@@ -86,10 +86,10 @@ class ZoneLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NetworkStatus:
     """How all zones are; None where the poller itself sees nothing."""
 
-    zones: tuple[ZoneLine, ...] | None
+    zones: tuple[ZoneStatus, ...] | None
     taken_at: datetime
 
 
@@ -102,7 +102,7 @@ class _Kept:
 
     def clear(self) -> None:
         self.pages: dict[str, tuple[datetime, bytes]] = {}
-        self.network: Network | None = None
+        self.network: NetworkStatus | None = None
         self.onus: dict[int, ZoneOnus] = {}
         self.onus_at: datetime | None = None
 
@@ -156,7 +156,7 @@ def _build(request: HttpRequest, language: str, now: datetime) -> bytes:
     if kept.network is None or abs(now - kept.network.taken_at) >= KEPT_FOR:
         kept.network = load_network(now)
     network = kept.network
-    # Whoever is logged in here reads it like everybody else.
+    # Users who are logged in get the same page as strangers.
     with translation.override(language), timezone.override(None):
         context = {"network": network, "seconds": 4 * KEPT_FOR.seconds}
         page = render_to_string("status/status.html", context, request).encode()
@@ -164,14 +164,14 @@ def _build(request: HttpRequest, language: str, now: datetime) -> bytes:
     return page
 
 
-def load_network(now: datetime) -> Network:
+def load_network(now: datetime) -> NetworkStatus:
     """Load how the zones are; three queries, and once in a while one more."""
     if kept.onus_at is None or abs(now - kept.onus_at) >= ONUS_KEPT_FOR:
         kept.onus, kept.onus_at = _load_onus(), now
     is_open = Outage.objects.filter(ended_at__isnull=True).order_by("-affected", "id")
     outages = list(is_open[:MOST_OUTAGES])
     if any(outage.scope == OutageScopes.NETWORK for outage in outages):
-        return Network(None, now)
+        return NetworkStatus(None, now)
     silent = {outage.olt_id or 0: outage.started_at for outage in outages if outage.scope == OutageScopes.OLT}
     windows = list(Pause.objects.filter(ends_at__gt=now, starts_at__lt=now + SHOWN_AHEAD).order_by("starts_at"))
     trouble = _load_trouble([outage for outage in outages if outage.scope in (OutageScopes.PON, OutageScopes.CARD)])
@@ -181,7 +181,7 @@ def load_network(now: datetime) -> Network:
         if zone.by_olt.total() >= FEWEST_ONUS
     ]
     order = list(ZoneState)
-    return Network(tuple(sorted(lines, key=lambda line: (order.index(line.state), line.name.casefold()))), now)
+    return NetworkStatus(tuple(sorted(lines, key=lambda line: (order.index(line.state), line.name.casefold()))), now)
 
 
 def judge_zone(
@@ -190,7 +190,7 @@ def judge_zone(
     silent: Mapping[int, datetime],
     windows: Iterable[Pause],
     now: datetime,
-) -> ZoneLine:
+) -> ZoneStatus:
     """Say how a zone is: half of it down is an outage, and an OLT that does not answer may be one."""
     begins = [began_at for olt_id, began_at in silent.items() if olt_id in zone.by_olt]
     planned = [pause for pause in windows if pause.olt_id is None or pause.olt_id in zone.by_olt]
@@ -202,7 +202,7 @@ def judge_zone(
         is_running = any(pause.starts_at <= now for pause in planned)
         state, since = ZoneState.MAINTENANCE if is_running else ZoneState.NORMAL, None
     times = dict.fromkeys((pause.starts_at, pause.ends_at) for pause in planned)
-    return ZoneLine(zone.name, state, since, tuple(times)[:MOST_WINDOWS])
+    return ZoneStatus(zone.name, state, since, tuple(times)[:MOST_WINDOWS])
 
 
 def _load_onus() -> dict[int, ZoneOnus]:

@@ -7,13 +7,14 @@ from datetime import date, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from api.coordinator_rows import make_log, make_plan, make_tracker, make_violation
 from api.rows import make_execution, make_node, make_olt, make_olt_value, make_onu, make_user, make_waiting_onu
 from dashboard.outage_rows import make_outage
-from facho.accounts.models import Profile, SavedView
+from facho.accounts.models import LoginSession, Passkey, Profile, SavedView
 from facho.accounts.roles import Role
 from facho.alerts.models import Alert, AlertChannel, AlertRule, Notice
 from facho.alerts.store import offer_default_rules
@@ -186,6 +187,14 @@ def make_world() -> World:
         olt_group=hidden.group,
         begins_at=timezone.now(),
     )
+    stored = SessionStore()
+    stored.create()
+    session = LoginSession.objects.create(
+        session_id=stored.session_key, user=somebody, way="password", begun_at=timezone.now(), seen_at=timezone.now()
+    )
+    passkey = Passkey.objects.create(
+        user=somebody, name="phone", host="x", digest="x", credential=b"", created_at=timezone.now()
+    )
     common = {
         "webhook": hook.pk,
         "alert-channel": channel.pk,
@@ -194,6 +203,8 @@ def make_world() -> World:
         "notice": told.pk,
         "job": node.job_id,
         "user": somebody.pk,
+        "session": session.pk,
+        "passkey": passkey.pk,
         "view": view.pk,
     }
     return World(shown, hidden, common)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from django.contrib.auth.models import User
 from django.utils.crypto import salted_hmac
 
-from facho.accounts.models import RecoveryCode, SecondFactor, SecondFactorDuty
+from facho.accounts.models import Passkey, RecoveryCode, SecondFactor, SecondFactorDuty
 from facho.accounts.roles import role_of
 from facho.accounts.throttle import Guess, Tries
 from facho.infrastructure.secrets import Secret
@@ -33,12 +33,17 @@ def code_at(key: str, step: int) -> str:
     return f"{number % 10**DIGITS:0{DIGITS}}"
 
 
-def has_factor(user: User) -> bool:
+def has_app(user: User) -> bool:
     return SecondFactor.objects.filter(user=user, confirmed_at__isnull=False).exists()
 
 
+def has_factor(user: User) -> bool:
+    """Return whether the password alone is not enough: there is an authenticator app, or a passkey."""
+    return has_app(user) or Passkey.objects.filter(user=user).exists()
+
+
 def must_have_factor(user: User) -> bool:
-    """Return whether the role asks for one; whoever signs on elsewhere has it there, if at all."""
+    """Return whether the role asks for one; people of a sign-on have theirs at the provider."""
     role = role_of(user)
     return role is not None and user.has_usable_password() and SecondFactorDuty.objects.filter(role=role).exists()
 
@@ -68,11 +73,15 @@ def confirm(factor: SecondFactor, code: str, now: datetime) -> list[str] | None:
 
 def check(user: User, code: str, now: datetime) -> bool:
     """Accept a code of the app or a recovery code, once."""
-    plain = "".join(code.split()).replace("-", "").lower()[:40]
-    if len(plain) == RECOVERY_LETTERS:
+    plain = _plain(code)
+    if is_recovery_code(code):
         return bool(RecoveryCode.objects.filter(user=user, digest=_digest(user, plain)).delete()[0])
     factor = SecondFactor.objects.filter(user=user, confirmed_at__isnull=False).first()
     return factor is not None and _accept(factor, plain, now)
+
+
+def is_recovery_code(code: str) -> bool:
+    return len(_plain(code)) == RECOVERY_LETTERS
 
 
 def renew_recovery_codes(user: User) -> list[str]:
@@ -84,9 +93,29 @@ def renew_recovery_codes(user: User) -> list[str]:
 
 
 def reset(user: User) -> bool:
-    """Remove factor and recovery codes; returns whether there was one."""
+    """Remove app, passkeys and recovery codes; returns whether there was one."""
     RecoveryCode.objects.filter(user=user).delete()
-    return bool(SecondFactor.objects.filter(user=user).delete()[0])
+    apps = SecondFactor.objects.filter(user=user).delete()[0]
+    return bool(apps + Passkey.objects.filter(user=user).delete()[0])
+
+
+def remove(factor: SecondFactor | Passkey) -> None:
+    """Remove one factor; with the last one go the recovery codes, which would stand in for nothing."""
+    user = factor.user
+    factor.delete()
+    if not has_factor(user):
+        RecoveryCode.objects.filter(user=user).delete()
+
+
+def is_last_duty(user: User) -> bool:
+    """Return whether the role forbids removing a factor, since no other would be left."""
+    left = Passkey.objects.filter(user=user).count() + has_app(user)
+    return left <= 1 and must_have_factor(user)
+
+
+def codes_for_first(user: User) -> list[str] | None:
+    """Make recovery codes for somebody who has none yet."""
+    return None if RecoveryCode.objects.filter(user=user).exists() else renew_recovery_codes(user)
 
 
 def tries_of(user: User) -> Tries:
@@ -107,6 +136,10 @@ def _accept(factor: SecondFactor, code: str, now: datetime) -> bool:
             unused = SecondFactor.objects.filter(pk=factor.pk, last_step__lt=step)
             return bool(unused.update(last_step=step))
     return False
+
+
+def _plain(code: str) -> str:
+    return "".join(code.split()).replace("-", "").lower()[:40]
 
 
 def _digest(user: User, code: str) -> str:

@@ -1,6 +1,7 @@
 """Scope and preferences of a user, failed attempts, and acknowledgements."""
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -83,6 +84,40 @@ class LinkedIdentity(models.Model):
         return f"{self.issuer} · {self.subject}"
 
 
+class WayIn(models.TextChoices):
+    """What somebody showed to get in."""
+
+    PASSWORD = "password", _("password")
+    CODE = "code", _("password and code")
+    RECOVERY = "recovery", _("password and recovery code")
+    PASSKEY = "passkey", _("passkey")
+    PROVIDER = "provider", _("company account")
+    DIRECTORY = "directory", _("directory")
+    LINK = "link", _("link")
+
+
+class LoginSession(models.Model):
+    """What people are shown of a session; deleted with it."""
+
+    session = models.OneToOneField(Session, on_delete=models.CASCADE, related_name="login", verbose_name=_("session"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="login_sessions", verbose_name=_("user")
+    )
+    way = models.CharField(_("log-in by"), max_length=10, choices=WayIn.choices)
+    begun_at = models.DateTimeField(_("begun"))
+    # Some minutes old at most.
+    seen_at = models.DateTimeField(_("last used"))
+    address = models.CharField(_("address"), max_length=45)
+    browser = models.CharField(_("browser"), max_length=40, blank=True)
+
+    class Meta:
+        verbose_name = _("session")
+        verbose_name_plural = _("sessions")
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, [self.browser, self.address]))
+
+
 class SavedView(models.Model):
     """A list as a person wants to see it again: the query string of its address."""
 
@@ -138,8 +173,37 @@ class SecondFactor(models.Model):
         return str(self.user)
 
 
+class Passkey(models.Model):
+    """A key pair of which an authenticator keeps the secret half; it stands for password and second factor."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="passkeys", verbose_name=_("user")
+    )
+    name = models.CharField(_("name"), max_length=60)
+    # It works where people use this host name, and nowhere else.
+    host = models.CharField(_("host name"), max_length=253)
+    # Of the credential's id, which may be a kilobyte.
+    digest = models.CharField(max_length=64, unique=True)
+    # Id and public key, as the authenticator gave them.
+    credential = models.BinaryField()
+    # Signatures so far; 0 when the authenticator does not count.
+    counter = models.BigIntegerField(default=0)
+    # When it was asked for.
+    created_at = models.DateTimeField(_("created"))
+    # When the question was asked that it answered last: it answers each once, and none from before.
+    used_at = models.DateTimeField(_("last used"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("passkey")
+        verbose_name_plural = _("passkeys")
+        constraints = [models.UniqueConstraint(fields=["user", "created_at"], name="one_passkey_per_question")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class RecoveryCode(models.Model):
-    """A digest of a code that stands in for the second factor once; it is deleted when used."""
+    """A digest of a code that replaces the second factor once; it is deleted when used."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="recovery_codes", verbose_name=_("user")

@@ -11,21 +11,18 @@ from datetime import datetime
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.audit import Action, changed_words, console, record
 from facho.accounts.models import LinkedIdentity, Profile
 from facho.accounts.roles import Role, give_role, highest_of
+from facho.accounts.sessions import end_sessions_of
 from facho.hosts.models import OltGroup
 
 logger = logging.getLogger(__name__)
 
-# Of the session, so that pages need no query for them.
-LANGUAGE, TIME_ZONE = "facho_language", "facho_time_zone"
 # In FACHO_SIGN_ON_OLT_GROUPS: members of this group see every OLT.
 ALL_OLTS = "*"
 MOST_GROUPS = 2_000
@@ -87,20 +84,6 @@ def admit(identity: Identity, now: datetime) -> User:
             return user
     # Outside of the transaction: the role that was taken stays taken.
     raise refusal or SignOnRefused("", "no role")
-
-
-def remember_preferences(request: HttpRequest) -> None:
-    """Copy the user's language and time zone into the session; empty means the installation's."""
-    profile = Profile.objects.filter(user_id=request.user.pk or 0).first() or Profile()
-    request.session[LANGUAGE], request.session[TIME_ZONE] = profile.language, profile.time_zone
-
-
-def end_sessions_of(user: User) -> int:
-    """End all sessions of an account at once; returns how many."""
-    keys = [
-        row.session_key for row in Session.objects.iterator() if row.get_decoded().get("_auth_user_id") == str(user.pk)
-    ]
-    return Session.objects.filter(session_key__in=keys).delete()[0]
 
 
 def _refusal(linked: LinkedIdentity | None, grants: Grants) -> SignOnRefused | None:

@@ -293,6 +293,7 @@ SETTINGS = (
     Setting("FACHO_ACS_URL", _acs_template, "", "https://HOST/…{serial}…"),
     Setting("FACHO_SMARTOLT_API", partial(_one_of, words=("off", "on")), "off", _("off or on")),
     Setting("FACHO_ONU_METRICS", partial(_optional_whole, high=MOST_ONUS), "", _("a whole number up to 1000000")),
+    Setting("FACHO_STATUS_PAGE", partial(_one_of, words=("off", "on")), "off", _("off or on")),
     Setting("FACHO_S3_ENDPOINT", _optional_http_url, "", "https://HOST"),
     Setting("FACHO_S3_REGION", str, "us-east-1", _("the name of a region")),
     Setting("FACHO_S3_KEYS_FILE", _optional_path, "", _("a file with two words")),

@@ -66,6 +66,7 @@ FACHO_NETBOX_TAG: str = ENVIRONMENT["FACHO_NETBOX_TAG"]
 FACHO_NETBOX_CREDENTIALS_FILE: Path | None = ENVIRONMENT["FACHO_NETBOX_CREDENTIALS_FILE"]
 FACHO_NETBOX_FIELDS: tuple[tuple[str, str], ...] = ENVIRONMENT["FACHO_NETBOX_FIELDS"]
 FACHO_ACS_URL: str = ENVIRONMENT["FACHO_ACS_URL"]
+FACHO_STATUS_PAGE: bool = ENVIRONMENT["FACHO_STATUS_PAGE"] == "on"
 # The first encrypts, all of them decrypt.
 FACHO_ENCRYPTION_KEYS: Iterable[str] = KeyFile(DATA_FOLDER.encryption_keys)
 REDIS_URL: str = ENVIRONMENT["REDIS_URL"]
@@ -122,6 +123,7 @@ MIDDLEWARE = [
     "facho.core.security.AddressMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "facho.accounts.sessions.SessionUseMiddleware",
     "facho.dashboard.account.views.PreferencesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

@@ -4,6 +4,13 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from facho.dashboard.account.factors import change_factor, own_factor, second_step
+from facho.dashboard.account.passkeys import (
+    passkey_add,
+    passkey_login,
+    passkey_question,
+    passkey_remove,
+    passkey_save,
+)
 from facho.dashboard.account.sign_on import sign_on, sign_on_back
 from facho.dashboard.account.views import (
     Login,
@@ -11,6 +18,8 @@ from facho.dashboard.account.views import (
     add_token,
     change_password,
     change_preferences,
+    end_other_sessions,
+    end_session,
     revoke_token,
     setup,
 )
@@ -69,6 +78,8 @@ from facho.dashboard.settings.people import (
     person_add,
     person_link,
     person_reset,
+    person_session_end,
+    person_sessions_end,
 )
 from facho.dashboard.settings.webhooks import (
     webhook_add,
@@ -81,6 +92,7 @@ from facho.dashboard.settings.webhooks import (
     webhooks_page,
 )
 from facho.dashboard.shared.table import delete_view, saved_views
+from facho.dashboard.status.views import status_page
 from facho.dashboard.traps.views import traps_page, traps_switch
 from facho.dashboard.violations.views import violation_acknowledge, violation_page, violations_page
 from facho.dashboard.waiting.views import waiting_export, waiting_page
@@ -183,6 +195,7 @@ urlpatterns = [
     path("settings/webhooks/<int:webhook_id>/replay/", webhook_replay, name="settings-webhook-replay"),
     path("settings/webhooks/<int:webhook_id>/switch/", webhook_switch, name="settings-webhook-switch"),
     path("settings/webhooks/<int:webhook_id>/delete/", webhook_delete, name="settings-webhook-delete"),
+    path("status/", status_page, name="status"),
     path("traps/", traps_page, name="traps"),
     path("traps/switch/", traps_switch, name="traps-switch"),
     path("waiting/", waiting_page, name="waiting"),
@@ -204,6 +217,12 @@ urlpatterns = [
     path("settings/people/<int:user_id>/", person, name="settings-person"),
     path("settings/people/factors/", duties_save, name="settings-people-factors"),
     path("settings/people/<int:user_id>/factor/", person_reset, name="settings-person-reset"),
+    path("settings/people/<int:user_id>/sessions/end/", person_sessions_end, name="settings-person-sessions-end"),
+    path(
+        "settings/people/<int:user_id>/sessions/<int:session_id>/end/",
+        person_session_end,
+        name="settings-person-session-end",
+    ),
     path("settings/people/<int:user_id>/link/", person_link, name="settings-person-link"),
     path("invitation/<str:token>/", invitation, name="invitation"),
     path("login/", Login.as_view(), name="login"),
@@ -212,8 +231,15 @@ urlpatterns = [
     path("sign-on/", sign_on, name="sign-on"),
     path("sign-on/back/", sign_on_back, name="sign-on-back"),
     path("account/", account, name="account"),
+    path("account/sessions/end/", end_other_sessions, name="account-sessions-end"),
+    path("account/sessions/<int:session_id>/end/", end_session, name="account-session-end"),
     path("account/password/", change_password, name="account-password"),
     path("login/second/", second_step, name="second-step"),
+    path("login/passkey/", passkey_login, name="passkey-login"),
+    path("login/passkey/question/", passkey_question, name="passkey-question"),
+    path("account/passkeys/add/", passkey_add, name="passkey-add"),
+    path("account/passkeys/save/", passkey_save, name="passkey-save"),
+    path("account/passkeys/<int:passkey_id>/remove/", passkey_remove, name="passkey-remove"),
     path("account/factor/", own_factor, name="account-factor"),
     path("account/factor/change/", change_factor, name="account-factor-change"),
     path("account/reading/", change_preferences, name="account-reading"),

@@ -79,6 +79,8 @@ RETENTIONS = (
 KEPT = {
     "alerts.AlertChannel": "as many as people make",
     "accounts.LinkedIdentity": "one row per account of a sign-on, overwritten",
+    "accounts.LoginSession": "deleted with its session",
+    "accounts.Passkey": "as many as people make, ten each",
     "accounts.SecondFactor": "one row per account",
     "auth.User": "as many as people work here",
     "executions.ExecutionAttempt": "deleted with its execution",

@@ -1,17 +1,20 @@
 """`facho user` and `facho token`."""
 
 import io
+import json
 import sys
 
 import pytest
 from cli_runner import Command
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 
+from api.rows import PASSWORD as LOGIN_PASSWORD
 from api.rows import make_user
 from facho.accounts import factors
-from facho.accounts.models import FailedTries, SecondFactor
+from facho.accounts.models import FailedTries, Passkey, SecondFactor
 from facho.accounts.roles import CONSOLE, Role, give_role, people, role_of
 from facho.accounts.scope import scope_of
 from facho.api.models import ApiToken
@@ -244,3 +247,27 @@ def test_the_console_is_the_way_back_in_without_a_second_factor(facho: Command) 
 
     assert outcomes == [0, 1]
     assert not SecondFactor.objects.exists()
+
+
+def test_a_person_is_logged_out_everywhere_at_the_console(facho: Command) -> None:
+    make_user(Role.ADMIN, "ana")
+    windows = [Client(headers={"user-agent": f"{word}/1.0"}) for word in ("Firefox", "curl")]
+    for window in windows:
+        window.post("/login/", {"username": "ana", "password": LOGIN_PASSWORD})
+
+    shown = json.loads(facho("user", "sessions", "ana", "--json").out)
+    ended = facho("user", "end-sessions", "ana")
+
+    assert [(row["browser"], row["way"]) for row in shown] == [("curl", "password"), ("Firefox", "password")]
+    assert ended.status == 0
+    assert [window.get("/").status_code for window in windows] == [302, 302]
+    assert LogEntry.objects.get().change_message == "sessions: 2 → 0"
+    assert facho("user", "end-sessions", "nobody").status == 1
+
+
+def test_the_console_resets_passkeys_too(facho: Command) -> None:
+    user = make_user(Role.ADMIN, "ana")
+    Passkey.objects.create(user=user, name="x", host="x", digest="x", credential=b"", created_at=timezone.now())
+
+    assert facho("user", "reset-factors", "ana").status == 0
+    assert not Passkey.objects.exists()

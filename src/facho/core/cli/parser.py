@@ -503,6 +503,8 @@ def add_user(subparsers: Subparsers) -> None:
         users, "disable", _("accept no login, session or token of a person until they are enabled"), "user.disable_user"
     )
     _add_for_one(users, "reset-factors", _("remove the second factor of a person who lost it"), "user.reset_factors")
+    add_json_flag(_add_for_one(users, "sessions", _("show where a person is logged in"), "user.list_sessions"))
+    _add_for_one(users, "end-sessions", _("log a person out everywhere"), "user.end_sessions")
     _add_for_one(users, "enable", _("let a person in again"), "user.enable_user")
 
 

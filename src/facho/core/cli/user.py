@@ -18,7 +18,7 @@ from facho.accounts import factors
 from facho.accounts.audit import Action, changed_words, console, record
 from facho.accounts.models import Profile, ProfileGroup
 from facho.accounts.roles import Role, give_role, highest_of, last_admins_among, people, role_of
-from facho.accounts.sign_on import end_sessions_of
+from facho.accounts.sessions import end_sessions_of, load_sessions
 from facho.accounts.throttle import forget_all_tries
 from facho.api import tokens
 from facho.api.models import ApiToken
@@ -133,6 +133,26 @@ def reset_factors(arguments: Namespace) -> int:
         record(console(), user, Action.CHANGED, gettext_lazy("Reset the second factor"))
     factors.tries_of(user).forget()
     print(_("user %s has no second factor any more") % arguments.name)
+    return 0
+
+
+def list_sessions(arguments: Namespace) -> int:
+    """Print the sessions of a person, the last used first."""
+    user = find_user(arguments.name)
+    rows = [
+        (row.begun_at, row.seen_at, row.address, row.browser, row.way) for row in load_sessions(user, timezone.now())
+    ]
+    print_rows(("begun_at", "last_used_at", "address", "browser", "way"), rows, as_json=arguments.as_json)
+    return 0
+
+
+def end_sessions(arguments: Namespace) -> int:
+    """End all sessions of a person."""
+    user = find_user(arguments.name)
+    with transaction.atomic():
+        ended = end_sessions_of(user)
+        record(console(), user, Action.CHANGED, changed_words({"sessions": ended}, {"sessions": 0}))
+    print(_("user %(name)s: %(n)s sessions ended") % {"name": arguments.name, "n": ended})
     return 0
 
 

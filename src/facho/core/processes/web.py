@@ -1,7 +1,8 @@
 """The web process: serves pages and API on the socket that the parent has bound, behind a gate for strangers.
 
 At the gate a connection costs no thread: a request gets one when it has arrived in full and its turn has come. What is
-the same for everybody (`/livez`, static files, the description of the API) is answered on the event loop.
+the same for everybody (`/livez`, static files, the description of the API, the page for customers) is answered on the
+event loop.
 
 uvicorn has a time-out for connections idle between two requests, but none for an endless head or for an answer that the
 client does not read; at its limit it refuses new connections instead of closing such old ones. Both are bounded here.
@@ -58,6 +59,7 @@ from facho.core.processes.supervisor import (
 from facho.core.security import HEADERS
 from facho.core.urls import API_PREFIXES
 from facho.core.wiring import new_owner
+from facho.dashboard.status.views import STATUS_PATH, kept_status
 from facho.executions.processes import VERSION, ProcessReport, reporting
 from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
 from facho.infrastructure.storage import open_storage
@@ -386,6 +388,8 @@ class Gate:
             await _send_response(livez(_bodiless(scope)), send)
         elif file := self._files.get(path):
             await self._send_file(path, file, _bodiless(scope).META, send)
+        elif path == STATUS_PATH and (page := kept_status(_bodiless(scope))) is not None:
+            await _send_response(page, send)
         elif path == SCHEMA_PATH:
             await self._answer_schema(scope, receive, send)
         elif path == DOCS_PATH and not is_described():

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.contrib.auth import login
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -28,13 +27,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from facho.accounts import oidc
+from facho.accounts.models import WayIn
 from facho.accounts.oidc import BadAnswer, Journey, Provider, UnknownKey
-from facho.accounts.sign_on import Identity, SignOnRefused, admit, remember_preferences
+from facho.accounts.sessions import enter
+from facho.accounts.sign_on import Identity, SignOnRefused, admit
 from facho.accounts.throttle import address_of, remember_browser
 from facho.alerts.http_request import AnswerRefused, fetch_json
 from facho.alerts.sender import Reach
-from facho.dashboard.account.factors import MODEL_BACKEND
-from facho.dashboard.account.views import bound_session, login_context
+from facho.dashboard.account.views import login_context
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
 
 logger = logging.getLogger(__name__)
@@ -151,9 +151,7 @@ def sign_on_back(request: HttpRequest) -> HttpResponse:
 
 
 def let_in(request: HttpRequest, user: User, next_path: str) -> HttpResponse:
-    login(request, user, backend=MODEL_BACKEND)
-    bound_session(request)
-    remember_preferences(request)
+    enter(request, user, WayIn.PROVIDER)
     is_ours = url_has_allowed_host_and_scheme(next_path, {request.get_host()}, require_https=request.is_secure())
     answer = redirect(next_path if is_ours else settings.LOGIN_REDIRECT_URL)
     remember_browser(answer, user.get_username())

@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import AuthenticationForm, BaseUserCreationForm, PasswordChangeForm
 from django.contrib.auth.models import User
@@ -36,15 +35,24 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from facho.accounts import ldap
 from facho.accounts.audit import Action, changed_words, record
-from facho.accounts.models import Profile
+from facho.accounts.models import LoginSession, Passkey, Profile, WayIn
 from facho.accounts.roles import ROLE_WORDS, Role, RoleNeeded, give_role, local_people, people, role_of
 from facho.accounts.scope import OltScope, scope_of
-from facho.accounts.sign_on import LANGUAGE, TIME_ZONE, SignOnRefused, admit, remember_preferences
+from facho.accounts.sessions import (
+    LANGUAGE,
+    TIME_ZONE,
+    end_sessions_of,
+    enter,
+    keep_session,
+    load_sessions,
+    remember_preferences,
+)
+from facho.accounts.sign_on import SignOnRefused, admit
 from facho.accounts.throttle import LoginTries, address_of, remember_browser
 from facho.alerts.links import read_public_address, save_public_address
 from facho.api.models import ApiToken
 from facho.api.tokens import DEFAULT_DAYS, MOST_DAYS, RoleTooHigh, create_token
-from facho.dashboard.account.factors import MODEL_BACKEND, factor_context, lead_on
+from facho.dashboard.account.factors import factor_context, lead_on
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
 
@@ -177,7 +185,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     with transaction.atomic():
         form.save()
         record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))
-    update_session_auth_hash(request, user)
+    keep_session(request, user)
     messages.success(request, _("The password was changed, and all other sessions have ended."))
     return redirect("account")
 
@@ -221,6 +229,33 @@ def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
     return redirect("account")
 
 
+@require_POST
+@login_required
+def end_session(request: HttpRequest, session_id: int) -> HttpResponse:
+    """End a session of the user; logging out ends the present one."""
+    user = _user(request)
+    ended = get_object_or_404(LoginSession.objects.select_related("session"), id=session_id, user=user)
+    if ended.session_id == request.session.session_key:
+        return redirect("account")
+    with transaction.atomic():
+        record(user, user, Action.CHANGED, changed_words({"session": ended}, {"session": ""}))
+        ended.session.delete()
+    messages.success(request, _("The session has ended."))
+    return redirect("account")
+
+
+@require_POST
+@login_required
+def end_other_sessions(request: HttpRequest) -> HttpResponse:
+    """End all sessions of the user but this one, including those that are not listed."""
+    user = _user(request)
+    with transaction.atomic():
+        ended = end_sessions_of(user, but=request.session.session_key)
+        record(user, user, Action.CHANGED, changed_words({"sessions": ended + 1}, {"sessions": 1}))
+    messages.success(request, _("All other sessions have ended."))
+    return redirect("account")
+
+
 def _page(request: HttpRequest, **context: Any) -> HttpResponse:
     user = _user(request)
     tokens = ApiToken.objects.filter(user=user).prefetch_related("olt_groups").order_by("-id")
@@ -230,7 +265,9 @@ def _page(request: HttpRequest, **context: Any) -> HttpResponse:
         "password_form": OwnPasswordForm(user),
         "preferences_form": PreferencesForm(instance=Profile.objects.filter(user=user).first()),
         "token_form": TokenForm(user, scope_of(user)),
-        **(factor_context(user) if user.has_usable_password() else {}),
+        **(factor_context(request, user) if user.has_usable_password() else {}),
+        "sessions": load_sessions(user, timezone.now()),
+        "own_key": request.session.session_key,
         "tokens": [(token, ROLE_WORDS[Role(token.role)]) for token in tokens],
         **context,
     }
@@ -300,11 +337,9 @@ class Login(LoginView):
         is_sign_on = isinstance(form, LogInForm) and form.is_sign_on
         if not is_sign_on and (second := lead_on(self.request, form.get_user(), self.get_redirect_url())):
             return second
-        answer = super().form_valid(form)
-        if is_sign_on:
-            bound_session(self.request)
+        enter(self.request, form.get_user(), WayIn.DIRECTORY if is_sign_on else WayIn.PASSWORD)
+        answer = redirect(self.get_success_url())
         remember_browser(answer, form.get_user().get_username())
-        remember_preferences(self.request)
         return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
@@ -318,11 +353,6 @@ class Login(LoginView):
         return login_context(self.request) | super().get_context_data(**kwargs)
 
 
-def bound_session(request: HttpRequest) -> None:
-    """End the session of a sign-on in time for groups to be read again, whether it is used or not."""
-    request.session.set_expiry(timezone.now() + timedelta(hours=settings.FACHO_SIGN_ON_HOURS))
-
-
 def login_context(request: HttpRequest) -> dict[str, Any]:
     """Return what the login page shows: its form, whether there is anyone who could log in, and the other way in."""
     return {
@@ -330,6 +360,7 @@ def login_context(request: HttpRequest) -> dict[str, Any]:
         "has_users": local_people().exists(),
         "has_provider": bool(settings.FACHO_OIDC_ISSUER),
         "provider_name": settings.FACHO_OIDC_NAME,
+        "has_passkeys": Passkey.objects.exists(),
         "next": request.GET.get("next", ""),
     }
 
@@ -402,8 +433,7 @@ def setup(request: HttpRequest, token: str) -> HttpResponse:
     user = _create_first(form)
     if user is None:
         return _closed(request)
-    login(request, user, backend=MODEL_BACKEND)
-    remember_preferences(request)
+    enter(request, user, WayIn.LINK)
     return redirect("dashboard")
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import default_token_generator
@@ -27,10 +26,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from facho.accounts import factors
 from facho.accounts.audit import Action, changed_words, record
-from facho.accounts.models import Profile, SecondFactorDuty
+from facho.accounts.models import LoginSession, Profile, SecondFactorDuty, WayIn
 from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, last_admins_among, people
-from facho.accounts.sign_on import end_sessions_of, remember_preferences
-from facho.dashboard.account.factors import MODEL_BACKEND, lead_on
+from facho.accounts.sessions import end_sessions_of, enter, load_sessions
+from facho.dashboard.account.factors import lead_on
 from facho.dashboard.shared.page import for_admins_of_all_olts
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret, UndecryptableSecret, decrypt, encrypt
@@ -184,7 +183,7 @@ def person_add(request: HttpRequest) -> HttpResponse:
 @for_admins_of_all_olts
 def person(request: HttpRequest, user_id: int) -> HttpResponse:
     """Show or change one account."""
-    user = get_object_or_404(people().select_related("identity", "second_factor"), id=user_id)
+    user = get_object_or_404(people().select_related("identity"), id=user_id)
     name, before = user.username, _facts_of(user)
     form = PersonForm(request.POST or None, instance=user, by=request.user)
     if form.is_valid():
@@ -194,7 +193,17 @@ def person(request: HttpRequest, user_id: int) -> HttpResponse:
             record(request.user, user, Action.CHANGED, changed_words(before, form.facts))
         messages.success(request, _("Saved: %(name)s.") % {"name": user.username})
         return redirect("settings-people")
-    context = {"place": "people", "here": "settings", "form": form, "person": user, "person_name": name}
+    context = {
+        "place": "people",
+        "here": "settings",
+        "now": timezone.now(),
+        "form": form,
+        "person": user,
+        "person_name": name,
+        "has_factor": factors.has_factor(user),
+        "sessions": load_sessions(user, timezone.now()),
+        "own_key": request.session.session_key,
+    }
     return render(request, "settings/person.html", context)
 
 
@@ -220,6 +229,30 @@ def person_reset(request: HttpRequest, user_id: int) -> HttpResponse:
             record(request.user, user, Action.CHANGED, gettext_lazy("Reset the second factor"))
     messages.success(request, _("The second factor of %(name)s was reset.") % {"name": user.username})
     return redirect("settings-people")
+
+
+@require_POST
+@for_admins_of_all_olts
+def person_session_end(request: HttpRequest, user_id: int, session_id: int) -> HttpResponse:
+    """End one session of somebody."""
+    ended = get_object_or_404(LoginSession.objects.select_related("session", "user"), id=session_id, user_id=user_id)
+    with transaction.atomic():
+        record(request.user, ended.user, Action.CHANGED, changed_words({"session": ended}, {"session": ""}))
+        ended.session.delete()
+    messages.success(request, _("The session has ended."))
+    return redirect("settings-person", user_id)
+
+
+@require_POST
+@for_admins_of_all_olts
+def person_sessions_end(request: HttpRequest, user_id: int) -> HttpResponse:
+    """End all sessions of somebody; the present one stays."""
+    user = get_object_or_404(people(), id=user_id)
+    with transaction.atomic():
+        ended = end_sessions_of(user, but=request.session.session_key)
+        record(request.user, user, Action.CHANGED, changed_words({"sessions": ended}, {"sessions": 0}))
+    messages.success(request, _("The sessions of %(name)s have ended.") % {"name": user.username})
+    return redirect("settings-person", user_id)
 
 
 @require_POST
@@ -294,8 +327,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         record(user, user, Action.CHANGED, changed_words({}, {"password": True}, secrets=["password"]))
     if second := lead_on(request, user, ""):
         return second
-    login(request, user, backend=MODEL_BACKEND)
-    remember_preferences(request)
+    enter(request, user, WayIn.LINK)
     return redirect("dashboard")
 
 

@@ -174,7 +174,10 @@ def make_world() -> World:
     rule = AlertRule.objects.order_by("id")[0]
     somebody = make_user(Role.VIEWER, "somebody")
     view = SavedView.objects.create(user=make_user(name="view-owner"), page="onus", name="Weak", query="state=weak")
+    create_token(somebody)
     common = {
+        "olt-group": shown.group.pk,
+        "token": somebody.api_tokens.get().pk,
         "alert-channel": channel.pk,
         "alert-rule": rule.pk,
         "rule": rule.pk,

@@ -29,7 +29,7 @@ CAPABILITIES = {
 
 def settings_table() -> list[tuple[str, str, str]]:
     """Read (name, default, example) from the page."""
-    rows = re.findall(r"^\| `([A-Z_]+)` \|(.*?)\|.*\| `(.+)` \|$", CONFIGURATION, re.MULTILINE)
+    rows = re.findall(r"^\| `([A-Z0-9_]+)` \|(.*?)\|.*\| `(.+)` \|$", CONFIGURATION, re.MULTILINE)
     return [(name, default.strip("` "), example) for name, default, example in rows]
 
 

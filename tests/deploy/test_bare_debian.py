@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bare_debian import PAGE, ROOT, CannotMake, Machine, blocks_of, booted, make_base
+from bare_debian import PAGE, ROOT, CannotMake, Machine, blocks_of, booted, make_base, usual_umask
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
 
@@ -15,6 +15,12 @@ pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_
 PREVIOUS = "36ae6cc"
 PASSWORD = "correct-horse-battery-7\n" * 2
 OLTS = "name,host,port,vendor,version,community\ncentro-1,192.0.2.10,161,huawei,2c,secret-1\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def umask() -> Iterator[None]:
+    with usual_umask():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter")
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl"),
     *("python3", "python3-venv", "python3-dev", "gcc", "libc6-dev", "git", "postgresql", "redis-server"),
+    # For the role of deploy/ansible, which is run inside.
+    *("ansible-core", "python3-apt"),
 )
 BOOT_SECONDS = 90
 # Until every unit has started; one that never does must not hold the tests for ever.

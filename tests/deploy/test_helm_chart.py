@@ -1,5 +1,6 @@
 """The chart of deploy/helm: rendered by helm, judged by the schemas of Kubernetes, and compared with compose."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -218,3 +219,17 @@ def test_a_definition_of_ones_own_stands_where_the_product_reads_it(everything: 
     assert of_kind(everything, "ConfigMap")["definitions"]["data"] == {"mine.yaml": "name: mine\n"}
     mounts = {each["mountPath"] for each in pods(everything)["worker"]["containers"][0]["volumeMounts"]}
     assert "/var/lib/facho/definitions" in mounts
+
+
+def test_the_values_of_the_page_are_enough(tmp_path: Path) -> None:
+    page = (DEPLOY.parent / "docs/operations.md").read_text()
+    (values,) = re.findall(r"```yaml\n(.*?)```", page.split("### With Helm")[1], re.DOTALL)
+    file = tmp_path / "my-values.yaml"
+    file.write_text(values)
+
+    done = helm(tmp_path, "template", "facho", "--values", file)
+
+    assert "Ingress" in {each["kind"] for each in yaml.safe_load_all(done.stdout)}, done.stderr
+    # As the Secret of the page has them.
+    keys = {"database-url", "redis-url", "secret-key", "encryption-keys"}
+    assert all(f"key: {key}" in done.stdout for key in keys)

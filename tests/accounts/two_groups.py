@@ -195,8 +195,11 @@ def make_world() -> World:
     passkey = Passkey.objects.create(
         user=somebody, name="phone", host="x", digest="x", credential=b"", created_at=timezone.now()
     )
+    create_token(somebody)
     common = {
         "webhook": hook.pk,
+        "olt-group": shown.group.pk,
+        "token": somebody.api_tokens.get().pk,
         "alert-channel": channel.pk,
         "alert-rule": rule.pk,
         "rule": rule.pk,

@@ -173,6 +173,21 @@ def test_a_key_that_others_may_read_is_a_warning(folder: DataFolder) -> None:
     assert f"chmod 600 {folder.encryption_keys}" in str(warning.hint)
 
 
+def test_a_key_that_root_gives_to_the_group_of_the_process_alone_is_well_kept(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Kubernetes mounts a secret; when anybody else may read it too, it is a warning."""
+    root_gives = folder.encryption_keys.stat
+    monkeypatch.setattr("os.getegid", lambda: 10001)
+    given = os.stat_result((0o100440, 1, 1, 1, 0, 10001, *root_gives()[6:10]))
+    stat = Path.stat
+    monkeypatch.setattr(Path, "stat", lambda path, **o: given if path == folder.encryption_keys else stat(path, **o))
+
+    assert run_checks(tags=["facho"]) == []
+    given = os.stat_result((0o100444, *given[1:10]))
+    assert [warning.id for warning in run_checks(tags=["facho"])] == ["facho.W002"]
+
+
 @pytest.mark.parametrize(
     "broken",
     [

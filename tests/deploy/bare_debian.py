@@ -17,8 +17,12 @@ TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter")
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl"),
     *("python3", "python3-venv", "python3-dev", "gcc", "libc6-dev", "git", "postgresql", "redis-server"),
+    # For the role of deploy/ansible, which is run inside.
+    *("ansible-core", "python3-apt"),
 )
 BOOT_SECONDS = 90
+# Until every unit has started; one that never does must not hold the tests for ever.
+SETTLE_SECONDS = 300
 PIP = "[global]\nno-index = true\nfind-links = /srv/wheels\ndisable-pip-version-check = true\n"
 CHECKOUT = "/srv/facho"
 
@@ -52,6 +56,16 @@ def make_base(folder: Path) -> Path:
     if made.returncode:
         raise CannotMake(f"mmdebstrap: {made.stderr.strip().splitlines()[-1:]}")
     return base
+
+
+@contextmanager
+def usual_umask() -> Iterator[None]:
+    """Make files as an administrator's shell would: the product's own umask would close a whole system to its users."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 class Machine:
@@ -111,7 +125,7 @@ def booted(base: Path, wheels: Path) -> Iterator[Machine]:
         )
         left.callback(_stop, started)
         machine = Machine(root, _leader_of(started))
-        machine.run("systemctl is-system-running --wait || true", folder="/")
+        machine.run(f"timeout {SETTLE_SECONDS} systemctl is-system-running --wait || true", folder="/")
         yield machine
 
 

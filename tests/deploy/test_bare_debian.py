@@ -2,12 +2,10 @@
 
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bare_debian import PAGE, ROOT, CannotMake, Machine, blocks_of, booted, make_base
+from bare_debian import PAGE, ROOT, Machine, blocks_of
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
 
@@ -15,27 +13,6 @@ pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_
 PREVIOUS = "36ae6cc"
 PASSWORD = "correct-horse-battery-7\n" * 2
 OLTS = "name,host,port,vendor,version,community\ncentro-1,192.0.2.10,161,huawei,2c,secret-1\n"
-
-
-@pytest.fixture(scope="module")
-def debian(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A Debian to copy, and the locked packages as files."""
-    folder = tmp_path_factory.mktemp("debian")
-    try:
-        base = make_base(folder)
-    except CannotMake as error:
-        pytest.skip(str(error))
-    wheels = folder / "wheels"
-    download = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "-d", wheels]
-    subprocess.run([*download, "-r", ROOT / "requirements/run.txt"], check=True)
-    return base, wheels
-
-
-@pytest.fixture
-def machine(debian: tuple[Path, Path]) -> Iterator[Machine]:
-    """A machine that has just booted, with the checkout and nothing of Facho."""
-    with booted(*debian) as machine:
-        yield machine
 
 
 def settings_of(block: str) -> bool:
@@ -147,15 +124,10 @@ def test_several_parts_with_their_servers(machine: Machine) -> None:
     assert active == ""
 
 
-def test_the_package_is_installed_upgraded_with_data_removed_and_purged(machine: Machine, tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "tools.debian_package", tmp_path / "packages"]
-    first = Path(subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
-    tree, second = tmp_path / "tree", tmp_path / "second.deb"
-    subprocess.run(["dpkg-deb", "-R", first, tree], check=True)
-    control = tree / "DEBIAN/control"
-    control.write_text(control.read_text().replace("\nArchitecture:", ".1\nArchitecture:"))
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, second], check=True)
-    for name, package in (("first", first), ("second", second)):
+def test_the_package_is_installed_upgraded_with_data_removed_and_purged(
+    machine: Machine, packages: tuple[Path, Path]
+) -> None:
+    for name, package in zip(("first", "second"), packages, strict=True):
         shutil.copy(package, machine.root / f"srv/{name}.deb")
 
     machine.run("dpkg -i /srv/first.deb && systemctl enable --now facho")

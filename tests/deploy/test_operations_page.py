@@ -43,6 +43,8 @@ def test_every_way_to_deploy_is_named() -> None:
         "supervisor/facho.conf",
         "nginx/facho.conf",
         "caddy/Caddyfile",
+        "ansible/hosts.yml.example",
+        "helm/facho/values.yaml",
     }
 
 

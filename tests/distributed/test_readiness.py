@@ -13,6 +13,7 @@ from django.conf import settings as django_settings
 from django.db import connection
 from psycopg import sql
 
+from facho.executions.models import ProductProcess
 from servers.cluster import Cluster, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
@@ -64,3 +65,15 @@ def test_the_web_is_ready_while_somebody_leads_and_the_database_takes_writes(clu
     for name in ("web", "scheduler"):
         assert "Traceback" not in cluster.log(name)
         assert cluster.log(name).count("storage.failed why=read_only") <= 2
+
+
+def test_who_is_stopped_is_forgotten_at_once_so_that_an_upgrade_need_not_wait(cluster: Cluster) -> None:
+    """`facho migrate` refuses while it hears of another version."""
+    cluster.start("web", "-m", "facho.core.cli.main", "web", "--bind", "127.0.0.1:0")
+    cluster.start_scheduler()
+    cluster.start_worker()
+    wait_until(lambda: ProductProcess.objects.count() == 3, "everybody heard of")
+
+    statuses = [cluster.stop(name) for name in ("web", "scheduler", "worker")]
+
+    assert (statuses, list(ProductProcess.objects.values_list("owner", flat=True))) == ([0, 0, 0], [])

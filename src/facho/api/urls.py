@@ -22,6 +22,7 @@ from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuVie
 from facho.api.onus import CustomersView, OnuReadView, OnuViewSet, PonPortViewSet
 from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
 from facho.api.outages import OutageOnusView, OutageViewSet
+from facho.api.people import OltGroupViewSet, TokenViewSet, UserViewSet
 from facho.api.reports import ReportMonthsView, ReportOnusView, ReportView
 from facho.api.shared.schema import docs, schema
 
@@ -43,6 +44,9 @@ router.register("quotas", coordinator.QuotaViewSet, basename="quota")
 router.register("violations", coordinator.ViolationViewSet, basename="violation")
 router.register("plans", coordinator.PlanViewSet, basename="plan")
 router.register("alert-channels", AlertChannelViewSet, basename="alert-channel")
+router.register("users", UserViewSet, basename="user")
+router.register("olt-groups", OltGroupViewSet, basename="olt-group")
+router.register("tokens", TokenViewSet, basename="token")
 router.register("coordinator/logs", coordinator.LogViewSet, basename="coordinator-log")
 
 urlpatterns = [

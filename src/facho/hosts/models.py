@@ -11,6 +11,7 @@ from facho.hosts import history_models  # noqa: F401 Django looks for models her
 from facho.infrastructure.secrets import SecretField
 
 DEFAULT_SNMP_PORT = 161
+GROUP_IN_USE = _("%(group)s is in use: without it, people, tokens or rules limited to it would reach every OLT.")
 
 
 class Brand(models.Model):

@@ -1,4 +1,4 @@
-"""What other systems need rows for: which device of NetBox an OLT is; webhooks, what was sent to each, news of outages."""
+"""Which device of NetBox an OLT is; webhooks, what was sent to each, and news of outages in their order."""
 
 from django.db import models
 from django.db.models import Q

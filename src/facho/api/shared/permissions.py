@@ -68,6 +68,7 @@ def role_of_request(request: Request) -> Role | None:
 class ReadOrOperate(BasePermission):
     """Every role reads; operators and administrators write."""
 
+    reads_from = Role.VIEWER
     writes_from = Role.OPERATOR
 
     def has_permission(self, request: Request, view: "APIView") -> bool:
@@ -76,7 +77,7 @@ class ReadOrOperate(BasePermission):
         role = role_of_request(request)
         if role is None:
             raise PermissionDenied(NO_ROLE)
-        return request.method in SAFE_METHODS or role.includes(self.writes_from)
+        return role.includes(self.reads_from if request.method in SAFE_METHODS else self.writes_from)
 
 
 class ReadOrAdminister(ReadOrOperate):
@@ -92,5 +93,18 @@ class ReadOrAdministerAll(ReadOrAdminister):
         if not super().has_permission(request, view):
             return False
         if request.method not in SAFE_METHODS and not scope_of(request.user).is_everything:
+            raise PermissionDenied(_("This affects OLTs outside your scope."))
+        return True
+
+
+class AdministerAll(ReadOrAdminister):
+    """Administrators who see every OLT, for reading too: accounts and their tokens."""
+
+    reads_from = Role.ADMIN
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        if not super().has_permission(request, view):
+            return False
+        if not scope_of(request.user).is_everything:
             raise PermissionDenied(_("This affects OLTs outside your scope."))
         return True

@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import resource
+import signal
 import socket
 import struct
 import sys
@@ -633,6 +634,8 @@ async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
             if not is_alone:
                 # The socket listens already, and nothing that follows can fail.
                 notify_ready()
+                # uvicorn raises SIGTERM once more when it has ended, and this process has yet to say that it is gone.
+                signal.signal(signal.SIGTERM, lambda _number, _frame: None)
             await uvicorn.Server(config).serve(sockets=[listening])
     finally:
         await database.close()

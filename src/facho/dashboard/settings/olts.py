@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F, OrderBy, Q, QuerySet
+from django.db.models import Count, F, OrderBy, ProtectedError, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -26,7 +26,7 @@ from facho.alerts.models import Alert, AlertRule
 from facho.dashboard.shared.page import ROWS_PER_PAGE, for_admins, for_admins_of_all_olts, for_users
 from facho.executions.models import Execution
 from facho.hosts.inventory import erased_words, stored_olts
-from facho.hosts.models import Olt, OltGroup, Reachability
+from facho.hosts.models import GROUP_IN_USE, Olt, OltGroup, Reachability
 from facho.hosts.olt_entry import SECRET_COLUMNS, Fault
 from facho.hosts.olt_form import OltForm, new_secret, vendor_choices
 from facho.hosts.resolve import resolve_all
@@ -483,12 +483,11 @@ def _save_group(request: HttpRequest, form: GroupForm) -> None:
 
 def _delete_group(request: HttpRequest, group: OltGroup) -> None:
     """Delete a group that nothing depends on; its OLTs stay, without a group."""
-    line = next(line for line in load_groups() if line.group.pk == group.pk)
-    if line.people or line.rules:
-        sentence = _("%(group)s is in use: without it, people or rules limited to it would reach every OLT.")
-        messages.error(request, sentence % {"group": group.name})
+    try:
+        with transaction.atomic():
+            record(request.user, group, Action.DELETED)
+            group.delete()
+    except ProtectedError:
+        messages.error(request, GROUP_IN_USE % {"group": group.name})
         return
-    with transaction.atomic():
-        record(request.user, group, Action.DELETED)
-        group.delete()
     messages.success(request, _("%(group)s was deleted; its OLTs have no group now.") % {"group": group.name})

@@ -1,6 +1,5 @@
 """People: accounts with their roles and the OLTs they see; new people come by a link that is valid once."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +8,10 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
-from django.contrib.auth.tokens import default_token_generator
-from django.core import signing
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
@@ -26,8 +22,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from facho.accounts import factors
 from facho.accounts.audit import Action, changed_words, record
-from facho.accounts.models import LoginSession, Profile, SecondFactorDuty, WayIn
-from facho.accounts.roles import ROLE_WORDS, Role, give_role, highest_of, last_admins_among, people
+from facho.accounts.models import LoginSession, SecondFactorDuty, WayIn
+from facho.accounts.people import facts_of, find_faults, give, invited, make_link
+from facho.accounts.roles import ROLE_WORDS, Role, highest_of, people
 from facho.accounts.sessions import end_sessions_of, enter, load_sessions
 from facho.dashboard.account.factors import lead_on
 from facho.dashboard.shared.page import for_admins_of_all_olts
@@ -41,7 +38,6 @@ else:
     _PersonModelForm, _Password = forms.ModelForm, SetPasswordForm  # generic in their stubs only
 
 SHOWN_ONCE = "new_person_link"
-_SALT = "facho.dashboard.settings.people"
 ROLES: list[tuple[str, Any]] = [
     (Role.VIEWER.value, gettext_lazy("Viewer: sees everything in its OLTs, changes nothing")),
     (Role.OPERATOR.value, gettext_lazy("Operator: also runs jobs, pauses OLTs and acknowledges")),
@@ -96,25 +92,10 @@ class PersonForm(_PersonModelForm):
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
         is_active = values.get("is_active", True)
-        if self.instance.pk and self.instance.pk == self.by.pk and not is_active:
-            self.add_error("is_active", _("You cannot disable your own account."))
-        if not (values.get("role") == Role.ADMIN and is_active) and last_admins_among([self.instance]):
-            at_fault = "role" if values.get("role") != Role.ADMIN else "is_active"
-            self.add_error(at_fault, _("This is the last administrator: add another one first."))
+        faults = find_faults(self.instance, self.by, role=values.get("role"), is_active=is_active)
+        for field, sentence in faults.items():
+            self.add_error(field, sentence)
         return values
-
-    @property
-    def facts(self) -> dict[str, str]:
-        """What is set, as the audit describes it."""
-        values = self.cleaned_data
-        groups = ", ".join(group.name for group in values.get("olt_groups") or ())
-        return {
-            "username": values["username"],
-            "email": values["email"],
-            "role": values["role"],
-            "OLT groups": groups,
-            "active": str(values.get("is_active", True)),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +152,8 @@ def person_add(request: HttpRequest) -> HttpResponse:
             user = form.save(commit=False)
             user.set_unusable_password()
             user.save()
-            _give(user, form)
-            record(request.user, user, Action.ADDED, changed_words({}, form.facts))
+            give(user, Role(form.cleaned_data["role"]), form.cleaned_data.get("olt_groups") or ())
+            record(request.user, user, Action.ADDED, changed_words({}, facts_of(user)))
         _show_link(request, user)
         return redirect("settings-people")
     context = {"place": "people", "here": "settings", "form": form}
@@ -184,13 +165,13 @@ def person_add(request: HttpRequest) -> HttpResponse:
 def person(request: HttpRequest, user_id: int) -> HttpResponse:
     """Show or change one account."""
     user = get_object_or_404(people().select_related("identity"), id=user_id)
-    name, before = user.username, _facts_of(user)
+    name, before = user.username, facts_of(user)
     form = PersonForm(request.POST or None, instance=user, by=request.user)
     if form.is_valid():
         with transaction.atomic():
             form.save()
-            _give(user, form)
-            record(request.user, user, Action.CHANGED, changed_words(before, form.facts))
+            give(user, Role(form.cleaned_data["role"]), form.cleaned_data.get("olt_groups") or ())
+            record(request.user, user, Action.CHANGED, changed_words(before, facts_of(user)))
         messages.success(request, _("Saved: %(name)s.") % {"name": user.username})
         return redirect("settings-people")
     context = {
@@ -211,7 +192,6 @@ def person(request: HttpRequest, user_id: int) -> HttpResponse:
 @for_admins_of_all_olts
 def person_link(request: HttpRequest, user_id: int) -> HttpResponse:
     """Make a link by which somebody chooses a new password; the old one holds until then."""
-    # A password of their own would be a way around the provider.
     user = get_object_or_404(people().filter(is_active=True, identity=None), id=user_id)
     record(request.user, user, Action.CHANGED, gettext_lazy("A link to choose a password was made."))
     _show_link(request, user)
@@ -271,10 +251,8 @@ def duties_save(request: HttpRequest) -> HttpResponse:
 
 
 def _show_link(request: HttpRequest, user: User) -> None:
-    token = signing.dumps([user.pk, default_token_generator.make_token(user)], salt=_SALT)
-    address = request.build_absolute_uri(reverse("invitation", args=[token]))
     # Sessions are rows: what only the administrator may see is not readable there.
-    request.session[SHOWN_ONCE] = {"name": user.username, "address": encrypt(Secret(address))}
+    request.session[SHOWN_ONCE] = {"name": user.username, "address": encrypt(Secret(make_link(request, user)))}
 
 
 def _take_link(request: HttpRequest) -> dict[str, str] | None:
@@ -284,24 +262,6 @@ def _take_link(request: HttpRequest) -> dict[str, str] | None:
         return {"name": kept["name"], "address": decrypt(kept["address"]).reveal()} if kept else None
     except UndecryptableSecret:  # the key was changed in between
         return None
-
-
-def _facts_of(user: User) -> dict[str, str]:
-    groups: Collection[OltGroup] = OltGroup.objects.filter(profiles__user=user)
-    return {
-        "username": user.username,
-        "email": user.email,
-        "role": highest_of(user, user.groups.values_list("name", flat=True)) or "",
-        "OLT groups": ", ".join(group.name for group in groups),
-        "active": str(user.is_active),
-    }
-
-
-def _give(user: User, form: PersonForm) -> None:
-    """Give a saved account its role and its groups."""
-    give_role(user, Role(form.cleaned_data["role"]))
-    profile, _is_new = Profile.objects.get_or_create(user=user)
-    profile.olt_groups.set(form.cleaned_data.get("olt_groups") or [])
 
 
 class FirstPasswordForm(_Password):
@@ -316,7 +276,7 @@ class FirstPasswordForm(_Password):
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Let the person of a link choose a password, and log in; a link is valid once and for some days."""
-    user = _invited(token)
+    user = invited(token)
     if user is None:
         return render(request, "settings/invitation_closed.html", status=410)
     form = FirstPasswordForm(user, request.POST or None)
@@ -329,13 +289,3 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         return second
     enter(request, user, WayIn.LINK)
     return redirect("dashboard")
-
-
-def _invited(token: str) -> User | None:
-    """Return the person whose link it is; None once a password was chosen with it, or after its days."""
-    try:
-        user_id, made = signing.loads(token, salt=_SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
-    except (signing.BadSignature, ValueError, TypeError):
-        return None
-    user = people().filter(id=user_id, is_active=True, identity=None).first()
-    return user if user is not None and default_token_generator.check_token(user, made) else None

@@ -1,0 +1,62 @@
+"""What the tests of installations need of the machine they run on; where it is not there, they say what is missing."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bare_debian import ROOT, CannotMake, Machine, booted, make_base, usual_umask
+from container_host import Docker, docker_host
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The locked packages as files."""
+    folder = tmp_path_factory.mktemp("wheels")
+    with usual_umask():
+        download = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "-d", folder]
+        subprocess.run([*download, "-r", ROOT / "requirements/run.txt"], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def debian(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Debian to copy."""
+    try:
+        with usual_umask():
+            return make_base(tmp_path_factory.mktemp("debian"))
+    except CannotMake as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def machine(debian: Path, wheels: Path) -> Iterator[Machine]:
+    """A machine that has just booted, with the checkout and nothing of Facho."""
+    with usual_umask(), booted(debian, wheels) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The Debian package of this checkout, and the same as a later version."""
+    folder = tmp_path_factory.mktemp("packages")
+    with usual_umask():
+        build = [sys.executable, "-m", "tools.debian_package", folder]
+        first = Path(subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+        tree, second = folder / "tree", folder / "second.deb"
+        subprocess.run(["dpkg-deb", "-R", first, tree], check=True)
+        control = tree / "DEBIAN/control"
+        control.write_text(control.read_text().replace("\nArchitecture:", ".1\nArchitecture:"))
+        subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, second], check=True)
+    return first, second
+
+
+@pytest.fixture
+def docker(tmp_path: Path, wheels: Path) -> Iterator[Docker]:
+    """A Docker of the test's own, with base images made of Debian packages."""
+    try:
+        with usual_umask(), docker_host(tmp_path, wheels) as host:
+            yield host
+    except CannotMake as error:
+        pytest.skip(str(error))

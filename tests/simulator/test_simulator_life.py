@@ -2,8 +2,10 @@
 
 from collections import Counter
 
+import pytest
 from world_factory import make_world
 
+from facho.simulator.story import tell
 from facho.simulator.world import JOURNAL_ENTRIES, NATURAL, STILL, JournalKind, Life, LifeDriver
 
 DAY = 86_400.0
@@ -40,6 +42,16 @@ def test_weeks_of_a_busy_world_keep_the_newest_of_its_journal() -> None:
 
     assert JOURNAL_ENTRIES <= len(world.journal) <= 2 * JOURNAL_ENTRIES
     assert world.journal[-1].at > 7 * DAY - 3_600
+
+
+@pytest.mark.parametrize("onus", [0, 1, 2, 4, 8, 12, 64])
+def test_the_story_of_the_demo_fits_any_number_of_onus(onus: int) -> None:
+    world = make_world(onus=onus)
+
+    tell(world, 1)
+    world.advance(DAY)
+
+    assert len(list(world.onus)) == onus
 
 
 def test_the_same_seed_lives_the_same_life_however_time_passes() -> None:

@@ -28,13 +28,17 @@ FLAP_SECONDS, FLAP_DOWN_SECONDS = 240.0, 45.0
 # The last times before a flapping ONU was called so.
 FLAPPED_MINUTES_AGO = (58, 50)
 POWER_CUT_AT, POWER_CUT_SECONDS = 300.0, 900.0
-# In days before the beginning: a street whose fibre was bent just now, one whose box is wet, and single customers.
-BENT_DAYS, BENT_DB, MENDED_DAYS = 0.05, 3.1, 0.5
-WET_DAYS, WET_DB_PER_DAY = 14.0, 0.09
-VISITED_DAYS, VISITED_DB = (24.0, 12.0), 4.2
-LOOSE_DAYS, LOOSE_DB = 4.0, 2.5
-AGED_LASER_DAYS, AGED_LASER_DB_PER_DAY = 20.0, 0.12
 LONG = 3_650.0
+# Kind, dB (a day where it grows), begin and end in days before the beginning, and ONUs of one street at most: a street
+# whose fibre was bent just now, one whose box is wet, a customer with a bad drop until a visit, a loose connector, an
+# ageing laser.
+PLANT_FAULTS = (
+    (PlantFault.BRANCH_STEP, 3.1, 0.05, -0.5, None),
+    (PlantFault.WATER, 0.09, 14.0, -LONG, None),
+    (PlantFault.ONU_STEP, 4.2, 24.0, 12.0, 1),
+    (PlantFault.BAD_CONNECTOR, 2.5, 4.0, -LONG, 1),
+    (PlantFault.WEAK_LASER, 0.12, 20.0, -LONG, 1),
+)
 # Single failures a day on each OLT.
 FAILURES_A_DAY = 3.0
 
@@ -78,26 +82,16 @@ def _hurt_plant(world: OltWorld) -> None:
     for onu in world.onus:
         if onu.is_online:
             streets.setdefault((onu.place.pon, onu.street), []).append(onu)
-    # The largest one may lose its power.
-    bent, wet, *others = sorted(streets.values(), key=len, reverse=True)[1:] or [[], []]
-    _hurt(PlantFault.BRANCH_STEP, bent, BENT_DB, BENT_DAYS, -MENDED_DAYS, upstream=0.5)
-    _hurt(PlantFault.WATER, wet, WET_DB_PER_DAY, WET_DAYS, -LONG)
-    for (kind, size, since, until), street in zip(
-        (
-            (PlantFault.ONU_STEP, VISITED_DB, *VISITED_DAYS),
-            (PlantFault.BAD_CONNECTOR, LOOSE_DB, LOOSE_DAYS, -LONG),
-            (PlantFault.WEAK_LASER, AGED_LASER_DB_PER_DAY, AGED_LASER_DAYS, -LONG),
-        ),
-        others,
-        strict=False,
-    ):
-        _hurt(kind, street[:1], size, since, until)
+    # The largest one may lose its power. A small OLT has the first faults only.
+    hurt = sorted(streets.values(), key=len, reverse=True)[1:]
+    for (kind, size, since, until, most), street in zip(PLANT_FAULTS, hurt, strict=False):
+        _hurt(kind, street[:most], size, since, until)
 
 
-def _hurt(
-    kind: PlantFault, onus: Sequence[SimulatedOnu], size: float, since: float, until: float, upstream: float = 1.0
-) -> None:
+def _hurt(kind: PlantFault, onus: Sequence[SimulatedOnu], size: float, since: float, until: float) -> None:
     """Give ONUs a fault that began and ends so many days before the world."""
+    # A bend takes less of the light that the ONUs send, which has a shorter wave.
+    upstream = 0.5 if kind is PlantFault.BRANCH_STEP else 1.0
     fault = TrueFault(
         kind, -since * DAY_SECONDS, -until * DAY_SECONDS, np.ones(len(onus), dtype=bool), size, upstream, len(onus)
     )

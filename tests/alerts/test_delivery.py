@@ -194,7 +194,7 @@ def test_a_defect_in_one_channel_is_told_at_once_and_breaks_off_no_other(
                 asyncio.get_running_loop().call_later(0.01, is_told.set)
                 raise RuntimeError("a defect of ours")
             await is_told.wait()
-            assert f"channel.not_served channel={broken.pk}" in caplog.text
+            assert f"channel.not_served id={broken.pk}" in caplog.text
             return Outcome()
 
         monkeypatch.setattr(delivery_module, "send", send)

@@ -305,7 +305,7 @@ class Delivery:
         self._reports = reports or database
         self._clock = clock
         self._reach = reach
-        self._serving = Serving("channel", self._send_next, is_wanted)
+        self._serving = Serving("channel.not_served", self._send_next, is_wanted)
 
     async def look(self) -> None:
         """Start serving the channels that have something due and are not being served."""

@@ -16,9 +16,9 @@ class Serving:
     """Calls `send_next` for each receiver, by its id, until it is False; keeps no state but what is under way."""
 
     def __init__(
-        self, word: str, send_next: Callable[[int], Awaitable[bool]], is_wanted: Callable[[], bool] = lambda: True
+        self, log_name: str, send_next: Callable[[int], Awaitable[bool]], is_wanted: Callable[[], bool] = lambda: True
     ) -> None:
-        self._word = word
+        self._log_name = log_name
         self._send_next = send_next
         self._is_wanted = is_wanted
         self._places = asyncio.Semaphore(RECEIVERS_AT_ONCE)
@@ -52,4 +52,4 @@ class Serving:
         """Log what kept a receiver from being served; the next look tries it again."""
         del self.under_way[receiver]
         if not task.cancelled() and task.exception():
-            logger.error("%s.not_served %s=%s", self._word, self._word, receiver, exc_info=task.exception())
+            logger.error("%s id=%s", self._log_name, receiver, exc_info=task.exception())

@@ -235,7 +235,7 @@ class WebhookSender:
         self._end = FeedEnd(0, 0)
         self._empty: dict[int, tuple[Trace, FeedEnd]] = {}
         self._rests_until = float("-inf")
-        self._serving = Serving("webhook", self._send_next, is_wanted)
+        self._serving = Serving("webhook.not_served", self._send_next, is_wanted)
 
     async def look(self) -> None:
         """Start serving the webhooks that have something to get and are not being served."""

@@ -58,7 +58,7 @@ CALM = PlantSettings(rates=HEALTHY)
 HEALTHY_SHARE, HEALTHY_ONUS = 5, 20_000
 # When the default rules send something.
 STEP_ALERT_DB, DECAY_ALERT_DAYS = 1.0, 14
-# A slower loss than this by its end nobody has to see.
+# A loss that stays below this by its end counts neither as found nor as missed.
 LEAST_LOSS_DB = 1.0
 # What one ONU loses alone is named from here on; what explains it; and how long a connector has to be loose.
 ALONE_DB = 1.0

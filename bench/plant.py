@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 
 # A pass over an OLT reaches a port at any time of its first minute, and then reads four ONUs a second.
 PASS_SECONDS, ONU_SECONDS = 60.0, 0.25
-# Of single readings, and of polls of the whole OLT: so many are missing.
+# The shares of single readings, and of polls of the whole OLT, that are missing.
 MISSING_READINGS, MISSED_POLLS = 0.003, 0.004
 # How often an OLT is silent in 90 days, and for how many polls.
 SILENCES, SILENT_POLLS = 2.0, (2, 70)
@@ -83,7 +83,7 @@ def simulate_port(seed: object, settings: PlantSettings) -> PortReadings:
 
 
 def _answers(rng: np.random.Generator, count: int, settings: PlantSettings) -> Mask:
-    """Tell which readings come: customers switch their ONU off, single readings fail, and OLTs fall silent."""
+    """Tell which readings come: customers switch their ONU off, single readings fail, and OLTs do not answer."""
     polls = settings.polls
     answers = (rng.random((count, polls)) > MISSING_READINGS) & (rng.random(polls) > MISSED_POLLS)
     for onu in np.flatnonzero(rng.random(count) < OFF_SHARE):

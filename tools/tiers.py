@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet"]
 PUSH, REST = "push", "rest"
-# A lane stops its servers and products in a few seconds; one that hangs may not hold up the verdict.
+# A lane stops its servers and products in a few seconds; one that does not end may not delay the verdict.
 STOP_SECONDS = 120
 # Of a lane whose tests all are in the other tier.
 NOTHING_TO_RUN = 5
@@ -172,7 +172,7 @@ def run_lane(lane: Lane, command: Sequence[str], ends_at: float) -> Report:
 def _wait(ends_at: float, process: subprocess.Popen[bytes]) -> tuple[bool, float]:
     """Wait for a lane, and interrupt it when its time is over: pytest then stops the servers that it started.
 
-    One that hangs is killed. Returns whether it was interrupted, and the CPU that it and its children took.
+    One that does not end is killed. Returns whether it was interrupted, and the CPU that it and its children took.
     """
     seconds = max(ends_at - time.monotonic(), 0)
     interrupt = threading.Timer(seconds, os.kill, [process.pid, signal.SIGINT])

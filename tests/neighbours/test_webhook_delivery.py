@@ -313,7 +313,7 @@ def test_a_replay_sends_again_and_says_so(sink: HttpSink) -> None:
     new = network.event("gone", at=NOW + timedelta(minutes=2))
     office.send()
 
-    assert (done.events.number, done.events.is_exact, done.news) == (2, True, 1)
+    assert (done.events.number, done.events.is_exact, done.outages) == (2, True, 1)
     events = told(sink)
     assert [event.get("event_id") for event in events if "event_id" in event] == [*(row.pk for row in rows), new.pk]
     assert [event["outage_id"] for event in events if "outage_id" in event] == [outage.pk]

@@ -117,7 +117,9 @@ def _is_ready(log: Path) -> bool:
 def _configure(connection: "psycopg.Connection[Any]", host: str, items: Sequence[tuple[str, str]]) -> None:
     connection.execute("UPDATE hosts SET status = 1 WHERE status = 0")
     connection.execute("INSERT INTO hosts (hostid, host, name) VALUES (%s, %s, %s)", [FIRST_ID, host, host])
-    connection.execute("INSERT INTO host_rtdata (hostid) VALUES (%s)", [FIRST_ID])
+    # Zabbix 6.0 keeps this in the row of the host.
+    if connection.execute("SELECT to_regclass('host_rtdata')").fetchone() != (None,):
+        connection.execute("INSERT INTO host_rtdata (hostid) VALUES (%s)", [FIRST_ID])
     for number, (key, value_type) in enumerate(items, FIRST_ID):
         connection.execute(
             "INSERT INTO items (itemid, type, hostid, name, key_, delay, history, value_type)"

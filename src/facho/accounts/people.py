@@ -50,7 +50,7 @@ def facts_of(user: User) -> dict[str, Any]:
 
 
 def may_have_link(user: User) -> bool:
-    """Tell whether a password may be chosen: beside a sign-on elsewhere it would be a way around the provider."""
+    """Tell whether a password may be chosen: with single sign-on it would bypass the provider."""
     return user.is_active and not hasattr(user, "identity")
 
 

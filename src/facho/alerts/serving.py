@@ -13,7 +13,7 @@ GRACE_SECONDS = 4.0
 
 
 class Serving:
-    """Calls `send_next` for each receiver, by its id, until it is False; keeps no state but what is under way."""
+    """Calls `send_next` for each receiver, by its id, until it is False; keeps only the current tries."""
 
     def __init__(
         self, log_name: str, send_next: Callable[[int], Awaitable[bool]], is_wanted: Callable[[], bool] = lambda: True

@@ -1,4 +1,7 @@
-"""Registers the app with Django under the specification's label, and the admin with our index."""
+"""Names the rooms for people, restricts what the product writes, and gives the admin our index.
+
+A room with something to do at the start has an `apps.py` of its own.
+"""
 
 import os
 
@@ -33,3 +36,58 @@ class CoreConfig(AppConfig):
 class FachoAdminConfig(admin_apps.AdminConfig):
     default = False
     default_site = "facho.core.admin_site.FachoAdminSite"
+
+
+class DashboardConfig(AppConfig):
+    name = "facho.dashboard"
+    verbose_name = _("Dashboard")
+
+
+class NeighboursConfig(AppConfig):
+    name = "facho.neighbours"
+    verbose_name = _("other systems")
+
+
+class ApiConfig(AppConfig):
+    name = "facho.api"
+    verbose_name = _("API")
+
+
+class ZabbixPollersConfig(AppConfig):
+    name = "facho.zabbix_pollers"
+    verbose_name = _("Pollers")
+
+
+class PlantConfig(AppConfig):
+    name = "facho.plant"
+    verbose_name = _("fibre plant")
+
+
+class TrapsConfig(AppConfig):
+    name = "facho.traps"
+    verbose_name = _("traps")
+
+
+class ExecutionsConfig(AppConfig):
+    name = "facho.executions"
+    verbose_name = _("Executions")
+
+
+class SnmpGetConfig(AppConfig):
+    name = "facho.snmp_get"
+    verbose_name = _("Collectors")
+
+
+class SnmpJobsConfig(AppConfig):
+    name = "facho.snmp_jobs"
+    verbose_name = _("SNMP jobs")
+
+
+class AccountsConfig(AppConfig):
+    name = "facho.accounts"
+    verbose_name = _("Accounts")
+
+
+class HostsConfig(AppConfig):
+    name = "facho.hosts"
+    verbose_name = _("OLTs")

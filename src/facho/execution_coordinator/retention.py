@@ -87,7 +87,7 @@ KEPT = {
     "executions.OnuRead": "one row per ONU, overwritten, and deleted with its execution",
     "executions.HintRead": "one row per OLT and PON port, overwritten",
     "hosts.Olt": "as many as the network has",
-    "neighbours.OutageNews": "deleted with its outage",
+    "neighbours.OutageEvent": "deleted with its outage",
     "neighbours.Webhook": "as many as people make",
     "onus.OltMemory": "one row per OLT, overwritten",
     "onus.Onu": "as many as the network has; an absent one stays until a person deletes it",

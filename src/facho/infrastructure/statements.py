@@ -307,7 +307,7 @@ _WRITERS = (
 class SettledRows:
     """Says up to which id every row of a table is there that ever will be.
 
-    PostgreSQL gives ids before the commit, so a row may appear below others that are already seen. Whoever writes into
+    PostgreSQL gives ids before the commit, so a row may appear below others that are already seen. A writer of
     a table holds a lock on it until the end of the transaction: once all who held one when the newest row was seen are
     gone, what they wrote is there too. SQLite has one writer at a time.
     """

@@ -1,4 +1,4 @@
-"""Which device of NetBox an OLT is; webhooks, what was sent to each, and news of outages in their order."""
+"""Which device of NetBox an OLT is; webhooks, what was sent to each, and events of outages in their order."""
 
 from django.db import models
 from django.db.models import Q
@@ -26,13 +26,13 @@ class NetBoxLink(models.Model):
         return f"{self.olt_id}: {self.device_id}"
 
 
-class OutageNewsKind(models.TextChoices):
+class OutageEventKind(models.TextChoices):
     BEGAN = "outage_began", _("outage began")
     ENDED = "outage_ended", _("outage ended")
 
 
 # What a webhook may be about.
-WEBHOOK_KINDS = (*EventKinds.choices, *OutageNewsKind.choices)
+WEBHOOK_KINDS = (*EventKinds.choices, *OutageEventKind.choices)
 
 
 class Webhook(models.Model):
@@ -49,13 +49,13 @@ class Webhook(models.Model):
     )
     enabled = models.BooleanField(_("enabled"), default=True)
     event_cursor = models.BigIntegerField(default=0, editable=False)
-    news_cursor = models.BigIntegerField(default=0, editable=False)
-    # Of outages up to this one, which is the last that began before the webhook was made, only later news are sent.
+    outage_cursor = models.BigIntegerField(default=0, editable=False)
+    # Of outages up to this one, which is the last that began before the webhook was made, only later events are sent.
     last_old_outage = models.BigIntegerField(default=0, editable=False)
     begins_at = models.DateTimeField(_("sends since"), editable=False)
-    # Events and news up to these are sent again because somebody asked for it.
+    # Events up to these are sent again on request.
     replays_events_to = models.BigIntegerField(default=0, editable=False)
-    replays_news_to = models.BigIntegerField(default=0, editable=False)
+    replays_outages_to = models.BigIntegerField(default=0, editable=False)
     # Since when it takes nothing, and why.
     failing_since = models.DateTimeField(_("fails since"), null=True, editable=False)
     last_error = models.CharField(_("last error"), max_length=300, blank=True, editable=False)
@@ -72,26 +72,26 @@ class Webhook(models.Model):
         return self.name
 
 
-class OutageNews(models.Model):
+class OutageEvent(models.Model):
     """An outage began or ended, as the leader saw it: in the order in which it is sent."""
 
-    outage = models.ForeignKey(Outage, on_delete=models.CASCADE, related_name="news", db_index=False)
-    kind = models.CharField(max_length=12, choices=OutageNewsKind.choices)
+    outage = models.ForeignKey(Outage, on_delete=models.CASCADE, related_name="events", db_index=False)
+    kind = models.CharField(max_length=12, choices=OutageEventKind.choices)
     at = models.DateTimeField()
     # Of its outage.
     is_latest = models.BooleanField(default=True)
 
     class Meta:
-        verbose_name = _("news of an outage")
-        verbose_name_plural = _("news of outages")
+        verbose_name = _("event of an outage")
+        verbose_name_plural = _("events of outages")
         indexes = [
-            models.Index(fields=["outage"], name="outage_news_of_outage"),
-            models.Index(fields=["at"], name="outage_news_time"),
-            models.Index(fields=["id"], name="outage_news_open", condition=Q(is_latest=True, kind="outage_began")),
+            models.Index(fields=["outage"], name="outage_event_outage"),
+            models.Index(fields=["at"], name="outage_event_time"),
+            models.Index(fields=["id"], name="outage_event_open", condition=Q(is_latest=True, kind="outage_began")),
         ]
         constraints = [
-            # Two leaders for a moment tell nothing twice.
-            models.UniqueConstraint(fields=["outage"], condition=Q(is_latest=True), name="one_latest_news_per_outage")
+            # Prevents duplicates while two leaders overlap.
+            models.UniqueConstraint(fields=["outage"], condition=Q(is_latest=True), name="one_latest_event_per_outage")
         ]
 
     def __str__(self) -> str:
@@ -118,8 +118,8 @@ class WebhookDelivery(models.Model):
     count = models.PositiveIntegerField(_("events"), default=0)
     after_event = models.BigIntegerField(default=0)
     to_event = models.BigIntegerField(default=0)
-    after_news = models.BigIntegerField(default=0)
-    to_news = models.BigIntegerField(default=0)
+    after_outage_event = models.BigIntegerField(default=0)
+    to_outage_event = models.BigIntegerField(default=0)
     state = models.CharField(_("state"), max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING)
     created_at = models.DateTimeField(_("written"))
     tries = models.PositiveIntegerField(_("tries"), default=0)

@@ -97,7 +97,7 @@ class WebhookReplaySerializer(serializers.Serializer[Replay]):
 
     events = serializers.IntegerField(source="events.number")
     events_is_exact = serializers.BooleanField(source="events.is_exact")
-    outages = serializers.IntegerField(source="news", help_text="Beginnings and ends of outages.")
+    outages = serializers.IntegerField(help_text="Beginnings and ends of outages.")
 
 
 class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):

@@ -64,7 +64,7 @@ _ENABLED = Select(
     lambda: (
         Webhook.objects.filter(enabled=True)
         .order_by("id")
-        .values_list("id", "event_cursor", "news_cursor", "updated_at")
+        .values_list("id", "event_cursor", "outage_cursor", "updated_at")
     )
 )
 _WAITING = Select(
@@ -89,9 +89,9 @@ def load_due(feed: Feed, empty: dict[int, tuple[Trace, FeedEnd]], now: datetime)
     held = {webhook_id for webhook_id, is_test, _at in waiting if not is_test}
     ready = {webhook_id for webhook_id, _is_test, at in waiting if at is None or at <= now or at > now + HORIZON}
     due = []
-    for webhook_id, event, news, updated_at in webhooks:
-        has_more = event < end.event or news < end.news
-        is_new = has_more and empty.get(webhook_id) != ((event, news, updated_at), end)
+    for webhook_id, event, outage_event, updated_at in webhooks:
+        has_more = event < end.event or outage_event < end.outage_event
+        is_new = has_more and empty.get(webhook_id) != ((event, outage_event, updated_at), end)
         if webhook_id in ready or (is_new and webhook_id not in held):
             due.append(webhook_id)
     return end, due
@@ -111,21 +111,21 @@ def claim_next(webhook_id: int, end: FeedEnd, now: datetime) -> EventParcel | Tr
     if written is not None:
         if not waiting.filter(is_due, pk=written.pk).exists():
             return None
-        after = FeedEnd(written.after_event, written.after_news)
-        batch = load_batch(webhook, after, FeedEnd(written.to_event, written.to_news))
+        after = FeedEnd(written.after_event, written.after_outage_event)
+        batch = load_batch(webhook, after, FeedEnd(written.to_event, written.to_outage_event))
         if batch.events:
             return _claim(webhook, written, batch, now)
         # The events were deleted, or are not wanted any more.
         waiting.filter(pk=written.pk).update(state=DeliveryState.REPLACED, next_try_at=None)
-        _move(webhook, FeedEnd(written.to_event, written.to_news))
+        _move(webhook, FeedEnd(written.to_event, written.to_outage_event))
     batch = _look_ahead(webhook, end)
     if not batch.events:
-        return webhook.event_cursor, webhook.news_cursor, webhook.updated_at
+        return webhook.event_cursor, webhook.outage_cursor, webhook.updated_at
     bounds = {
         "after_event": batch.after.event,
         "to_event": batch.to.event,
-        "after_news": batch.after.news,
-        "to_news": batch.to.news,
+        "after_outage_event": batch.after.outage_event,
+        "to_outage_event": batch.to.outage_event,
     }
     new = WebhookDelivery.objects.create(
         webhook=webhook, count=len(batch.events), is_replay=batch.is_replay, created_at=now, next_try_at=now, **bounds
@@ -140,7 +140,11 @@ def _look_ahead(webhook: Webhook, end: FeedEnd) -> Batch:
         if batch.events or batch.to == batch.after:
             break
         is_end = batch.to == end
-        if not is_end or batch.to.event - batch.after.event >= STEP or batch.to.news - batch.after.news >= STEP:
+        if (
+            not is_end
+            or batch.to.event - batch.after.event >= STEP
+            or batch.to.outage_event - batch.after.outage_event >= STEP
+        ):
             _move(webhook, batch.to)
         if is_end:
             break
@@ -148,8 +152,8 @@ def _look_ahead(webhook: Webhook, end: FeedEnd) -> Batch:
 
 
 def _move(webhook: Webhook, to: FeedEnd) -> None:
-    webhook.event_cursor, webhook.news_cursor = to.event, to.news
-    webhook.save(update_fields=["event_cursor", "news_cursor"])
+    webhook.event_cursor, webhook.outage_cursor = to.event, to.outage_event
+    webhook.save(update_fields=["event_cursor", "outage_cursor"])
 
 
 def _claim(webhook: Webhook, delivery: WebhookDelivery, batch: Batch, now: datetime) -> EventParcel | None:
@@ -201,7 +205,7 @@ def save_arrived(parcel: EventParcel, *, now: datetime) -> bool:
         batches.filter(next_try_at__gt=now, tries__gt=0, last_error__gt="").update(next_try_at=now)
         return True
     told = {"failing_since": None, "last_error": "", "last_sent_at": now}
-    moved = {"event_cursor": parcel.to.event, "news_cursor": parcel.to.news}
+    moved = {"event_cursor": parcel.to.event, "outage_cursor": parcel.to.outage_event}
     Webhook.objects.filter(pk=webhook.pk).update(**told, **moved)
     return True
 

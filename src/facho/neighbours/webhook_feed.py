@@ -1,4 +1,4 @@
-"""What webhooks are about: events of ONUs by their ids, and the news of outages that the leader writes down.
+"""What webhooks send: events of ONUs by their ids, and the events of outages that the leader writes down.
 
 An outage is a row that changes, so its beginnings and ends get an order of their own here. What is sent is codes and
 numbers, the same in every language, and no name of a customer but what the OLT itself calls an ONU.
@@ -17,16 +17,16 @@ from django.db import transaction
 from django.db.models import F, Min, Q, QuerySet
 
 from facho.infrastructure.statements import Select, SettledRows
-from facho.neighbours.models import OutageNews, OutageNewsKind, Webhook
+from facho.neighbours.models import OutageEvent, OutageEventKind, Webhook
 from facho.onus.models import OnuEvent, Outage, name_port
 from facho.onus.outages import breaks_of
 
-# Of events, and of news, in one batch.
+# Of ONUs, and of outages, in one batch.
 MOST_OF_EACH = 100
 MOST_BYTES = 128 * 1024
 # Events that are looked through at once for those that are wanted.
 WINDOW = 20_000
-# Outages whose news are written at once when nobody asked for them before.
+# Outages whose events one look writes, after a time without webhooks.
 OUTAGES_AT_ONCE = 500
 # Events of one time are written within this of each other.
 DISORDER = timedelta(hours=1)
@@ -45,10 +45,10 @@ _OUTAGE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FeedEnd:
-    """Up to which event, and up to which news, everything may be sent."""
+    """The last event of an ONU and of an outage up to which everything may be sent."""
 
     event: int
-    news: int
+    outage_event: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Batch:
 
 
 class Feed:
-    """Says how far webhooks may be served, and writes the news of outages; kept by the process that leads."""
+    """Says how far webhooks may be served, and writes the events of outages; kept by the process that leads."""
 
     def __init__(self) -> None:
         self._events = SettledRows(OnuEvent)
@@ -74,25 +74,25 @@ class Feed:
     def look(self) -> FeedEnd:
         """Look once; outside a transaction."""
         settled = self._outages.look()
-        last = _LAST_TOLD.first()
+        last = _LAST_OUTAGE.first()
         is_behind = settled > (last[0] if last else 0)
         if is_behind or _ANY_ENDED.rows() or _ANY_CAME_BACK.rows():
-            write_news(settled)
-        news = _LAST_NEWS.first()
-        return FeedEnd(self._events.look(), news[0] if news else 0)
+            write_outage_events(settled)
+        last_event = _LAST_EVENT.first()
+        return FeedEnd(self._events.look(), last_event[0] if last_event else 0)
 
 
-_LAST_NEWS = Select(lambda: OutageNews.objects.order_by("-id").values_list("id")[:1])
-_LAST_TOLD = Select(lambda: OutageNews.objects.order_by("-outage_id").values_list("outage_id")[:1])
+_LAST_EVENT = Select(lambda: OutageEvent.objects.order_by("-id").values_list("id")[:1])
+_LAST_OUTAGE = Select(lambda: OutageEvent.objects.order_by("-outage_id").values_list("outage_id")[:1])
 
 
-def _ended() -> QuerySet[OutageNews]:
+def _ended() -> QuerySet[OutageEvent]:
     """Select the beginnings of outages that have ended since."""
-    return OutageNews.objects.filter(kind=OutageNewsKind.BEGAN, is_latest=True, outage__ended_at__isnull=False)
+    return OutageEvent.objects.filter(kind=OutageEventKind.BEGAN, is_latest=True, outage__ended_at__isnull=False)
 
 
-def _came_back() -> QuerySet[OutageNews]:
-    return OutageNews.objects.filter(kind=OutageNewsKind.ENDED, is_latest=True, outage__ended_at__isnull=True)
+def _came_back() -> QuerySet[OutageEvent]:
+    return OutageEvent.objects.filter(kind=OutageEventKind.ENDED, is_latest=True, outage__ended_at__isnull=True)
 
 
 _ANY_ENDED = Select(lambda: _ended().order_by().values_list("id")[:1])
@@ -100,30 +100,30 @@ _ANY_CAME_BACK = Select(lambda: _came_back().order_by().values_list("id")[:1])
 
 
 @transaction.atomic
-def write_news(settled: int) -> None:
+def write_outage_events(settled: int) -> None:
     """Write what outages up to this one have become since the last look."""
-    last = OutageNews.objects.order_by("-outage_id").values_list("outage_id", flat=True).first() or 0
-    news = []
+    last = OutageEvent.objects.order_by("-outage_id").values_list("outage_id", flat=True).first() or 0
+    events = []
     for changed in (_ended(), _came_back()):
         for told in changed.select_related("outage").order_by("id")[:OUTAGES_AT_ONCE]:
             outage = told.outage
-            kind = OutageNewsKind.ENDED if outage.ended_at else OutageNewsKind.BEGAN
-            news.append(OutageNews(outage=outage, kind=kind, at=outage.ended_at or outage.resumed_at))
-    OutageNews.objects.filter(outage__in=[each.outage_id for each in news], is_latest=True).update(is_latest=False)
+            kind = OutageEventKind.ENDED if outage.ended_at else OutageEventKind.BEGAN
+            events.append(OutageEvent(outage=outage, kind=kind, at=outage.ended_at or outage.resumed_at))
+    OutageEvent.objects.filter(outage__in=[each.outage_id for each in events], is_latest=True).update(is_latest=False)
     for outage in Outage.objects.filter(id__gt=last, id__lte=settled).order_by("id")[:OUTAGES_AT_ONCE]:
-        news += _all_news(outage)
-    OutageNews.objects.bulk_create(sorted(news, key=lambda each: each.at))
+        events += _all_events(outage)
+    OutageEvent.objects.bulk_create(sorted(events, key=lambda each: each.at))
 
 
-def _all_news(outage: Outage) -> list[OutageNews]:
-    times = [(OutageNewsKind.BEGAN, outage.started_at)]
+def _all_events(outage: Outage) -> list[OutageEvent]:
+    times = [(OutageEventKind.BEGAN, outage.started_at)]
     for gap in breaks_of(outage):
-        times += [(OutageNewsKind.ENDED, gap.ended_at), (OutageNewsKind.BEGAN, gap.resumed_at)]
+        times += [(OutageEventKind.ENDED, gap.ended_at), (OutageEventKind.BEGAN, gap.resumed_at)]
     if outage.ended_at:
-        times.append((OutageNewsKind.ENDED, outage.ended_at))
-    news = [OutageNews(outage=outage, kind=kind, at=at, is_latest=False) for kind, at in times]
-    news[-1].is_latest = True
-    return news
+        times.append((OutageEventKind.ENDED, outage.ended_at))
+    events = [OutageEvent(outage=outage, kind=kind, at=at, is_latest=False) for kind, at in times]
+    events[-1].is_latest = True
+    return events
 
 
 def wanted_events(webhook: Webhook) -> QuerySet[OnuEvent]:
@@ -131,59 +131,63 @@ def wanted_events(webhook: Webhook) -> QuerySet[OnuEvent]:
     return events.filter(olt__group_id=webhook.olt_group_id) if webhook.olt_group_id else events
 
 
-def wanted_news(webhook: Webhook) -> QuerySet[OutageNews]:
-    """Select news of the outages in scope; that the poller lost its own network concerns no group."""
+def wanted_outage_events(webhook: Webhook) -> QuerySet[OutageEvent]:
+    """Select events of the outages in scope; that the poller lost its own network concerns no group."""
     is_new = Q(at__gte=webhook.begins_at) | Q(outage_id__gt=webhook.last_old_outage)
-    news = OutageNews.objects.filter(is_new, kind__in=webhook.kinds)
-    return news.filter(outage__olt__group_id=webhook.olt_group_id) if webhook.olt_group_id else news
+    events = OutageEvent.objects.filter(is_new, kind__in=webhook.kinds)
+    return events.filter(outage__olt__group_id=webhook.olt_group_id) if webhook.olt_group_id else events
 
 
 def find_batch(webhook: Webhook, end: FeedEnd) -> Batch:
-    """Find what comes next, which may be nothing but a piece of the way; three queries."""
-    after = FeedEnd(webhook.event_cursor, webhook.news_cursor)
+    """Find what comes next, which may be no event and later cursors; three queries."""
+    after = FeedEnd(webhook.event_cursor, webhook.outage_cursor)
     first = OnuEvent.objects.filter(id__gt=after.event).order_by("id").values_list("id", flat=True).first()
-    # Ids that were deleted are no way.
+    # Skip ids that were deleted.
     seen = max(min(end.event, (first or end.event) + WINDOW), after.event)
-    return load_batch(webhook, after, FeedEnd(seen, max(end.news, after.news)))
+    return load_batch(webhook, after, FeedEnd(seen, max(end.outage_event, after.outage_event)))
 
 
 def load_batch(webhook: Webhook, after: FeedEnd, to: FeedEnd) -> Batch:
     """Load what lies between, cut to the size of a batch; two queries, or one when nothing can be there."""
     events = wanted_events(webhook).filter(id__gt=after.event, id__lte=to.event).order_by("id").values(*_EVENT_COLUMNS)
-    news = wanted_news(webhook).filter(id__gt=after.news, id__lte=to.news).order_by("id")
     columns = {name: F(f"outage__{name}") for name in _OUTAGE_COLUMNS}
-    told = news.values("id", "kind", "at", "outage_id", **columns)
+    of_outages = (
+        wanted_outage_events(webhook)
+        .filter(id__gt=after.outage_event, id__lte=to.outage_event)
+        .order_by("id")
+        .values("id", "kind", "at", "outage_id", **columns)
+    )
     found = list(events[: MOST_OF_EACH + 1]) if to.event > after.event else []
-    found_news = list(told[: MOST_OF_EACH + 1]) if to.news > after.news else []
+    found_outage_events = list(of_outages[: MOST_OF_EACH + 1]) if to.outage_event > after.outage_event else []
     lines = merge(
         [(row["at"], False, row) for row in found[:MOST_OF_EACH]],
-        [(row["at"], True, row) for row in found_news[:MOST_OF_EACH]],
+        [(row["at"], True, row) for row in found_outage_events[:MOST_OF_EACH]],
         key=itemgetter(0),
     )
     contents: list[dict[str, Any]] = []
-    taken, size = {False: after.event, True: after.news}, 0
-    left = {False: len(found), True: len(found_news)}
-    for _at, is_news, row in lines:
-        content = _news_content(row, webhook) if is_news else _event_content(row, webhook)
+    taken, size = {False: after.event, True: after.outage_event}, 0
+    left = {False: len(found), True: len(found_outage_events)}
+    for _at, is_outage, row in lines:
+        content = _outage_content(row, webhook) if is_outage else _event_content(row, webhook)
         size += len(json.dumps(content, ensure_ascii=False).encode())
         if contents and size > MOST_BYTES:
             break
         contents.append(content)
-        taken[is_news] = row["id"]
-        left[is_news] -= 1
-    reached = FeedEnd(taken[False] if left[False] else to.event, taken[True] if left[True] else to.news)
+        taken[is_outage] = row["id"]
+        left[is_outage] -= 1
+    reached = FeedEnd(taken[False] if left[False] else to.event, taken[True] if left[True] else to.outage_event)
     return Batch(after, reached, tuple(contents))
 
 
 def find_start(since: datetime) -> FeedEnd:
-    """Return the ids after which lie all events and news since a time; three queries."""
+    """Return the ids after which all events since a time are; three queries."""
     events = OnuEvent.objects.filter(at__gte=since)
     first = events.order_by("at").values_list("at", flat=True).first()
     lowest = events.filter(at__lt=first + DISORDER).aggregate(id=Min("id"))["id"] if first else None
-    news = OutageNews.objects.filter(at__gte=since).aggregate(id=Min("id"))["id"]
+    first_outage_event = OutageEvent.objects.filter(at__gte=since).aggregate(id=Min("id"))["id"]
     last = OnuEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    last_news = OutageNews.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    return FeedEnd(lowest - 1 if lowest else last, news - 1 if news else last_news)
+    last_outage_event = OutageEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    return FeedEnd(lowest - 1 if lowest else last, first_outage_event - 1 if first_outage_event else last_outage_event)
 
 
 def _event_content(row: Mapping[str, Any], webhook: Webhook) -> dict[str, Any]:
@@ -209,13 +213,13 @@ def _event_content(row: Mapping[str, Any], webhook: Webhook) -> dict[str, Any]:
     }
 
 
-def _news_content(row: Mapping[str, Any], webhook: Webhook) -> dict[str, Any]:
+def _outage_content(row: Mapping[str, Any], webhook: Webhook) -> dict[str, Any]:
     places = {"pon": 3, "card": 2}.get(row["scope"], 0)
     return {
         "id": _name("outage", row["outage_id"], row["at"], row["olt_id"], row["kind"]),
         "kind": row["kind"],
         "at": _time(row["at"]),
-        "replayed": row["id"] <= webhook.replays_news_to,
+        "replayed": row["id"] <= webhook.replays_outages_to,
         "outage_id": row["outage_id"],
         "olt": {"id": row["olt_id"], "name": row["olt__name"]} if row["olt_id"] else None,
         "scope": row["scope"],

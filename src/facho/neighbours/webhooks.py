@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from facho.alerts.channels import MAX_SHOWN, SECRETS, ChannelSecrets, check_webhook, find_webhook_faults
-from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, OutageNews, Webhook, WebhookDelivery
-from facho.neighbours.webhook_feed import FeedEnd, find_start, wanted_events, wanted_news
+from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, OutageEvent, Webhook, WebhookDelivery
+from facho.neighbours.webhook_feed import FeedEnd, find_start, wanted_events, wanted_outage_events
 from facho.onus.events import Count
 from facho.onus.models import OnuEvent, Outage
 from facho.onus.search import MANY
@@ -22,10 +22,10 @@ WEBHOOK_COLUMNS = ("name", "kinds", "olt_group", "enabled")
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is sent again: how many events, and how many of them are told exactly."""
+    """How many events of ONUs, and of outages, are sent again."""
 
     events: Count
-    news: int
+    outages: int
 
 
 def stored_webhooks() -> QuerySet[Webhook]:
@@ -60,7 +60,7 @@ def save_webhook(webhook: Webhook, given: ChannelSecrets, *, now: datetime) -> N
         WebhookDelivery.objects.filter(webhook=webhook, state=DeliveryState.WAITING).update(next_try_at=now)
         return
     webhook.event_cursor = OnuEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
-    webhook.news_cursor = OutageNews.objects.order_by("-id").values_list("id", flat=True).first() or 0
+    webhook.outage_cursor = OutageEvent.objects.order_by("-id").values_list("id", flat=True).first() or 0
     webhook.last_old_outage = Outage.objects.order_by("-id").values_list("id", flat=True).first() or 0
     webhook.begins_at = now
     webhook.save()
@@ -77,23 +77,30 @@ def replay(webhook_id: int, since: datetime) -> Replay:
     webhook = stored_webhooks().select_for_update().get(pk=webhook_id)
     waiting = WebhookDelivery.objects.filter(webhook=webhook, state=DeliveryState.WAITING, is_test=False)
     waiting.update(state=DeliveryState.REPLACED, next_try_at=None)
-    start, before = find_start(since), FeedEnd(webhook.event_cursor, webhook.news_cursor)
+    start, before = find_start(since), FeedEnd(webhook.event_cursor, webhook.outage_cursor)
     webhook.replays_events_to = max(webhook.replays_events_to, before.event)
-    webhook.replays_news_to = max(webhook.replays_news_to, before.news)
+    webhook.replays_outages_to = max(webhook.replays_outages_to, before.outage_event)
     webhook.event_cursor = min(start.event, before.event)
-    webhook.news_cursor = min(start.news, before.news)
+    webhook.outage_cursor = min(start.outage_event, before.outage_event)
     webhook.begins_at = min(webhook.begins_at, since)
     webhook.save(
-        update_fields=["event_cursor", "news_cursor", "replays_events_to", "replays_news_to", "begins_at", "updated_at"]
+        update_fields=[
+            "event_cursor",
+            "outage_cursor",
+            "replays_events_to",
+            "replays_outages_to",
+            "begins_at",
+            "updated_at",
+        ]
     )
     return Replay(
         _count(wanted_events(webhook).filter(id__gt=webhook.event_cursor, id__lte=before.event)),
-        wanted_news(webhook).filter(id__gt=webhook.news_cursor, id__lte=before.news).count(),
+        wanted_outage_events(webhook).filter(id__gt=webhook.outage_cursor, id__lte=before.outage_event).count(),
     )
 
 
 def count_waiting(webhook: Webhook) -> Count:
-    """Count the events that it has not taken yet, up to MANY; one query. Outages are few beside them."""
+    """Count the events that it has not taken yet, up to MANY; one query. Outages are few."""
     return _count(wanted_events(webhook).filter(id__gt=webhook.event_cursor))
 
 

@@ -24,7 +24,7 @@ SPLITTER_LOSS_DB: Final = {2: 3.7, 4: 7.2, 8: 10.5, 16: 13.8}
 SENSITIVITY_DBM: Final = -31.0
 # By how much more or less than the others an ONU loses in a fault of several.
 OWN_SHARE: Final = 0.06
-# A loose connector keeps a level for so long.
+# How long a loose connector keeps a level.
 CONNECTOR_SECONDS: Final = 2_100
 CONNECTOR_SHARE: Final = 0.25
 # Light behind a wet splice is unsteady by as much as this, when the water has been there for some days.

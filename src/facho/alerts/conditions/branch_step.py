@@ -18,7 +18,7 @@ from facho.alerts.condition import (
 from facho.alerts.models import Severity
 from facho.plant.store import load_open_steps
 
-# What is lost together from here on is told, unless a rule says otherwise.
+# Losses in common from this size on notify, unless a rule sets another one.
 USUAL_DB = 1.0
 
 

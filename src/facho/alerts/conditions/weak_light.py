@@ -1,6 +1,6 @@
 """ONUs that receive too little light. Offline ONUs and those in a current outage are not judged.
 
-Neither are those that lost light with others while a rule tells of them together: one cause is one alert.
+Neither are those that lost light with others while a rule reports them together: one cause is one alert.
 """
 
 from collections.abc import Collection, Iterable

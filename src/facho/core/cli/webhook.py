@@ -46,7 +46,7 @@ def replay(arguments: Namespace) -> int:
     with transaction.atomic():
         record(console(), webhook, Action.CHANGED, _("Sends again since %(time)s") % {"time": since.isoformat()})
         done = webhooks.replay(webhook.pk, since)
-    numbers = {"events": done.events.number, "outages": done.news}
+    numbers = {"events": done.events.number, "outages": done.outages}
     text = _("Sent again: %(events)s events, and %(outages)s beginnings and ends of outages.")
     if not done.events.is_exact:
         text = _("Sent again: more than %(events)s events, and %(outages)s beginnings and ends of outages.")

@@ -229,7 +229,7 @@ def webhook_replay(request: HttpRequest, webhook_id: int) -> HttpResponse:
     with transaction.atomic():
         record(request.user, webhook, Action.CHANGED, _("Sends again since %(time)s") % {"time": since.isoformat()})
         done = replay(webhook.pk, since)
-    number = done.events.number + done.news
+    number = done.events.number + done.outages
     text = ngettext("%(count)s event is sent again.", "%(count)s events are sent again.", number)
     if not done.events.is_exact:
         text = _("More than %(count)s events are sent again.")

@@ -86,7 +86,7 @@ def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSte
 
 
 def settle(state: LightWatch, step: "CommonStep", steps: LightSteps) -> LightWatch:
-    """Begin a new level also for those ONUs of a step in common that it has not been confirmed of: they are told."""
+    """Begin a new level for all ONUs of a step in common, also where their own step is not confirmed."""
     told = step.members & ~np.isfinite(steps.size_db)
     recent, first = state.recent.copy(), state.first.copy()
     _begin_level(recent, told, state.last[told])

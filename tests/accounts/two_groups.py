@@ -21,7 +21,7 @@ from facho.alerts.store import offer_default_rules
 from facho.api.tokens import create_token
 from facho.hosts.models import Olt, OltGroup
 from facho.hosts.store import pause
-from facho.neighbours.models import Webhook
+from facho.neighbours.models import Webhook, WebhookDelivery
 from facho.onus.models import OnuEvent, OnuReading
 from facho.plant.models import Box, FindingKinds, FindingOnu, LightFinding, MonthRun, OnuAttachment, OnuMonth, Zone
 from facho.polling.domain.execution_state import ExecutionState
@@ -187,6 +187,7 @@ def make_world() -> World:
         olt_group=hidden.group,
         begins_at=timezone.now(),
     )
+    tried = WebhookDelivery.objects.create(webhook=hook, is_test=True, created_at=timezone.now())
     stored = SessionStore()
     stored.create()
     session = LoginSession.objects.create(
@@ -198,6 +199,7 @@ def make_world() -> World:
     create_token(somebody)
     common = {
         "webhook": hook.pk,
+        "delivery": tried.pk,
         "olt-group": shown.group.pk,
         "token": somebody.api_tokens.get().pk,
         "alert-channel": channel.pk,

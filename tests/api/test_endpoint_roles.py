@@ -31,6 +31,11 @@ LOGIN    GET    200 account/factor/
 LOGIN    POST   200 account/factor/
 LOGIN    POST   302 account/factor/change/
 LOGIN    POST   302 account/reading/
+LOGIN    POST   302 account/sessions/end/
+LOGIN    POST   404 account/sessions/<int:session_id>/end/
+ANY      POST   404 account/passkeys/add/
+LOGIN    POST   302 account/passkeys/save/
+LOGIN    POST   404 account/passkeys/<int:passkey_id>/remove/
 LOGIN    POST   200 account/tokens/
 LOGIN    POST   404 account/tokens/<int:token_id>/revoke/
 USER     GET    200 live/
@@ -108,7 +113,7 @@ ADMIN    POST   200 settings/webhooks/add/
 ADMIN    GET    200 settings/webhooks/<int:webhook_id>/
 ADMIN    POST   200 settings/webhooks/<int:webhook_id>/
 ADMIN    POST   302 settings/webhooks/<int:webhook_id>/test/
-ADMIN    GET    404 settings/webhooks/<int:webhook_id>/test/<int:delivery_id>/
+ADMIN    GET    200 settings/webhooks/<int:webhook_id>/test/<int:delivery_id>/
 ADMIN    POST   200 settings/webhooks/<int:webhook_id>/replay/
 ADMIN    POST   302 settings/webhooks/<int:webhook_id>/switch/
 ADMIN    GET    200 settings/webhooks/<int:webhook_id>/delete/
@@ -138,6 +143,8 @@ ADMIN    GET    200 settings/people/<int:user_id>/
 ADMIN    POST   200 settings/people/<int:user_id>/
 ADMIN    POST   302 settings/people/<int:user_id>/link/
 ADMIN    POST   302 settings/people/<int:user_id>/factor/
+ADMIN    POST   302 settings/people/<int:user_id>/sessions/end/
+ADMIN    POST   302 settings/people/<int:user_id>/sessions/<int:session_id>/end/
 ADMIN    POST   302 settings/people/factors/
 ANY      GET    410 invitation/<str:token>/
 ANY      POST   410 invitation/<str:token>/
@@ -293,6 +300,8 @@ ANY      GET    200 api/v1/schema/
 ANY      GET    200 api/v1/docs/
 GUEST    GET    200 login/
 GUEST    POST   200 login/
+ANY      POST   403 login/passkey/
+ANY      GET    404 login/passkey/question/
 ANY      GET    302 login/second/
 ANY      POST   302 login/second/
 ANY      GET    404 sign-on/
@@ -300,6 +309,7 @@ ANY      GET    404 sign-on/back/
 ANY      POST   302 logout/
 ANY      GET    410 setup/<str:token>/
 ANY      POST   410 setup/<str:token>/
+ANY      GET    404 status/
 ANY      GET    200 livez
 ANY      GET    503 readyz
 USER     GET    200 metrics

@@ -23,7 +23,8 @@ pytestmark = pytest.mark.django_db
 
 def narrowed_addresses(world: World) -> Iterator[tuple[str, set[str]]]:
     """Give every address that the description says can be narrowed, with the names of its parameters."""
-    ids: dict[str, Any] = {"channel_id": world.common["alert-channel"], "month": OTHER_PARTS["month"]}
+    ids: dict[str, Any] = {"channel_id": world.common["alert-channel"], "webhook_id": world.common["webhook"]}
+    ids |= {"month": OTHER_PARTS["month"]}
     ids |= {f"{name.removeprefix('alert-').replace('-', '_')}_id": pk for name, pk in world.shown.ids.items()}
     document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     for path, operations in document["paths"].items():

@@ -93,11 +93,11 @@ class WebhookReplayWishSerializer(KnownFields, serializers.Serializer[Any]):
 
 
 class WebhookReplaySerializer(serializers.Serializer[Replay]):
-    """What is sent again; 10,000 events and more are not counted on."""
+    """What is sent again: events of ONUs, up to 10,000 counted exactly, and beginnings and ends of outages."""
 
     events = serializers.IntegerField(source="events.number")
     events_is_exact = serializers.BooleanField(source="events.is_exact")
-    outages = serializers.IntegerField(help_text="Beginnings and ends of outages.")
+    outages = serializers.IntegerField()
 
 
 class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):

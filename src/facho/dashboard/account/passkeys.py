@@ -71,11 +71,13 @@ def passkey_login(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 def passkey_add(request: HttpRequest) -> HttpResponse:
     """Ask the browser for a new passkey, of somebody who has proven who they are."""
-    user, is_step = _maker(request)
     place, named = PasskeyHost.of(request), PasskeyNameForm(request.POST)
-    here = "second-step" if is_step else "account"
     if place is None:
         raise Http404
+    user, is_step = _maker(request)
+    if user is None:
+        return redirect("login")
+    here = "second-step" if is_step else "account"
     if not named.is_valid():
         messages.error(request, _("The passkey needs a name."))
         return redirect(here)
@@ -95,6 +97,8 @@ def passkey_add(request: HttpRequest) -> HttpResponse:
 def passkey_save(request: HttpRequest) -> HttpResponse:
     """Keep the passkey that was made, and show recovery codes where it is the first factor."""
     user, is_step = _maker(request)
+    if user is None:
+        return redirect("login")
     try:
         question, place = load_question(request, timezone.now())
         with transaction.atomic():
@@ -132,11 +136,9 @@ def passkey_remove(request: HttpRequest, passkey_id: int) -> HttpResponse:
     return redirect("account")
 
 
-def _maker(request: HttpRequest) -> tuple[User, bool]:
-    """Return who makes a passkey, and whether in the second step: there, who has no factor yet."""
+def _maker(request: HttpRequest) -> tuple[User | None, bool]:
+    """Return the maker of a passkey, and whether it is in the second step, where a user without a factor is."""
     if request.user.is_authenticated:
         return local_user(request), False
     user = load_pending(request)
-    if user is None or factors.has_factor(user):
-        raise Http404
-    return user, True
+    return (None if user is None or factors.has_factor(user) else user), True

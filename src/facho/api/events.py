@@ -1,9 +1,13 @@
-"""What happened to ONUs, the latest first: the timeline of all, of an OLT, of a PON port or of one ONU."""
+"""What happened: events of ONUs as a timeline, and outages, many faults as one with their probable cause."""
 
 from typing import Any
 
+from django.db.models import Q, QuerySet
+from django.http import Http404
+from django.utils import timezone
 from django.utils.translation import gettext as _
-from rest_framework import serializers, viewsets
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import generics, serializers, viewsets
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -11,12 +15,17 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
+from facho.accounts.acknowledge import with_acknowledger
+from facho.accounts.scope import scope_of
 from facho.api.shared import filters
 from facho.api.shared.filters import Page, ScopedRows, with_exactness
+from facho.api.shared.serializers import AcknowledgeAction
 from facho.onus.events import Count, EventPage, all_events, count_events, describe_event, load_page
-from facho.onus.models import OnuEvent
+from facho.onus.models import Onu, OnuEvent, Outage
+from facho.onus.outages import all_outages, onus_of
+from facho.onus.shown_state import shown_state
 from facho.onus.timeline import TimelineCursor, read_cursor
-from facho.onus.words import DownCauses, EventKinds
+from facho.onus.words import DownCauses, EventKinds, OutageCauses, OutageScopes, ShownState
 
 CURSOR = "cursor"
 
@@ -128,3 +137,144 @@ class EventViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[OnuEvent]):
         "to": filters.moment("at__lt"),
     }
     queryset = all_events()
+
+
+class OutageSerializer(serializers.ModelSerializer[Outage]):
+    """An outage; `probable_cause` explains `cause` in the language of the request.
+
+    Without an OLT it is the poller's own network. `affected` counts the ONUs it took down, `down` those still down;
+    for an OLT that does not answer, both count the ONUs that were online before. An outage that returns soon after its
+    end continues, since `resumed_at`.
+    """
+
+    olt_id = serializers.IntegerField(allow_null=True)
+    olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
+    place = serializers.CharField(allow_blank=True)
+    probable_cause = serializers.CharField(source="get_cause_display")
+    is_open = serializers.SerializerMethodField()
+    duration_seconds = serializers.SerializerMethodField()
+    part_of_id = serializers.IntegerField(allow_null=True)
+    parts = serializers.IntegerField(source="part_count")
+    acknowledged_by_id = serializers.IntegerField(allow_null=True)
+    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
+
+    class Meta:
+        model = Outage
+        fields = [
+            "id",
+            "scope",
+            "olt_id",
+            "olt",
+            "place",
+            "frame",
+            "slot",
+            "port",
+            "cause",
+            "probable_cause",
+            "is_open",
+            "started_at",
+            "resumed_at",
+            "ended_at",
+            "duration_seconds",
+            "affected",
+            "down",
+            "affected_olts",
+            "part_of_id",
+            "parts",
+            "acknowledged_at",
+            "acknowledged_by_id",
+            "acknowledged_by",
+            "acknowledgement",
+        ]
+
+    def get_is_open(self, outage: Outage) -> bool:
+        return outage.ended_at is None
+
+    def get_duration_seconds(self, outage: Outage) -> int:
+        until = outage.ended_at or self.context["now"]
+        return max(0, int((until - outage.started_at).total_seconds()))
+
+
+class OutageOnuSerializer(serializers.ModelSerializer[Onu]):
+    """An ONU of an outage with its current state; `onu_number` is its number at the port."""
+
+    onu_id = serializers.IntegerField(source="id")
+    onu = serializers.CharField(source="__str__")
+    onu_number = serializers.IntegerField(source="onu_id")
+    olt_id = serializers.IntegerField()
+    olt = serializers.CharField(source="olt.name")
+    pon_port_id = serializers.IntegerField()
+    pon_port = serializers.CharField(source="pon_port.__str__")
+    state = serializers.SerializerMethodField()
+    state_since = serializers.DateTimeField(source="reading.state_since", default=None, allow_null=True)
+    last_down_cause = serializers.CharField(source="reading.last_down_cause", default=None, allow_null=True)
+
+    class Meta:
+        model = Onu
+        fields = [
+            "onu_id",
+            "onu",
+            "olt_id",
+            "olt",
+            "pon_port_id",
+            "pon_port",
+            "onu_number",
+            "description",
+            "state",
+            "state_since",
+            "last_down_cause",
+        ]
+
+    @extend_schema_field(serializers.ChoiceField(choices=ShownState.choices))
+    def get_state(self, onu: Onu) -> str:
+        """Return the current state; unknown behind an OLT that does not answer."""
+        return shown_state(onu).value
+
+
+class OutageViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet[Outage]):
+    """Outages, latest first; `from` and `to` select those open in between."""
+
+    serializer_class = OutageSerializer
+    filter_backends = [filters.QueryStringFilter]
+    query_parameters = {
+        "olt": filters.olt(),
+        "scope": filters.one_of("scope", OutageScopes.values),
+        "cause": filters.one_of("cause", OutageCauses.values),
+        "acknowledged": filters.condition(
+            lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
+        ),
+        "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it is open."),
+        "part_of": filters.number("part_of_id"),
+        "from": filters.QueryParameter(
+            lambda text: Q(ended_at__isnull=True) | filters.moment("ended_at__gt").narrow(text),
+            filters.moment("ended_at").schema,
+        ),
+        "to": filters.moment("started_at__lt"),
+    }
+    queryset = with_acknowledger(all_outages()).order_by("-started_at", "-id")
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """Use one current time for the whole answer."""
+        return {**super().get_serializer_context(), "now": timezone.now()}
+
+
+@extend_schema_view(get=extend_schema(operation_id="outages_onus_list", tags=["outages"]))
+class OutageOnusView(ScopedRows, generics.ListAPIView[Onu]):
+    """The ONUs an outage took down, by place; those of a later outage are listed there.
+
+    For an OLT or a network that does not answer, all ONUs behind it.
+    """
+
+    serializer_class = OutageOnuSerializer
+    filter_backends = [filters.QueryStringFilter]
+    queryset = Onu.objects.none()
+
+    def get_queryset(self) -> QuerySet[Onu]:
+        """Filter by the outage of the URL; the schema generator passes none."""
+        if "outage_id" not in self.kwargs:
+            return super().get_queryset()
+        scope = scope_of(self.request.user)
+        outage = scope.narrow(Outage.objects.filter(pk=self.kwargs["outage_id"])).first()
+        if outage is None:
+            raise Http404
+        return onus_of(outage)

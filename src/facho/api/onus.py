@@ -30,7 +30,6 @@ from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file, write_json
 from facho.onus.customers import FIELDS, CustomerEntry, find_doubles, read_entry, save_customers
 from facho.onus.models import Onu, OnuCustomer, PonPort
-from facho.onus.port_view import WORST, load_port_counts, load_port_light, load_worst
 from facho.onus.search import (
     DEFAULT_SORT,
     MIN_LETTERS,
@@ -43,7 +42,7 @@ from facho.onus.search import (
     of_text,
     shown_onus,
 )
-from facho.onus.shown_state import last_known_state, shown_state
+from facho.onus.shown_state import last_known_state, load_port_counts, load_port_light, shown_state
 from facho.onus.words import DownCauses, RunStateChoice, ShownState
 from facho.zabbix_pollers.run_now import ReadProgress, ReadStage, describe_read, describe_refusal, load_progress
 
@@ -56,6 +55,8 @@ MOST_IDS = 500
 MOST_HOURS = 87_600
 # No optics see light outside of this, by far.
 MAX_DBM = 100
+# Of a PON port.
+WORST = 10
 
 
 class CustomerSerializer(serializers.ModelSerializer[OnuCustomer]):
@@ -527,3 +528,9 @@ def _count(ports: list[Any]) -> None:
     counts = load_port_counts([port.id for port in ports])
     for port in ports:
         port.counts = counts[port.id]
+
+
+def load_worst(port_id: int) -> list[Onu]:
+    """Load the ONUs with the weakest light, among those online when last read; one query."""
+    lit = shown_onus().filter(pon_port_id=port_id, is_present=True, reading__run_state=RunStateChoice.ONLINE)
+    return list(lit.filter(reading__rx_power_cdbm__isnull=False).order_by("reading__rx_power_cdbm", "pk")[:WORST])

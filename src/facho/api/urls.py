@@ -8,7 +8,7 @@ from facho.api import coordinator
 from facho.api import olts as api_olts
 from facho.api.alerts import AlertChannelViewSet, AlertRuleViewSet, AlertViewSet, ChannelNoticeViewSet
 from facho.api.coordinator import FeasibilityView
-from facho.api.events import EventViewSet
+from facho.api.events import EventViewSet, OutageOnusView, OutageViewSet
 from facho.api.history import (
     OltValueHistoryView,
     OnuHistoryView,
@@ -21,7 +21,6 @@ from facho.api.light import LightFindingViewSet, PortTreeView
 from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuViewSet
 from facho.api.onus import CustomersView, OnuReadView, OnuViewSet, PonPortViewSet
 from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
-from facho.api.outages import OutageOnusView, OutageViewSet
 from facho.api.people import OltGroupViewSet, TokenViewSet, UserViewSet
 from facho.api.reports import ReportMonthsView, ReportOnusView, ReportView
 from facho.api.shared.schema import docs, schema

@@ -39,7 +39,7 @@ NEEDED: dict[Role, Promise] = {
 urlpatterns = [
     path("", include("facho.dashboard.urls")),
     path("api/v1/", include("facho.api.urls")),
-    path("api/v1/", include("facho.neighbours.urls")),
+    path("api/v1/", include("facho.neighbours.webhook_api")),
     # Before the admin's own: there is one way to log in.
     path("admin/login/", admin_login),
     # As there is one to change one's own password.

@@ -48,7 +48,17 @@ from facho.dashboard.olt.history import olt_csv, olt_history
 from facho.dashboard.olt.jobs import olt_job, olt_job_cost
 from facho.dashboard.olt.list import olts_act, olts_page
 from facho.dashboard.olt.views import olt_page, olt_part, olt_pause, olt_pause_end, olt_resume, olt_run
-from facho.dashboard.onu.views import onu_csv, onu_customer, onu_page, onu_part, onu_read, onu_reading, onus, onus_act
+from facho.dashboard.onu.views import (
+    customers_page,
+    onu_csv,
+    onu_customer,
+    onu_page,
+    onu_part,
+    onu_read,
+    onu_reading,
+    onus,
+    onus_act,
+)
 from facho.dashboard.outage.views import outage_acknowledge, outage_page, outage_part, outages_page
 from facho.dashboard.overview.views import overview, overview_hour, overview_live, wall, wall_live
 from facho.dashboard.plant.map import map_features, map_page
@@ -67,7 +77,6 @@ from facho.dashboard.pollers.views import executions_page, pollers_page
 from facho.dashboard.port.views import port_csv, port_page, port_part
 from facho.dashboard.reports.views import report_pdf, report_renew, reports_page
 from facho.dashboard.search.views import search_page, search_suggestions
-from facho.dashboard.settings.customers import customers_page
 from facho.dashboard.settings.maintenance import maintenance, maintenance_end
 from facho.dashboard.settings.olts import groups, olt_delete, olt_settings, olt_switch, olts, settings_page
 from facho.dashboard.settings.people import (

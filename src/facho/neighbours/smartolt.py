@@ -15,9 +15,8 @@ from django.utils import timezone
 
 from facho.hosts.models import Olt, OltData, Reachability, WaitingOnu
 from facho.onus.models import Onu, Outage, PonPort
-from facho.onus.port_view import load_port_counts
 from facho.onus.search import of_code
-from facho.onus.shown_state import in_state, shown_state_column
+from facho.onus.shown_state import in_state, load_port_counts, shown_state_column
 from facho.onus.words import AdminStates, DownCauses, OutageCauses, OutageScopes, ShownState
 from facho.plant.models import Box
 from facho.polling.domain.onu_state import WEAKEST_CDBM

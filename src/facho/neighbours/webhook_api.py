@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.urls import include, path
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -13,6 +14,7 @@ from rest_framework.decorators import action
 from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.routers import SimpleRouter
 
 from facho.accounts.audit import Action, record
 from facho.alerts.channels import ChannelSecrets
@@ -206,3 +208,16 @@ class WebhookDeliveryViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webh
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
         """Filter by the webhook of the URL; the schema generator passes none."""
         return super().get_queryset().filter(webhook_id=self.kwargs.get("webhook_id", 0))
+
+
+router = SimpleRouter()
+router.register("webhooks", WebhookViewSet, basename="webhook")
+
+urlpatterns = [
+    path("", include(router.urls)),
+    path(
+        "webhooks/<int:webhook_id>/deliveries/",
+        WebhookDeliveryViewSet.as_view({"get": "list"}),
+        name="webhook-deliveries",
+    ),
+]

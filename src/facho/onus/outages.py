@@ -20,7 +20,6 @@ from facho.infrastructure.statements import Select
 from facho.onus.events import AFTERWARDS
 from facho.onus.history_models import STATE_CODES
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, Outage, PonPort, RunStateChoice
-from facho.onus.port_view import PortCounts, load_port_counts
 from facho.onus.present_onus import (
     CARD_SHIFT,
     LONGEST_CYCLE,
@@ -31,6 +30,7 @@ from facho.onus.present_onus import (
     PresentOnu,
     load_present,
 )
+from facho.onus.shown_state import PortCounts, load_port_counts
 from facho.onus.words import EventKinds, OutageScopes
 from facho.polling.domain import outages as domain_outages
 from facho.polling.domain.onu_events import OnuStatus

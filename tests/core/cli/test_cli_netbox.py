@@ -450,7 +450,7 @@ def test_what_changed_since_the_plan_is_not_overwritten(
         make_olt("new", host="10.20.0.77", address="10.20.0.77")
         return plan
 
-    monkeypatch.setattr("facho.core.cli.netbox.plan_sync", plan_late)
+    monkeypatch.setattr("facho.core.cli.neighbours.plan_sync", plan_late)
     done = facho("netbox", "sync")
 
     assert done.status == 1

@@ -11,6 +11,8 @@ from django.db import IntegrityError
 from django.http import Http404, JsonResponse
 from django.utils.translation import gettext as _
 from rest_framework import exceptions
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
@@ -101,3 +103,11 @@ def _field_errors(details: Any, path: str = "") -> Iterator[FieldError]:
         for name, nested in details.items():
             inner = "" if name == "non_field_errors" else str(name)
             yield from _field_errors(nested, ".".join(part for part in (path, inner) if part))
+
+
+class JsonParser(JSONParser):
+    def parse(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().parse(*args, **kwargs)
+        except RecursionError as error:
+            raise ParseError(_("This is nested too deeply.")) from error

@@ -363,17 +363,17 @@ def add_execution(subparsers: Subparsers) -> None:
 
 def add_report(subparsers: Subparsers) -> None:
     reports = add_group(subparsers, "report", _("reports of months: availability, light, repairs"))
-    command = add_command(reports, "show", _("print one table of a report"), "report.show")
+    command = add_command(reports, "show", _("print one table of a report"), "plant.show")
     _add_month(command)
     command.add_argument("--olt", metavar=_("NAME"), help=_("only this OLT"))
     command.add_argument("--by", choices=REPORT_TABLES, default=REPORT_TABLES[0], help=_("which table (default: olts)"))
     add_json_flag(command)
-    command = add_command(reports, "pdf", _("write a report as PDF"), "report.save_pdf")
+    command = add_command(reports, "pdf", _("write a report as PDF"), "plant.save_pdf")
     command.add_argument("file", type=Path, metavar=_("FILE"), help=_("the file to write"))
     _add_month(command)
     command.add_argument("--olt", metavar=_("NAME"), help=_("only this OLT"))
     command.add_argument("--language", choices=LANGUAGES, help=_("its language (default: that of the installation)"))
-    command = add_command(reports, "compute", _("compute a month now; the engine does it by itself"), "report.compute")
+    command = add_command(reports, "compute", _("compute a month now; the engine does it by itself"), "plant.compute")
     _add_month(command)
 
 
@@ -383,8 +383,8 @@ def _add_month(command: ArgumentParser) -> None:
 
 def add_webhook(subparsers: Subparsers) -> None:
     hooks = add_group(subparsers, "webhook", _("programs that get events as they come"))
-    add_json_flag(add_command(hooks, "list", _("list webhooks and how far they are"), "webhook.list_webhooks"))
-    command = add_command(hooks, "replay", _("send again what happened since a time"), "webhook.replay")
+    add_json_flag(add_command(hooks, "list", _("list webhooks and how far they are"), "neighbours.list_webhooks"))
+    command = add_command(hooks, "replay", _("send again what happened since a time"), "neighbours.replay")
     command.add_argument("name", metavar=_("NAME"), help=_("the webhook"))
     command.add_argument(
         "--since",
@@ -547,7 +547,7 @@ def add_groups_flag(command: ArgumentParser) -> None:
 
 def add_netbox(subparsers: Subparsers) -> None:
     netbox = add_group(subparsers, "netbox", _("OLTs by NetBox, the inventory of the network"))
-    command = add_command(netbox, "sync", _("add and move OLTs as NetBox has them, and write back"), "netbox.sync")
+    command = add_command(netbox, "sync", _("add and move OLTs as NetBox has them, and write back"), "neighbours.sync")
     command.add_argument("--dry-run", action="store_true", help=_("print what would change, and write nothing"))
     command.add_argument(
         "--disable", action="store_true", help=_("disable OLTs whose device has the status decommissioning")

@@ -1,16 +1,37 @@
-"""`facho plant …`: zones, boxes and the ONUs on them, as files."""
+"""`facho plant …`: zones, boxes and the ONUs on them, as files; `facho report …`: months, as a table or PDF."""
 
 import sys
 from argparse import Namespace
 from gettext import gettext as _
 
+from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import override
 
 from facho.accounts.audit import console
 from facho.accounts.scope import EVERYTHING
-from facho.core.cli.output import NOTHING, cell, problem_line, read_csv, refused
+from facho.alerts.links import load_public_address
+from facho.core.cli.output import NOTHING, cell, print_rows, problem_line, read_csv, refused
+from facho.core.product import OperatorError
 from facho.hosts.inventory import InventoryError, RowVerdict
+from facho.hosts.models import Olt
 from facho.plant.files import import_plant, plan_file, write_file
+from facho.plant.months import compute_month, is_kept, zone
+from facho.plant.report import (
+    ReportGroup,
+    ReportOnu,
+    ReportQuestion,
+    load_longest_down,
+    load_most_interrupted,
+    load_olts,
+    load_ports,
+    load_repairs,
+    load_run,
+    load_weakest,
+    load_zones,
+)
+from facho.plant.report_pdf import load_report, write_pdf
+from facho.polling.domain.availability import Month
 
 
 def import_file(arguments: Namespace) -> int:
@@ -47,3 +68,101 @@ def export_file(arguments: Namespace) -> int:
         sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
     return 0
+
+
+_GROUPS = {"olts": load_olts, "ports": load_ports, "zones": load_zones}
+_WORST = {"downtime": load_longest_down, "interruptions": load_most_interrupted, "light": load_weakest}
+_TIMES = (
+    "availability",
+    "up_seconds",
+    "down_seconds",
+    "unknown_seconds",
+    "planned_seconds",
+    "interruptions",
+    "light_dbm",
+)
+GROUP_COLUMNS = ("olt", "name", "onus", *_TIMES, "weak_onus", "outages", "outage_seconds")
+ONU_COLUMNS = ("id", "serial", "customer", "olt", "port", *_TIMES, "longest_down_seconds", "weak_days")
+REPAIR_COLUMNS = ("day", "onus", "id", "serial", "customer", "olt", "port", "gain_db", "before_dbm", "after_dbm")
+
+
+def show(arguments: Namespace) -> int:
+    question = _question(arguments)
+    by, as_json = arguments.by, arguments.as_json
+    if by in _GROUPS:
+        print_rows(GROUP_COLUMNS, [_group_row(row) for row in _GROUPS[by](question)], as_json=as_json)
+    elif by in _WORST:
+        print_rows(ONU_COLUMNS, [_onu_row(row) for row in _WORST[by](question)], as_json=as_json)
+    else:
+        rows = [
+            (
+                row.on.isoformat(), len(row.onus), row.id, row.code, row.customer, row.olt, row.port, row.gain_db,
+                row.before_dbm, row.after_dbm,
+            )
+            for row in load_repairs(question)
+        ]  # fmt: skip
+        print_rows(REPAIR_COLUMNS, rows, as_json=as_json)
+    return 0
+
+
+def save_pdf(arguments: Namespace) -> int:
+    """Write a PDF in the language that was asked for, else that of the installation."""
+    question = _question(arguments)
+    with override(arguments.language or settings.LANGUAGE_CODE):
+        about = arguments.olt or ""
+        installation = load_public_address().partition("://")[2] or "Facho"
+        content = write_pdf(load_report(question), installation=installation, about=about)
+    try:
+        arguments.file.write_bytes(content)
+    except OSError as error:
+        raise OperatorError(f"{arguments.file}: {error.strerror}") from None
+    return 0
+
+
+def compute(arguments: Namespace) -> int:
+    """Compute a month now, in this process."""
+    now = timezone.now()
+    month = _month(arguments)
+    if not is_kept(month, now):
+        raise OperatorError(_("The history has no averages by the hour of %s: it cannot be computed.") % month)
+    run = compute_month(month, now)
+    print(_("%(month)s is computed until %(time)s") % {"month": month, "time": run.covers_until.isoformat()})
+    return 0
+
+
+def _month(arguments: Namespace) -> Month:
+    if not arguments.month:
+        return Month.of(timezone.now(), zone()).shifted(-1)
+    try:
+        return Month.parse(arguments.month)
+    except ValueError:
+        arguments.usage_error(_("--month is a month such as 2026-10"))
+        raise
+
+
+def _question(arguments: Namespace) -> ReportQuestion:
+    month = _month(arguments)
+    run = load_run(month)
+    if run is None:
+        raise OperatorError(_("%(month)s is not computed: `facho report compute --month %(month)s`") % {"month": month})
+    olt_id = None
+    if arguments.olt:
+        olt_id = Olt.objects.filter(name=arguments.olt).values_list("id", flat=True).first()
+        if olt_id is None:
+            raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.olt)
+    return ReportQuestion(run, olt_id=olt_id)
+
+
+def _time_values(row: ReportGroup | ReportOnu) -> tuple[object, ...]:
+    times = row.times
+    seconds = (times.up, times.down, times.unknown, times.planned)
+    return times.availability, *seconds, row.interruptions, row.light_dbm
+
+
+def _group_row(row: ReportGroup) -> tuple[object, ...]:
+    return row.olt, row.name, row.onus, *_time_values(row), row.weak_onus, row.outages, row.outage_seconds
+
+
+def _onu_row(row: ReportOnu) -> tuple[object, ...]:
+    who = (row.id, row.code, row.customer or row.description, row.olt, row.port)
+    return *who, *_time_values(row), row.longest_down_seconds, row.weak_days

@@ -30,6 +30,7 @@ from facho.dashboard.onu.list import ONU_TABLE, OnuFilterForm, rows_of
 from facho.dashboard.onu.names import EventLine, Since, code_of, event_rows, since_of
 from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
 from facho.dashboard.overview.outages import OutageRow, outage_rows
+from facho.dashboard.shared.import_page import ImportPage
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
 from facho.dashboard.shared.plot_range import MAX_COMPARED, PlotRange, compared_of, lead_on, range_of
@@ -38,12 +39,21 @@ from facho.dashboard.traps.views import load_said
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.infrastructure.spreadsheet import FILE_TYPES
 from facho.onus import raw_values
-from facho.onus.customers import FIELDS, CustomerForm, change_tags, tidy_tags
+from facho.onus.customers import (
+    COORDINATES,
+    FIELDS,
+    CustomerForm,
+    Imported,
+    change_tags,
+    plan_file,
+    read_file,
+    save_customers,
+    tidy_tags,
+)
 from facho.onus.events import all_events, load_page
 from facho.onus.models import Onu, OnuCustomer, OnuData, OnuReading, Outage, PonPort
-from facho.onus.port_view import PortCounts, load_port_counts
 from facho.onus.search import MANY, shown_onus
-from facho.onus.shown_state import last_known_state, shown_state
+from facho.onus.shown_state import PortCounts, last_known_state, load_port_counts, shown_state
 from facho.onus.words import DownCauses, OutageScopes, ShownState
 from facho.plant.boxes import put_back, put_on_box, visible_boxes
 from facho.snmp_jobs.store import load_named_reads, name_read
@@ -559,6 +569,41 @@ def onu_customer(request: HttpRequest, onu_id: int) -> HttpResponse:
         messages.success(request, _("Customer saved."))
         return redirect("onu", onu_id=onu.id)
     return render(request, "onu/customer.html", {"here": "onus", "onu": onu, "form": form})
+
+
+def import_customers(content: bytes, **wishes: Any) -> Imported:
+    return save_customers(read_file(content), **wishes)
+
+
+IMPORT = ImportPage(
+    pending="customer_import",
+    template="settings/customers.html",
+    address="settings-customers",
+    address_after="settings-customers",
+    file_label=gettext_lazy("CSV file or Excel workbook"),
+    accepts=".csv,.txt,.tsv,.xlsx",
+    example="serial,label,phone\nHWTC12345678,Ana Ríos,555 1234",
+    too_large=gettext_lazy("The file is too large: import it in parts, or with `facho onu import`."),
+    changed_meanwhile=gettext_lazy(
+        "Nothing was imported: some customers changed meanwhile. Check the changes below again."
+    ),
+    saved=gettext_lazy("%(written)s customers written, %(unchanged)s unchanged, %(left_out)s left out"),
+    plan=plan_file,
+    save=import_customers,
+    context={
+        "here": "settings",
+        "place": "customers",
+        "columns": [name for name in FIELDS if name not in COORDINATES],
+    },
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@for_users
+def customers_page(request: HttpRequest) -> HttpResponse:
+    """Import customers from a file; for operators, within their OLTs."""
+    must_operate(request)
+    return IMPORT.answer(request)
 
 
 def find_onu(request: HttpRequest, onu_id: int) -> Onu:

@@ -63,7 +63,7 @@ from facho.onus.outages import (
     load_port_counts_of,
     onus_of,
 )
-from facho.onus.port_view import PortCounts
+from facho.onus.shown_state import PortCounts
 from facho.onus.words import OutageCauses, OutageScopes
 from facho.plant.map import describe_break, explain_break, load_break
 from facho.polling.domain.outages import Evidence, weigh_departures

@@ -305,7 +305,7 @@ async def _keep_house(parts: "Parts", coordinator: "ExecutionCoordinator") -> No
     await processes_housekeeping.recognise_new_olts(parts)
     await processes_housekeeping.probe_suspended_olts(parts)
     await processes_housekeeping.end_abandoned_runs(parts)
-    await processes_housekeeping.tell_silence(parts)
+    await processes_housekeeping.report_silence(parts)
     await processes_housekeeping.save_statistics(parts)
     now = parts.clock.now()
     coordinator.run_pass(now)

@@ -170,7 +170,7 @@ def test_a_pdf_in_spanish_has_its_letters() -> None:
 
     assert "octubre de 2026" in text
     assert "Página 1 de" in text
-    assert "Clientes más tiempo caídos" in text
+    assert "Clientes con más tiempo sin servicio" in text
 
 
 def test_headings_of_a_table_are_repeated_on_each_page() -> None:

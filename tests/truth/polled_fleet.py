@@ -17,7 +17,7 @@ from bench.virtual_loop import VirtualTimeLoop
 from django.db import connection
 from django.test import override_settings
 
-from facho.core.processes.housekeeping import probe_suspended_olts, tell_silence
+from facho.core.processes.housekeeping import probe_suspended_olts, report_silence
 from facho.core.wiring import ENGINE, build_engine, open_parts
 from facho.hosts.models import Olt
 from facho.polling.domain.ports import ClockReading
@@ -103,7 +103,7 @@ class Fleet:
             for simulated in self.olts:
                 simulated.refresh()
             await probe_suspended_olts(self._parts)
-            await tell_silence(self._parts)
+            await report_silence(self._parts)
 
 
 class _Clock:

@@ -100,7 +100,7 @@ def reset(user: User) -> bool:
 
 
 def remove(factor: SecondFactor | Passkey) -> None:
-    """Remove one factor; with the last one go the recovery codes, which would stand in for nothing."""
+    """Remove one factor; removing the last one deletes the recovery codes, too."""
     user = factor.user
     factor.delete()
     if not has_factor(user):

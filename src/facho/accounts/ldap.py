@@ -45,7 +45,7 @@ class VerifiedTls(Tls):
 
 
 def identify(name: str, password: str) -> Identity | None:
-    """Return who this is, or None when nobody or somebody else; an empty password would be an anonymous bind."""
+    """Return the person's entry, None where there is none or several; an empty password would bind anonymously."""
     name = name.strip()
     if not name or not password or len(name) > LONGEST_NAME or len(password) > LONGEST_PASSWORD:
         return None

@@ -66,7 +66,7 @@ class FailedTries(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """Who an account is at an identity provider or in a directory. Names and e-mail addresses link nobody."""
+    """An account's identity at a provider or in a directory. Names and e-mail addresses never link one."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="identity", verbose_name=_("user")
@@ -85,7 +85,7 @@ class LinkedIdentity(models.Model):
 
 
 class WayIn(models.TextChoices):
-    """What somebody showed to get in."""
+    """How a user authenticated."""
 
     PASSWORD = "password", _("password")
     CODE = "code", _("password and code")

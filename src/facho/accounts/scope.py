@@ -49,7 +49,7 @@ class OltScope:
         return OltScope(wanted if self.group_ids is None else self.group_ids & wanted)
 
 
-def told_reasons(error: InventoryError, scope: OltScope) -> Iterator[tuple[str, str]]:
+def visible_reasons(error: InventoryError, scope: OltScope) -> Iterator[tuple[str, str]]:
     """Return column and reason of each problem, without details of OLTs out of scope."""
     owners = Olt.objects.filter(name__in={problem.owner for problem in error.problems if problem.owner})
     seen = {"", *scope.narrow(owners, "").values_list("name", flat=True)}

@@ -27,7 +27,7 @@ NOTED = "facho_noted"
 SEEN_EVERY = timedelta(minutes=5)
 MOST_REMEMBERED = 10_000
 SIGN_ONS = (WayIn.PROVIDER, WayIn.DIRECTORY)
-# What a browser says of itself, the special before the general: Edge calls itself Chrome, and Chrome Safari.
+# Words of the User-Agent header, the most specific first: Edge calls itself Chrome, and Chrome Safari.
 _BROWSERS = (
     *(("Edg", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet")),
     *(("Firefox/", "Firefox"), ("FxiOS/", "Firefox"), ("CriOS/", "Chrome"), ("Chrome/", "Chrome")),

@@ -51,7 +51,7 @@ FREE = {
     Guess.LOGIN_OF_ACCOUNT: 5,
     Guess.LOGIN_FROM_ADDRESS: 20,
     Guess.LOGIN_FROM_ANYWHERE: 50,
-    # Of a million codes three are right at a time; who guesses has the password already.
+    # Of a million codes three are right at a time; an attacker here already has the password.
     Guess.CODE_OF_ACCOUNT: 5,
     Guess.TOKEN_FROM_ADDRESS: 20,
 }

@@ -1,4 +1,4 @@
-"""Delivers the outbox: each channel in its own order and at its own pace, so that none that is down holds up others.
+"""Delivers the outbox: each channel in its own order and at its own pace, so that one that is down delays no other.
 
 Messages of a channel are sent in order, but one that is refused again and again lets the others pass. A claim counts
 the try and sets the next one: if the process is killed while sending, the message is sent again after that time. Of
@@ -185,7 +185,7 @@ def _waiting() -> QuerySet[Notice]:
 
 
 def _in_order(notices: QuerySet[Notice]) -> QuerySet[Notice]:
-    """Sort messages as written; a test goes first, since someone waits for it, and those that stand aside last."""
+    """Sort messages as written; a test goes first, since someone waits for it, and what was refused often goes last."""
     rank = Case(When(kind=NoticeKind.TEST, then=Value(0)), When(_stands_aside(), then=Value(2)), default=Value(1))
     return notices.order_by(rank, "id")
 

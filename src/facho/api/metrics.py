@@ -495,7 +495,7 @@ class FromThisMachine(BasePermission):
         return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))
 
 
-class WhateverIsAccepted(DefaultContentNegotiation):
+class AnyAccepted(DefaultContentNegotiation):
     """Ignores the Accept header: one format for answers and one for errors."""
 
     def select_renderer(
@@ -510,7 +510,7 @@ class MetricsView(APIView):
     """Metrics in Prometheus text format, for this machine, any token, and any logged-in user."""
 
     permission_classes = [FromThisMachine | ReadOrOperate]
-    content_negotiation_class = WhateverIsAccepted
+    content_negotiation_class = AnyAccepted
     # Not a part of the API's document: Prometheus knows the format.
     schema = None
 

@@ -23,7 +23,7 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.settings import api_settings
 
 from facho.accounts.audit import Action, record
-from facho.accounts.scope import scope_of, told_reasons
+from facho.accounts.scope import scope_of, visible_reasons
 from facho.api.operations import ExecutionOperations, NodeOperations, OltOperations
 from facho.api.shared import filters
 from facho.api.shared.filters import ScopedRows, must_see
@@ -182,7 +182,7 @@ def _give_jobs(olt: Olt) -> None:
 def _refusal(request: Request, error: InventoryError) -> ValidationError:
     """Report the error without revealing OLTs outside the user's scope."""
     problems: dict[str, list[str]] = {}
-    for column, reason in told_reasons(error, scope_of(request.user)):
+    for column, reason in visible_reasons(error, scope_of(request.user)):
         problems.setdefault(column or api_settings.NON_FIELD_ERRORS_KEY, []).append(reason)
     return ValidationError(problems)
 

@@ -27,7 +27,7 @@ from facho.neighbours.smartolt_views import smartolt_calls
 
 # Programs are answered here, never with a page.
 API_PREFIXES = ("/api/", "/smartolt/")
-# By then somebody may have made room.
+# Time to make room on the disk.
 RETRY_SECONDS = 30
 # Errors of the request: the menu leads to another page.
 WITH_MENU = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)

@@ -30,7 +30,7 @@ class NotThere(ValueError):
 
 
 class TooManyReads(ValueError):
-    """As many wishes as are allowed wait for this OLT already."""
+    """The queue of reads of this OLT is full."""
 
 
 def request_read(onu_id: int, *, now: datetime) -> None:
@@ -48,7 +48,7 @@ def request_read(onu_id: int, *, now: datetime) -> None:
 
 
 def request_read_for(user: AbstractBaseUser | AnonymousUser, onu: Onu, *, now: datetime) -> None:
-    """Leave a wish, and whose it was in the audit, together; refused as by `request_read`."""
+    """Queue a read and record who asked, in one transaction; refused as by `request_read`."""
     with transaction.atomic():
         request_read(onu.id, now=now)
         record(user, onu, Action.CHANGED, gettext_lazy("Read now"))

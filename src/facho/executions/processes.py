@@ -19,7 +19,7 @@ from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.domain.ports import stands_still
 
 SAYS_SECONDS = 10.0
-# Three times unheard is no hiccup.
+# Three missed reports: the process is gone.
 SILENCE = timedelta(seconds=3 * SAYS_SECONDS)
 
 

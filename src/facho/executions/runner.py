@@ -230,7 +230,7 @@ class NodeRunner:
         return True
 
     def cancel(self, execution_id: int, reason: str) -> None:
-        """Let a run of this process end before its next packet; one that is not ours is none of our business."""
+        """Let a run of this process end before its next packet; runs of other processes are ignored."""
         for claim in self._claims_of(execution_id):
             claim.lose(reason)
 

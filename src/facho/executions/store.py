@@ -167,7 +167,7 @@ def _taking(which: Q) -> Update:
 
 
 _TAKE = _taking(Q(token=Given("token")))
-_TAKE_WHICHEVER = _taking(~Q(owner__startswith=f"{COMMAND}/"))
+_TAKE_ANY = _taking(~Q(owner__startswith=f"{COMMAND}/"))
 
 
 @transaction.atomic
@@ -176,7 +176,7 @@ def take(execution_id: int, token: int | None, *, owner: str, now: datetime) -> 
 
     Without a token whichever is waiting is taken: a message has none, and a late one does no harm.
     """
-    taking = _TAKE_WHICHEVER if token is None else _TAKE
+    taking = _TAKE_ANY if token is None else _TAKE
     row = taking.first(id=execution_id, token=token, owner=owner, now=now)
     if row is None:
         return None

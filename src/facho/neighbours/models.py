@@ -36,7 +36,7 @@ WEBHOOK_KINDS = (*EventKinds.choices, *OutageEventKind.choices)
 
 
 class Webhook(models.Model):
-    """A program that gets events; its cursors say up to where it took them, and move only when it did."""
+    """A program that gets events; its cursors are the last events that it accepted."""
 
     name = models.CharField(_("name"), max_length=60, unique=True)
     url = SecretField(_("address"))

@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, scope_of
-from facho.api.metrics import FromThisMachine, WhateverIsAccepted
+from facho.api.metrics import AnyAccepted, FromThisMachine
 from facho.api.shared.filters import QueryStringFilter, checked, olt_by_id
 from facho.api.shared.permissions import ReadOrOperate
 from facho.infrastructure.spreadsheet import answer_parts
@@ -125,7 +125,7 @@ class OnuMetricsView(APIView):
     """Metrics of ONUs, for everybody with access to /metrics, once FACHO_ONU_METRICS says of how many."""
 
     permission_classes = [FromThisMachine | ReadOrOperate]
-    content_negotiation_class = WhateverIsAccepted
+    content_negotiation_class = AnyAccepted
     # Not a part of the API's document: Prometheus and Telegraf know their formats.
     schema = None
     query_parameters = {

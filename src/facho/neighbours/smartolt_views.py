@@ -21,7 +21,7 @@ from rest_framework.views import APIView
 
 from facho.accounts.roles import Role
 from facho.accounts.scope import OltScope, scope_of
-from facho.api.metrics import WhateverIsAccepted
+from facho.api.metrics import AnyAccepted
 from facho.api.shared import filters
 from facho.api.shared.filters import QueryParameter, QueryStringFilter, refuse_parameters
 from facho.api.shared.permissions import BearerTokenAuthentication, ReadOrOperate, judge_token
@@ -100,7 +100,7 @@ class SmartOltView(APIView):
 
     authentication_classes = [TokenHeaderAuthentication, SessionAuthentication]
     permission_classes = [AnyRole]
-    content_negotiation_class = WhateverIsAccepted
+    content_negotiation_class = AnyAccepted
     metadata_class = None  # no OPTIONS
     # Not a part of the API's document: it is described where it comes from.
     schema = None

@@ -1,4 +1,4 @@
-"""Sends events to webhooks: each in its own order and at its own pace, so that none that is down holds up others.
+"""Sends events to webhooks: each in its own order and at its own pace, so that one that is down delays no other.
 
 The bounds of a batch are written before it is sent, and the cursors move in the transaction that writes that it
 arrived. A process that is killed anywhere in between has lost nothing: the same batch is sent again, with the same id.
@@ -157,7 +157,7 @@ def _move(webhook: Webhook, to: FeedEnd) -> None:
 
 
 def _claim(webhook: Webhook, delivery: WebhookDelivery, batch: Batch, now: datetime) -> EventParcel | None:
-    """Count the try and set the next one: if this process is killed while sending, it is then that it is sent again."""
+    """Count the try and set the next one: if this process is killed while sending, it is repeated at that time."""
     claimed = WebhookDelivery.objects.filter(pk=delivery.pk, tries=delivery.tries, state=DeliveryState.WAITING)
     if not claimed.update(tries=delivery.tries + 1, next_try_at=now + CLAIM):
         return None

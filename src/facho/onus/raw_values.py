@@ -102,7 +102,7 @@ def compare(block: RawBlock, onu_ids: Ints, raw: RawValues, *, rule: str, now: i
     changed_at[at[is_other]] = now
     numbers[at] = read_by
     values = _laid_over(block.values, at[is_other], take(raw, is_other))
-    # Rules of nobody are forgotten.
+    # Drop rules that no row uses.
     used, numbers = np.unique(numbers, return_inverse=True)
     kept = tuple(rules[number] for number in used)
     return BlockComparison(touched, RawBlock(block.onu_ids, values, changed_at, numbers, kept))
@@ -167,7 +167,7 @@ def take(values: RawValues, rows: NDArray[np.intp] | Bools) -> RawValues:
 
 
 def _packed(values: RawValues) -> RawValues:
-    """Leave out octets of nobody: those of all values follow each other."""
+    """Leave out unused octets: those of all values follow each other."""
     if not values.octets:
         return values
     (rows,) = (values.sizes != IS_INTEGER).nonzero()

@@ -95,7 +95,7 @@ class Utterance:
     serial: str = ""
 
 
-def utterances_of(entries: Iterable[JournalEntry]) -> list[Utterance]:
+def traps_of(entries: Iterable[JournalEntry]) -> list[Utterance]:
     """Return what an OLT says of what happened, in order; the ONUs of a power cut gasp before they are lost."""
     said: list[Utterance] = []
     lost: list[Utterance] = []
@@ -187,7 +187,7 @@ class SimulatedTraps:
         """Send what the world recorded since the last time, at once."""
         entries = self._world.entries_since(self._seen)
         self._seen = self._world.recorded
-        for utterance in utterances_of(entries):
+        for utterance in traps_of(entries):
             self.say(utterance)
 
     def say(self, utterance: Utterance) -> bool:

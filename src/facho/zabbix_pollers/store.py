@@ -117,7 +117,7 @@ def claim_read_starts(starts: Sequence[ReadStart], *, owner: str, now: datetime)
 
 
 class _Startable(NamedTuple):
-    """What of a node's row, its job and its OLT decides how it starts."""
+    """The columns of a node, its job and its OLT that a start needs."""
 
     id: int
     next_run_at: datetime | None
@@ -212,9 +212,9 @@ _STAY = Update(
 def _move_to_next_slots(
     starts: Sequence[tuple[_Startable, Start]], waited: Mapping[int, SkipReason], now: datetime
 ) -> None:
-    """Move started nodes to their next slots and grant their wishes.
+    """Move started nodes to their next slots and clear their requests to run now.
 
-    Slots before the served one are written down as skipped; `waited` says why, of who waited before our eyes.
+    Slots before the served one are written down as skipped; `waited` has the reasons of those that waited.
     NodeMoved when one of them is not due any more: its slot is written down as skipped, and must not start.
     """
     passages: list[Passage] = []
@@ -539,7 +539,7 @@ def forget_other_counts(prefix: str, shards: Collection[Shard]) -> None:
 
 
 def load_unidentified(now: datetime) -> list[int]:
-    """Return the enabled OLTs that never said who they are and are not paused, also where the vendor was named.
+    """Return the enabled OLTs that are not identified yet and not paused, also where the vendor was named.
 
     One that did not answer is asked less and less, like any other that is silent. One that was refused is asked again
     when a definition has come that knows it.

@@ -168,7 +168,7 @@ def _sign_on(now: datetime) -> Iterator[DoctorFinding]:
         try:
             look()
         except (ProviderAway, BadAnswer, DirectoryAway) as failure:
-            text = _("%(server)s: %(failure)s. Nobody can sign on by it until that is mended.")
+            text = _("%(server)s: %(failure)s. Sign-on through it fails until this is fixed.")
             yield warning("sign-on", text % {"server": server, "failure": failure})
         else:
             yield ok("sign-on", _("%s answers") % server)
@@ -271,9 +271,11 @@ def _database(watch: _Watch) -> Iterator[DoctorFinding]:
 
 
 def _webhooks(now: datetime) -> Iterator[DoctorFinding]:
-    """Name the webhooks whose program takes nothing; one that was away for some minutes needs nobody."""
+    """Name the webhooks whose program accepts nothing; an absence of some minutes is ignored."""
     rows = Webhook.objects.filter(enabled=True).order_by("name").values_list("name", "failing_since", "last_error")
-    text = _("%(name)s takes nothing since %(time)s (%(error)s): mend its program, then send a test on its page.")
+    text = _(
+        "%(name)s has accepted nothing since %(time)s (%(error)s): repair its program, then send a test on its page."
+    )
     for name, since, why in rows:
         if since is None or now - since < WEBHOOK_PATIENCE:
             yield ok("webhook", name)

@@ -117,7 +117,7 @@ def begin(**_about: object) -> None:
 
 
 @beat_init.connect
-def tell_beat(**_about: object) -> None:
+def note_beat(**_about: object) -> None:
     notify_ready()
 
 

@@ -53,7 +53,7 @@ async def run_engine(stop: asyncio.Event, shard: Shard = WHOLE) -> None:
         if not await _take_over(parts, engine, role, stop):
             return
         chores = Housekeeping(parts, stop, is_scheduling=lambda: engine.scheduler.is_scheduling)
-        # Of several engines the first keeps the house; each asks its own OLTs who they are, and whether they are back.
+        # Of several engines the first runs the housekeeping; each identifies and probes its own OLTs.
         keep_house = housekeeping_loop if shard.number == 1 else probing
         async with background(keep_house(chores), "housekeeping"), background(_give_memory_back(), "memory"):
             await engine.scheduler.scheduler_loop(stop)

@@ -91,7 +91,7 @@ async def housekeeping_loop(chores: Housekeeping) -> None:
         coordinating(chores),
         probing(chores),
         _repeat(end_abandoned_runs, chores, ABANDONED_SECONDS),
-        _repeat(tell_silence, chores, SILENCE_SECONDS),
+        _repeat(report_silence, chores, SILENCE_SECONDS),
         compacting(chores),
         watching_light(chores),
         reporting(chores),
@@ -274,7 +274,7 @@ async def probing(chores: Housekeeping) -> None:
             executor.start(claim.execution_id, claim.token)
 
     await asyncio.gather(
-        _repeat(send_probes, chores, PROBE_LOOK_SECONDS), _repeat(tell_still_workers, chores, STATISTICS_SECONDS)
+        _repeat(send_probes, chores, PROBE_LOOK_SECONDS), _repeat(report_idle_workers, chores, STATISTICS_SECONDS)
     )
 
 
@@ -288,7 +288,7 @@ def load_wanted_probes(now: datetime) -> dict[int, str]:
     return {olt_id: group for olt_id, group in olts if group == DEFAULT_GROUP or group in known}
 
 
-async def tell_still_workers(parts: Parts) -> None:
+async def report_idle_workers(parts: Parts) -> None:
     """Say which workers live and complete nothing while others of their groups do."""
     for worker in await parts.database.run(load_still_workers):
         logger.warning("worker.stands_still owner=%s", worker.owner)
@@ -339,7 +339,7 @@ async def end_abandoned_runs(parts: Parts) -> None:
     await parts.database.run(end_abandoned, now=parts.clock.now())
 
 
-async def tell_silence(parts: Parts) -> None:
+async def report_silence(parts: Parts) -> None:
     """Turn OLTs that do not answer into outages, and end those of OLTs that do."""
     now = parts.clock.now()
     if await parts.database.run(has_silence):

@@ -82,7 +82,7 @@ class LeaderWatch:
 
     @property
     def _is_unattended(self) -> bool:
-        """Whether the engine is gone that keeps the house, and with it sends the messages."""
+        """Whether the engine that runs the housekeeping, and with it sends messages, is gone."""
         return self._shards[0] in self._silent
 
     async def _judge(self) -> tuple[Standstill | None, str]:

@@ -427,7 +427,7 @@ class RuleForm(_RuleModelForm):
     """One row of the matrix; its inputs belong to a form by name, since a form cannot span cells."""
 
     hold_minutes = _minutes(gettext_lazy("Minutes it must last before notifying"))
-    clear_minutes = _minutes(gettext_lazy("Minutes it must be over"))
+    clear_minutes = _minutes(gettext_lazy("Minutes of normality before it resolves"))
     escalate_minutes = _minutes(gettext_lazy("Escalates after minutes without acknowledgement"), required=False)
 
     class Meta:

@@ -19,7 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from facho.accounts.audit import Action, record
-from facho.accounts.scope import OltScope, scope_of, told_reasons
+from facho.accounts.scope import OltScope, scope_of, visible_reasons
 from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.progress import STEPS, Setup, SetupStep, load_setup
 from facho.dashboard.olt.views import NodeLine, OnuNotice, load_nodes, load_onu_notice
@@ -409,7 +409,7 @@ class OltDetails(forms.Form):
 
     def refuse(self, error: InventoryError) -> None:
         """Show an inventory error found while saving, such as a name taken meanwhile."""
-        for _column, reason in told_reasons(error, self.scope):
+        for _column, reason in visible_reasons(error, self.scope):
             self.add_error(None, _sentence(reason))
 
     def _check_device(self, host: str, port: int) -> None:

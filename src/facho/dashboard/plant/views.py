@@ -275,7 +275,7 @@ def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
 
 
 class PlantForm(forms.Form):
-    """What is typed of a zone or a box, checked as in a file; what was typed stays."""
+    """The form of a zone or a box, validated like a row of a file."""
 
     kind_of_entry = EntryType.ZONE
     name = forms.CharField(label=gettext_lazy("Name"), max_length=80)

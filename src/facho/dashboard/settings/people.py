@@ -246,7 +246,7 @@ def duties_save(request: HttpRequest) -> HttpResponse:
         for duty in SecondFactorDuty.objects.filter(role__in=before - wanted):
             record(request.user, duty, Action.DELETED)
             duty.delete()
-    messages.success(request, _("Saved. It holds from the next log-in on."))
+    messages.success(request, _("Saved. It applies from the next log-in."))
     return redirect("settings-people")
 
 

@@ -95,7 +95,7 @@ class TableChoice:
 
     @property
     def address(self) -> str:
-        """The query string of the choice, without where in it one is."""
+        """The query string of the choice, without the page number."""
         return self.query.urlencode()
 
     def with_sort(self, sort: str) -> str:
@@ -313,6 +313,6 @@ def delete_view(request: HttpRequest, view_id: int) -> HttpResponse:
 
 
 def posted_ids(request: HttpRequest) -> list[int]:
-    """Read the ids of the selected rows; what is none is ignored."""
+    """Read the ids of the selected rows; invalid ones are ignored."""
     texts: Sequence[str] = request.POST.getlist("id")[: 10 * ROWS_PER_PAGE]
     return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= len("9" * 18)]

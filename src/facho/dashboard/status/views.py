@@ -28,9 +28,9 @@ from facho.plant.models import OnuAttachment
 
 STATUS_PATH = "/status/"
 KEPT_FOR = timedelta(seconds=15)
-# Which ONUs are in which zone is the dear question, and its answer changes rarely.
+# Which ONUs are in which zone is expensive to load and changes rarely.
 ONUS_KEPT_FOR = timedelta(minutes=10)
-# Of a zone with fewer, its line would speak of a household.
+# The line of a zone with fewer could identify a household.
 FEWEST_ONUS = 5
 # The largest; what is beyond them changes no line.
 MOST_OUTAGES = 200
@@ -122,7 +122,7 @@ def status_page(request: HttpRequest) -> HttpResponse:
     now, language = timezone.now(), translation.get_language_from_request(request)
     page = kept.page(language, now, longest=KEPT_FOR)
     if page is None and not kept.building.acquire(blocking=False):
-        # Somebody is at it: rather a page that is a little older than one thread more that waits.
+        # Another thread is building it: serve the old page instead of waiting.
         page = kept.page(language, now, longest=2 * KEPT_FOR)
         if page is None:
             kept.building.acquire()

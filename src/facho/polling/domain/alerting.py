@@ -63,7 +63,7 @@ class Bound:
 class Policy:
     hold: timedelta = timedelta(0)
     clear: timedelta = timedelta(0)
-    # How long who flapped must be calm.
+    # How long a subject that flapped must be stable before it counts as resolved.
     calm: timedelta = CALM_AFTER
     quiet: Window | None = None
     escalate_after: timedelta | None = None

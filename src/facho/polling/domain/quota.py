@@ -16,7 +16,7 @@ MIN_OUTCOMES = 3
 MIN_WATCHED = timedelta(minutes=10)
 # A struggle counts once it has cost this part of the slots that a quota can afford to lose.
 EVIDENT_SHARE = 0.5
-# How many standard deviations of luck a struggling quota is granted before it is given up.
+# How many standard deviations above the expected number of runs a quota may still need before it counts as lost.
 GRANTED_LUCK = 1.5
 # An outage is expected to last for this share of its duration so far.
 OUTAGE_GROWTH = 0.2

@@ -1,4 +1,4 @@
-"""Whom we ask, as whom, and how patiently."""
+"""Where SNMP requests go, with which credentials, and how long an answer may take."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -97,7 +97,7 @@ class Patience:
 
 
 # Replies vanish 2-8 % of the time whatever their size: a cheap table loses little by a short time-out, while a
-# page of values read live from ONUs may honestly take 12-25 s.
+# page of values read live from ONUs can take 12-25 s.
 CHEAP = Patience(timeout_s=5.0, tries=4)
 LIVE = Patience(timeout_s=20.0, tries=2)
 

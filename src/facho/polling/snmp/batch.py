@@ -1,7 +1,7 @@
 """GETs of many ONUs: all columns of an ONU in one packet, many ONUs in each, and failures narrowed down by halves.
 
 A bad ONU costs a number of packets that grows with the logarithm of the batch, and is named. A silent agent is
-told from a silent ONU by asking for its uptime, so a dead one costs a few time-outs and not one for each ONU.
+distinguished from a silent ONU by asking for its uptime, so a dead one costs a few time-outs and not one for each ONU.
 """
 
 import asyncio

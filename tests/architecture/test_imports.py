@@ -72,4 +72,4 @@ def test_every_room_is_in_a_contract_that_leaves_out_none() -> None:
 
     exhaustive = [container for each in contracts if each.get("exhaustive") for container in each["containers"]]
 
-    assert exhaustive == ["facho", "facho.core", "facho.polling"]
+    assert exhaustive == ["facho", "facho.core", "facho.dashboard", "facho.polling"]

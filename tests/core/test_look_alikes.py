@@ -11,7 +11,7 @@ from django.utils import translation
 
 from facho.accounts.roles import Role, give_role
 from facho.core.wiring import probe_olt
-from facho.dashboard.overview.olt_rows import load_olt_row
+from facho.dashboard.shared.olt_rows import load_olt_row
 from facho.executions.models import Execution
 from facho.hosts.models import Olt
 from facho.hosts.store import refusal_of

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from facho.dashboard.overview.hour import Scale, Stretch, draw_marks, draw_ticks
+from facho.dashboard.shared.hour import Scale, Stretch, draw_marks, draw_ticks
 from facho.dashboard.shared.page import coordinate, rectangle, stack
 from factories import NOW
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from api.coordinator_rows import make_plan, make_tracker, this_hour
 from api.rows import make_execution, make_leader, make_node, make_olt, make_onu, make_pollers
 from dashboard.outage_rows import make_outage
-from facho.dashboard.overview.hour import load_timeline
+from facho.dashboard.shared.hour import load_timeline
 from facho.polling.domain.execution_state import ExecutionState
 from facho.snmp_jobs.models import SkippedSlot
 from facho.zabbix_pollers.models import Poller

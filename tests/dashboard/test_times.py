@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from django.utils import timezone
 
-from facho.dashboard.overview.hour import zone_in_short
+from facho.dashboard.shared.hour import zone_in_short
 from facho.dashboard.templatetags.facho_words import job_name
 
 NOON = datetime(2030, 5, 6, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ from django.utils.translation import trans_real
 from tools.messages import collect_texts
 
 from api.rows import make_olt
-from facho.dashboard.overview.olt_rows import load_olt_row
+from facho.dashboard.shared.olt_rows import load_olt_row
 from facho.hosts import olt_form
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs import job_form

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.metadata import version
-from ipaddress import IPv6Address, ip_address
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -12,16 +11,13 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.permissions import BasePermission
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, OltScope, scope_of
 from facho.alerts.models import Severity
 from facho.api.metrics_snapshot import LightSum, OpenOutages, Snapshot, load_snapshot
-from facho.api.shared.permissions import ReadOrOperate
+from facho.api.shared.permissions import AnyAccepted, FromThisMachine, ReadOrOperate
 from facho.hosts.models import Reachability
 from facho.onus.models import RunStateChoice
 from facho.polling.domain.execution_state import ExecutionState
@@ -33,8 +29,6 @@ from facho.zabbix_pollers.read_model import PollerView, Runs
 
 # The values of the labels, in their order, and the figure; no two have the same labels.
 Samples = Iterable[tuple[tuple[str, ...], float]]
-# A proxy on this machine makes everyone look local; the usual ones add at least one of these.
-FORWARDING_HEADERS = ("forwarded", "via", "x-forwarded-", "x-real-ip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,25 +480,6 @@ RUN_FAMILIES = (
 FAMILIES: tuple[MetricFamily, ...] = (*POLLING_FAMILIES, *RUN_FAMILIES, *OLT_FAMILIES)
 
 
-class FromThisMachine(BasePermission):
-    """Allows connections from loopback, unless they are proxied for someone else."""
-
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        """Trust the connection's address only; headers can only lead to a refusal."""
-        is_forwarded = any(name.lower().startswith(FORWARDING_HEADERS) for name in request.headers)
-        return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))
-
-
-class AnyAccepted(DefaultContentNegotiation):
-    """Ignores the Accept header: one format for answers and one for errors."""
-
-    def select_renderer(
-        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
-    ) -> tuple[BaseRenderer, str]:
-        (renderer,) = renderers
-        return renderer, renderer.media_type
-
-
 @method_decorator(never_cache, name="dispatch")
 class MetricsView(APIView):
     """Metrics in Prometheus text format, for this machine, any token, and any logged-in user."""
@@ -524,16 +499,6 @@ def render_metrics(now: datetime, scope: OltScope = EVERYTHING) -> bytes:
     registry = CollectorRegistry()
     registry.register(_Scrape(now, scope))
     return generate_latest(registry)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether a connection comes from this machine; False without an address."""
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return False
-    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
-    return (mapped or ip).is_loopback
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, scope_of
-from facho.api.metrics import AnyAccepted, FromThisMachine
 from facho.api.shared.filters import QueryStringFilter, checked, olt_by_id
-from facho.api.shared.permissions import ReadOrOperate
+from facho.api.shared.permissions import AnyAccepted, FromThisMachine, ReadOrOperate
 from facho.infrastructure.spreadsheet import answer_parts
 from facho.onus.models import Onu, name_port
 from facho.onus.shown_state import is_unasked

@@ -21,10 +21,9 @@ from rest_framework.views import APIView
 
 from facho.accounts.roles import Role
 from facho.accounts.scope import OltScope, scope_of
-from facho.api.metrics import AnyAccepted
 from facho.api.shared import filters
 from facho.api.shared.filters import QueryParameter, QueryStringFilter, refuse_parameters
-from facho.api.shared.permissions import BearerTokenAuthentication, ReadOrOperate, judge_token
+from facho.api.shared.permissions import AnyAccepted, BearerTokenAuthentication, ReadOrOperate, judge_token
 from facho.api.shared.problems import problem_handler
 from facho.api.tokens import Grant
 from facho.hosts.models import Olt, Reachability, WaitingOnu

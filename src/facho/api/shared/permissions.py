@@ -1,5 +1,7 @@
 """Bearer tokens, and what a role may do: every role reads, operators and administrators write."""
 
+from collections.abc import Iterable
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import User
@@ -9,7 +11,9 @@ from django.utils.translation import gettext_lazy
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied, Throttled
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from facho.accounts.roles import NO_ROLE, Role, role_of
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 
 KEYWORD = "Bearer"
+# A proxy on this machine makes everyone look local; the usual ones add at least one of these.
+FORWARDING_HEADERS = ("forwarded", "via", "x-forwarded-", "x-real-ip")
 
 
 class BearerTokenAuthentication(BaseAuthentication):
@@ -108,3 +114,32 @@ class AdministerAll(ReadOrAdminister):
         if not scope_of(request.user).is_everything:
             raise PermissionDenied(_("This affects OLTs outside your scope."))
         return True
+
+
+class FromThisMachine(BasePermission):
+    """Allows connections from loopback, unless they are proxied for someone else."""
+
+    def has_permission(self, request: Request, view: "APIView") -> bool:
+        """Trust the connection's address only; headers can only lead to a refusal."""
+        is_forwarded = any(name.lower().startswith(FORWARDING_HEADERS) for name in request.headers)
+        return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))
+
+
+class AnyAccepted(DefaultContentNegotiation):
+    """Ignores the Accept header: one format for answers and one for errors."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        (renderer,) = renderers
+        return renderer, renderer.media_type
+
+
+def is_loopback(address: str) -> bool:
+    """Whether a connection comes from this machine; False without an address."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return (mapped or ip).is_loopback

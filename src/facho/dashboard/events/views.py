@@ -19,7 +19,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.onu.names import EventLine, event_rows
-from facho.dashboard.overview.outages import OutageRow, shape_outages, with_names
+from facho.dashboard.shared.outages import OutageRow, shape_outages, with_names
 from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
 from facho.dashboard.shared.table import (
     SORT,

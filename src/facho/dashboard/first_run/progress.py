@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from facho.accounts.scope import OltScope
-from facho.dashboard.overview.olt_rows import load_paused
+from facho.dashboard.shared.olt_rows import load_paused
 from facho.executions.models import Execution, Origin
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt

@@ -23,7 +23,7 @@ from facho.accounts.scope import OltScope, scope_of, visible_reasons
 from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.progress import STEPS, Setup, SetupStep, load_setup
 from facho.dashboard.olt.views import NodeLine, OnuNotice, load_nodes, load_onu_notice
-from facho.dashboard.overview.olt_rows import OnuCounts, load_onu_counts
+from facho.dashboard.shared.olt_rows import OnuCounts, load_onu_counts
 from facho.dashboard.shared.page import for_admins
 from facho.dashboard.templatetags.facho_words import length_of_time
 from facho.dashboard.traps.views import TrapOffer, load_offer

@@ -23,7 +23,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.overview.olt_rows import (
+from facho.dashboard.shared.olt_rows import (
     OltLine,
     load_late_olts,
     load_olt_rows,

@@ -21,10 +21,10 @@ from facho.accounts.audit import Action, record
 from facho.accounts.scope import scope_of
 from facho.dashboard.olt.light import load_heat_map
 from facho.dashboard.onu.names import load_events
-from facho.dashboard.overview.hour import load_olt_quotas, load_timeline
-from facho.dashboard.overview.olt_rows import load_olt_row
-from facho.dashboard.overview.outages import load_outages_of
+from facho.dashboard.shared.hour import load_olt_quotas, load_timeline
 from facho.dashboard.shared.light import ready_name
+from facho.dashboard.shared.olt_rows import load_olt_row
+from facho.dashboard.shared.outages import load_outages_of
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
 from facho.dashboard.traps.views import load_said
 from facho.execution_coordinator.feasibility import load_feasibility, words_of

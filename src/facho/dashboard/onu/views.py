@@ -29,9 +29,9 @@ from facho.dashboard.light.views import describe_normal, load_onu_findings
 from facho.dashboard.onu.list import ONU_TABLE, OnuFilterForm, rows_of
 from facho.dashboard.onu.names import EventLine, Since, code_of, event_rows, since_of
 from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
-from facho.dashboard.overview.outages import OutageRow, outage_rows
 from facho.dashboard.shared.import_page import ImportPage
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
+from facho.dashboard.shared.outages import OutageRow, outage_rows
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
 from facho.dashboard.shared.plot_range import MAX_COMPARED, PlotRange, compared_of, lead_on, range_of
 from facho.dashboard.shared.table import MAX_QUERY_LETTERS, posted_ids, table_context

@@ -26,8 +26,8 @@ from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.onu.list import OnuLine, rows_of
 from facho.dashboard.onu.names import cause_of
-from facho.dashboard.overview.hour import Scale, draw_ticks
-from facho.dashboard.overview.outages import OutageRow, outage_rows, shape_outages, whole_outages, with_names
+from facho.dashboard.shared.hour import Scale, draw_ticks
+from facho.dashboard.shared.outages import OutageRow, outage_rows, shape_outages, whole_outages, with_names
 from facho.dashboard.shared.page import (
     PagePart,
     TimelineFilter,

@@ -15,8 +15,9 @@ from facho.accounts.scope import OltScope, scope_of
 from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.progress import load_unfinished
 from facho.dashboard.onu.list import listed_onus, load_latest_changes, plain_table
-from facho.dashboard.overview.hour import load_hour_quotas, load_timeline
-from facho.dashboard.overview.olt_rows import (
+from facho.dashboard.shared.hour import load_hour_quotas, load_timeline
+from facho.dashboard.shared.light import WEAKEST_CDBM
+from facho.dashboard.shared.olt_rows import (
     add_up,
     draw_shares,
     load_late_olts,
@@ -26,8 +27,7 @@ from facho.dashboard.overview.olt_rows import (
     load_onu_counts,
     load_paused,
 )
-from facho.dashboard.overview.outages import load_outages_now
-from facho.dashboard.shared.light import WEAKEST_CDBM
+from facho.dashboard.shared.outages import load_outages_now
 from facho.dashboard.shared.page import for_users
 from facho.dashboard.shared.table import DrawnTable
 from facho.executions.run import FAILURES_IN_SHORT

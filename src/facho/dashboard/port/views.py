@@ -36,8 +36,8 @@ from facho.dashboard.onu.plot import (
     span_values,
 )
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
-from facho.dashboard.overview.outages import OutageRow, outage_rows
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
+from facho.dashboard.shared.outages import OutageRow, outage_rows
 from facho.dashboard.shared.page import (
     Bar,
     PagePart,

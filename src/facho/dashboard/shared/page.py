@@ -32,7 +32,7 @@ from facho.accounts.acknowledge import (
 from facho.accounts.models import Acknowledgeable
 from facho.accounts.roles import Role, RoleNeeded, role_of
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.overview.outages import count_unseen
+from facho.dashboard.shared.outages import count_unseen
 from facho.hosts.models import Olt
 from facho.onus.timeline import TimelineCursor, read_cursor
 

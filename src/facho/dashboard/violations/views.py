@@ -19,7 +19,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.acknowledge import who_acknowledged, with_acknowledger
 from facho.accounts.scope import scope_of
-from facho.dashboard.overview.hour import clock_span
+from facho.dashboard.shared.hour import clock_span
 from facho.dashboard.shared.page import (
     Bar,
     TimelineFilter,

@@ -35,13 +35,21 @@ FEATURES = {
     ),
     "light against its past, branches, boxes": (
         *("plant/", "polling/domain/light.py", "polling/domain/plant.py", "polling/domain/availability.py"),
-        *("dashboard/light/", "alerts/conditions/light_decay.py", "alerts/conditions/branch_"),
+        *("dashboard/light/", "alerts/conditions/light_decay.py", "alerts/conditions/branch_", "simulator/plant.py"),
     ),
     "full disks, keys": ("infrastructure/storage.py", "infrastructure/standstill.py", "core/cli/keys.py"),
     "the demo's past": ("core/cli/demo_data.py", "simulator/story.py"),
-    "sign-on, manual page, completions": (
-        *("accounts/oidc.py", "accounts/sign_on.py", "dashboard/account/sign_on.py", "core/cli/shell.py"),
+    "sign-on, second factors, passkeys, sessions": (
+        *("accounts/oidc.py", "accounts/ldap.py", "accounts/sign_on.py", "accounts/factors.py", "accounts/passkeys.py"),
+        *("accounts/sessions.py", "dashboard/account/sign_on.py", "dashboard/account/factors.py"),
+        *("dashboard/account/passkeys.py", "api/people.py"),
     ),
+    "map, reports, status page": (
+        *("dashboard/plant/", "dashboard/reports/", "dashboard/status/", "api/light.py", "api/reports.py"),
+        *("core/cli/plant.py", "alerts/monthly.py"),
+    ),
+    "other systems": ("neighbours/", "core/cli/neighbours.py", "dashboard/settings/webhooks.py"),
+    "manual page, completions, S3": ("core/cli/shell.py", "core/cli/s3.py"),
 }
 
 

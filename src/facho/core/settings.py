@@ -155,6 +155,8 @@ TEMPLATES = [
     }
 ]
 
+# Seconds for which the link of an invitation is valid.
+PASSWORD_RESET_TIMEOUT = 3 * 24 * 3_600
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},

@@ -20,7 +20,7 @@ from facho.accounts.ldap import VerifiedTls
 from servers.child import end_with_parent, free_port
 
 BASE = "dc=example,dc=net"
-PEOPLE, GROUPS = f"ou=People,{BASE}", f"ou=Groups,{BASE}"
+PEOPLE, GROUPS, SERVICES = (f"ou={name},{BASE}" for name in ("People", "Groups", "Services"))
 MANAGER, MANAGER_PASSWORD = f"cn=manager,{BASE}", "manager of the directory"
 START_SECONDS = 30
 STOP_SECONDS = 10
@@ -54,6 +54,12 @@ class Slapd:
         dn = f"cn={name},{GROUPS}"
         self._change("add", dn, "groupOfNames", {"member": members})
         return dn
+
+    def add_service(self, name: str, password: str) -> None:
+        """Add an account that is nobody's, to search with."""
+        self._change("add", SERVICES, "organizationalUnit")
+        classes = ["organizationalRole", "simpleSecurityObject"]
+        self._change("add", f"cn={name},{SERVICES}", classes, {"userPassword": password})
 
     def leave(self, group: str, name: str) -> None:
         self._change("modify", group, {"member": [(MODIFY_DELETE, [f"uid={name},{PEOPLE}"])]})

@@ -29,7 +29,11 @@ def test_the_proxy_of_the_page_shows_strangers_the_status_page_alone(
 ) -> None:
     settings.FACHO_STATUS_PAGE = True
     [lines] = blocks(ROOT / "docs/status-page.md", "nginx")
-    shown, hidden = ("/status/", "/static/dashboard/facho.css"), ("/", "/login/", "/status/x", "/api/v1/", "/readyz")
+    files = ("facho.css", "status.css", "status.js")
+    shown, hidden = (
+        ["/status/", *(f"/static/dashboard/{name}" for name in files)],
+        ["/", "/login/", "/status/x", "/readyz"],
+    )
     assert [ask(live_server.url, path) for path in ("/login/", "/readyz")] != [404, 404]
 
     with private_nginx(tmp_path, lines.replace("127.0.0.1:8000", urlsplit(live_server.url).netloc)) as url:

@@ -25,12 +25,23 @@ ARGUMENTS = [
 DESKTOP, PHONE = 1280, 360
 
 
-CUT_TEXTS = """() => [...document.querySelectorAll("body *")].filter(element => {
-    const { overflowX, overflowY } = getComputedStyle(element);
-    const isCut = overflowX === "hidden" && element.scrollWidth > element.clientWidth + 1
-        || overflowY === "hidden" && element.scrollHeight > element.clientHeight + 1;
-    return isCut && !element.closest(".hidden, .visually-hidden") && element.textContent.trim();
-}).map(element => element.textContent.trim().slice(0, 100))"""
+CUT_TEXTS = """() => {
+    const cut = [...document.querySelectorAll("body *")].filter(element => {
+        const { overflowX, overflowY } = getComputedStyle(element);
+        const isCut = overflowX === "hidden" && element.scrollWidth > element.clientWidth + 1
+            || overflowY === "hidden" && element.scrollHeight > element.clientHeight + 1;
+        return isCut && !element.closest(".hidden, .visually-hidden") && element.textContent.trim();
+    });
+    const pen = document.createElement("canvas").getContext("2d");
+    const cutHints = [...document.querySelectorAll("input[placeholder]")].filter(input => {
+        const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+        pen.font = font;
+        const room = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+        return input.offsetParent && pen.measureText(input.placeholder).width > room + 1;
+    });
+    const texts = [...cut.map(element => element.textContent), ...cutHints.map(input => input.placeholder)];
+    return texts.map(text => text.trim().slice(0, 100));
+}"""
 
 
 @dataclass

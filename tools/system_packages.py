@@ -44,6 +44,7 @@ NEEDS = (
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),
     Need("zabbix_server", ("zabbix-server-pgsql",), pattern="usr/sbin/zabbix_server"),
     Need("slapd", ("slapd",), pattern="usr/sbin/slapd"),
+    Need("nginx", ("nginx-light",), pattern="usr/sbin/nginx"),
 )
 
 

@@ -117,6 +117,26 @@ def test_a_disabled_account_stays_outside(client: Client, directory: Slapd) -> N
     assert log_in(Client()) == 200
 
 
+def test_an_account_that_the_directory_locked_stays_outside(client: Client, directory: Slapd) -> None:
+    directory.lock("ana")
+    status = log_in(client)
+    directory.unlock("ana")
+
+    assert (status, log_in(client)) == (200, 302)
+
+
+def test_an_account_that_the_directory_has_no_more_stays_outside(client: Client, directory: Slapd) -> None:
+    password, group = "ida's own password", f"cn=noc,{GROUPS}"
+    directory.add_person("ida", password)
+    directory.join(group, "ida")
+    before = log_in(client, "ida", password)
+    directory.remove(f"uid=ida,{PEOPLE}")
+    after = log_in(Client(), "ida", password)
+    directory.leave(group, "ida")
+
+    assert (before, after) == (302, 200)
+
+
 def test_guessing_is_slowed_down_as_at_local_accounts(client: Client, directory: Slapd) -> None:
     statuses = [log_in(client, "ana", "wrong") for _ in range(6)]
 

@@ -1,6 +1,7 @@
-"""Thousands of wrong passwords and of wrong tokens: throttled, logged a little, and everyone else is answered."""
+"""Thousands of wrong passwords, codes and tokens: throttled, logged a little, and everyone else is answered."""
 
 from collections import Counter
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +10,12 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.test_factors import code_now, make_factor
 from api.rows import PASSWORD, make_user
-from facho.accounts.models import FailedTries
+from facho.accounts import factors
+from facho.accounts.models import FailedTries, RecoveryCode
 from facho.accounts.roles import Role
-from facho.accounts.throttle import FREE, Guess, LoginTries, Tries
+from facho.accounts.throttle import FORGOTTEN_AFTER, FREE, Guess, LoginTries, Tries
 from facho.api.tokens import create_token
 
 pytestmark = pytest.mark.django_db
@@ -30,6 +33,7 @@ def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no wait end during a test, however slow the machine is."""
     clock = SimpleNamespace(now=lambda: NOW)
     monkeypatch.setattr("facho.dashboard.account.views.timezone", clock)
+    monkeypatch.setattr("facho.dashboard.account.factors.timezone", clock)
     monkeypatch.setattr("facho.api.shared.permissions.timezone", clock)
 
 
@@ -68,6 +72,49 @@ def test_thousands_of_wrong_passwords(
     assert len([line for line in caplog.messages if "tries.throttled" in line]) == 1
     assert len([line for line in caplog.messages if "login.failed address=192.0.2.7 user=ana" in line]) == 5
     assert FailedTries.objects.count() <= 3
+
+
+@MANY
+@pytest.mark.parametrize("form", ["{:06}", "abcde-{:05}"], ids=["app", "recovery"])
+def test_thousands_of_wrong_codes(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, many: int, form: str
+) -> None:
+    ana = make_user(Role.ADMIN, "ana")
+    recovery_code = make_factor(ana, NOW)[0]
+    judged: list[str] = []
+    check = factors.check
+    monkeypatch.setattr(factors, "check", lambda user, code, now: judged.append(code) or check(user, code, now))
+    clients = [Client(REMOTE_ADDR=f"198.51.100.{number}") for number in range(10)]
+    for client in clients:
+        log_in(client, "ana", PASSWORD, client.defaults["REMOTE_ADDR"])
+
+    for number in range(REQUESTS):
+        clients[number % 10].post("/login/second/", {"code": form.format(number)})
+    passed = sum(not factors.tries_of(ana).count(NOW) for _ in range(many - REQUESTS))
+    for code in (code_now(ana, NOW), recovery_code):
+        clients[0].post("/login/second/", {"code": code})
+
+    assert (len(judged), passed) == (FREE[Guess.CODE_OF_ACCOUNT], 0)
+    assert len([line for line in caplog.messages if "tries.throttled" in line]) == 1
+    assert not any("_auth_user_id" in client.session for client in clients)
+    assert RecoveryCode.objects.count() == 10
+
+
+@pytest.mark.parametrize("burst", [1, 5, 12, 14, 16, 100])
+def test_whoever_has_the_password_and_patience_guesses_a_code_on_less_than_one_day_in_a_thousand(burst: int) -> None:
+    """So many tries, each as soon as it may be, then the hour after which they are forgotten, and again."""
+    tries, now, judged = factors.tries_of(make_user(Role.ADMIN, "ana")), NOW, 0
+
+    while now < NOW + timedelta(days=1):
+        for _ in range(burst):
+            if wait := tries.count(now):
+                now += wait
+                assert not tries.count(now)
+            judged += now < NOW + timedelta(days=1)
+        now += FORGOTTEN_AFTER
+
+    # Of a million codes those of three steps are right at a time.
+    assert 3 * judged / 10**6 < 1 / 1000
 
 
 def test_who_waits_is_told_for_how_long(client: Client, hashings: list[str]) -> None:

@@ -1,7 +1,9 @@
 """The page of the metrics is the answer of /metrics: every name, its labels and its meaning."""
 
 import re
+import subprocess
 import tomllib
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -87,3 +89,15 @@ def test_every_configuration_of_the_page_can_be_read_and_asks_where_there_are_me
     paths = [*(job.get("metrics_path", "/metrics") for job in jobs), *(urlsplit(url).path for url in urls)]
     assert paths
     assert [path for path in paths if resolve(path).url_name not in ("metrics", "onu-metrics")] == []
+
+
+@pytest.mark.parametrize("text", blocks(ROOT / "docs/metrics.md", "yaml"))
+def test_prometheus_itself_takes_every_configuration_of_the_page(text: str, tmp_path: Path) -> None:
+    (tmp_path / "facho.token").write_text("facho_one")
+    (tmp_path / "prometheus.yml").write_text(text.replace("/etc/prometheus/", f"{tmp_path}/"))
+
+    done = subprocess.run(
+        ["promtool", "check", "config", tmp_path / "prometheus.yml"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")

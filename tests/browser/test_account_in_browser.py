@@ -30,7 +30,7 @@ def test_a_token_is_made_seen_once_and_revoked(
     visit.keep(f"account-{width}-{'dark' if dark else 'light'}")
 
     assert text.startswith("facho_")
-    assert (visit.width(), visit.complaints, visit.barriers()) == (width, [], [])
+    assert (visit.width(), visit.complaints, visit.faults()) == (width, [], [])
     page.locator("summary", has_text="Revoke").click()
     page.get_by_role("button", name="Revoke permanently").click()
     expect(page.locator("main")).to_contain_text("The token was revoked.")

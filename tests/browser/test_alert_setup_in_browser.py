@@ -1,6 +1,6 @@
 """Two of the tasks of a day in a real Chromium, without the admin: a channel and its rule, and acknowledging.
 
-Each is driven in both languages, on a desk and on a phone, and its steps are counted: every click and every input.
+Each is driven in every language, on a desk and on a phone, and its steps are counted: every click and every input.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ from facho.onus.models import OnuCustomer
 from factories import NOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-WINDOWS = [(language, width) for language in ("es", "en") for width in (DESKTOP, PHONE)]
+WINDOWS = [(language, width) for language in ("es", "en", "pt-br") for width in (DESKTOP, PHONE)]
 # From the overview: three clicks to the form, six inputs, one press that saves and tests, two to the rule.
 STEPS_TO_CHANNEL_AND_RULE = 12
 # Open the link of the message, press the button.
@@ -68,7 +68,7 @@ def send_waiting(at: datetime) -> None:
 def look(visit: Visit, name: str, width: int) -> None:
     """Keep a picture; the page fits its window and keeps nobody out."""
     visit.keep(f"alerts-{name}-{width}")
-    assert (visit.width(), visit.barriers(), visit.complaints) == (width, [], [])
+    assert (visit.width(), visit.faults(), visit.complaints) == (width, [], [])
 
 
 @pytest.mark.parametrize(("language", "width"), WINDOWS)

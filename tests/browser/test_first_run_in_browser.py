@@ -41,7 +41,7 @@ def look(visit: Visit, name: str) -> None:
         visit.page.set_viewport_size({"width": width, "height": 900})
         visit.keep(f"first-run-{name}-{width}")
         assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     visit.page.set_viewport_size({"width": DESKTOP, "height": 900})
 
 

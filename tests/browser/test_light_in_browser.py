@@ -67,25 +67,25 @@ def test_every_sentence_of_light_opens_to_its_plot_and_numbers(
     visit.page.click(f"#finding-{step.id} summary")
     visit.keep(f"light-{language}-{width}")
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     visit.page.click(f"#plot-{step.id}")
     visit.page.wait_for_url(f"{address}{step.id}/")
     expect(visit.page.locator("table th[scope=row]")).to_have_count(4)
     visit.keep(f"light-finding-{language}-{width}")
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     visit.page.goto(f"{live_server.url}/olts/{plant.olt.id}/ports/0/7/5/")
     visit.page.click("#tree-evidence summary")
     visit.page.locator("#tree").scroll_into_view_if_needed()
     visit.keep(f"light-tree-{language}-{width}")
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     visit.page.locator("#tree-evidence a", has_text="3,1" if language != "en" else "3.1").click()
     visit.page.wait_for_url(f"{address}{step.id}/")
     visit.page.goto(f"{live_server.url}/outages/{OnuReading.objects.exclude(outage=None)[0].outage_id}/")
     visit.page.click("#where-evidence summary")
     visit.keep(f"light-outage-{language}-{width}")
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     assert visit.complaints == []
     assert visit.strangers(live_server.url) == []

@@ -101,7 +101,7 @@ def test_the_wall_turns_and_can_be_stopped(url: str, visitor: Visitor, width: in
     visit.keep(f"wall-{language}-{width}")
     assert visit.page.url.endswith("#wall-light")
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     assert visit.complaints == []
 
 

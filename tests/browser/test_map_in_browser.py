@@ -37,7 +37,7 @@ def open_map(visit: Visit, server: LiveServer, query: str = "") -> None:
 
 def is_sound(visit: Visit, server: LiveServer, width: int) -> bool:
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     assert visit.complaints == []
     assert visit.strangers(server.url) == []
     return True
@@ -113,7 +113,7 @@ def test_a_click_on_the_map_opens_the_box_and_from_near_the_customer(
     visit.page.wait_for_url(f"{live_server.url}/onus/{plant.onus[0].id}/")
 
 
-@pytest.mark.parametrize(("language", "width"), [("es", PHONE), ("en", DESKTOP)])
+@pytest.mark.parametrize(("language", "width"), [("es", PHONE), ("pt-br", PHONE), ("en", DESKTOP)])
 def test_the_pages_of_the_plant_fit_and_are_read_by_everybody(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:

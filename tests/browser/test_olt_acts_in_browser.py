@@ -39,6 +39,6 @@ def test_a_click_is_heard_and_the_focus_stays(
     page.click("#olt-pause")
     expect(page.locator("#olt-said span")).to_be_focused()
     visit.keep(f"olt-acts-{width}-{'dark' if dark else 'light'}")
-    assert (visit.width(), visit.complaints, visit.barriers()) == (width, [], [])
+    assert (visit.width(), visit.complaints, visit.faults()) == (width, [], [])
     page.click("#olt-pause-end")
     expect(page.locator("#olt-said")).to_contain_text("The pause has ended.")

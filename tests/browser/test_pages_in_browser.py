@@ -7,12 +7,16 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 from playwright.sync_api import expect
+from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_execution, make_leader, make_node, make_olt, make_onu, make_pollers, make_user
 from browser.conftest import PHONE, Visit, Visitor
 from facho.accounts.roles import Role
+from facho.dashboard.status.views import kept
+from facho.hosts.models import Pause
 from facho.onus.models import OnuReading
+from plant.plant_world import make_plant
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -49,15 +53,47 @@ def test_a_page_runs_no_script_but_ours_and_asks_nobody_else(url: str, visitor: 
     assert visit.strangers(url) == []
 
 
-@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.thorough), "es"])
-@pytest.mark.parametrize("path", ["/", "/onus/"])
-def test_a_page_fits_a_phone(url: str, visitor: Visitor, path: str, language: str) -> None:
-    visit = logged_in(visitor(width=PHONE, language=language, dark=language == "es"), url)
+@pytest.mark.parametrize("language", [pytest.param("en", marks=pytest.mark.thorough), "es", "pt-br"])
+def test_a_phone_has_room_for_every_language(url: str, visitor: Visitor, settings: Settings, language: str) -> None:
+    """Also where nobody is logged in: the log-in, and the status page for customers."""
+    settings.FACHO_STATUS_PAGE = True
+    Pause.objects.create(olt=None, note="", starts_at=timezone.now(), ends_at=timezone.now() + timedelta(hours=3))
+    visit = visitor(width=PHONE, language=language, dark=language == "es")
+    seen = {}
 
-    visit.page.goto(url + path)
+    def look(path: str) -> None:
+        visit.page.goto(url + path)
+        visit.keep(f"phone{path.replace('/', '-').rstrip('-')}-{language}")
+        seen[path] = (visit.page.locator("html").get_attribute("lang"), visit.width(), visit.faults())
 
-    assert visit.width() == PHONE
-    visit.keep(f"phone{path.replace('/', '-').rstrip('-')}-{language}")
+    kept.clear()
+    for path in ("/login/", "/status/"):
+        look(path)
+    logged_in(visit, url)
+    for path in ("/", "/onus/", "/account/"):
+        look(path)
+
+    assert seen == dict.fromkeys(seen, (language, PHONE, []))
+    assert visit.complaints == []
+
+
+def test_the_status_page_renews_itself_in_place(url: str, visitor: Visitor, settings: Settings) -> None:
+    settings.FACHO_STATUS_PAGE = True
+    kept.clear()
+    visit = visitor()
+    visit.page.clock.install()
+    visit.page.goto(f"{url}/status/")
+    expect(visit.page.locator("main")).to_contain_text("No zones are shown yet.")
+    visit.page.evaluate("window.isSamePage = true")
+
+    make_plant(name="Far ")
+    kept.clear()
+    visit.page.clock.fast_forward("01:01")
+
+    expect(visit.page.locator("main h2")).to_have_text("Far North")
+    assert visit.page.evaluate("window.isSamePage")
+    assert visit.complaints == []
+    assert visit.strangers(url) == []
 
 
 def test_the_overview_shows_what_changes_without_being_loaded_again(url: str, visitor: Visitor) -> None:

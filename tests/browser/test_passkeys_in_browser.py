@@ -63,11 +63,11 @@ def test_a_passkey_is_made_lets_in_and_is_removed(live_server: LiveServer, visit
     expect(page.locator("#recovery-codes code")).to_have_count(10)
     assert len(key.credentials()) == 1
     page.goto(f"{live_server.url}/account/")
-    seen.append((desk.width(), desk.barriers()))
+    seen.append((desk.width(), desk.faults()))
     desk.keep("account-passkeys-1280-light")
     page.get_by_role("button", name="Log out").click()
     page.goto(f"{live_server.url}/login/")
-    seen.append((desk.width(), desk.barriers()))
+    seen.append((desk.width(), desk.faults()))
     desk.keep("login-passkey-1280-light")
     page.get_by_role("button", name="Log in with a passkey").click()
     page.wait_for_selector("#live")
@@ -97,11 +97,11 @@ def test_a_role_that_must_have_a_factor_makes_a_passkey_at_the_log_in_and_is_ask
         page.locator("main form").first.locator("button[type=submit]").click()
 
     give_password()
-    seen.append((phone.width(), phone.barriers()))
+    seen.append((phone.width(), phone.faults()))
     phone.keep("passkey-duty-360-dark")
     page.fill("#passkey-name", "teléfono")
     page.locator("form[action='/account/passkeys/add/'] button").click()
-    seen.append((phone.width(), phone.barriers()))
+    seen.append((phone.width(), phone.faults()))
     phone.keep("passkey-new-360-dark")
     page.locator("button[data-passkey-options]").click()
     expect(page.locator("#recovery-codes code")).to_have_count(10)
@@ -109,12 +109,12 @@ def test_a_role_that_must_have_a_factor_makes_a_passkey_at_the_log_in_and_is_ask
     page.context.clear_cookies()
     give_password()
     phone.keep("passkey-asked-360-dark")
-    seen.append((phone.width(), phone.barriers()))
+    seen.append((phone.width(), phone.faults()))
     page.locator("button[data-passkey]").click()
     page.wait_for_selector("#live")
     page.goto(f"{live_server.url}/account/")
     phone.keep("account-passkeys-360-dark")
-    seen.append((phone.width(), phone.barriers()))
+    seen.append((phone.width(), phone.faults()))
 
     assert key.credentials()[0]["signCount"] == Passkey.objects.get().counter > 0
     assert seen == [(PHONE, [])] * 4

@@ -93,7 +93,7 @@ def test_a_port_is_seen_whole(
     expect(visit.page.locator(f"#falling-{onus[2].id}")).to_be_visible()
     expect(visit.page.locator("#traffic-area")).to_be_visible()
     assert visit.width() <= width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     visit.keep(f"port-{language}-{width}")
     assert visit.complaints == []
 
@@ -111,7 +111,7 @@ def test_cards_and_uplinks_are_seen_over_time(
     expect(visit.page.locator("#uplinks-area")).to_be_visible()
     expect(visit.page.locator("#temperature-area")).to_be_visible()
     assert visit.width() <= width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     visit.keep(f"olt-history-{language}-{width}")
     assert visit.complaints == []
 

@@ -39,7 +39,7 @@ def test_the_load_is_drawn_and_readable(live_server: LiveServer, visitor: Visito
     visit.keep(f"pollers-{width}")
 
     assert visit.width() <= width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     assert visit.complaints == []
     visit.page.click("#span-month")
     visit.page.wait_for_selector("#span-month[aria-current]")

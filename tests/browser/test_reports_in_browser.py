@@ -23,7 +23,7 @@ TABLES = ("olts", "ports", "zones", "downtime", "interruptions", "light", "repai
 WORDS = {
     "en": ("October 2026", "Availability"),
     "es": ("octubre de 2026", "Disponibilidad"),
-    "pt-br": ("outubro de 2026", "Disponibilidade"),
+    "pt-br": ("Outubro de 2026", "Disponibilidade"),
 }
 
 
@@ -72,7 +72,7 @@ def test_every_table_of_a_month_is_fit_to_be_shown_and_its_pdf_is_a_file(
         visit.page.click("#report-light summary")
         visit.keep(f"reports-{by}-{language}-{width}")
         assert visit.width() == width, by
-        assert visit.barriers() == [], by
+        assert visit.faults() == [], by
 
     with visit.page.expect_download() as waiting:
         visit.page.click("#report-pdf")

@@ -1,4 +1,4 @@
-"""The settings in a real Chromium, in both languages, on a desk and on a phone, without entering the administration.
+"""The settings in a real Chromium, in every language, on a desk and on a phone, without entering the administration.
 
 Steps are what a person does: a page opened, a click that leads on, a form saved. The counts are those of the tasks.
 """
@@ -30,6 +30,7 @@ EVERYWHERE = pytest.mark.parametrize(
     ("language", "width"),
     [
         ("es", PHONE),
+        ("pt-br", PHONE),
         ("en", DESKTOP),
         pytest.param("es", DESKTOP, marks=pytest.mark.thorough),
         pytest.param("en", PHONE, marks=pytest.mark.thorough),
@@ -53,7 +54,7 @@ class Task:
         assert "/admin/" not in self.visit.page.url
         self.visit.keep(f"settings-{self.name}-{self.steps}-{self.width}")
         assert self.visit.width() == self.width
-        assert self.visit.barriers() == []
+        assert self.visit.faults() == []
 
     def click(self, selector: str) -> None:
         self.do(lambda: self.visit.page.click(selector))
@@ -131,7 +132,9 @@ def test_a_limited_user_is_added_and_sees_only_their_group(
     task.click("#save-person")
     link = page.input_value("#person-link")
     page.click("[data-copy=person-link]")
-    expect(page.locator("[data-copy=person-link]")).to_have_text({"es": "Copiado", "en": "Copied"}[language])
+    expect(page.locator("[data-copy=person-link]")).to_have_text(
+        {"es": "Copiado", "pt-br": "Copiado", "en": "Copied"}[language]
+    )
 
     vera = User.objects.get(username="vera")
     assert (role_of(vera), scope_of(vera).group_ids) == (Role.OPERATOR, frozenset({north.id}))
@@ -167,16 +170,18 @@ def test_an_olt_is_silenced_tonight_from_its_page(
     assert task.visit.complaints == []
 
 
-@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    ("language", "dark"), [("es", False), ("pt-br", True), pytest.param("es", True, marks=pytest.mark.thorough)]
+)
 def test_every_page_of_the_settings_and_the_administration_has_the_frame_of_the_product(
-    live_server: LiveServer, visitor: Visitor, dark: bool
+    live_server: LiveServer, visitor: Visitor, language: str, dark: bool
 ) -> None:
     north = OltGroup.objects.create(name="Norte")
     olt, other = make_polled("Norte-1", north), make_polled("Sur-1")
     offer_default_rules()
     Olt.objects.filter(id=other.id).update(enabled=False)
     make_user(Role.ADMIN, "ana")
-    visit = visitor(language="es", dark=dark)
+    visit = visitor(language=language, dark=dark)
     visit.log_in(live_server.url, "ana", PASSWORD)
     addresses = {
         "olts": "/settings/olts/",
@@ -197,10 +202,10 @@ def test_every_page_of_the_settings_and_the_administration_has_the_frame_of_the_
         for width in (DESKTOP, PHONE):
             visit.page.set_viewport_size({"width": width, "height": 900})
             visit.page.goto(f"{live_server.url}{address}")
-            visit.keep(f"settings-{name}-{'dark' if dark else 'light'}-{width}")
+            visit.keep(f"settings-{name}-{language}-{'dark' if dark else 'light'}-{width}")
             assert visit.page.locator("header.bar #go-settings[aria-current]").count() == (name != "job"), name
             assert visit.width() == width, name
-        assert visit.barriers() == [], name
+        assert visit.faults() == [], name
     assert visit.complaints == []
 
 

@@ -42,7 +42,7 @@ def look(visit: Visit, name: str, width: int) -> None:
     """Keep a picture, and find no barrier, no complaint and nothing wider than the screen."""
     visit.keep(f"{name}-{width}")
     assert visit.width() == width
-    assert visit.barriers() == []
+    assert visit.faults() == []
     assert visit.complaints == []
 
 

@@ -31,7 +31,7 @@ def send(at: datetime) -> None:
 def look(visit: Visit, name: str, width: int) -> None:
     """Keep a picture; the page fits its window and keeps nobody out."""
     visit.keep(f"webhooks-{name}-{width}")
-    assert (visit.width(), visit.barriers(), visit.complaints) == (width, [], [])
+    assert (visit.width(), visit.faults(), visit.complaints) == (width, [], [])
 
 
 @pytest.mark.parametrize(("language", "width"), WINDOWS)

@@ -50,7 +50,7 @@ class Hand:
     def is_well(self) -> None:
         """Claim that nothing is too wide, keeps anybody out or complains."""
         assert self.visit.width() <= self.width
-        assert self.visit.barriers() == []
+        assert self.visit.faults() == []
         assert self.visit.complaints == []
 
 

@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# In a list they are indented.
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
@@ -19,7 +21,12 @@ def page_id(page: Path) -> str:
 
 def blocks(page: Path, language: str) -> list[str]:
     """Return the fenced blocks of one language."""
-    return [text for found, text in _FENCE.findall(page.read_text()) if found == language]
+    return [text for found, text in all_blocks(page) if found == language]
+
+
+def all_blocks(page: Path) -> list[tuple[str, str]]:
+    """Return every fenced block as its language and its text."""
+    return [(language, dedent(text)) for _indent, language, text in _FENCE.findall(page.read_text())]
 
 
 def spans(page: Path) -> list[str]:

@@ -1,19 +1,26 @@
-"""The glossary has every term in both languages, and the decisions have one form."""
+"""The glossary has every term in its languages, the pages use them, and the decisions have one form."""
 
 import re
 from pathlib import Path
 
 import pytest
 from babel.messages.pofile import read_po
-from docs_pages import ROOT
+from docs_pages import ROOT, rows
 
 GLOSSARY = ROOT / "docs/glossary.md"
 DECISIONS = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
 TERMS = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in GLOSSARY.read_text().splitlines()
+    for line in GLOSSARY.read_text().partition("\n## Portuguese\n")[0].splitlines()
     if line.startswith("| ") and not line.startswith("| Español")
 ]
+PORTUGUESE = {cells[1]: cells[0] for cells in rows(GLOSSARY, heading="## Portuguese")}
+# What the pages of Brazilian providers cannot do without.
+EXPECTED_PORTUGUESE = {"OLT", "ONU", "box", "outage", "fibre cut", "loss of signal", "dying gasp"}
+# As another Portuguese, or a translation word by word, would have it.
+NOT_PORTUGUESE = re.compile(
+    r"\b(?:luz|corte|cortad[oa]s?|ONT|utilizador|ficheiro|ecrã|gasp moribundo)\b", re.IGNORECASE
+)
 # What the specification, the pages and the operators cannot do without.
 EXPECTED = (
     "OLT, ONU, PON port, serial, optical power, receive power, PON outage, vendor definition, job, discovery, probe, "
@@ -38,10 +45,14 @@ def test_the_words_of_the_domain_are_there() -> None:
     assert set(EXPECTED.split(", ")) <= english
 
 
+def translations(locale: str) -> dict[str, str]:
+    """Return the texts of a catalogue in small letters; of several forms all."""
+    with (ROOT / f"src/facho/core/locale/{locale}/LC_MESSAGES/django.po").open("rb") as file:
+        return {str(message.id).lower(): str(message.string).lower() for message in read_po(file)}
+
+
 def test_the_spanish_pages_use_the_words_of_the_glossary() -> None:
-    catalogue = ROOT / "src/facho/core/locale/es/LC_MESSAGES/django.po"
-    with catalogue.open("rb") as file:
-        translated = {str(message.id).lower(): str(message.string).lower() for message in read_po(file)}
+    translated = translations("es")
 
     strays = [
         f"{word}: {translated[word.lower()]}"
@@ -52,6 +63,22 @@ def test_the_spanish_pages_use_the_words_of_the_glossary() -> None:
     ]
 
     assert strays == []
+
+
+def test_the_portuguese_pages_use_the_words_of_the_glossary() -> None:
+    translated = translations("pt_BR")
+
+    words = {english: translated.get(english.lower()) for english in PORTUGUESE}
+
+    assert set(PORTUGUESE) >= EXPECTED_PORTUGUESE
+    assert {english for english, word in words.items() if word is None} == set()
+    assert {english: word for english, word in words.items() if word not in PORTUGUESE[english].lower()} == {}
+
+
+def test_the_portuguese_pages_use_no_word_of_elsewhere() -> None:
+    readme = (ROOT / "README.pt-BR.md").read_text()
+
+    assert [text for text in [*translations("pt_BR").values(), readme] if NOT_PORTUGUESE.search(text)] == []
 
 
 def test_decisions_are_numbered_and_listed() -> None:

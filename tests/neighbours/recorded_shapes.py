@@ -1,4 +1,6 @@
-"""Answers of SmartOLT's API as its public documentation and clients show them, with values of our own.
+"""Answers of SmartOLT's API as its published collection and public clients show them, with values of our own.
+
+The collection is api.smartolt.com; docs/decisions/0109 says what was done where clients disagree with it.
 
 Of each key: what its value may be. What we answer must have every key here, with a value of one of these types.
 """

@@ -1,5 +1,6 @@
-"""The receiver that the page shows runs as it stands: it acts on what is ours, once, and on nothing else."""
+"""What docs/webhooks.md shows runs as it stands: its receiver acts on what is ours, once, and on nothing else."""
 
+import json
 import os
 import socket
 import subprocess
@@ -7,19 +8,25 @@ import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from alerts.outbox_rows import KEY, StillClock
+from alerts.sinks import http_sink
+from api.rows import make_user
 from dashboard.outage_rows import make_outage
+from docs.docs_pages import ROOT, blocks
+from facho.accounts.roles import Role
 from facho.alerts.http_request import ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, sign
 from facho.neighbours.models import Webhook, WebhookDelivery
 from facho.neighbours.webhooks import replay
-from neighbours.webhook_rows import Network, Office, make_webhook
+from neighbours.webhook_rows import NOW, Network, Office, bodies, make_webhook
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
-PAGE = Path(__file__).parents[2] / "docs/webhooks.md"
+PAGE = ROOT / "docs/webhooks.md"
 
 
 class Receiver:
@@ -28,7 +35,7 @@ class Receiver:
     def __init__(self, folder: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
-        code = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+        [code] = blocks(PAGE, "python")
         environ = {**os.environ, "WEBHOOK_KEY": KEY, "WEBHOOK_PORT": str(self.port)}
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
@@ -106,3 +113,39 @@ def test_the_receiver_of_the_page_refuses_what_is_forged_or_old(receiver: Receiv
     assert receiver.post(body, {}) == 403
 
     assert receiver.stop() == []
+
+
+def test_the_batch_of_the_page_has_the_keys_and_kinds_of_value_of_one_that_is_sent() -> None:
+    network = Network()
+    with http_sink() as sink:
+        webhook = make_webhook(sink.url)
+        network.event("down", cause="dying_gasp")
+        make_outage(network.olt, started_at=NOW)
+        Office().send()
+    [shown] = [json.loads(block) for block in blocks(PAGE, "json")]
+    [sent] = bodies(sink)
+
+    assert webhook.name == shown["webhook"]
+    assert [event["kind"] for event in shown["events"]] == [event["kind"] for event in sent["events"]]
+    assert kinds_of(shown) == kinds_of(sent)
+
+
+def test_the_replay_of_the_page_is_taken() -> None:
+    client = APIClient()
+    client.force_login(make_user(Role.ADMIN))
+    webhook = make_webhook("https://crm.example.net/")
+    [request] = [block for block in blocks(PAGE, "http") if block.startswith("POST ")]
+    line, _empty, body = request.partition("\n\n")
+
+    answer = client.post(line.removeprefix("POST ").format(id=webhook.pk), body, content_type="application/json")
+
+    assert (answer.status_code, answer.json()) == (202, {"events": 0, "events_is_exact": True, "outages": 0})
+
+
+def kinds_of(value: Any) -> Any:
+    """Replace values by the names of their types."""
+    if isinstance(value, dict):
+        return {key: kinds_of(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [kinds_of(each) for each in value]
+    return type(value).__name__

@@ -1,4 +1,7 @@
-"""A server on a free loopback port that answers as NetBox 4 does, with what a test spoils."""
+"""A server on a free loopback port that answers as NetBox 4 does, with what a test spoils.
+
+Its shapes are judged by what NetBox publishes of each version: tests/neighbours/test_netbox_schema.py.
+"""
 
 import json
 import ssl
@@ -15,6 +18,12 @@ TOKEN = "0123456789abcdef0123456789abcdef01234567"
 DEVICES = "/api/dcim/devices/"
 # What NetBox accepts for a custom field of each type; none of them is changed into another.
 ACCEPTED = {"text": str, "url": str, "integer": int, "boolean": bool, "datetime": str}
+
+# Of each a device says how many it has.
+PARTS = (
+    *("console_port", "console_server_port", "power_port", "power_outlet", "interface", "front_port", "rear_port"),
+    *("device_bay", "module_bay", "inventory_item", "cooling_intake", "cooling_outflow"),
+)
 
 
 @dataclass
@@ -40,7 +49,7 @@ class NetBox:
         return f"http://127.0.0.1:{self.port}"
 
     def add(self, device_id: int, name: str | None, address: str | None = None, **fields: Any) -> dict[str, Any]:
-        """Add a device in the shape of NetBox 4.1, with an active status and the role `olt`."""
+        """Add a device in the shape of NetBox 4.3 to 4.7, with an active status and the role `olt`."""
         ip = address and {
             "id": device_id + 5000,
             "url": f"{self.url}/api/ipam/ip-addresses/{device_id + 5000}/",
@@ -48,6 +57,8 @@ class NetBox:
             "family": {"value": 6 if ":" in address else 4, "label": "IPv6" if ":" in address else "IPv4"},
             "address": f"{address}/{64 if ':' in address else 24}",
             "description": "",
+            "nat_inside": None,
+            "nat_outside": [],
         }
         device: dict[str, Any] = {
             "id": device_id,
@@ -59,10 +70,17 @@ class NetBox:
                 "id": 11,
                 "url": f"{self.url}/api/dcim/device-types/11/",
                 "display": "MA5800-X7",
-                "manufacturer": {"id": 3, "display": "Huawei", "name": "Huawei", "slug": "huawei"},
+                "manufacturer": {
+                    "id": 3,
+                    "url": f"{self.url}/api/dcim/manufacturers/3/",
+                    "display": "Huawei",
+                    "name": "Huawei",
+                    "slug": "huawei",
+                },
                 "model": "MA5800-X7",
                 "slug": "ma5800-x7",
                 "description": "",
+                "device_count": 4,
             },
             "role": named(6, "olt"),
             "tenant": None,
@@ -73,9 +91,10 @@ class NetBox:
             "location": None,
             "rack": None,
             "position": None,
-            "face": None,
+            "face": {"value": "front", "label": "Front"},
+            "parent_device": None,
             "status": {"value": "active", "label": "Active"},
-            "airflow": None,
+            "airflow": {"value": "passive", "label": "Passive"},
             "primary_ip": ip,
             "primary_ip4": ip if ip and ":" not in str(address) else None,
             "primary_ip6": ip if ip and ":" in str(address) else None,
@@ -84,12 +103,13 @@ class NetBox:
             "virtual_chassis": None,
             "description": "",
             "comments": "",
+            "config_context": {},
             "local_context_data": None,
             "tags": [],
             "custom_fields": {},
             "created": "2024-04-02T00:00:00Z",
             "last_updated": "2024-04-02T17:17:28.425000Z",
-            "interface_count": 0,
+            **{f"{part}_count": 0 for part in PARTS},
             **fields,
         }
         self.devices[device_id] = device
@@ -111,8 +131,9 @@ class _Server(ThreadingHTTPServer):
 
 
 def named(number: int, slug: str) -> dict[str, Any]:
-    """Write a related object as NetBox does."""
-    return {"id": number, "url": f"/{number}/", "display": slug.title(), "name": slug.title(), "slug": slug}
+    """Write a related object as NetBox does: a role, a site or a tag."""
+    of_object = {"id": number, "url": f"/{number}/", "display_url": f"/{number}/", "display": slug.title()}
+    return of_object | {"name": slug.title(), "slug": slug, "_depth": 0, "device_count": 4, "virtualmachine_count": 0}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -166,7 +187,9 @@ class _Handler(BaseHTTPRequestHandler):
         base = netbox.elsewhere if netbox.fault == "foreign_next" else netbox.url
         after = urlencode({**query, "limit": [limit], "offset": [offset + limit]}, doseq=True)
         page = found[:limit] if netbox.fault == "endless" else found[offset : offset + limit]
+        excluded = {"config_context"} if query.get("exclude") == ["config_context"] else set()
         shown = [{**row, "custom_fields": self._fields_of(row)} for row in page]
+        shown = [{name: value for name, value in row.items() if name not in excluded} for row in shown]
         next_ = f"{base}{DEVICES}?{after}" if is_more else None
         return 200, {"count": len(found), "next": next_, "previous": None, "results": shown}
 

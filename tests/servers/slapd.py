@@ -20,11 +20,14 @@ from facho.accounts.ldap import VerifiedTls
 from servers.child import end_with_parent, free_port
 
 BASE = "dc=example,dc=net"
-PEOPLE, GROUPS = f"ou=People,{BASE}", f"ou=Groups,{BASE}"
+PEOPLE, GROUPS, SERVICES = (f"ou={name},{BASE}" for name in ("People", "Groups", "Services"))
+POLICY = f"cn=policy,{BASE}"
+# The time that stands for ever in the schema of password policies.
+LOCKED = "000001010000Z"
 MANAGER, MANAGER_PASSWORD = f"cn=manager,{BASE}", "manager of the directory"
 START_SECONDS = 30
 STOP_SECONDS = 10
-SCHEMAS = Path("/etc/ldap/schema")
+SCHEMAS, MODULES = Path("/etc/ldap/schema"), Path("/usr/lib/ldap")
 
 
 class DirectoryDidNotStart(Exception):
@@ -55,6 +58,12 @@ class Slapd:
         self._change("add", dn, "groupOfNames", {"member": members})
         return dn
 
+    def add_service(self, name: str, password: str) -> None:
+        """Add an account that is nobody's, to search with."""
+        self._change("add", SERVICES, "organizationalUnit")
+        classes = ["organizationalRole", "simpleSecurityObject"]
+        self._change("add", f"cn={name},{SERVICES}", classes, {"userPassword": password})
+
     def leave(self, group: str, name: str) -> None:
         self._change("modify", group, {"member": [(MODIFY_DELETE, [f"uid={name},{PEOPLE}"])]})
 
@@ -63,6 +72,13 @@ class Slapd:
 
     def set_password(self, name: str, password: str) -> None:
         self._change("modify", f"uid={name},{PEOPLE}", {"userPassword": [(MODIFY_REPLACE, [password])]})
+
+    def lock(self, name: str) -> None:
+        """Disable an account as administrators of OpenLDAP do: for good, until somebody unlocks it."""
+        self._change("modify", f"uid={name},{PEOPLE}", {"pwdAccountLockedTime": [(MODIFY_REPLACE, [LOCKED])]})
+
+    def unlock(self, name: str) -> None:
+        self._change("modify", f"uid={name},{PEOPLE}", {"pwdAccountLockedTime": [(MODIFY_DELETE, [])]})
 
     def remove(self, dn: str) -> None:
         self._change("delete", dn)
@@ -106,6 +122,8 @@ def private_slapd(folder: Path) -> Iterator[Slapd]:
         directory._change("add", BASE, ["dcObject", "organization"], {"o": "Example"})
         for dn in (PEOPLE, GROUPS):
             directory._change("add", dn, "organizationalUnit")
+        policy = {"sn": "policy", "pwdAttribute": "userPassword", "pwdLockout": "TRUE"}
+        directory._change("add", POLICY, ["person", "pwdPolicy"], policy)
         yield directory
     finally:
         process.kill()
@@ -146,6 +164,8 @@ def _prepare(folder: Path) -> None:
         f"TLSCACertificateFile {folder / 'ca.pem'}",
         f"TLSCertificateFile {folder / 'server.pem'}",
         f"TLSCertificateKeyFile {folder / 'server.key'}",
+        f"modulepath {MODULES}",
+        "moduleload ppolicy",
         "database ldif",
         f'suffix "{BASE}"',
         f'rootdn "{MANAGER}"',
@@ -153,6 +173,8 @@ def _prepare(folder: Path) -> None:
         f"directory {folder / 'data'}",
         "access to attrs=userPassword by anonymous auth",
         "access to * by * read",
+        "overlay ppolicy",
+        f"ppolicy_default {POLICY}",
     ]
     (folder / "slapd.conf").write_text("\n".join([*lines, ""]))
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from unicodedata import normalize
 
+from django.db import IntegrityError
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare, salted_hmac
@@ -205,4 +206,8 @@ def _count_one_more(key: str, row: FailedTries | None, now: datetime) -> bool:
     if FailedTries.objects.count() >= MOST_ROWS:
         oldest = FailedTries.objects.order_by("failed_at").values_list("pk", flat=True)[:MADE_ROOM]
         FailedTries.objects.filter(pk__in=list(oldest)).delete()
-    return FailedTries.objects.get_or_create(key=key, defaults={"failures": 1, "failed_at": now})[1]
+    try:
+        return FailedTries.objects.get_or_create(key=key, defaults={"failures": 1, "failed_at": now})[1]
+    except IntegrityError:
+        # Another attempt made the row, succeeded and deleted it, between our insert and our second look.
+        return False

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operations.md").read_text()
-TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter")
+TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter", "ip")
 # Where packages are fetched, only the base is made of them: inside there is no network, so steps find them installed.
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl"),
@@ -25,6 +25,11 @@ BOOT_SECONDS = 90
 SETTLE_SECONDS = 300
 PIP = "[global]\nno-index = true\nfind-links = /srv/wheels\ndisable-pip-version-check = true\n"
 CHECKOUT = "/srv/facho"
+# Where the groups of processes are kept that an init manages, in the first and the second generation.
+CGROUPS = [Path("/sys/fs/cgroup", name) for name in ("systemd", "unified", "")]
+
+
+OLTS = "name,host,port,vendor,version,community\ncentro-1,192.0.2.10,161,huawei,2c,secret-1\n"
 
 
 class CannotMake(Exception):
@@ -101,24 +106,53 @@ class Machine:
         return done.stdout
 
 
+def commit_next(machine: Machine) -> None:
+    """Have the next version, one commit more, where git pull finds it; by its date it is the same on all machines."""
+    machine.run(
+        "export GIT_AUTHOR_DATE=2026-01-01T00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00Z"
+        " && git -c user.name=t -c user.email=t@example.net commit --quiet --allow-empty -m Next && git branch next"
+        " && git reset --quiet --hard HEAD~ && git config remote.origin.url /srv/facho/.git"
+        " && git config branch.$(git branch --show-current).merge refs/heads/next"
+    )
+
+
+def add_olts(machine: Machine) -> None:
+    (machine.root / "tmp/olts.csv").write_text(OLTS)
+    machine.run("cat > /srv/olts.csv", stdin=OLTS)
+    machine.run("chmod 644 /srv/olts.csv && sudo -u facho facho olt import /srv/olts.csv")
+
+
 @contextmanager
-def booted(base: Path, wheels: Path) -> Iterator[Machine]:
+def booted(base: Path, wheels: Path, name: str = "debian") -> Iterator[Machine]:
     """Boot a layer over the base with the checkout and the wheels in it; the layer goes in the end."""
     with tempfile.TemporaryDirectory(prefix="facho-debian-") as folder, ExitStack() as left:
-        root, upper, work = (Path(folder) / name for name in ("root", "upper", "work"))
+        root, upper, work = (Path(folder) / part for part in ("root", "upper", "work"))
         for made in (root, upper, work):
             made.mkdir(mode=0o755)
         layers = f"lowerdir={base},upperdir={upper},workdir={work}"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, root], check=True)
         left.callback(subprocess.run, ["umount", root], check=True)
         (root / "etc/pip.conf").write_text(PIP)
-        (root / "etc/hostname").write_text("debian\n")
-        (root / "etc/hosts").write_text("127.0.0.1 localhost debian\n")
+        (root / "etc/hostname").write_text(f"{name}\n")
+        (root / "etc/hosts").write_text(f"127.0.0.1 localhost {name}\n")
         (root / "srv/wheels").mkdir()
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, root / CHECKOUT[1:]], check=True)
         nspawn = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--boot"]
+        nspawn.append("--console=read-only")
+        groups = left.enter_context(_own_groups(Path(folder).name))
+        enter = "".join(f"echo $$ > {group}/cgroup.procs; " for group in groups)
         started = subprocess.Popen(
-            [*nspawn, "--console=read-only", f"--bind-ro={wheels}:/srv/wheels", "-D", root],
+            [
+                "sh",
+                "-c",
+                f'{enter}exec "$@"',
+                "sh",
+                *nspawn,
+                "--console=read-only",
+                f"--bind-ro={wheels}:/srv/wheels",
+                "-D",
+                root,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -127,6 +161,31 @@ def booted(base: Path, wheels: Path) -> Iterator[Machine]:
         machine = Machine(root, _leader_of(started))
         machine.run(f"timeout {SETTLE_SECONDS} systemctl is-system-running --wait || true", folder="/")
         yield machine
+
+
+@contextmanager
+def _own_groups(name: str) -> Iterator[list[Path]]:
+    """Make a group of processes for one machine: two inits that manage the same one would end each other's services."""
+    groups = [folder / name for folder in CGROUPS if (folder / "cgroup.procs").exists()]
+    for group in groups:
+        group.mkdir()
+    try:
+        yield groups
+    finally:
+        for group in groups:
+            for each in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+                each.rmdir()
+            group.rmdir()
+
+
+def connect(*machines: Machine) -> None:
+    """Join two machines by a cable, as 192.0.2.1 and 192.0.2.2; no other network has anything to do with it."""
+    ends = [f"name eth0 netns {machine.leader}".split() for machine in machines]
+    subprocess.run(["ip", "link", "add", *ends[0], "type", "veth", "peer", *ends[1]], check=True)
+    for number, machine in enumerate(machines, start=1):
+        inside = ["nsenter", "-t", str(machine.leader), "-n", "ip"]
+        subprocess.run([*inside, "address", "add", f"192.0.2.{number}/24", "dev", "eth0"], check=True)
+        subprocess.run([*inside, "link", "set", "eth0", "up"], check=True)
 
 
 def _stop(started: "subprocess.Popen[bytes]") -> None:

@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bare_debian import ROOT, CannotMake, Machine, booted, make_base, usual_umask
+from bare_debian import ROOT, CannotMake, Machine, booted, connect, make_base, usual_umask
 from container_host import Docker, docker_host
+
+from servers.previous_release import show
 
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The locked packages as files."""
+    """The locked packages as files, also those of the previous release."""
     folder = tmp_path_factory.mktemp("wheels")
+    previous = tmp_path_factory.mktemp("previous") / "run.txt"
+    previous.write_text(show("requirements/run.txt"))
     with usual_umask():
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "-d", folder]
-        subprocess.run([*download, "-r", ROOT / "requirements/run.txt"], check=True)
+        for locked in (ROOT / "requirements/run.txt", previous):
+            subprocess.run([*download, "-r", locked], check=True)
     return folder
 
 
@@ -35,6 +40,14 @@ def machine(debian: Path, wheels: Path) -> Iterator[Machine]:
     """A machine that has just booted, with the checkout and nothing of Facho."""
     with usual_umask(), booted(debian, wheels) as machine:
         yield machine
+
+
+@pytest.fixture
+def machines(debian: Path, wheels: Path) -> Iterator[list[Machine]]:
+    """Two machines that reach each other as 192.0.2.1 and 192.0.2.2, and nobody else."""
+    with usual_umask(), booted(debian, wheels, "one") as first, booted(debian, wheels, "two") as second:
+        connect(first, second)
+        yield [first, second]
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,20 @@
 """docs/operations.md on a bare Debian that boots: its lines as they stand, nothing beside them."""
 
+import json
 import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bare_debian import PAGE, ROOT, Machine, blocks_of
+from bare_debian import PAGE, Machine, add_olts, blocks_of, commit_next
+
+from servers.previous_release import PREVIOUS, ROWS, lost, show
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
 
-# Before versions had folders of their own; its page says how it was installed.
-PREVIOUS = "36ae6cc"
+# Tables that nobody writes while nothing is polled.
+KEPT = ("onus_onu", "onu_customers", "onu_events", "auth_user", "accounts_profile", "api_apitoken")
 PASSWORD = "correct-horse-battery-7\n" * 2
-OLTS = "name,host,port,vendor,version,community\ncentro-1,192.0.2.10,161,huawei,2c,secret-1\n"
 
 
 def settings_of(block: str) -> bool:
@@ -25,12 +27,6 @@ def install(machine: Machine, page: str = PAGE) -> None:
             machine.run(f"cat > /etc/facho/facho.env <<'END'\n{block}END")
         elif not block.startswith("#!"):
             machine.run(block)
-
-
-def add_olts(machine: Machine) -> None:
-    (machine.root / "tmp/olts.csv").write_text(OLTS)
-    machine.run("cat > /srv/olts.csv", stdin=OLTS)
-    machine.run("chmod 644 /srv/olts.csv && sudo -u facho facho olt import /srv/olts.csv")
 
 
 def test_one_machine_from_install_to_removal(machine: Machine) -> None:
@@ -51,12 +47,7 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
     (rotate, *_others) = blocks_of("Rotate the encryption key")
     machine.run(rotate)
 
-    # The next version: one commit more.
-    machine.run(
-        "git -c user.name=t -c user.email=t@example.net commit --quiet --allow-empty -m Next && git branch next"
-        " && git reset --quiet --hard HEAD~ && git config remote.origin.url /srv/facho/.git"
-        " && git config branch.$(git branch --show-current).merge refs/heads/next"
-    )
+    commit_next(machine)
     before = machine.run("facho --version")
     (upgrade, _back) = blocks_of("Upgrade")
     machine.run(upgrade)
@@ -71,57 +62,47 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
 
 
 def test_the_previous_release_is_upgraded_with_its_data_and_comes_back(machine: Machine) -> None:
-    """An upgrade and a rollback, rehearsed with the release before folders were versioned."""
-    page = subprocess.run(
-        ["git", "show", f"{PREVIOUS}:docs/operations.md"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
-    machine.run(f"git checkout --quiet {PREVIOUS}")
-    machine.run("install -d -m 755 /etc/facho")
+    """An upgrade and a rollback, rehearsed with the release before versions had folders of their own."""
+    page = show("docs/operations.md")
+    machine.run(f"git checkout --quiet --detach {PREVIOUS} && install -d -m 755 /etc/facho")
     install(machine, page)
     script = next(block for block in blocks_of("Install", page) if block.startswith("#!"))
     machine.run(f"cat > /usr/local/bin/facho <<'END'\n{script}END\nchmod 755 /usr/local/bin/facho")
     assert '"ready"' in machine.ready()
     add_olts(machine)
+    machine.run("cat > /srv/rows.py; chmod 644 /srv/rows.py", stdin=ROWS.read_text())
+    machine.run("sudo -u facho FACHO_DATA_DIR=/var/lib/facho /opt/facho/bin/python /srv/rows.py fill")
     machine.run("install -d -m 700 -o facho -g facho /var/backups/facho")
+    before = rows_of(machine)
 
-    machine.run(
-        "git checkout --quiet - && git config branch.$(git branch --show-current).merge refs/heads/none || true"
-    )
-    (upgrade, back) = blocks_of("Upgrade")
-    machine.run("sudo systemctl stop facho && sudo mv /opt/facho /opt/facho-old && ln -s /opt/facho-old /opt/facho")
-    machine.run("install -m 755 deploy/facho /usr/local/bin/facho")
-    machine.run(upgrade.replace("git pull\n", ""))
+    (upgrade, back, move, renew) = blocks_of("Upgrade")
+    machine.run(move)
+    # What git pull brings: this checkout.
+    machine.run("git branch next @{-1} && git checkout --quiet -b now && git config remote.origin.url $PWD/.git")
+    machine.run("git config branch.now.remote origin && git config branch.now.merge refs/heads/next")
+    machine.run(upgrade)
     assert '"ready"' in machine.ready()
-    assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    assert lost(before["tables"], rows_of(machine)["tables"], KEPT) == []
+    assert rows_of(machine)["understood"] == before["understood"]
 
-    refused = machine.try_to("sudo -u facho FACHO_DATA_DIR=/var/lib/facho /opt/facho-old/bin/facho olt list")
-    assert refused.returncode != 0
+    machine.run("systemctl stop facho && readlink /opt/facho > /srv/newer && ln -sfn /opt/facho-old /opt/facho")
+    refused = machine.try_to("sudo -u facho FACHO_LANGUAGE=en facho olt list")
+    assert (refused.returncode != 0, "newer version" in refused.stderr) == (True, True)
     machine.run(back.replace("PREVIOUS", "old"))
     assert '"ready"' in machine.ready()
-    assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    assert rows_of(machine)["understood"] == before["understood"]
+    assert lost(before["tables"], rows_of(machine)["tables"], KEPT) == []
 
-
-def test_several_parts_with_their_servers(machine: Machine) -> None:
-    (servers, keys, settings, start) = blocks_of("With systemd")
-    for block in blocks_of("Install")[:2]:
-        machine.run(block)
-    machine.run(servers, stdin="abc123\n" * 2)
-    configuration = (ROOT / "docs/configuration.md").read_text()
-    machine.run(blocks_of("The two keys", configuration)[0])
-    filled = settings.replace("PASSWORD@db.example.net", "abc123@127.0.0.1")
-    filled = filled.replace(":PASSWORD@redis.example.net", "127.0.0.1")
-    machine.run("cat > facho.env", stdin=filled)
-    machine.run("systemctl start postgresql redis-server")
-    machine.run(keys)
-    # The address is made for programs on this machine alone here.
-    machine.run(start.replace("sudo -u facho facho doctor", "sleep 20"), stdin=PASSWORD)
+    machine.run("systemctl stop facho && ln -sfn $(cat /srv/newer) /opt/facho && systemctl start facho")
+    machine.run(renew)
     assert '"ready"' in machine.ready()
-    assert "error" not in machine.run("sudo -u facho facho doctor")
 
-    machine.run("systemctl stop facho-beat facho-beat-worker facho-scheduler facho-worker facho-traps facho-web")
-    assert "The database fits" in machine.run("sudo -u facho FACHO_LANGUAGE=en facho migrate")
-    active = machine.run("systemctl list-units --plain --no-legend --state=active 'facho-*.service'")
-    assert active == ""
+
+def rows_of(machine: Machine) -> dict[str, Any]:
+    """Return what the version of the link reads in the database."""
+    printed = machine.run("sudo -u facho FACHO_DATA_DIR=/var/lib/facho /opt/facho/bin/python /srv/rows.py print")
+    found: dict[str, Any] = json.loads(printed)
+    return found
 
 
 def test_the_package_is_installed_upgraded_with_data_removed_and_purged(

@@ -3,11 +3,16 @@
 import io
 import subprocess
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PREVIOUS = "dcad5e6"
+# A program that fills and prints the database; see there.
 ROWS = Path(__file__).with_name("previous_rows.py")
+
+Row = dict[str, str]
+Tables = dict[str, list[Row]]
 
 
 def show(path: str) -> str:
@@ -25,3 +30,13 @@ def unpack(folder: Path) -> Path:
     (folder / "src/drf_spectacular_sidecar").mkdir()
     (folder / "src/drf_spectacular_sidecar/__init__.py").touch()
     return folder / "src"
+
+
+def lost(before: Tables, after: Tables, tables: Iterable[str]) -> list[tuple[str, Row]]:
+    """Name every row of some tables that is gone, or has another value in a column of before."""
+    gone = []
+    for table in tables:
+        rows = before[table]
+        kept = [{name: row.get(name) for name in rows[0]} for row in after.get(table, [])] if rows else []
+        gone += [(table, row) for row in rows if row not in kept]
+    return gone

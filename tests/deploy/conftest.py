@@ -11,6 +11,15 @@ from container_host import Docker, docker_host
 
 from servers.previous_release import show
 
+LATER = """
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("hosts", "{}")]
+    operations = [migrations.RunSQL("CREATE TABLE later (id integer)")]
+"""
+
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -52,15 +61,20 @@ def machines(debian: Path, wheels: Path) -> Iterator[list[Machine]]:
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The Debian package of this checkout, and the same as a later version."""
+    """The Debian package of this checkout as `make deb` writes it, and the same as a later version with a migration."""
     folder = tmp_path_factory.mktemp("packages")
+    checkout, tree, second = folder / "checkout", folder / "tree", folder / "second.deb"
     with usual_umask():
-        build = [sys.executable, "-m", "tools.debian_package", folder]
-        first = Path(subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
-        tree, second = folder / "tree", folder / "second.deb"
+        subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, checkout], check=True)
+        (checkout / ".venv").symlink_to(ROOT / ".venv")
+        subprocess.run(["make", "--old-file=.venv/run.stamp", "deb"], cwd=checkout, check=True)
+        (first,) = (checkout / "dist").glob("facho_*.deb")
         subprocess.run(["dpkg-deb", "-R", first, tree], check=True)
         control = tree / "DEBIAN/control"
         control.write_text(control.read_text().replace("\nArchitecture:", ".1\nArchitecture:"))
+        (migrations,) = tree.glob("**/facho/hosts/migrations")
+        last = max(path.stem for path in migrations.glob("0*.py"))
+        (migrations / "0999_later.py").write_text(LATER.format(last))
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, second], check=True)
     return first, second
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bare_debian import PIP, CannotMake
+from bare_debian import MAKE, PIP, CannotMake
 
 TOOLS = ("mmdebstrap", "unshare", "nsenter", "ip", "dockerd", "docker", "script")
 PACKAGES = (
@@ -158,7 +158,7 @@ def _wait(docker: Docker, daemon: "subprocess.Popen[bytes]", folder: Path) -> No
 def _make_images(docker: Docker, folder: Path, wheels: Path) -> None:
     archive = folder / "debian.tar"
     made = subprocess.run(
-        ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", archive],
+        [*MAKE, f"--include={','.join(PACKAGES)}", "bookworm", archive],
         capture_output=True,
         text=True,
         check=False,

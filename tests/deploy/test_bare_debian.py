@@ -1,12 +1,14 @@
 """docs/operations.md on a bare Debian that boots: its lines as they stand, nothing beside them."""
 
 import json
+import re
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bare_debian import PAGE, Machine, add_olts, blocks_of, commit_next
+from bare_debian import OLTS, PAGE, Machine, add_olts, blocks_of, commit_next
 
 from servers.previous_release import PREVIOUS, ROWS, lost, show
 
@@ -36,9 +38,8 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
     assert "setup: http://127.0.0.1:8000/" in machine.run(link)
     machine.run(create, stdin=PASSWORD)
     machine.run(token)
-    add_olts(machine)
-    machine.run("systemctl restart facho")
-    assert '"ready"' in machine.ready()
+    assert "Type=notify" in machine.run("systemctl show facho --property=Type,ActiveState,NotifyAccess")
+    play_a_day(machine)
 
     save, restore = blocks_of("Backup and restore")
     machine.run(save)
@@ -108,20 +109,52 @@ def rows_of(machine: Machine) -> dict[str, Any]:
 def test_the_package_is_installed_upgraded_with_data_removed_and_purged(
     machine: Machine, packages: tuple[Path, Path]
 ) -> None:
-    for name, package in zip(("first", "second"), packages, strict=True):
-        shutil.copy(package, machine.root / f"srv/{name}.deb")
+    build, remove, purge = blocks_of("As a Debian package")
+    make, install_it, enable = build.splitlines()
+    assert make == "make deb"
+    (machine.root / "srv/facho/dist").mkdir()
+    place = machine.root / "srv/facho/dist/facho_1_amd64.deb"
 
-    machine.run("dpkg -i /srv/first.deb && systemctl enable --now facho")
+    shutil.copy(packages[0], place)
+    machine.run(f"{install_it} --yes\n{enable}")
     assert '"ready"' in machine.ready()
     add_olts(machine)
-    machine.run("dpkg -i /srv/second.deb")
+    shutil.copy(packages[1], place)
+    machine.run(f"{install_it} --yes")
     assert '"ready"' in machine.ready()
     assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    with sqlite3.connect(f"file:{machine.root}/var/lib/facho/facho.sqlite3?mode=ro", uri=True) as database:
+        assert database.execute("SELECT count(*) FROM later").fetchone() == (0,)
 
-    machine.run("dpkg -r facho && systemctl daemon-reload")
+    machine.run(f"{remove.strip()} --yes && systemctl daemon-reload")
     assert machine.run("ls /var/lib/facho/facho.sqlite3; ls -d /opt/facho 2>/dev/null || true").split() == [
         "/var/lib/facho/facho.sqlite3"
     ]
-    machine.run("dpkg -P facho")
+    machine.run(f"{purge.strip()} --yes")
     left = machine.run("ls -d /var/lib/facho /etc/facho 2>/dev/null || true; getent passwd facho || true")
     assert (left, machine.try_to("dpkg -s facho").returncode) == ("", 1)
+
+
+def play_a_day(machine: Machine) -> None:
+    """Run what the page has for OLTs and their runs: one OLT is the simulator's, the other is silent."""
+    machine.give_addresses("192.0.2.10", "192.0.2.11")
+    machine.run(
+        "systemd-run --quiet /opt/facho/bin/facho simulate --vendor huawei_smartax --onus 256 --bind 192.0.2.10:161"
+    )
+    machine.run("cat > /tmp/olts.csv", stdin=OLTS.format("norte-1", "192.0.2.11"))
+    (olts,) = blocks_of("OLTs")
+    assert "centro-1" in machine.run(olts, stdin="public\n")
+    nodes = json.loads(machine.run("sudo -u facho facho node list --json"))
+    ids = {node["olt"]: node["id"] for node in reversed(nodes) if not node["master"]}
+
+    # The silent one waits for its next try, and so can be cancelled.
+    machine.run(f"sudo -u facho facho node run {ids['norte-1']}")
+    unfinished = "sudo -u facho facho execution list --json"
+    machine.run(f"for i in $(seq 60); do {unfinished} | grep -q WAITING && exit; sleep 1; done; exit 1")
+    waiting = next(run["id"] for run in json.loads(machine.run(unfinished)) if run["status"] == "WAITING")
+    (between,) = blocks_of("Between two runs")
+    machine.run(re.sub(r"\b12\b", str(ids["centro-1"]), between).replace("4711", str(waiting)))
+
+    (questions,) = blocks_of("Questions by hand")
+    place = machine.run("sudo -u facho facho snmp table centro-1 onu.run_state").splitlines()[-1].split()[0]
+    assert "dBm" in machine.run(questions.replace("0/1/3/7", place))

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -24,6 +25,7 @@ PACKAGES = (
 UNSAFE = "force-unsafe-io"
 MAKE = ("mmdebstrap", "--quiet", "--variant=minbase", f"--dpkgopt={UNSAFE}")
 BOOT_SECONDS = 90
+STOP_SECONDS = 10
 # Until every unit has started; one that never does must not hold the tests for ever.
 SETTLE_SECONDS = 300
 PIP = "[global]\nno-index = true\nfind-links = /srv/wheels\ndisable-pip-version-check = true\n"
@@ -189,9 +191,16 @@ def _own_groups(name: str) -> Iterator[list[Path]]:
         yield groups
     finally:
         for group in groups:
-            for each in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
-                each.rmdir()
-            group.rmdir()
+            _remove(group)
+
+
+def _remove(group: Path) -> None:
+    """Remove a group of processes with those in it, once the last process is gone."""
+    give_up_at = time.monotonic() + STOP_SECONDS
+    for each in [*sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True), group]:
+        while (each / "cgroup.procs").read_text() and time.monotonic() < give_up_at:
+            subprocess.run(["sleep", "0.1"], check=True)
+        each.rmdir()
 
 
 def connect(*machines: Machine) -> None:
@@ -205,23 +214,28 @@ def connect(*machines: Machine) -> None:
 
 
 def _stop(started: "subprocess.Popen[bytes]") -> None:
-    """Let the machine end; its init is killed with the process when it does not."""
-    started.terminate()
-    try:
-        started.wait(30)
-    except subprocess.TimeoutExpired:
-        started.kill()
-        started.wait()
+    """Switch the machine off: with its init all of it is killed. The init would outlive systemd-nspawn."""
+    for child in _children_of(started):
+        os.kill(child, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        started.wait(STOP_SECONDS)
+    started.kill()
+    started.wait()
+
+
+def _children_of(started: "subprocess.Popen[bytes]") -> list[int]:
+    with suppress(FileNotFoundError):
+        return [int(child) for child in Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()]
+    return []
 
 
 def _leader_of(started: "subprocess.Popen[bytes]") -> int:
     give_up_at = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < give_up_at and started.poll() is None:
-        children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
-        for child in children:
+        for child in _children_of(started):
             if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
                 _pause(started, 2)
-                return int(child)
+                return child
         _pause(started, 0.2)
     raise CannotMake(f"systemd-nspawn did not boot: status {started.poll()}")
 

@@ -25,7 +25,7 @@ TESTS = ROOT / "tests"
 # What is skipped says why: a bare Debian or containers cannot be had everywhere.
 PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet", "-rs"]
 PUSH, REST = "push", "rest"
-# A lane stops its servers and products in a few seconds; one that hangs may not hold up the verdict.
+# A lane stops its servers and products in a few seconds; one that does not end may not hold up the verdict.
 STOP_SECONDS = 120
 # Of a lane whose tests all are in the other tier.
 NOTHING_TO_RUN = 5
@@ -177,7 +177,7 @@ def run_lane(lane: Lane, command: Sequence[str], ends_at: float) -> Report:
 def _wait(ends_at: float, process: subprocess.Popen[bytes]) -> tuple[bool, float]:
     """Wait for a lane, and interrupt it when its time is over: pytest then stops the servers that it started.
 
-    One that hangs is killed. Returns whether it was interrupted, and the CPU that it and its children took.
+    One that does not end is killed. Returns whether it was interrupted, and the CPU that it and its children took.
     """
     seconds = max(ends_at - time.monotonic(), 0)
     interrupt = threading.Timer(seconds, os.kill, [process.pid, signal.SIGINT])

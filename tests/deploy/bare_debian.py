@@ -112,7 +112,7 @@ class Machine:
     def give_addresses(self, *addresses: str) -> None:
         """Give it further addresses on its loopback."""
         for address in addresses:
-            inside = ["nsenter", "-t", str(self.leader), "-n", "ip", "address", "add", f"{address}/32", "dev", "lo"]
+            inside = ["nsenter", "-t", str(self.leader), "-n", "ip", "address", "replace", f"{address}/32", "dev", "lo"]
             subprocess.run(inside, check=True)
 
     def ready(self) -> str:

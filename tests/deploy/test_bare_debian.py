@@ -156,10 +156,13 @@ def play_a_day(machine: Machine) -> None:
     # The silent one waits for its next try, and so can be cancelled.
     machine.run(f"sudo -u facho facho node run {ids['norte-1']}")
     unfinished = "sudo -u facho facho execution list --json"
-    machine.run(f"for i in $(seq 60); do {unfinished} | grep -q WAITING && exit; sleep 1; done; exit 1")
+    machine.run(f"for i in $(seq 120); do {unfinished} | grep -q WAITING && exit; sleep 1; done; exit 1")
     waiting = next(run["id"] for run in json.loads(machine.run(unfinished)) if run["status"] == "WAITING")
     (between,) = blocks_of("Between two runs")
-    machine.run(re.sub(r"\b12\b", str(ids["centro-1"]), between).replace("4711", str(waiting)))
+    for line in re.sub(r"\b12\b", str(ids["centro-1"]), between).replace("4711", str(waiting)).splitlines():
+        done = machine.try_to(line)
+        # No node of this OLT is suspended, and it says so.
+        assert done.returncode == (1 if "resume" in line else 0), done.stderr
 
     (questions,) = blocks_of("Questions by hand")
     place = machine.run("sudo -u facho facho snmp table centro-1 onu.run_state").splitlines()[-1].split()[0]

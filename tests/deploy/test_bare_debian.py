@@ -53,7 +53,7 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
 
     commit_next(machine)
     before = machine.run("facho --version")
-    (upgrade, _back) = blocks_of("Upgrade")
+    (upgrade, *_the_way_back) = blocks_of("Upgrade")
     machine.run(upgrade)
     assert machine.run("facho --version") != before
     assert '"ready"' in machine.ready()

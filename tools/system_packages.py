@@ -43,13 +43,24 @@ NEEDS = (
     Need("promtool", ("prometheus",)),
     Need("snmpd", ("snmpd",), pattern="usr/sbin/snmpd"),
     Need("zabbix_server", ("zabbix-server-pgsql",), pattern="usr/sbin/zabbix_server"),
+    Need("nginx", ("nginx-light",), pattern="usr/sbin/nginx"),
+    Need("openssl", ("openssl",)),
     Need("slapd", ("slapd",), pattern="usr/sbin/slapd"),
     Need("nginx", ("nginx-light",), pattern="usr/sbin/nginx"),
 )
+# Of the tests that boot a Debian or start containers, which `make test-all` alone runs.
+NEEDS_OF_REST = (
+    Need("mmdebstrap", ("mmdebstrap",)),
+    Need("systemd-nspawn", ("systemd-container",)),
+    Need("ip", ("iproute2",)),
+    Need("dockerd", ("docker.io",), pattern="usr/sbin/dockerd"),
+    Need("docker", ("docker.io",)),
+)
 
 
-def main() -> int:
-    missing = packages_for(need for need in NEEDS if not need.is_met)
+def main(tier: str = "push") -> int:
+    needs = [*NEEDS, *(NEEDS_OF_REST if tier == "rest" else ())]
+    missing = packages_for(need for need in needs if not need.is_met)
     if not missing:
         return 0
     if os.geteuid() != 0 or not shutil.which("apt-get"):
@@ -61,7 +72,7 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"{error.stdout}\n{' '.join(error.cmd)} failed; its output stands above", file=sys.stderr)
         return 1
-    left = [need.program for need in NEEDS if not need.is_met]
+    left = [need.program for need in needs if not need.is_met]
     if left:
         print(f"Installed, and still not found: {' '.join(left)}", file=sys.stderr)
     return 1 if left else 0
@@ -106,4 +117,4 @@ def _run(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

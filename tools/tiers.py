@@ -22,7 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
-PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet"]
+# What is skipped says why: a bare Debian or containers cannot be had everywhere.
+PYTEST = [str(Path(sys.executable).with_name("pytest")), "--quiet", "-rs"]
 PUSH, REST = "push", "rest"
 # A lane stops its servers and products in a few seconds; one that does not end may not delay the verdict.
 STOP_SECONDS = 120
@@ -32,6 +33,8 @@ NOTHING_TO_RUN = 5
 BROWSER = ("browser",)
 # No test below these touches a database: lanes of PostgreSQL do not read them, and a run that finds one refuses it.
 WITHOUT_DATABASE = ("architecture", "deploy", "polling", "repository_tools", "simulator")
+# In the rest they boot machines and start containers, one after the other.
+INSTALLATIONS = ("deploy",)
 # They start engines, schedulers and workers, and wait for them more than they compute.
 PROCESSES = ("crash", "distributed", "engine", "race", "truth")
 # They start the whole product, and wait for it too.
@@ -111,7 +114,9 @@ def lanes(tier: str) -> list[Lane]:
     postgresql = ("--database=postgresql",)
     # The rest plays properties again, with new examples.
     sqlite = ("--hypothesis-profile=explore",) if tier == REST else ()
+    rules = [folder for folder in WITHOUT_DATABASE if folder not in INSTALLATIONS]
     return [
+        Lane("installations", INSTALLATIONS, sqlite),
         Lane("SQLite, commands", COMMANDS, sqlite),
         Lane("SQLite, product", PRODUCT, sqlite),
         Lane("PostgreSQL, processes", [folder for folder in on_postgresql if folder in PROCESSES], postgresql),
@@ -120,7 +125,7 @@ def lanes(tier: str) -> list[Lane]:
         Lane("browser", BROWSER),
         Lane("SQLite, stores", others, sqlite),
         Lane("SQLite, pages and API", PAGES, sqlite),
-        Lane("rules, vendors, SNMP, simulator, repository", WITHOUT_DATABASE, sqlite),
+        Lane("rules, vendors, SNMP, simulator, repository", rules, sqlite),
     ]
 
 

@@ -14,6 +14,7 @@ from pytest_django import Settings
 from facho.alerts.models import AlertRule
 from facho.alerts.store import offer_default_rules
 from facho.core.database import (
+    BetweenVersions,
     MissingMigrations,
     NewerDatabase,
     compare,
@@ -23,6 +24,7 @@ from facho.core.database import (
 )
 from facho.core.env import Mode
 from facho.core.processes.leader_watch import watch_version
+from facho.core.product import BAD_CONFIGURATION, OperatorError, bring_up_to_date
 from facho.executions.processes import ProcessReport, forget_process, save_process
 from facho.infrastructure.gateway import ThreadGateway
 
@@ -45,6 +47,24 @@ def test_what_separates_them_is_told() -> None:
 
 def test_an_app_that_this_version_does_not_have_is_newer_too() -> None:
     assert compare({*known_migrations(), ("tomorrow", "0001_initial")}).unknown == (("tomorrow", "0001_initial"),)
+
+
+@pytest.mark.django_db
+def test_a_database_from_between_two_releases_is_refused_with_what_to_do() -> None:
+    """Half of what a migration joins is applied, and no file has the other half any more."""
+    recorder = MigrationRecorder(connection)
+    joined = ("accounts", "0003_squashed_0006_second_factors")
+    for gone in (joined, *squashed_migrations()[joined][1:]):
+        recorder.record_unapplied(*gone)
+
+    with pytest.raises(BetweenVersions, match=joined[1]):
+        ensure_current()
+    with pytest.raises(OperatorError) as refused:
+        bring_up_to_date()
+
+    assert refused.value.status == BAD_CONFIGURATION
+    assert joined[1] in refused.value.lines[0]
+    assert "facho olt export" in " ".join(refused.value.lines)
 
 
 @pytest.mark.django_db

@@ -298,6 +298,17 @@ def test_a_newer_database_is_an_error_and_is_not_read(folder: DataFolder) -> Non
 
 
 @pytest.mark.django_db
+def test_a_database_from_between_two_releases_is_an_error() -> None:
+    for name in ("0003_squashed_0006_second_factors", "0006_second_factors"):
+        MigrationRecorder(connection).record_unapplied("accounts", name)
+
+    found = findings()
+
+    assert found["migrations"].verdict is Verdict.ERROR
+    assert "0003_squashed_0006_second_factors" in found["migrations"].text
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(("mode", "verdict"), [(Mode.EMBEDDED, Verdict.WARNING), (Mode.DISTRIBUTED, Verdict.ERROR)])
 def test_missing_migrations_are_told_with_what_to_do(
     folder: DataFolder, settings: Settings, mode: Mode, verdict: Verdict

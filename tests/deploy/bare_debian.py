@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operations.md").read_text()
-TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter")
+TOOLS = ("mmdebstrap", "systemd-nspawn", "nsenter", "ip")
 # Where packages are fetched, only the base is made of them: inside there is no network, so steps find them installed.
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "sudo", "ca-certificates", "openssl"),
@@ -20,11 +21,20 @@ PACKAGES = (
     # For the role of deploy/ansible, which is run inside.
     *("ansible-core", "python3-apt"),
 )
+# What is thrown away need not reach a disk.
+UNSAFE = "force-unsafe-io"
+MAKE = ("mmdebstrap", "--quiet", "--variant=minbase", f"--dpkgopt={UNSAFE}")
 BOOT_SECONDS = 90
+STOP_SECONDS = 10
 # Until every unit has started; one that never does must not hold the tests for ever.
 SETTLE_SECONDS = 300
 PIP = "[global]\nno-index = true\nfind-links = /srv/wheels\ndisable-pip-version-check = true\n"
 CHECKOUT = "/srv/facho"
+# Where the groups of processes are kept that an init manages, in the first and the second generation.
+CGROUPS = [Path("/sys/fs/cgroup", name) for name in ("systemd", "unified", "")]
+
+
+OLTS = "name,host,port,vendor,version,community\n{},{},161,huawei,2c,public\n"
 
 
 class CannotMake(Exception):
@@ -32,12 +42,20 @@ class CannotMake(Exception):
 
 
 def blocks_of(heading: str, page: str = PAGE) -> list[str]:
-    """Return the shell blocks of one part of the page, in their order, until the next heading of any level."""
-    part = re.split(rf"^#+ {re.escape(heading)}$", page, maxsplit=1, flags=re.MULTILINE)[1]
+    """Return the blocks of commands of one part of the page, in their order, until the next heading of any level."""
+    return dict(parts_of(page))[heading]
+
+
+def parts_of(page: str = PAGE) -> Iterator[tuple[str, list[str]]]:
+    """Yield every heading with its blocks of commands, those for a console without their prompts."""
     # A comment in a block is no heading.
-    part = re.sub(r"```sh\n.*?```", lambda block: block[0].replace("\n#", "\n\0"), part, flags=re.DOTALL)
-    part = re.split(r"^#+ ", part, maxsplit=1, flags=re.MULTILINE)[0]
-    return [block.replace("\0", "#") for block in re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)]
+    hidden = re.sub(
+        r"^```\w+\n.*?^```$", lambda block: block[0].replace("\n#", "\n\0"), page, flags=re.DOTALL | re.MULTILINE
+    )
+    for part in re.split(r"^#+ ", hidden, flags=re.MULTILINE)[1:]:
+        heading, _end, text = part.partition("\n")
+        blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        yield heading, [re.sub(r"^\$ ", "", block.replace("\0", "#"), flags=re.MULTILINE) for block in blocks]
 
 
 def make_base(folder: Path) -> Path:
@@ -48,7 +66,7 @@ def make_base(folder: Path) -> Path:
         raise CannotMake(f"not installed: {' '.join(missing)}")
     base = folder / "base"
     made = subprocess.run(
-        ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", base],
+        [*MAKE, f"--include={','.join(PACKAGES)}", "bookworm", base],
         capture_output=True,
         text=True,
         check=False,
@@ -91,6 +109,12 @@ class Machine:
             check=False,
         )
 
+    def give_addresses(self, *addresses: str) -> None:
+        """Give it further addresses on its loopback."""
+        for address in addresses:
+            inside = ["nsenter", "-t", str(self.leader), "-n", "ip", "address", "replace", f"{address}/32", "dev", "lo"]
+            subprocess.run(inside, check=True)
+
     def ready(self) -> str:
         """Return the answer of /readyz, waiting for a green one for a minute."""
         ask = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/readyz', timeout=5).read().decode())"
@@ -101,24 +125,52 @@ class Machine:
         return done.stdout
 
 
+def commit_next(machine: Machine) -> None:
+    """Have the next version, one commit more, where git pull finds it; by its date it is the same on all machines."""
+    machine.run(
+        "export GIT_AUTHOR_DATE=2026-01-01T00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00Z"
+        " && git -c user.name=t -c user.email=t@example.net commit --quiet --allow-empty -m Next && git branch next"
+        " && git reset --quiet --hard HEAD~ && git config remote.origin.url /srv/facho/.git"
+        " && git config branch.$(git branch --show-current).merge refs/heads/next"
+    )
+
+
+def add_olts(machine: Machine, name: str = "centro-1", address: str = "192.0.2.10") -> None:
+    machine.run("cat > /srv/olts.csv && chmod 644 /srv/olts.csv", stdin=OLTS.format(name, address))
+    machine.run("sudo -u facho facho olt import /srv/olts.csv")
+
+
 @contextmanager
-def booted(base: Path, wheels: Path) -> Iterator[Machine]:
+def booted(base: Path, wheels: Path, name: str = "debian") -> Iterator[Machine]:
     """Boot a layer over the base with the checkout and the wheels in it; the layer goes in the end."""
     with tempfile.TemporaryDirectory(prefix="facho-debian-") as folder, ExitStack() as left:
-        root, upper, work = (Path(folder) / name for name in ("root", "upper", "work"))
+        root, upper, work = (Path(folder) / part for part in ("root", "upper", "work"))
         for made in (root, upper, work):
             made.mkdir(mode=0o755)
         layers = f"lowerdir={base},upperdir={upper},workdir={work}"
         subprocess.run(["mount", "-t", "overlay", "overlay", "-o", layers, root], check=True)
         left.callback(subprocess.run, ["umount", root], check=True)
         (root / "etc/pip.conf").write_text(PIP)
-        (root / "etc/hostname").write_text("debian\n")
-        (root / "etc/hosts").write_text("127.0.0.1 localhost debian\n")
+        (root / "etc/dpkg/dpkg.cfg.d/unsafe").write_text(f"{UNSAFE}\n")
+        (root / "etc/hostname").write_text(f"{name}\n")
+        (root / "etc/hosts").write_text(f"127.0.0.1 localhost {name}\n")
         (root / "srv/wheels").mkdir()
         subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, root / CHECKOUT[1:]], check=True)
         nspawn = ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--boot"]
+        groups = left.enter_context(_own_groups(Path(folder).name))
+        enter = "".join(f"echo $$ > {group}/cgroup.procs; " for group in groups)
         started = subprocess.Popen(
-            [*nspawn, "--console=read-only", f"--bind-ro={wheels}:/srv/wheels", "-D", root],
+            [
+                "sh",
+                "-c",
+                f'{enter}exec "$@"',
+                "sh",
+                *nspawn,
+                "--console=read-only",
+                f"--bind-ro={wheels}:/srv/wheels",
+                "-D",
+                root,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -129,24 +181,61 @@ def booted(base: Path, wheels: Path) -> Iterator[Machine]:
         yield machine
 
 
-def _stop(started: "subprocess.Popen[bytes]") -> None:
-    """Let the machine end; its init is killed with the process when it does not."""
-    started.terminate()
+@contextmanager
+def _own_groups(name: str) -> Iterator[list[Path]]:
+    """Make a group of processes for one machine: two inits that manage the same one would end each other's services."""
+    groups = [folder / name for folder in CGROUPS if (folder / "cgroup.procs").exists()]
+    for group in groups:
+        group.mkdir()
     try:
-        started.wait(30)
-    except subprocess.TimeoutExpired:
-        started.kill()
-        started.wait()
+        yield groups
+    finally:
+        for group in groups:
+            _remove(group)
+
+
+def _remove(group: Path) -> None:
+    """Remove a group of processes with those in it, once the last process is gone."""
+    give_up_at = time.monotonic() + STOP_SECONDS
+    for each in [*sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True), group]:
+        while (each / "cgroup.procs").read_text() and time.monotonic() < give_up_at:
+            subprocess.run(["sleep", "0.1"], check=True)
+        each.rmdir()
+
+
+def connect(*machines: Machine) -> None:
+    """Join two machines by a cable, as 192.0.2.1 and 192.0.2.2; no other network has anything to do with it."""
+    ends = [f"name eth0 netns {machine.leader}".split() for machine in machines]
+    subprocess.run(["ip", "link", "add", *ends[0], "type", "veth", "peer", *ends[1]], check=True)
+    for number, machine in enumerate(machines, start=1):
+        inside = ["nsenter", "-t", str(machine.leader), "-n", "ip"]
+        subprocess.run([*inside, "address", "add", f"192.0.2.{number}/24", "dev", "eth0"], check=True)
+        subprocess.run([*inside, "link", "set", "eth0", "up"], check=True)
+
+
+def _stop(started: "subprocess.Popen[bytes]") -> None:
+    """Switch the machine off: with its init all of it is killed. The init would outlive systemd-nspawn."""
+    for child in _children_of(started):
+        os.kill(child, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        started.wait(STOP_SECONDS)
+    started.kill()
+    started.wait()
+
+
+def _children_of(started: "subprocess.Popen[bytes]") -> list[int]:
+    with suppress(FileNotFoundError):
+        return [int(child) for child in Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()]
+    return []
 
 
 def _leader_of(started: "subprocess.Popen[bytes]") -> int:
     give_up_at = time.monotonic() + BOOT_SECONDS
     while time.monotonic() < give_up_at and started.poll() is None:
-        children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
-        for child in children:
+        for child in _children_of(started):
             if Path(f"/proc/{child}/comm").read_text().strip() == "systemd":
                 _pause(started, 2)
-                return int(child)
+                return child
         _pause(started, 0.2)
     raise CannotMake(f"systemd-nspawn did not boot: status {started.poll()}")
 

@@ -6,17 +6,31 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bare_debian import ROOT, CannotMake, Machine, booted, make_base, usual_umask
+from bare_debian import ROOT, CannotMake, Machine, booted, connect, make_base, usual_umask
 from container_host import Docker, docker_host
+
+from servers.previous_release import show
+
+LATER = """
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("hosts", "{}")]
+    operations = [migrations.RunSQL("CREATE TABLE later (id integer)")]
+"""
 
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The locked packages as files."""
+    """The locked packages as files, also those of the previous release."""
     folder = tmp_path_factory.mktemp("wheels")
+    previous = tmp_path_factory.mktemp("previous") / "run.txt"
+    previous.write_text(show("requirements/run.txt"))
     with usual_umask():
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "-d", folder]
-        subprocess.run([*download, "-r", ROOT / "requirements/run.txt"], check=True)
+        for locked in (ROOT / "requirements/run.txt", previous):
+            subprocess.run([*download, "-r", locked], check=True)
     return folder
 
 
@@ -37,17 +51,30 @@ def machine(debian: Path, wheels: Path) -> Iterator[Machine]:
         yield machine
 
 
+@pytest.fixture
+def machines(debian: Path, wheels: Path) -> Iterator[list[Machine]]:
+    """Two machines that reach each other as 192.0.2.1 and 192.0.2.2, and nobody else."""
+    with usual_umask(), booted(debian, wheels, "one") as first, booted(debian, wheels, "two") as second:
+        connect(first, second)
+        yield [first, second]
+
+
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The Debian package of this checkout, and the same as a later version."""
+    """The Debian package of this checkout as `make deb` writes it, and the same as a later version with a migration."""
     folder = tmp_path_factory.mktemp("packages")
+    checkout, tree, second = folder / "checkout", folder / "tree", folder / "second.deb"
     with usual_umask():
-        build = [sys.executable, "-m", "tools.debian_package", folder]
-        first = Path(subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
-        tree, second = folder / "tree", folder / "second.deb"
+        subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, checkout], check=True)
+        (checkout / ".venv").symlink_to(ROOT / ".venv")
+        subprocess.run(["make", "--old-file=.venv/run.stamp", "deb"], cwd=checkout, check=True)
+        (first,) = (checkout / "dist").glob("facho_*.deb")
         subprocess.run(["dpkg-deb", "-R", first, tree], check=True)
         control = tree / "DEBIAN/control"
         control.write_text(control.read_text().replace("\nArchitecture:", ".1\nArchitecture:"))
+        (migrations,) = tree.glob("**/facho/hosts/migrations")
+        last = max(path.stem for path in migrations.glob("0*.py"))
+        (migrations / "0999_later.py").write_text(LATER.format(last))
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "-z1", "-b", tree, second], check=True)
     return first, second
 

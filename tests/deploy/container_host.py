@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bare_debian import PIP, CannotMake
+from bare_debian import MAKE, PIP, CannotMake
 
 TOOLS = ("mmdebstrap", "unshare", "nsenter", "ip", "dockerd", "docker", "script")
 PACKAGES = (
@@ -63,7 +63,8 @@ class Docker:
     """The client of one Docker, and its network."""
 
     def __init__(self, folder: Path, daemon: int) -> None:
-        self.environ = {**os.environ, "DOCKER_HOST": f"unix://{folder}/docker.sock"}
+        own = {"DOCKER_HOST": f"unix://{folder}/docker.sock", "DOCKER_CONFIG": f"{folder}/client"}
+        self.environ = {**os.environ, **own}
         self._daemon = daemon
 
     def run(self, script: str, *, folder: Path, stdin: str = "") -> str:
@@ -107,8 +108,7 @@ def docker_host(folder: Path, wheels: Path) -> Iterator[Docker]:
         raise CannotMake("only root can run containers here")
     if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
         raise CannotMake(f"not installed: {' '.join(missing)}")
-    if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode:
-        raise CannotMake("docker has no compose")
+    _provide_compose(folder)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     command = [
         *("dockerd", "--data-root", folder / "docker", "--exec-root", folder / "exec", "--pidfile", folder / "pid"),
@@ -128,6 +128,23 @@ def docker_host(folder: Path, wheels: Path) -> Iterator[Docker]:
         daemon.wait(60)
 
 
+def _provide_compose(folder: Path) -> None:
+    """Take the compose of Debian 13 where the client has none: Debian 12 has the first generation only."""
+    if subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode == 0:
+        return
+    made = subprocess.run(
+        ["mmdebstrap", "--quiet", "--variant=extract", "--include=docker-compose", "trixie", folder / "compose"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        raise CannotMake(f"docker has no compose, and mmdebstrap found none: {made.stderr.strip().splitlines()[-1:]}")
+    plugins = folder / "client/cli-plugins"
+    plugins.mkdir(parents=True)
+    shutil.copy(folder / "compose/usr/libexec/docker/cli-plugins/docker-compose", plugins)
+
+
 def _wait(docker: Docker, daemon: "subprocess.Popen[bytes]", folder: Path) -> None:
     give_up_at = time.monotonic() + START_SECONDS
     while docker.try_to("docker info", folder=folder).returncode:
@@ -141,7 +158,7 @@ def _wait(docker: Docker, daemon: "subprocess.Popen[bytes]", folder: Path) -> No
 def _make_images(docker: Docker, folder: Path, wheels: Path) -> None:
     archive = folder / "debian.tar"
     made = subprocess.run(
-        ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}", "bookworm", archive],
+        [*MAKE, f"--include={','.join(PACKAGES)}", "bookworm", archive],
         capture_output=True,
         text=True,
         check=False,

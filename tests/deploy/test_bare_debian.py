@@ -1,18 +1,22 @@
 """docs/operations.md on a bare Debian that boots: its lines as they stand, nothing beside them."""
 
+import json
+import re
 import shutil
-import subprocess
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bare_debian import PAGE, ROOT, Machine, blocks_of
+from bare_debian import OLTS, PAGE, Machine, add_olts, blocks_of, commit_next
+
+from servers.previous_release import PREVIOUS, ROWS, lost, show
 
 pytestmark = [pytest.mark.thorough("sqlite"), pytest.mark.slow, pytest.mark.any_database]
 
-# Before versions had folders of their own; its page says how it was installed.
-PREVIOUS = "36ae6cc"
+# Tables that nobody writes while nothing is polled.
+KEPT = ("onus_onu", "onu_customers", "onu_events", "auth_user", "accounts_profile", "api_apitoken")
 PASSWORD = "correct-horse-battery-7\n" * 2
-OLTS = "name,host,port,vendor,version,community\ncentro-1,192.0.2.10,161,huawei,2c,secret-1\n"
 
 
 def settings_of(block: str) -> bool:
@@ -27,12 +31,6 @@ def install(machine: Machine, page: str = PAGE) -> None:
             machine.run(block)
 
 
-def add_olts(machine: Machine) -> None:
-    (machine.root / "tmp/olts.csv").write_text(OLTS)
-    machine.run("cat > /srv/olts.csv", stdin=OLTS)
-    machine.run("chmod 644 /srv/olts.csv && sudo -u facho facho olt import /srv/olts.csv")
-
-
 def test_one_machine_from_install_to_removal(machine: Machine) -> None:
     install(machine)
     assert '"ready"' in machine.ready()
@@ -40,9 +38,11 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
     assert "setup: http://127.0.0.1:8000/" in machine.run(link)
     machine.run(create, stdin=PASSWORD)
     machine.run(token)
-    add_olts(machine)
-    machine.run("systemctl restart facho")
-    assert '"ready"' in machine.ready()
+    # The unit counts as started when the web answers, not before.
+    assert "Type=notify" in machine.run("systemctl show facho --property=Type")
+    ask = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8000/livez', timeout=5).status)"
+    assert machine.run(f'systemctl restart facho && python3 -c "{ask}"').strip() == "200"
+    play_a_day(machine)
 
     save, restore = blocks_of("Backup and restore")
     machine.run(save)
@@ -51,14 +51,9 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
     (rotate, *_others) = blocks_of("Rotate the encryption key")
     machine.run(rotate)
 
-    # The next version: one commit more.
-    machine.run(
-        "git -c user.name=t -c user.email=t@example.net commit --quiet --allow-empty -m Next && git branch next"
-        " && git reset --quiet --hard HEAD~ && git config remote.origin.url /srv/facho/.git"
-        " && git config branch.$(git branch --show-current).merge refs/heads/next"
-    )
+    commit_next(machine)
     before = machine.run("facho --version")
-    (upgrade, _back) = blocks_of("Upgrade")
+    (upgrade, *_the_way_back) = blocks_of("Upgrade")
     machine.run(upgrade)
     assert machine.run("facho --version") != before
     assert '"ready"' in machine.ready()
@@ -71,76 +66,104 @@ def test_one_machine_from_install_to_removal(machine: Machine) -> None:
 
 
 def test_the_previous_release_is_upgraded_with_its_data_and_comes_back(machine: Machine) -> None:
-    """An upgrade and a rollback, rehearsed with the release before folders were versioned."""
-    page = subprocess.run(
-        ["git", "show", f"{PREVIOUS}:docs/operations.md"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
-    machine.run(f"git checkout --quiet {PREVIOUS}")
-    machine.run("install -d -m 755 /etc/facho")
+    """An upgrade and a rollback, rehearsed with the release before versions had folders of their own."""
+    page = show("docs/operations.md")
+    machine.run(f"git checkout --quiet --detach {PREVIOUS} && install -d -m 755 /etc/facho")
     install(machine, page)
     script = next(block for block in blocks_of("Install", page) if block.startswith("#!"))
     machine.run(f"cat > /usr/local/bin/facho <<'END'\n{script}END\nchmod 755 /usr/local/bin/facho")
     assert '"ready"' in machine.ready()
     add_olts(machine)
+    machine.run("cat > /srv/rows.py; chmod 644 /srv/rows.py", stdin=ROWS.read_text())
+    machine.run("sudo -u facho FACHO_DATA_DIR=/var/lib/facho /opt/facho/bin/python /srv/rows.py fill")
     machine.run("install -d -m 700 -o facho -g facho /var/backups/facho")
+    before = rows_of(machine)
 
-    machine.run(
-        "git checkout --quiet - && git config branch.$(git branch --show-current).merge refs/heads/none || true"
-    )
-    (upgrade, back) = blocks_of("Upgrade")
-    machine.run("sudo systemctl stop facho && sudo mv /opt/facho /opt/facho-old && ln -s /opt/facho-old /opt/facho")
-    machine.run("install -m 755 deploy/facho /usr/local/bin/facho")
-    machine.run(upgrade.replace("git pull\n", ""))
+    (upgrade, back, move, renew) = blocks_of("Upgrade")
+    machine.run(move)
+    # What git pull brings: this checkout.
+    machine.run("git branch next @{-1} && git checkout --quiet -b now && git config remote.origin.url $PWD/.git")
+    machine.run("git config branch.now.remote origin && git config branch.now.merge refs/heads/next")
+    machine.run(upgrade)
     assert '"ready"' in machine.ready()
-    assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    assert lost(before["tables"], rows_of(machine)["tables"], KEPT) == []
+    assert rows_of(machine)["understood"] == before["understood"]
 
-    refused = machine.try_to("sudo -u facho FACHO_DATA_DIR=/var/lib/facho /opt/facho-old/bin/facho olt list")
-    assert refused.returncode != 0
+    machine.run("systemctl stop facho && readlink /opt/facho > /srv/newer && ln -sfn /opt/facho-old /opt/facho")
+    refused = machine.try_to("sudo -u facho FACHO_LANGUAGE=en facho olt list")
+    assert (refused.returncode != 0, "newer version" in refused.stderr) == (True, True)
     machine.run(back.replace("PREVIOUS", "old"))
     assert '"ready"' in machine.ready()
-    assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    assert rows_of(machine)["understood"] == before["understood"]
+    assert lost(before["tables"], rows_of(machine)["tables"], KEPT) == []
 
-
-def test_several_parts_with_their_servers(machine: Machine) -> None:
-    (servers, keys, settings, start) = blocks_of("With systemd")
-    for block in blocks_of("Install")[:2]:
-        machine.run(block)
-    machine.run(servers, stdin="abc123\n" * 2)
-    configuration = (ROOT / "docs/configuration.md").read_text()
-    machine.run(blocks_of("The two keys", configuration)[0])
-    filled = settings.replace("PASSWORD@db.example.net", "abc123@127.0.0.1")
-    filled = filled.replace(":PASSWORD@redis.example.net", "127.0.0.1")
-    machine.run("cat > facho.env", stdin=filled)
-    machine.run("systemctl start postgresql redis-server")
-    machine.run(keys)
-    # The address is made for programs on this machine alone here.
-    machine.run(start.replace("sudo -u facho facho doctor", "sleep 20"), stdin=PASSWORD)
+    machine.run("systemctl stop facho && ln -sfn $(cat /srv/newer) /opt/facho && systemctl start facho")
+    machine.run(renew)
     assert '"ready"' in machine.ready()
-    assert "error" not in machine.run("sudo -u facho facho doctor")
 
-    machine.run("systemctl stop facho-beat facho-beat-worker facho-scheduler facho-worker facho-traps facho-web")
-    assert "The database fits" in machine.run("sudo -u facho FACHO_LANGUAGE=en facho migrate")
-    active = machine.run("systemctl list-units --plain --no-legend --state=active 'facho-*.service'")
-    assert active == ""
+
+def rows_of(machine: Machine) -> dict[str, Any]:
+    """Return what the version of the link reads in the database."""
+    printed = machine.run("sudo -u facho FACHO_DATA_DIR=/var/lib/facho /opt/facho/bin/python /srv/rows.py print")
+    found: dict[str, Any] = json.loads(printed)
+    return found
 
 
 def test_the_package_is_installed_upgraded_with_data_removed_and_purged(
     machine: Machine, packages: tuple[Path, Path]
 ) -> None:
-    for name, package in zip(("first", "second"), packages, strict=True):
-        shutil.copy(package, machine.root / f"srv/{name}.deb")
+    build, remove, purge = blocks_of("As a Debian package")
+    make, install_it, enable = build.splitlines()
+    assert make == "make deb"
+    (machine.root / "srv/facho/dist").mkdir()
+    place = machine.root / "srv/facho/dist/facho_1_amd64.deb"
 
-    machine.run("dpkg -i /srv/first.deb && systemctl enable --now facho")
+    shutil.copy(packages[0], place)
+    machine.run(f"{install_it} --yes\n{enable}")
     assert '"ready"' in machine.ready()
     add_olts(machine)
-    machine.run("dpkg -i /srv/second.deb")
+    shutil.copy(packages[1], place)
+    machine.run(f"{install_it} --yes")
     assert '"ready"' in machine.ready()
     assert "centro-1" in machine.run("sudo -u facho facho olt list")
+    with sqlite3.connect(f"file:{machine.root}/var/lib/facho/facho.sqlite3?mode=ro", uri=True) as database:
+        assert database.execute("SELECT count(*) FROM later").fetchone() == (0,)
 
-    machine.run("dpkg -r facho && systemctl daemon-reload")
+    machine.run(f"{remove.strip()} --yes && systemctl daemon-reload")
     assert machine.run("ls /var/lib/facho/facho.sqlite3; ls -d /opt/facho 2>/dev/null || true").split() == [
         "/var/lib/facho/facho.sqlite3"
     ]
-    machine.run("dpkg -P facho")
+    machine.run(f"{purge.strip()} --yes")
     left = machine.run("ls -d /var/lib/facho /etc/facho 2>/dev/null || true; getent passwd facho || true")
     assert (left, machine.try_to("dpkg -s facho").returncode) == ("", 1)
+
+
+def play_a_day(machine: Machine) -> None:
+    """Run what the page has for OLTs and their runs: one OLT is the simulator's, the other is silent."""
+    machine.give_addresses("192.0.2.10", "192.0.2.11")
+    machine.run(
+        "systemd-run --quiet /opt/facho/bin/facho simulate --vendor huawei_smartax --onus 256 --bind 192.0.2.10:161"
+    )
+    machine.run("cat > /tmp/olts.csv", stdin=OLTS.format("norte-1", "192.0.2.11"))
+    (olts,) = blocks_of("OLTs")
+    machine.run("cat > /srv/lines", stdin=olts)
+    # The community is asked at a terminal, which forgets what was typed before it asked.
+    typed = "(while sleep 1; do echo public; done)"
+    assert "centro-1" in machine.run(f"{typed} | script --quiet --return --command 'bash -ex /srv/lines' /dev/null")
+    nodes = json.loads(machine.run("sudo -u facho facho node list --json"))
+    ids = {node["olt"]: node["id"] for node in reversed(nodes) if not node["master"]}
+
+    # The silent one waits for its next try, and so can be cancelled.
+    machine.run(f"sudo -u facho facho node run {ids['norte-1']}")
+    unfinished = "sudo -u facho facho execution list --json"
+    machine.run(f"for i in $(seq 120); do {unfinished} | grep -q WAITING && exit; sleep 1; done; exit 1")
+    waiting = next(run["id"] for run in json.loads(machine.run(unfinished)) if run["status"] == "WAITING")
+    (between,) = blocks_of("Between two runs")
+    for line in re.sub(r"\b12\b", str(ids["centro-1"]), between).replace("4711", str(waiting)).splitlines():
+        done = machine.try_to(line)
+        # No node of this OLT is suspended, and it says so.
+        assert done.returncode == (1 if "resume" in line else 0), done.stderr
+
+    (questions,) = blocks_of("Questions by hand")
+    place = machine.run("sudo -u facho facho snmp table centro-1 onu.run_state").splitlines()[-1].split()[0]
+    assert "dBm" in machine.run(questions.replace("0/1/3/7", place))

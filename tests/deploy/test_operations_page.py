@@ -1,14 +1,38 @@
 """The page for operators knows every log name and every finding that the code has, and every file of `deploy/`."""
 
 import re
+from pathlib import Path
 
 import pytest
 import uvicorn
+from bare_debian import parts_of
 from deploy_files import DEPLOY
 
 PAGE = (DEPLOY.parent / "docs/operations.md").read_text()
 CONFIGURATION = (DEPLOY.parent / "docs/configuration.md").read_text()
 SOURCES = {path: path.read_text() for path in (DEPLOY.parent / "src").rglob("*.py")}
+
+# Which test runs the blocks of which part, every one of them and as it stands.
+RUN_BY = {
+    "Install": "test_bare_debian.py",
+    "As a Debian package": "test_bare_debian.py",
+    "First administrator": "test_bare_debian.py",
+    "OLTs": "test_bare_debian.py",
+    "Between two runs": "test_bare_debian.py",
+    "Questions by hand": "test_bare_debian.py",
+    "Backup and restore": "test_bare_debian.py",
+    "Rotate the encryption key": "test_several_machines.py",
+    "Upgrade": "test_bare_debian.py",
+    "Remove": "test_bare_debian.py",
+    "With systemd": "test_several_machines.py",
+    "Upgrade them": "test_several_machines.py",
+    "Back up and restore the servers": "test_several_machines.py",
+    "With containers": "test_containers.py",
+}
+NOT_RUN = {
+    "With Ansible": "the playbook is run by test_ansible_role.py, inside the machine that it changes",
+    "With Helm": "no cluster can be had; test_helm_chart.py judges what helm renders",
+}
 
 
 def section(heading: str) -> str:
@@ -55,3 +79,16 @@ def test_the_web_believes_the_proxies_that_it_is_told(monkeypatch: pytest.Monkey
         uvicorn.Config("facho.core.processes.web:build_application").forwarded_allow_ips == "192.0.2.10,198.51.100.0/24"
     )
     assert "`FORWARDED_ALLOW_IPS`" in CONFIGURATION
+
+
+def test_every_block_of_commands_is_run_by_a_test_or_named_as_not_run() -> None:
+    with_blocks = {heading for heading, blocks in parts_of() if blocks}
+
+    assert with_blocks == RUN_BY.keys() | NOT_RUN.keys()
+    assert [heading for heading, test in RUN_BY.items() if f'blocks_of("{heading}"' not in text_of(test)] == []
+    # Why not is told to the reader too.
+    assert "no cluster" in section("## Several machines")
+
+
+def text_of(test: str) -> str:
+    return Path(__file__).with_name(test).read_text()

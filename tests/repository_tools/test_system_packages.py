@@ -37,6 +37,14 @@ def test_nothing_missing_means_nothing_done(monkeypatch: pytest.MonkeyPatch) -> 
     assert system_packages.main() == 0
 
 
+def test_what_boots_a_debian_is_for_the_rest_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_packages, "NEEDS", ())
+    monkeypatch.setattr(system_packages, "NEEDS_OF_REST", (ABSENT,))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    assert (system_packages.main(), system_packages.main("rest")) == (0, 1)
+
+
 def test_who_is_not_root_is_told_and_stopped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

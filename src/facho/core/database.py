@@ -71,10 +71,21 @@ def _sqlite(path: Path) -> dict[str, Any]:
 
 
 Migration = tuple[str, str]
+# They joined migrations that later ones join too; databases of then have their names beside those of all they joined.
+JOINED_AGAIN = {
+    ("executions", "0001_squashed_0008_nothing_to_ask"),
+    ("hosts", "0001_squashed_0010_discovered_at"),
+    ("onus", "0001_squashed_0012_discovered_olts"),
+    ("onus", "0002_search_indexes"),
+}
 
 
 class NewerDatabase(Exception):
     """Migrations are applied that this version does not know; the message names one."""
+
+
+class BetweenVersions(Exception):
+    """Half of what a migration of this version joins is applied, and the rest cannot be had; the message names it."""
 
 
 class MissingMigrations(Exception):
@@ -87,6 +98,8 @@ class DatabaseVersion:
 
     unknown: tuple[Migration, ...]
     missing: tuple[Migration, ...]
+    # Missing ones that join others, of which some are applied: no file has the others any more.
+    halfway: tuple[Migration, ...] = ()
 
     @property
     def is_current(self) -> bool:
@@ -99,6 +112,8 @@ def ensure_current(*, holds_lock: bool = False) -> None:
     The older version of a running product would read the new tables with its old code, so nothing is changed under it.
     """
     version = read_database_version()
+    if version.halfway:
+        raise BetweenVersions(named(version.halfway))
     if version.unknown:
         raise NewerDatabase(named(version.unknown))
     if not version.is_current:
@@ -133,8 +148,13 @@ def compare(applied: Iterable[Migration]) -> DatabaseVersion:
     """Compare applied migrations with the migrations on disk; those that others replaced are known too."""
     brought, done = _brought(), set(applied)
     replaced = {former for migration in brought.values() for former in migration.replaces}
-    known = brought.keys() | replaced
-    return DatabaseVersion(unknown=tuple(sorted(done - known)), missing=tuple(sorted(brought.keys() - done)))
+    missing = brought.keys() - done
+    halfway = {key for key in missing if 0 < len(done.intersection(brought[key].replaces)) < len(brought[key].replaces)}
+    return DatabaseVersion(
+        unknown=tuple(sorted(done - brought.keys() - replaced - JOINED_AGAIN)),
+        missing=tuple(sorted(missing)),
+        halfway=tuple(sorted(halfway)),
+    )
 
 
 def known_migrations() -> set[Migration]:

@@ -15,7 +15,14 @@ from django.utils import translation
 
 from facho.core.checks import startup_errors, startup_warnings
 from facho.core.data_folder import DataFolder, DataFolderError, EngineRuns, close_to_others, others_may_enter, prepare
-from facho.core.database import MissingMigrations, NewerDatabase, ensure_current, named, read_database_version
+from facho.core.database import (
+    BetweenVersions,
+    MissingMigrations,
+    NewerDatabase,
+    ensure_current,
+    named,
+    read_database_version,
+)
 from facho.core.env import Environment, Mode, read_environment
 from facho.infrastructure.storage import sqlite_file
 
@@ -115,6 +122,13 @@ def bring_up_to_date(*, holds_lock: bool = False) -> None:
         ensure_current(holds_lock=holds_lock)
     except Error as error:
         raise database_failure(error) from error
+    except BetweenVersions as error:
+        raise OperatorError(
+            between_versions(str(error)),
+            _("Start the version that ran on it before: its backups and its data are not lost."),
+            _("To move to this version, `facho olt export` there and `facho olt import` here, into a new database."),
+            status=BAD_CONFIGURATION,
+        ) from error
     except NewerDatabase as error:
         raise _too_new(str(error)) from error
     except EngineRuns as error:
@@ -140,6 +154,14 @@ def _too_new(migration: str) -> OperatorError:
     remedy = _("start the newer version, or restore a backup")
     words = {"name": migration, "version": version("facho"), "remedy": remedy}
     return OperatorError(text % words, status=BAD_CONFIGURATION)
+
+
+def between_versions(migration: str) -> str:
+    """Say that nothing leads from this database to this version."""
+    text = _(
+        "The database was left between two releases of Facho (%(name)s), and %(version)s cannot bring it up to date."
+    )
+    return text % {"name": migration, "version": version("facho")}
 
 
 def database_failure(error: Exception) -> OperatorError:

@@ -30,7 +30,7 @@ from facho.core.cli.output import cell, dump
 from facho.core.data_folder import DataFolder, find_abandoned, is_engine_alive, others_may_enter
 from facho.core.database import named, read_database_version
 from facho.core.env import Mode
-from facho.core.product import MIGRATE
+from facho.core.product import MIGRATE, between_versions
 from facho.core.redis import RedisFailure, ping
 from facho.dashboard.account.sign_on import ProviderAway, load_provider
 from facho.executions.celery_executor import queues_of
@@ -249,6 +249,9 @@ def _database(watch: _Watch) -> Iterator[DoctorFinding]:
     connection.ensure_connection()
     yield ok("database", connection.vendor)
     version = read_database_version()
+    if version.halfway:
+        yield error("migrations", between_versions(named(version.halfway)))
+        return
     if version.unknown:
         text = _("The database was made by a newer version of Facho (%s): install that version.")
         yield error("migrations", text % named(version.unknown))

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    replaces = [('traps', '0001_initial'), ('traps', '0002_unsettled')]
+    initial = True
 
     dependencies = [
         ('hosts', '0001_squashed_0011_trap_addresses'),
@@ -55,26 +55,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='TrapSender',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('address', models.GenericIPAddressField(verbose_name='address')),
-                ('reason', models.CharField(choices=[('unknown_sender', 'not the address of an OLT'), ('ambiguous', 'several OLTs have this address'), ('rate', 'too many at once'), ('buffer', 'faster than they could be read'), ('malformed', 'not valid SNMP'), ('version', 'another SNMP version'), ('community', 'wrong community'), ('user', 'unknown SNMPv3 user'), ('level', "less protected than the OLT's credentials"), ('signature', 'wrong signature'), ('time', 'outside the time window')], max_length=15, verbose_name='reason')),
-                ('count', models.PositiveBigIntegerField(default=0, verbose_name='number')),
-                ('first_heard_at', models.DateTimeField(verbose_name='first heard')),
-                ('last_heard_at', models.DateTimeField(verbose_name='last heard')),
-                ('olt', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='hosts.olt')),
-            ],
-            options={
-                'verbose_name': 'sender of traps that did not count',
-                'verbose_name_plural': 'senders of traps that did not count',
-                'db_table': 'trap_senders',
-                'ordering': ['-last_heard_at'],
-                'indexes': [models.Index(fields=['last_heard_at'], name='trap_sender_heard')],
-                'constraints': [models.UniqueConstraint(fields=('address', 'reason'), name='one_sender_per_address_and_reason')],
-            },
-        ),
-        migrations.CreateModel(
             name='Trap',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -102,8 +82,28 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'traps',
                 'db_table': 'traps',
                 'ordering': ['-heard_at', '-id'],
-                'indexes': [models.Index(fields=['heard_at'], name='trap_heard'), models.Index(fields=['olt', 'heard_at'], name='trap_of_olt'), models.Index(condition=models.Q(('onu__isnull', False)), fields=['onu', 'heard_at'], name='trap_of_onu'), models.Index(condition=models.Q(('pon_port__isnull', False)), fields=['pon_port', 'heard_at'], name='trap_of_port'), models.Index(condition=models.Q(('outcome', '')), fields=['heard_at'], name='trap_open')],
+                'indexes': [models.Index(fields=['heard_at'], name='trap_heard'), models.Index(fields=['olt', 'heard_at'], name='trap_of_olt'), models.Index(condition=models.Q(('onu__isnull', False)), fields=['onu', 'heard_at'], name='trap_of_onu'), models.Index(condition=models.Q(('pon_port__isnull', False)), fields=['pon_port', 'heard_at'], name='trap_of_port'), models.Index(condition=models.Q(('onu__isnull', False), ('outcome', '')), fields=['heard_at'], name='trap_open')],
                 'constraints': [models.UniqueConstraint(fields=('olt', 'fingerprint'), name='one_row_per_trap')],
+            },
+        ),
+        migrations.CreateModel(
+            name='TrapSender',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('address', models.GenericIPAddressField(verbose_name='address')),
+                ('reason', models.CharField(choices=[('unknown_sender', 'not the address of an OLT'), ('ambiguous', 'several OLTs have this address'), ('rate', 'too many at once'), ('malformed', 'not valid SNMP'), ('version', 'another SNMP version'), ('community', 'wrong community'), ('user', 'unknown SNMPv3 user'), ('level', "less protected than the OLT's credentials"), ('signature', 'wrong signature'), ('time', 'outside the time window')], max_length=15, verbose_name='reason')),
+                ('count', models.PositiveBigIntegerField(default=0, verbose_name='number')),
+                ('first_heard_at', models.DateTimeField(verbose_name='first heard')),
+                ('last_heard_at', models.DateTimeField(verbose_name='last heard')),
+                ('olt', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='hosts.olt')),
+            ],
+            options={
+                'verbose_name': 'sender of traps that did not count',
+                'verbose_name_plural': 'senders of traps that did not count',
+                'db_table': 'trap_senders',
+                'ordering': ['-last_heard_at'],
+                'indexes': [models.Index(fields=['last_heard_at'], name='trap_sender_heard')],
+                'constraints': [models.UniqueConstraint(fields=('address', 'reason'), name='one_sender_per_address_and_reason')],
             },
         ),
     ]

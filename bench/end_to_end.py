@@ -69,6 +69,7 @@ class PipelineSample:
     values_per_second: float
     gaps_ms: Sequence[float]
     engine_mb: float
+    asked_again: int
 
 
 def measure_sections(*, olts: int, onus: int, rounds: int, interval_seconds: int, peers: bool) -> Iterator[Section]:
@@ -173,6 +174,7 @@ def _sample(pipeline: Pipeline, fleet: Fleet) -> PipelineSample:
         values_per_second=values / seconds,
         gaps_ms=told.get("gaps_ms", ()),
         engine_mb=told.get("engine_mb", 0.0),
+        asked_again=told.get("asked_again", 0),
     )
 
 
@@ -190,6 +192,7 @@ def describe(title: str, samples: dict[str, list[PipelineSample]], *, peers: boo
             "Of it the server's",
             "Values a second",
             "Simulator, cores",
+            "Walks asked again",
         ),
         [
             (
@@ -199,6 +202,7 @@ def describe(title: str, samples: dict[str, list[PipelineSample]], *, peers: boo
                 median(sample.server_cpu for sample in taken),
                 median(sample.values_per_second for sample in taken),
                 shares[name],
+                sum(sample.asked_again for sample in taken),
             )
             for name, taken in samples.items()
         ],
@@ -226,11 +230,13 @@ def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_sec
     for pipeline in pipelines.values():
         pipeline.schedule(interval_seconds)
     time.sleep(interval_seconds + SETTLE_SECONDS)
-    before = {name: (_cpu(pipeline), pipeline.count_stored()) for name, pipeline in pipelines.items()}
+    # Counting what a server has stored is work of that server, so it is done outside of what is measured.
+    stored = _stored(pipelines)
+    before = _cpu(pipelines)
     time.sleep(max(interval_seconds, MIN_WINDOW_SECONDS))
+    after = _cpu(pipelines)
     cost = {
-        name: (_cpu(pipeline) - before[name][0]) / (pipeline.count_stored() - before[name][1]) * 1e6
-        for name, pipeline in pipelines.items()
+        name: (after[name] - before[name]) / (count - stored[name]) * 1e6 for name, count in _stored(pipelines).items()
     }
     for pipeline in pipelines.values():
         pipeline.schedule(0)
@@ -242,5 +248,9 @@ def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_sec
     )
 
 
-def _cpu(pipeline: Pipeline) -> float:
-    return tree_seconds(*pipeline.own, *pipeline.server)
+def _cpu(pipelines: Mapping[str, Pipeline]) -> dict[str, float]:
+    return {name: tree_seconds(*pipeline.own, *pipeline.server) for name, pipeline in pipelines.items()}
+
+
+def _stored(pipelines: Mapping[str, Pipeline]) -> dict[str, int]:
+    return {name: pipeline.count_stored() for name, pipeline in pipelines.items()}

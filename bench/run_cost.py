@@ -220,7 +220,7 @@ def _prepare(ports: list[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The product's parts, and the coordinator in the thread that it has beside the engine."""
+    """The product's parts, and the coordinator in its own thread."""
 
     parts: "Parts"
     aside: "ThreadGateway"

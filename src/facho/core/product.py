@@ -11,12 +11,14 @@ import django
 from django.conf import settings
 from django.core.checks import CheckMessage
 from django.db import Error
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import translation
 
 from facho.core.checks import startup_errors, startup_warnings
 from facho.core.data_folder import DataFolder, DataFolderError, EngineRuns, close_to_others, others_may_enter, prepare
-from facho.core.database import MissingMigrations, NewerDatabase, ensure_current, named, read_database_version
+from facho.core.database import MissingMigrations, NewerDatabase, compare, ensure_current, named
 from facho.core.env import Environment, Mode, read_environment
+from facho.infrastructure.statements import Select
 from facho.infrastructure.storage import sqlite_file
 
 MIGRATE = "facho migrate"
@@ -128,10 +130,14 @@ def bring_up_to_date(*, holds_lock: bool = False) -> None:
         ) from error
 
 
+_APPLIED = Select(lambda: MigrationRecorder.Migration.objects.values_list("app", "name"))
+
+
 def refuse_newer() -> None:
     """Raise when another process has migrated the database beyond this version; a database that is away passes."""
+    # Whether there is such a table is not asked: without it the query fails, and this is asked every ten seconds.
     with suppress(Error):
-        if unknown := read_database_version().unknown:
+        if unknown := compare(_APPLIED.rows()).unknown:
             raise _too_new(named(unknown))
 
 

@@ -13,6 +13,7 @@ from bench import (
     distributed,
     end_to_end,
     exporter,
+    gets,
     growth,
     history,
     light,
@@ -97,6 +98,7 @@ def _devices(options: argparse.Namespace) -> Iterator[Section]:
         from bench import chassis, plans
 
         yield chassis.measure_section(rounds=options.rounds)
+        yield chassis.measure_first_contact()
         yield plans.measure_section()
 
 
@@ -105,6 +107,7 @@ PARTS: Mapping[str, Measure] = {
     "sustained": lambda options: [
         sustained.measure_section(olts=options.olts, onus=options.onus, seconds=options.sustained_seconds)
     ],
+    "gets": lambda options: [gets.measure_section(olts=options.olts, onus=options.onus, rounds=options.rounds)],
     "runs": lambda _: (measure() for measure in (run_cost.measure_section, distributed.measure_fixed_cost)),
     "walk": _walk,
     "store": lambda _: [onu_store.measure_section()],

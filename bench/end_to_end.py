@@ -94,7 +94,7 @@ def _start(stack: ExitStack, fleet: Fleet, *, peers: bool) -> Iterator[tuple[str
     repetitions, at_once = definition.polling.max_repetitions, max(len(fleet.ports) // 4, 1)
     bare_columns = [_bare_column(column) for column in columns]
     yield BARE, stack.enter_context(_bare(BareTask("", fleet.ports, bare_columns, repetitions, at_once)))
-    yield PRODUCT, stack.enter_context(_product_on_postgresql(ProductTask(fleet.ports, at_once)))
+    yield PRODUCT, stack.enter_context(running_on_postgresql(ProductTask(fleet.ports, at_once)))
     yield ON_SQLITE, _Driven(stack.enter_context(running_product(ProductTask(fleet.ports, at_once), None)))
     if not peers:
         return
@@ -139,7 +139,8 @@ def _bare(task: BareTask) -> Iterator[Pipeline]:
 
 
 @contextmanager
-def _product_on_postgresql(task: ProductTask) -> Iterator[Pipeline]:
+def running_on_postgresql(task: ProductTask) -> Iterator[Pipeline]:
+    """Run the product on a PostgreSQL of its own."""
     with private_server() as (url, server), running_product(task, url) as driver:
         yield _Driven(driver, (server,))
 

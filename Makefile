@@ -35,7 +35,7 @@ test-fast: .venv/dev.stamp  ## in less than a minute: rules, vendors, SNMP and t
 mutations: .venv/dev.stamp  ## break the product in every way of tests/mutations: a test of the requirement must notice
 	@$(BIN)/python -m tools.mutations
 
-bench: .venv/dev.stamp  ## measure what polling costs; PEERS=1 adds Zabbix, BENCH=values measures a part alone; half an hour
+bench: .venv/dev.stamp  ## measure what polling costs; PEERS=1 adds Zabbix, BENCH=values measures a part alone; three quarters of an hour
 	@$(BIN)/python -m bench $(if $(PEERS),--peers) $(BENCH)
 
 check: .venv/dev.stamp  ## format, lint, types, import contracts, missing migrations

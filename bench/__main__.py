@@ -1,7 +1,7 @@
 """`python -m bench` measures what the engine costs and tells whether its promises hold; `make bench` runs it.
 
-With names of parts it measures those alone and keeps each under its name. Growth, a million ONUs and the answers to
-other systems are measured only when they are named: they take minutes and gigabytes more.
+With names of parts it measures those alone and keeps each under its name. A million ONUs and the answers to other
+systems are measured only when they are named: they take minutes and gigabytes more.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from bench import (
     distributed,
     end_to_end,
     exporter,
+    gets,
     growth,
     history,
     light,
@@ -97,6 +98,7 @@ def _devices(options: argparse.Namespace) -> Iterator[Section]:
         from bench import chassis, plans
 
         yield chassis.measure_section(rounds=options.rounds)
+        yield chassis.measure_first_contact()
         yield plans.measure_section()
 
 
@@ -105,6 +107,7 @@ PARTS: Mapping[str, Measure] = {
     "sustained": lambda options: [
         sustained.measure_section(olts=options.olts, onus=options.onus, seconds=options.sustained_seconds)
     ],
+    "gets": lambda options: [gets.measure_section(olts=options.olts, onus=options.onus, rounds=options.rounds)],
     "runs": lambda _: (measure() for measure in (run_cost.measure_section, distributed.measure_fixed_cost)),
     "walk": _walk,
     "store": lambda _: [onu_store.measure_section()],
@@ -117,12 +120,12 @@ PARTS: Mapping[str, Measure] = {
     "slots": lambda _: (measure() for measure in (slots.measure_rules, slots.measure_tables)),
     "light": lambda _: [light.measure_section(), light_cost.measure_section()],
     "devices": _devices,
-}
-WHEN_NAMED: Mapping[str, Measure] = {
-    "neighbours": lambda _: [neighbours.measure_section()],
     "growth": lambda options: [
         growth.measure_section(growth.SIZES, interval_seconds=growth.INTERVAL_SECONDS, seconds=options.growth_seconds)
     ],
+}
+WHEN_NAMED: Mapping[str, Measure] = {
+    "neighbours": lambda _: [neighbours.measure_section()],
     "million": lambda options: [growth.measure_million(options.growth_seconds)],
 }
 

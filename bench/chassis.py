@@ -47,6 +47,10 @@ ONUS = 817
 LOST = 0.05
 OFFLINE = 0.1
 UNLIMITED_SECONDS = 3600.0
+# Of a PON port or three, and about ten ONUs with their light.
+FIRST_ONUS, ANSWERED_BYTES = 200, 1_500
+# A size that stays without an answer costs a time-out of live columns, which is as long as a read.
+FIRST_AT_MOST = 3.0
 # So slow that light and counters stand still.
 WORLD_SPEED = 1e-6
 SERIAL, DESCRIPTION = "onu.serial", "onu.description"
@@ -110,6 +114,35 @@ def measure_section(*, rounds: int) -> Section:
             Target("Requests in flight", max(done.max_in_flight for done in (*ours, *singly, *real)), 1),
         ],
     )
+
+
+def measure_first_contact() -> Section:
+    """Read the light of ONUs that were never read, and again, from an OLT that leaves large requests unanswered."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        first, following = runner.run(_read_light_twice())
+    return Section(
+        f"The first light of {FIRST_ONUS} ONUs of an OLT that answers at most {ANSWERED_BYTES} bytes, and the next",
+        ("Read", "Seconds of the OLT"),
+        [("first", first), ("next", following)],
+        [Target("Time of the first read of light, of the next one's", first / following, FIRST_AT_MOST)],
+    )
+
+
+async def _read_light_twice() -> tuple[float, float]:
+    faults = Faults(cost=CostModel(), lost_above=ANSWERED_BYTES)
+    config = SimulatorConfig(
+        vendor=VENDOR, onus=FIRST_ONUS, speed=WORLD_SPEED, life=STILL, started_at=EPOCH, faults=faults
+    )
+    async with Simulation.start(config) as simulation, Network() as network:
+        [simulated] = simulation.olts
+        olt = _add_olt(simulated)
+        collector_of_olt = OltCollector(Devices(network, DirectGateway(), UNLIMITED_SECONDS))
+        seconds = [
+            await _run(collector_of_olt, CollectRequest(olt.id, olt.address, olt.port, olt.vendor, query_type, keys))
+            for query_type, keys in ((QueryType.DISCOVERY, (SERIAL,)), *[(QueryType.GET, LIGHT)] * 2)
+        ]
+        connection.close()
+        return seconds[1], seconds[2]
 
 
 def _play(steps: Steps, *, seed: int) -> Pass:

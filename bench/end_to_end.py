@@ -69,6 +69,7 @@ class PipelineSample:
     values_per_second: float
     gaps_ms: Sequence[float]
     engine_mb: float
+    asked_again: int
 
 
 def measure_sections(*, olts: int, onus: int, rounds: int, interval_seconds: int, peers: bool) -> Iterator[Section]:
@@ -93,7 +94,7 @@ def _start(stack: ExitStack, fleet: Fleet, *, peers: bool) -> Iterator[tuple[str
     repetitions, at_once = definition.polling.max_repetitions, max(len(fleet.ports) // 4, 1)
     bare_columns = [_bare_column(column) for column in columns]
     yield BARE, stack.enter_context(_bare(BareTask("", fleet.ports, bare_columns, repetitions, at_once)))
-    yield PRODUCT, stack.enter_context(_product_on_postgresql(ProductTask(fleet.ports, at_once)))
+    yield PRODUCT, stack.enter_context(running_on_postgresql(ProductTask(fleet.ports, at_once)))
     yield ON_SQLITE, _Driven(stack.enter_context(running_product(ProductTask(fleet.ports, at_once), None)))
     if not peers:
         return
@@ -138,7 +139,8 @@ def _bare(task: BareTask) -> Iterator[Pipeline]:
 
 
 @contextmanager
-def _product_on_postgresql(task: ProductTask) -> Iterator[Pipeline]:
+def running_on_postgresql(task: ProductTask) -> Iterator[Pipeline]:
+    """Run the product on a PostgreSQL of its own."""
     with private_server() as (url, server), running_product(task, url) as driver:
         yield _Driven(driver, (server,))
 
@@ -173,6 +175,7 @@ def _sample(pipeline: Pipeline, fleet: Fleet) -> PipelineSample:
         values_per_second=values / seconds,
         gaps_ms=told.get("gaps_ms", ()),
         engine_mb=told.get("engine_mb", 0.0),
+        asked_again=told.get("asked_again", 0),
     )
 
 
@@ -190,6 +193,7 @@ def describe(title: str, samples: dict[str, list[PipelineSample]], *, peers: boo
             "Of it the server's",
             "Values a second",
             "Simulator, cores",
+            "Walks asked again",
         ),
         [
             (
@@ -199,6 +203,7 @@ def describe(title: str, samples: dict[str, list[PipelineSample]], *, peers: boo
                 median(sample.server_cpu for sample in taken),
                 median(sample.values_per_second for sample in taken),
                 shares[name],
+                sum(sample.asked_again for sample in taken),
             )
             for name, taken in samples.items()
         ],
@@ -226,11 +231,13 @@ def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_sec
     for pipeline in pipelines.values():
         pipeline.schedule(interval_seconds)
     time.sleep(interval_seconds + SETTLE_SECONDS)
-    before = {name: (_cpu(pipeline), pipeline.count_stored()) for name, pipeline in pipelines.items()}
+    # Counting what a server has stored is work of that server, so it is done outside of what is measured.
+    stored = _stored(pipelines)
+    before = _cpu(pipelines)
     time.sleep(max(interval_seconds, MIN_WINDOW_SECONDS))
+    after = _cpu(pipelines)
     cost = {
-        name: (_cpu(pipeline) - before[name][0]) / (pipeline.count_stored() - before[name][1]) * 1e6
-        for name, pipeline in pipelines.items()
+        name: (after[name] - before[name]) / (count - stored[name]) * 1e6 for name, count in _stored(pipelines).items()
     }
     for pipeline in pipelines.values():
         pipeline.schedule(0)
@@ -242,5 +249,9 @@ def _measure_interval(fleet: Fleet, pipelines: dict[str, Pipeline], interval_sec
     )
 
 
-def _cpu(pipeline: Pipeline) -> float:
-    return tree_seconds(*pipeline.own, *pipeline.server)
+def _cpu(pipelines: Mapping[str, Pipeline]) -> dict[str, float]:
+    return {name: tree_seconds(*pipeline.own, *pipeline.server) for name, pipeline in pipelines.items()}
+
+
+def _stored(pipelines: Mapping[str, Pipeline]) -> dict[str, int]:
+    return {name: pipeline.count_stored() for name, pipeline in pipelines.items()}

@@ -55,6 +55,8 @@ class ProductTask:
 
     ports: list[int]
     pollers: int = POLLERS
+    # How it reads its ONUs; as production reads light: by GET.
+    query_type: str = "walk"
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def main() -> None:
     # An end by a signal takes the product along, too.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     with private_database(os.environ.get("DATABASE_URL")):
-        _fill(task.ports)
+        _fill(task)
         environ = {**os.environ, "FACHO_POLLERS": str(task.pollers), "FACHO_BIND": "127.0.0.1:0"}
         command = own_module("facho.core.cli.main", "run")
         with running(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -92,7 +94,7 @@ def main() -> None:
                 answer(line, functions)
 
 
-def _fill(ports: Sequence[int]) -> None:
+def _fill(task: ProductTask) -> None:
     """Have a row for each OLT, with a node that finds its ONUs and one that reads them; both wait to be asked."""
     from facho.hosts.models import Olt
     from facho.infrastructure.secrets import Secret
@@ -101,7 +103,7 @@ def _fill(ports: Sequence[int]) -> None:
 
     jobs = [
         SnmpJob.objects.create(name=slug, slug=slug, vendor=VENDOR, query_type=query_type)
-        for slug, query_type in ((DISCOVERY, QueryType.DISCOVERY), (STATE, QueryType.WALK))
+        for slug, query_type in ((DISCOVERY, QueryType.DISCOVERY), (STATE, QueryType(task.query_type)))
     ]
     SnmpJobOid.objects.bulk_create(
         SnmpJobOid(job=job, position=position, column_key=key)
@@ -118,7 +120,7 @@ def _fill(ports: Sequence[int]) -> None:
             community=Secret("public"),
             sys_object_id=SYS_OBJECT_ID,
         )
-        for port in ports
+        for port in task.ports
     )
     workflows, now = Workflow.objects.bulk_create(Workflow(olt=olt) for olt in olts), datetime.now(UTC)
     WorkflowNode.objects.bulk_create(

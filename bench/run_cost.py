@@ -1,8 +1,10 @@
 """What a run costs before its first value: from claim to finish, of a node that reads next to nothing.
 
 Many OLTs with two ONUs each, one column: what is left is the fixed cost. Runs that come together share ticks and
-claims; those that come one by one, as on a grid, have ticks of their own. CPU is that of this process and of all of the
-server's. Statements are counted in a round of its own, with the function of the product that each came from.
+claims; those that come one by one, as on a grid, have ticks of their own. What follows a run belongs to it: after each
+round the coordinator makes a pass, which counts quotas and writes the starts and ends of the round's runs into its log.
+CPU is that of this process and of all of the server's. Statements are counted in a round of its own, with the function
+of the product that each came from.
 
 Run as a program, with the numbers of OLTs and rounds, it measures on the database of DATABASE_URL, or SQLite;
 `make bench BENCH=runs` measures both.
@@ -15,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from facho.core.wiring import Parts
+    from facho.execution_coordinator.coordinator import ExecutionCoordinator
+    from facho.infrastructure.gateway import ThreadGateway
 
 OLTS, ONUS, LATENCY_MS = 100, 2, 2.0
 ROUNDS = 5
@@ -39,6 +44,10 @@ ROUND_SECONDS = 300.0
 LOOK_SECONDS = 0.5
 # Between two slots that come one by one: as 200 OLTs with ten jobs of eighty seconds have them.
 APART_SECONDS = 0.04
+# The next slots of the grid are nearly an hour away, so that nothing runs but what is asked for.
+INTERVAL_SECONDS, LAST_SLOT_SECONDS_AGO = 3600, 60
+# The coordinator plans twenty OLTs a pass, once.
+FIRST_PASSES = 12
 TOGETHER, ONE_BY_ONE = "together", "one by one"
 AT_MOST_MS = 10.0
 # The functions that ask the database most often are shown.
@@ -77,6 +86,7 @@ def main(olts: int, rounds: int) -> None:
 async def _measure(olts: int, rounds: int) -> dict[str, Any]:
     from facho.core.processes.supervisor import collect_seldom
     from facho.core.wiring import build_engine, open_parts
+    from facho.execution_coordinator.coordinator import ExecutionCoordinator
 
     collect_seldom()
     asked = Asked()
@@ -85,19 +95,24 @@ async def _measure(olts: int, rounds: int) -> dict[str, Any]:
             await parts.database.run(_prepare, fleet.ports)
             engine, stop = build_engine(parts), asyncio.Event()
             scheduling = asyncio.create_task(engine.scheduler.scheduler_loop(stop))
+            aside = parts.database.aside()
+            work = _Work(parts, aside, ExecutionCoordinator())
             for slug in ("discovery", "state"):
-                await _run_all(parts, slug, TOGETHER)
-            figures = {way: await _measure_way(parts, asked, way, rounds) for way in (TOGETHER, ONE_BY_ONE)}
+                await work.run_all(slug, TOGETHER)
+            for _ in range(FIRST_PASSES):
+                await work.coordinate()
+            figures = {way: await _measure_way(work, asked, way, rounds) for way in (TOGETHER, ONE_BY_ONE)}
             stop.set()
             await scheduling
+            await aside.close()
             await engine.executor.drain(timeout_seconds=30)
     return figures
 
 
-async def _measure_way(parts: "Parts", asked: "Asked", way: str, rounds: int) -> dict[str, Any]:
-    samples = [await _sample(parts, way) for _ in range(rounds)]
-    with asked.counting(parts):
-        runs = await _run_all(parts, "state", way)
+async def _measure_way(work: "_Work", asked: "Asked", way: str, rounds: int) -> dict[str, Any]:
+    samples = [await _sample(work, way) for _ in range(rounds)]
+    with asked.counting(work.parts):
+        runs = await work.run_all("state", way)
     return {
         **{name: median(sample[name] for sample in samples) for name in samples[0]},
         "statements": asked.by_function.total() / runs,
@@ -106,10 +121,10 @@ async def _measure_way(parts: "Parts", asked: "Asked", way: str, rounds: int) ->
     }
 
 
-async def _sample(parts: "Parts", way: str) -> dict[str, float]:
-    server = await parts.database.run(_server_pid)
+async def _sample(work: "_Work", way: str) -> dict[str, float]:
+    server = await work.parts.database.run(_server_pid)
     own, of_server = cpu_seconds(os.getpid()), _tree_seconds(server)
-    runs = await _run_all(parts, "state", way)
+    runs = await work.run_all("state", way)
     own, of_server = cpu_seconds(os.getpid()) - own, _tree_seconds(server) - of_server
     return {"cpu_ms": (own + of_server) / runs * 1000, "own_ms": own / runs * 1000}
 
@@ -172,7 +187,7 @@ def _asking_function() -> str:
 
 
 def _prepare(ports: list[int]) -> None:
-    """Have a row for each OLT, with a node that finds its ONUs and one that reads them; neither is due yet."""
+    """Have a row for each OLT, with a node that finds its ONUs and one that reads them; neither is due soon."""
     from django.conf import settings
 
     from facho.hosts.models import Olt
@@ -192,9 +207,33 @@ def _prepare(ports: list[int]) -> None:
         for port in ports
     )
     workflows = Workflow.objects.bulk_create(Workflow(olt=olt) for olt in olts)
+    last_slot = int(datetime.now(UTC).timestamp()) - LAST_SLOT_SECONDS_AGO
+    grid: dict[str, Any] = {
+        "interval_seconds": INTERVAL_SECONDS,
+        "offset_seconds": last_slot % INTERVAL_SECONDS,
+        "next_run_at": datetime.fromtimestamp(last_slot + INTERVAL_SECONDS, UTC),
+    }
     WorkflowNode.objects.bulk_create(
-        WorkflowNode(workflow=workflow, job=job, interval_seconds=300) for workflow in workflows for job in jobs
+        WorkflowNode(workflow=workflow, job=job, **grid) for workflow in workflows for job in jobs
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The product's parts, and the coordinator in its own thread."""
+
+    parts: "Parts"
+    aside: "ThreadGateway"
+    coordinator: "ExecutionCoordinator"
+
+    async def run_all(self, slug: str, way: str) -> int:
+        """Have a run of every OLT's node, with what the coordinator makes of them, and return how many they were."""
+        runs = await _run_all(self.parts, slug, way)
+        await self.coordinate()
+        return runs
+
+    async def coordinate(self) -> None:
+        await self.aside.run(self.coordinator.run_pass, datetime.now(UTC))
 
 
 async def _run_all(parts: "Parts", slug: str, way: str) -> int:
@@ -213,8 +252,10 @@ def _make_due(slug: str, way: str) -> int:
 
     now, nodes = datetime.now(UTC), list(WorkflowNode.objects.filter(job__slug=slug))
     for number, node in enumerate(nodes):
-        node.run_requested_at = now if way == TOGETHER else None
-        node.next_run_at = None if way == TOGETHER else now + timedelta(seconds=number * APART_SECONDS)
+        if way == TOGETHER:
+            node.run_requested_at = now
+        else:
+            node.next_run_at = now + timedelta(seconds=number * APART_SECONDS)
     return WorkflowNode.objects.bulk_update(nodes, ["run_requested_at", "next_run_at"])
 
 

@@ -53,6 +53,13 @@ FIRST_ID, IDS_PER_ROUND = 1_000_000, 1_000_000_000
 TRIGGERS: Mapping[str, str] = {"onu.run_state": "<>1", "onu.rx_power": "<-27"}
 STARTED = "started [snmp poller #1]"
 BYTES_PER_ITEM, INDEX_BYTES_PER_ITEM = 2_500, 400
+# The last value of each item with a trigger, with its hashes; what did not fit would be read from the database.
+CACHED_BYTES_PER_TRIGGER = 600
+# What its log says when a cache was too small: it works differently then, and its figures mean something else.
+FULL_CACHE = re.compile(r"cache is full|please increase|cache is fully used", re.IGNORECASE)
+# A walk waits for an answer for up to a minute; where nothing came for longer, what brought nothing is asked again.
+SNMP_TIMEOUT_SECONDS = 60
+STALLED_SECONDS = 75
 # "ZBXD", flags, the length of what follows and a reserved field, 13 bytes together.
 HEADER_BYTES = 13
 
@@ -156,6 +163,7 @@ def running_zabbix(task: ZabbixTask, folder: Path) -> Iterator["Zabbix"]:
             "HistoryCacheSize": 256 << 20,
             "HistoryIndexCacheSize": max(16 << 20, items * INDEX_BYTES_PER_ITEM),
             "TrendCacheSize": max(16 << 20, items * INDEX_BYTES_PER_ITEM),
+            "ValueCacheSize": max(16 << 20, _count_triggers(task) * CACHED_BYTES_PER_TRIGGER),
             "HousekeepingFrequency": 0,
             "Timeout": 30,
         }
@@ -183,7 +191,14 @@ class Zabbix:
         self._folder = folder
         self._port = port
         self._items = items
-        self._rounds = self._idle_bytes = 0
+        self._rounds = self._askings = self._idle_bytes = 0
+        # A value of each walk, by which is seen whether the walk was stored.
+        self._walks = dict(
+            connection.execute(
+                "SELECT master_itemid, min(itemid) FROM items WHERE type = %s AND itemid >= %s GROUP BY 1",
+                [DEPENDENT, FIRST_ID],
+            ).fetchall()
+        )
 
     def is_ready(self) -> bool:
         """Tell whether it has read its configuration and polls."""
@@ -195,34 +210,59 @@ class Zabbix:
         self._idle_bytes = self._read()[1]
 
     def poll(self) -> dict[str, Any]:
-        """Have every OLT walked once, and tell how many values there were when all are stored."""
-        wanted = self._read()[0] + self._items
-        # A task that is done stays for a while, so every round has ids of its own.
+        """Have every OLT walked once; tell how many values were stored, and how many walks had to be asked again.
+
+        A walk that timed out would not come by itself before its next day.
+        """
         self._rounds += 1
-        first, now = self._rounds * IDS_PER_ROUND, int(time.time())
+        began_at, asked_again = time.time(), 0
+        wanted = self._read()[0] + self._items
+        self._ask(self._load_unread(began_at))
+        give_up_at = began_at + ROUND_SECONDS
+        read, moved_at = 0, began_at
+        while (state := self._read())[0] < wanted or state[1] > self._idle_bytes or self._load_unread(began_at):
+            now = time.time()
+            if state[0] != read:
+                read, moved_at = state[0], now
+            elif now - moved_at > STALLED_SECONDS:
+                unread = self._load_unread(began_at)
+                self._ask(unread)
+                asked_again, moved_at = asked_again + len(unread), now
+            if now > give_up_at:
+                raise TimeoutError((self._folder / "log").read_text()[-2000:])
+            time.sleep(LOOK_SECONDS)
+        return {"values": self._items, "asked_again": asked_again}
+
+    def _ask(self, walks: Sequence[int]) -> None:
+        """Have these walked, as by the frontend's "Execute now"."""
+        # A task that is done stays for a while, so each asking has ids of its own.
+        self._askings += 1
+        first, now = self._askings * IDS_PER_ROUND, int(time.time())
         self._connection.execute(
-            "INSERT INTO task (taskid, type, status, clock, ttl)"
-            " SELECT %s + itemid, %s, %s, %s, 0 FROM items WHERE type = %s AND itemid >= %s",
-            [first, CHECK_NOW, NEW_TASK, now, SNMP_AGENT, FIRST_ID],
+            "INSERT INTO task (taskid, type, status, clock, ttl) SELECT %s + id, %s, %s, %s, 0 FROM unnest(%s) AS id",
+            [first, CHECK_NOW, NEW_TASK, now, list(walks)],
         )
         self._connection.execute(
-            "INSERT INTO task_check_now (taskid, itemid)"
-            " SELECT %s + itemid, itemid FROM items WHERE type = %s AND itemid >= %s",
-            [first, SNMP_AGENT, FIRST_ID],
+            "INSERT INTO task_check_now (taskid, itemid) SELECT %s + id, id FROM unnest(%s) AS id",
+            [first, list(walks)],
         )
 
-        def is_stored() -> bool:
-            read, waiting_bytes = self._read()
-            return read >= wanted and waiting_bytes <= self._idle_bytes
-
-        _wait(ROUND_SECONDS, is_stored, self._folder / "log")
-        return {"values": self._items}
+    def _load_unread(self, since: float) -> list[int]:
+        """Return the walks of which no value was stored since then; a walk brings all of its values or none."""
+        found = self._connection.execute(
+            "SELECT walk FROM unnest(%s, %s) AS pair (walk, item) WHERE NOT EXISTS"
+            " (SELECT FROM history WHERE itemid = item AND clock + ns / 1e9 >= %s AND clock >= %s)",
+            [list(self._walks), list(self._walks.values()), since, int(since)],
+        )
+        return [walk for (walk,) in found]
 
     def count_stored(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM history").fetchone()[0])  # type: ignore[index]
 
     def verify(self) -> None:
-        """Check by its history that every round brought what it counted."""
+        """Check by its history that every round brought what it counted, and by its log that no cache was too small."""
+        if full := [line for line in (self._folder / "log").read_text().splitlines() if FULL_CACHE.search(line)]:
+            raise RuntimeError(f"a cache of {PROGRAM} was too small: {full[0]}")
         if self.count_stored() < self._rounds * self._items:
             raise RuntimeError(f"{self.count_stored()} values of {self._rounds} rounds with {self._items} each")
 
@@ -255,7 +295,7 @@ def _configure(connection: "psycopg.Connection[Any]", task: ZabbixTask) -> None:
     connection.execute("SET session_replication_role = replica")
     connection.execute("UPDATE hosts SET status = 1 WHERE status = 0")
     # A busy machine is no silent OLT: one that is given up makes a round of fewer values.
-    connection.execute("UPDATE config SET timeout_snmp_agent = '60s'")
+    connection.execute("UPDATE config SET timeout_snmp_agent = %s", [f"{SNMP_TIMEOUT_SECONDS}s"])
     walk = f"walk[{','.join('.'.join(map(str, column.oid)) for column in task.columns)}]"
     hosts, interfaces, snmp, items, steps, functions, triggers = [], [], [], [], [], [], []
     next_id = count(FIRST_ID)
@@ -288,6 +328,10 @@ def _configure(connection: "psycopg.Connection[Any]", task: ZabbixTask) -> None:
     _copy(connection, "functions (functionid, itemid, triggerid, name, parameter)", functions)
     connection.execute("SET session_replication_role = origin")
     connection.execute("ANALYZE")
+
+
+def _count_triggers(task: ZabbixTask) -> int:
+    return sum(column.key in TRIGGERS for column in task.columns) * sum(map(len, task.indexes.values()))
 
 
 def _copy(connection: "psycopg.Connection[Any]", table: str, rows: Iterable[tuple[object, ...]]) -> None:

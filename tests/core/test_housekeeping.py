@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -112,3 +112,41 @@ async def test_nothing_is_tidied_while_nothing_can_be_stored(monkeypatch: pytest
     await clean_up(shelf, is_wanted=lambda: True, is_over=lambda: False)
 
     assert shelf.asked == []
+
+
+class Months:
+    """Counts the looks for a month that is due, while one may have been asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.looks, self.is_begun = 0, False
+        monkeypatch.setattr(processes_housekeeping, "REPORT_SECONDS", 0.0)
+        monkeypatch.setattr(processes_housekeeping, "compute_some", self._look)
+        monkeypatch.setattr(processes_housekeeping, "is_any_begun", lambda: self.is_begun)
+        monkeypatch.setattr(processes_housekeeping, "write_reports", lambda _now: 0)
+
+    def _look(self, _now: datetime) -> int:
+        self.looks += 1
+        self.is_begun = False
+        return 0
+
+
+async def test_month_that_was_asked_for_begins_before_the_next_look_for_due_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    months, shelf, nothing, stop = Months(monkeypatch), Shelf(monkeypatch, 0), cast(Any, None), asyncio.Event()
+    parts = Parts(nothing, cast(Any, shelf), SystemClock(), "engine/test", NoHints(), shelf.storage)
+    reporting = asyncio.create_task(processes_housekeeping.reporting(Housekeeping(parts, stop)))
+    await turns(50)
+    looks_before = months.looks
+
+    months.is_begun = True
+    await turns(50)
+    stop.set()
+    await reporting
+
+    assert (looks_before, months.looks) == (1, 2)
+
+
+async def turns(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, OltState, QuotaTracker, QuotaViolation
+from facho.execution_coordinator.state import load_olts
 from facho.executions.models import Execution
 from facho.hosts.models import Olt, Reachability
 from facho.polling.domain.execution_state import ExecutionState
@@ -72,6 +73,22 @@ def test_the_specifications_methods_do_one_olt_by_hand(coordinator: ExecutionCoo
 
     assert events(node.workflow.olt) == ["CHANGES_DETECTED", "TASK_ADDED"]
     assert coordinator.detect_changes(state.view, state) == []
+
+
+def test_what_is_as_before_is_not_made_anew_and_all_else_is_as_loaded(coordinator: ExecutionCoordinator) -> None:
+    same, moved, undiscovered, gone = (make_node() for _ in range(4))
+    before = coordinator.get_system_state()
+
+    WorkflowNode.objects.filter(id=moved.id).update(next_run_at=NOW + 7 * SECONDS)
+    Olt.objects.filter(id=gone.workflow.olt_id).delete()
+    Olt.objects.filter(id=undiscovered.workflow.olt_id).update(discovered_at=None)
+    after = coordinator.get_system_state()
+
+    assert after == load_olts()
+    assert list(after) == sorted(after)
+    assert after[same.workflow.olt_id] is before[same.workflow.olt_id]
+    assert after[moved.workflow.olt_id].tasks[0].next_run_at == NOW + 7 * SECONDS
+    assert gone.workflow.olt_id not in after
 
 
 def test_nothing_is_told_while_nothing_changes(coordinator: ExecutionCoordinator) -> None:

@@ -20,7 +20,7 @@ from facho.onus.history import (
     read_onu,
     read_port,
 )
-from facho.onus.history_codec import POLL
+from facho.onus.history_codec import POLL, kind_of
 from facho.onus.history_models import STATE_CODES, HistoryPoll, HistorySamples, HistoryStay, Metric
 from facho.onus.models import Onu, PonPort
 from factories import NOW
@@ -269,6 +269,22 @@ def test_a_day_of_frequent_polls_waits_in_few_rows_that_hold_all_of_it() -> None
     compact_all(LATER + timedelta(days=1))
     assert HistoryPoll.objects.count() == 0
     assert len(points(read(onu))) == polls
+
+
+def test_groups_that_are_polled_together_are_not_bundled_by_the_same_polls() -> None:
+    """All of them count from the start of the process; a poll that bundles takes longer than a start may wait."""
+    groups, bundled = 8, []
+    ports = [port for port in make_ports(8 * groups) if port.id % 8 == 0]
+    onus = [make_onus(port, 1, now=NOW)[0] for port in ports]
+
+    for number in range(2 * POLLS_PER_BUNDLE):
+        now = NOW + number * FIVE_MINUTES
+        poll(now, dict.fromkeys(onus, -20))
+        blocks = HistoryPoll.objects.filter(taken_at=now).values_list("data", flat=True)
+        bundled.append(sum(kind_of(block) != POLL for block in blocks))
+
+    assert sum(bundled) >= groups
+    assert max(bundled) == 1
 
 
 def read_port_as_series(port: PonPort) -> Series:

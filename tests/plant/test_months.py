@@ -13,7 +13,7 @@ from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
 from facho.onus.history_models import STATE_CODES, HistorySamples, Metric, to_steps
 from facho.onus.models import Onu
 from facho.plant.models import MonthRun, OnuMonth
-from facho.plant.months import ask_for_month, compute_month, compute_some, is_kept
+from facho.plant.months import ask_for_month, compute_month, compute_some, is_any_begun, is_kept
 from facho.polling.domain.availability import Month
 from history_world import make_onus, make_ports
 from month_world import AFTERWARDS, END, OCTOBER, START, Story, day, down, silent, steady, write_history
@@ -167,6 +167,20 @@ def test_a_process_that_takes_over_goes_on_where_the_other_stopped() -> None:
     assert done.finished_at is not None
     assert done.is_final
     assert OnuMonth.objects.filter(month=done.month, down_seconds=DAY).count() == 6
+
+
+def test_month_is_begun_from_the_wish_to_its_end() -> None:
+    port_of(steady(-20))
+    compute_all()
+    before = is_any_begun()
+
+    ask_for_month(OCTOBER, AFTERWARDS)
+    asked = is_any_begun()
+    compute_some(AFTERWARDS)
+    halfway = is_any_begun()
+    compute_all()
+
+    assert (before, asked, halfway, is_any_begun()) == (False, True, True, False)
 
 
 def test_a_month_that_is_over_is_computed_once_and_the_running_one_daily() -> None:

@@ -126,7 +126,7 @@ def test_memory_may_grow_with_the_network() -> None:
 
 
 def sample(cpu: float) -> list[PipelineSample]:
-    return [PipelineSample(cpu, 1.0, 0.1, 1000.0, [10.0, 60.0], 100.0)]
+    return [PipelineSample(cpu, 1.0, 0.1, 1000.0, [10.0, 60.0], 100.0, asked_again=0)]
 
 
 @pytest.mark.parametrize("peers", [True, False])

@@ -12,12 +12,15 @@ from django.db import reset_queries, transaction
 from facho.core.wiring import open_parts
 from facho.executions import store as executions
 from facho.executions.models import Execution
+from facho.executions.onu_reads import request_hinted, request_read
 from facho.executions.run import Ending
 from facho.executions.runner import Finished
 from facho.executions.store import Unfinished, open_next
 from facho.infrastructure import gateway as infrastructure_gateway
 from facho.infrastructure.gateway import SystemClock
+from facho.onus.models import PonPort
 from facho.polling.domain.execution_state import ExecutionState
+from facho.polling.domain.hints import HintedRead, ReadScope
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import request_run
 from facho.zabbix_pollers import store
@@ -26,6 +29,7 @@ from facho.zabbix_pollers.poller_manager import PollerManager
 from facho.zabbix_pollers.read_model import save_poller_stats
 from facho.zabbix_pollers.scheduler import Leases, ZabbixScheduler
 from factories import NOW, chain_to, make_node, make_olt
+from history_world import make_onus
 from zabbix_pollers.scheduler_world import Waiting, World, end_all, one_tick, play
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -230,6 +234,44 @@ def test_a_tick_costs_the_same_statements_however_much_is_due(
 
     connection = QueryLog()
     play(scene, pollers=50)
+
+
+def be_due(node: WorkflowNode) -> None:
+    WorkflowNode.objects.filter(id=node.id).update(next_run_at=NOW)
+
+
+def be_asked_for(node: WorkflowNode) -> None:
+    request_run(node.id, now=NOW)
+
+
+def be_read(node: WorkflowNode) -> None:
+    (onu,) = make_onus(PonPort.objects.create(olt=node.workflow.olt, frame=0, slot=1, port=1), 1, now=NOW)
+    request_read(onu.id, now=NOW)
+
+
+def be_hinted(node: WorkflowNode) -> None:
+    hints = [HintedRead(ReadScope.STATES)]
+    request_hinted(node.workflow.olt_id, hints, heard_at=NOW, gap=timedelta(0), now=NOW)
+
+
+@pytest.mark.parametrize("happen", [be_due, be_asked_for, be_read, be_hinted])
+def test_a_tick_with_nothing_to_do_asks_once_and_the_next_starts_what_comes(
+    happen: Callable[[WorkflowNode], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(infrastructure_gateway.THREADS, "postgresql", 1)
+    node = make_node(next_run_at=NOW + timedelta(hours=1))
+
+    async def scene(world: World) -> None:
+        database, log = world.scheduler.database, QueryLog()
+        await world.scheduler.tick()
+        await database.run(log.force_debug)
+        await world.scheduler.tick()
+        counted = await database.run(log.statements)
+        await database.run(happen, node)
+        started = await world.scheduler.tick()
+        assert (len(counted), started) == (1, 1), counted
+
+    play(scene)
 
 
 class QueryLog:

@@ -21,7 +21,7 @@ from facho.execution_coordinator.feasibility import Length, composites_of, load_
 from facho.execution_coordinator.logger import coordinator_logger, log_executions
 from facho.execution_coordinator.models import EventType, ExecutionPlan, Level, OltState, PlanStatus
 from facho.execution_coordinator.quotas import load_pauses
-from facho.execution_coordinator.state import OltRow, load_olts
+from facho.execution_coordinator.state import OltRow, OltRows, load_olts
 from facho.executions import store as executions
 from facho.executions.models import Execution
 from facho.executions.store import end_abandoned
@@ -478,7 +478,8 @@ class ExecutionCoordinator:
         self._counted_at: datetime | None = None
         self._closed_before: datetime | None = None
         # Of each OLT what was seen last, with its hash.
-        self._hashes: dict[int, tuple[OltView, str]] = {}
+        self._hashes: dict[int, tuple[OltRow, OltView, str]] = {}
+        self._rows = OltRows()
 
     def run_pass(self, now: datetime) -> None:
         """Look at everything once: changes, quotas, violations, plans, and executions that started or ended."""
@@ -499,21 +500,23 @@ class ExecutionCoordinator:
                 self.handle_changes(olts[olt_id], self.detect_changes(view, olts[olt_id]), now)
             except Exception:  # a loop guard: one OLT that cannot be handled must not stop the others
                 logger.exception("coordinator.olt_failed olt=%s", olt_id)
-        self._count(load_olts() if changed else olts, changed, now)
+        self._count(self.get_system_state() if changed else olts, changed, now)
         keep_plans(olts, now)
         log_executions(self._looked_at, now)
         self._looked_at = now
 
     def get_system_state(self) -> dict[int, OltRow]:
         """Read every OLT with its tasks as they are now."""
-        return load_olts()
+        return self._rows.load()
 
     def calculate_state_hash(self, state: OltRow) -> str:
         """Return the SHA-256 of what matters about an OLT: equal as long as nothing changes."""
-        view, known = state.view, self._hashes.get(state.olt_id)
-        if known is None or known[0] != view:
-            known = self._hashes[state.olt_id] = view, state_hash(view)
-        return known[1]
+        known = self._hashes.get(state.olt_id)
+        if known is None or known[0] is not state:
+            view = state.view
+            known = state, view, known[2] if known and known[1] == view else state_hash(view)
+            self._hashes[state.olt_id] = known
+        return known[2]
 
     def detect_changes(self, before: OltView | None, state: OltRow) -> list[Change]:
         """List the changes since the last check of the OLT."""

@@ -1,5 +1,6 @@
 """The coordinator's log: what it decided and why, as codes and values in a table and as lines in a file."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ from facho.execution_coordinator.models import CoordinatorLog, EventType, Level
 from facho.executions.models import Execution, Origin
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure
 from facho.hosts.models import Olt
+from facho.infrastructure.bulk import insert_values
 from facho.infrastructure.statements import Given, Select
 from facho.polling.domain.changes import ChangeType
 from facho.polling.domain.execution_state import ExecutionState, FailureKind
@@ -65,6 +67,17 @@ class _Logged(NamedTuple):
     error: str
     result: dict[str, Any] | None
     is_start_logged: bool
+
+
+class _LogEntry(NamedTuple):
+    """A row of the log, by the columns that it is written with."""
+
+    olt: int
+    event_type: EventType
+    level: Level
+    message: str
+    details: Any
+    timestamp: datetime
 
 
 # Of each event the sentences that say most come first; the first whose values are all there is taken.
@@ -228,7 +241,12 @@ def log_executions(looked_at: datetime | None, now: datetime) -> int:
             list(LeaderLease.objects.select_for_update().order_by("name").values_list("pk")[:1])
             found = map(_Logged._make, _UNLOGGED.rows(since=since - SEEN_WITHIN))
             rows = [(row, list(_entries(row))) for row in found]
-            CoordinatorLog.objects.bulk_create(entry for _row, entries in rows for entry in entries)
+            new = [entry for _row, entries in rows for entry in entries]
+            insert_values(
+                CoordinatorLog,
+                _LogEntry._fields,
+                [entry._replace(details=json.dumps(entry.details)) for entry in new],
+            )
         for row, entries in rows:
             for entry in entries:
                 _write_to_file(row, entry)
@@ -258,7 +276,7 @@ def _select_unlogged() -> QuerySet[Execution, Any]:
 _UNLOGGED = Select(_select_unlogged)
 
 
-def _entries(row: Any) -> Iterator[CoordinatorLog]:
+def _entries(row: Any) -> Iterator[_LogEntry]:
     if row.started_at and not row.is_start_logged:
         # Never before the claim, whose time is from another clock: the start is searched from there on.
         yield _entry(row, EventType.EXECUTION_STARTED, Level.DEBUG, max(row.started_at, row.created_at))
@@ -276,7 +294,7 @@ def _entries(row: Any) -> Iterator[CoordinatorLog]:
         yield _entry(row, event_type, level, row.finished_at, **values)
 
 
-def _entry(row: Any, event_type: EventType, level: Level, at: datetime, **values: str | int) -> CoordinatorLog:
+def _entry(row: Any, event_type: EventType, level: Level, at: datetime, **values: str | int) -> _LogEntry:
     details = {
         "task_type": row.task_type,
         "task": one_line(row.node__job__name or row.task_type),
@@ -284,17 +302,10 @@ def _entry(row: Any, event_type: EventType, level: Level, at: datetime, **values
         "execution": row.id,
         **values,
     }
-    return CoordinatorLog(
-        olt_id=row.olt_id,
-        event_type=event_type,
-        level=level,
-        message=describe(event_type, details),
-        details=details,
-        timestamp=at,
-    )
+    return _LogEntry(row.olt_id, event_type, level, describe(event_type, details), details, at)
 
 
-def _write_to_file(row: Any, entry: CoordinatorLog) -> None:
+def _write_to_file(row: Any, entry: _LogEntry) -> None:
     """Add failures to the file; all ends would push everything else out of it within the hour."""
     if entry.event_type == EventType.EXECUTION_ABORTED and row.slot_at:
         values = row.olt_id, row.node_id, row.slot_at.isoformat(), row.id, row.error

@@ -4,7 +4,7 @@ More only while an OLT was never discovered: some of its tasks wait for that.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from itertools import starmap
@@ -41,6 +41,9 @@ class _TaskColumns(NamedTuple):
     job__cadence: str
     job__hours_from: time | None
     job__hours_to: time | None
+
+
+_OLT_OF_TASK = _TaskColumns._fields.index("workflow__olt_id")
 
 
 class _OltColumns(NamedTuple):
@@ -121,16 +124,55 @@ def load_olts(olt_ids: list[int] | None = None, *, as_if_enabled: Collection[int
     Nodes `as_if_enabled` count as enabled: what somebody thinks of enabling can be judged before.
     """
     if olt_ids is None and not as_if_enabled:
-        # The coordinator asks so every few seconds.
-        olts, nodes = _ALL_OLTS.rows(), _ALL_TASKS.rows()
-    else:
-        olts, nodes = list(_select_olts(olt_ids)), list(_select_tasks(olt_ids, as_if_enabled))
-    known = [_OltColumns(*row) for row in olts]
-    waits = load_waits([olt.id for olt in known if olt.enabled and olt.discovered_at is None])
-    tasks: dict[int, list[TaskRow]] = defaultdict(list)
+        return OltRows().load()
+    found = _build(list(_select_olts(olt_ids)), list(_select_tasks(olt_ids, as_if_enabled)), {})
+    return {olt_id: olt for olt_id, (_, olt) in found.items()}
+
+
+# What the database has of an OLT and of its tasks.
+_Read = tuple[tuple[Any, ...], list[tuple[Any, ...]]]
+
+
+class OltRows:
+    """Loads every OLT every few seconds, as the coordinator does; what is as before is not made anew."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[_Read, OltRow]] = {}
+
+    def load(self) -> dict[int, OltRow]:
+        """Return the rows as they are now; one that did not change is the same object."""
+        self._known = _build(_ALL_OLTS.rows(), _ALL_TASKS.rows(), self._known)
+        return {olt_id: olt for olt_id, (_, olt) in self._known.items()}
+
+
+def _build(
+    olts: Sequence[tuple[Any, ...]], nodes: Sequence[tuple[Any, ...]], known: Mapping[int, tuple[_Read, OltRow]]
+) -> dict[int, tuple[_Read, OltRow]]:
+    """Make the rows of OLTs from what was read, but for those of which the same was read before."""
+    tasks: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    for node in nodes:
+        tasks[node[_OLT_OF_TASK]].append(node)
+    found, new = {}, list[_Read]()
+    for row in olts:
+        olt_id = row[0]
+        read = row, tasks[olt_id]
+        if (before := known.get(olt_id)) and before[0] == read and before[1].is_discovered:
+            found[olt_id] = before
+        else:
+            new.append(read)
+    columns = [_OltColumns(*row) for row, _ in new]
+    # What its tasks wait for is not in the rows of an OLT that was never discovered.
+    waits = load_waits([olt.id for olt in columns if olt.enabled and olt.discovered_at is None])
+    for olt, read in zip(columns, new, strict=True):
+        found[olt.id] = read, _olt_row(olt, read[1], waits)
+    return {row[0]: found[row[0]] for row in olts}
+
+
+def _olt_row(olt: _OltColumns, nodes: Iterable[tuple[Any, ...]], waits: Mapping[int, FirstDiscovery]) -> OltRow:
+    tasks = []
     for row in starmap(_TaskColumns, nodes):
         hours = row.job__hours_from, row.job__hours_to
-        tasks[row.workflow__olt_id].append(
+        tasks.append(
             TaskRow(
                 row.id,
                 row.workflow__olt_id,
@@ -143,19 +185,16 @@ def load_olts(olt_ids: list[int] | None = None, *, as_if_enabled: Collection[int
                 waits.get(row.id),
             )
         )
-    return {
-        olt.id: OltRow(
-            olt.id,
-            olt.name,
-            olt.enabled,
-            olt.reachability == Reachability.DOWN,
-            olt.last_answer_at,
-            olt.next_probe_at,
-            tuple(tasks.get(olt.id, ())),
-            is_discovered=olt.discovered_at is not None,
-        )
-        for olt in known
-    }
+    return OltRow(
+        olt.id,
+        olt.name,
+        olt.enabled,
+        olt.reachability == Reachability.DOWN,
+        olt.last_answer_at,
+        olt.next_probe_at,
+        tuple(tasks),
+        is_discovered=olt.discovered_at is not None,
+    )
 
 
 def _select_olts(olt_ids: list[int] | None) -> QuerySet[Olt, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
-from django.db.models import BooleanField, DateTimeField, Q, QuerySet, Value
+from django.db.models import BooleanField, DateTimeField, Exists, Q, QuerySet, Value
 from django.utils.translation import gettext_lazy
 
 from facho.accounts.audit import Action, record
@@ -78,6 +78,14 @@ def _select_wanted(onus: Q, hints: Q) -> Select:
 
 def _flag(*, value: bool) -> Value:
     return Value(value, output_field=BooleanField())
+
+
+def is_any_wanted(shard: Shard) -> Q:
+    """Match every row if a read of the shard may be granted; its times are given as those of `load_wanted_reads`."""
+    now, since = Given("now", DateTimeField()), Given("since", DateTimeField())
+    of_people = _startable(now, since).filter(in_shard("onu__olt_id", shard))
+    of_traps = _startable_hints(now).filter(in_shard("olt_id", shard))
+    return Q(Exists(of_people.order_by())) | Q(Exists(of_traps.order_by()))
 
 
 @cache

@@ -5,7 +5,7 @@ moment neither hides a sample nor shows it twice. Days and hours are those of UT
 """
 
 import logging
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -87,7 +87,7 @@ TOGETHER = {POLL: POLLS_PER_BUNDLE, BUNDLE: 8}
 # No bundle is longer. It is found by the time of its last poll.
 BUNDLE_SPAN = timedelta(hours=6)
 # Rows of each kind that this process added to a group since it last put them together.
-ADDED: Counter[tuple[str, int, int]] = Counter()
+ADDED: dict[tuple[str, int, int], int] = {}
 
 
 WaitingPoll: TypeAlias = HistoryPoll | OltHistoryPoll
@@ -184,11 +184,17 @@ def append(now: datetime, *tables: Samples, family: HistoryFamily = ONUS) -> Non
 
 
 def _count(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
-    """Count a row that was added to a group, and put its like together when there are enough."""
-    ADDED[family.key, group, kind] += 1
-    if ADDED[family.key, group, kind] < TOGETHER[kind]:
+    """Count a row that was added to a group, and put its like together when there are enough.
+
+    The first time a group has to have fewer, each another number: all of them count from the start of the process, and
+    else they would be put together by the same polls.
+    """
+    key = family.key, group, kind
+    ahead = group % POLLS_PER_BUNDLE if kind == POLL else group // POLLS_PER_BUNDLE % TOGETHER[kind]
+    ADDED[key] = ADDED.get(key, ahead) + 1
+    if ADDED[key] < TOGETHER[kind]:
         return
-    del ADDED[family.key, group, kind]
+    ADDED[key] = 0
     try:
         with transaction.atomic():
             _put_together(family, group, now, kind)

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from facho.hosts.models import Pause
+from facho.infrastructure.statements import Select
 from facho.onus.history import Resolution, read_onu, read_port
 from facho.onus.history_models import STATE_CODES, HistoryStay, Metric
 from facho.onus.models import Onu, PonPort
@@ -77,6 +78,15 @@ def ask_for_month(month: Month, now: datetime) -> None:
         defaults={"wanted_at": now},
         create_defaults={"wanted_at": now, "covers_until": min(end, now)},
     )
+
+
+_IS_BEGUN = Q(wanted_at__isnull=False) | Q(finished_at__isnull=True)
+_BEGUN = Select(lambda: MonthRun.objects.filter(_IS_BEGUN).order_by().values_list("month")[:1])
+
+
+def is_any_begun() -> bool:
+    """Whether a month was asked for or is being computed; asked every few seconds."""
+    return _BEGUN.first() is not None
 
 
 def compute_some(now: datetime) -> int:

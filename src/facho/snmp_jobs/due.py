@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from django.db.models import DateTimeField, Q, QuerySet
+from django.db.models import DateTimeField, Exists, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from facho.hosts.models import Reachability
@@ -48,6 +48,16 @@ def _due_in(shard: Shard) -> Select:
     return Select(lambda: _select_due(shard))
 
 
+def is_any_due(shard: Shard) -> Q:
+    """Match every row if `load_due_nodes` would find a node of the shard; its times are given by the same names."""
+    return Q(Exists(_select_due(shard).order_by()))
+
+
+def times_of(now: datetime) -> dict[str, datetime]:
+    """Return the times that decide what is due."""
+    return {"now": now, "soon": now + SCOUT_ASKS_WITHIN}
+
+
 def _select_due(shard: Shard) -> QuerySet[WorkflowNode, Any]:
     now = Given("now", DateTimeField())
     asks_soon = Q(
@@ -74,7 +84,7 @@ def _select_due(shard: Shard) -> QuerySet[WorkflowNode, Any]:
 
 def load_due_nodes(now: datetime, shard: Shard = WHOLE) -> list[DueNode]:
     """Load what is due in the shard, in one query; with it the failed nodes of silent OLTs that ask soon."""
-    due = _due_in(shard).rows(now=now, soon=now + SCOUT_ASKS_WITHIN)
+    due = _due_in(shard).rows(**times_of(now))
     waits = load_waits({olt_id for _, olt_id, *_, discovered_at in due if discovered_at is None})
     return [
         DueNode(

@@ -38,6 +38,7 @@ from facho.zabbix_pollers.store import load_free_pollers
 logger = logging.getLogger(__name__)
 
 
+NOTHING_UNFINISHED = Unfinished((), ())
 # What was claimed: reads, and nodes.
 _Claimed = tuple[Sequence[Active], Sequence[tuple[DueNode, Active]]]
 
@@ -61,6 +62,7 @@ class PollerManager:
         self._numbers = shard.share(numbers_by_group(start_pollers, self._groups))
         self.queue = NodeQueue()
         self._waited: dict[int, WaitReason] = {}
+        self._is_calm = False
         self._owner = owner
         self._database = database
         self._executor = executor
@@ -75,12 +77,20 @@ class PollerManager:
     ) -> tuple[Unfinished, int | None]:
         """Look at what is unfinished, and start what has a place if that may be; None: nothing was started yet.
 
-        One call: the idle poller would wait for a thread, and for the event loop, once more with each.
+        One call: the idle poller would wait for a thread, and for the event loop, once more with each. Where the last
+        look found nothing at all, it is first asked whether there is anything.
         """
 
         def look() -> tuple[Unfinished, _Claimed | None]:
-            unfinished = load_unfinished(now, self._shard)
-            return unfinished, self._plan_and_claim(unfinished, now) if may_start(unfinished) else None
+            is_calm = self._is_calm and not store.has_work(now, self._shard)
+            unfinished = NOTHING_UNFINISHED if is_calm else load_unfinished(now, self._shard)
+            if not may_start(unfinished):
+                self._is_calm = False
+                return unfinished, None
+            claimed: _Claimed = ((), ()) if is_calm else self._plan_and_claim(unfinished, now)
+            found = (unfinished.active, unfinished.waiting, self.queue.qsize(), *claimed)
+            self._is_calm = not any(found)
+            return unfinished, claimed
 
         unfinished, claimed = await self._database.run(look)
         return unfinished, None if claimed is None else self._start(claimed, now)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -17,6 +18,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import (
     DateTimeField,
     DurationField,
+    Exists,
     ExpressionWrapper,
     F,
     FloatField,
@@ -31,7 +33,7 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from facho.executions import store as executions
 from facho.executions.models import Execution, Origin
-from facho.executions.onu_reads import claim_reads
+from facho.executions.onu_reads import claim_reads, is_any_wanted
 from facho.executions.run import Ending, Run, judge_death, run_of
 from facho.executions.runner import Finished
 from facho.executions.store import Active, ClaimRequest, claim, next_tokens, open_next, skip_chain
@@ -45,20 +47,21 @@ from facho.hosts.store import (
     mark_discovered,
     schedule_probe,
 )
+from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.standstill import Standstill
 from facho.infrastructure.statements import Given, GivenMany, Select, Update
 from facho.onus.store import has_onus
 from facho.polling.domain.collection import Failure
 from facho.polling.domain.execution_state import ACTIVE, UNREACHABLE, ExecutionState, FailureKind, QueryType
 from facho.polling.domain.lease import WHOLE, Shard
-from facho.polling.domain.planning import Assignment, ReadStart, is_discovery_over, numbers_by_group
+from facho.polling.domain.planning import EXPIRES_AFTER, Assignment, ReadStart, is_discovery_over, numbers_by_group
 from facho.polling.domain.quota import SkipReason
 from facho.polling.domain.schedule import Grid, Start, plan_start, task_type
 from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.loader import recognise
 from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.application import apply_ready_made_jobs
-from facho.snmp_jobs.due import due_nodes
+from facho.snmp_jobs.due import due_nodes, is_any_due, times_of
 from facho.snmp_jobs.models import Workflow, WorkflowNode
 from facho.snmp_jobs.store import INSTANT, NodeMoved, Passage, build_grid, save_skipped
 from facho.zabbix_pollers.models import LeaderLease, Poller, PollerStatus
@@ -77,6 +80,19 @@ def save_poller_count(count: int, groups: Mapping[str, int] | None = None) -> No
     Poller.objects.filter(poller_id__gte=total, status=PollerStatus.FREE).delete()
     for group, own in numbers.items():
         Poller.objects.filter(poller_id__in=own).exclude(group=group).update(group=group)
+
+
+@cache
+def _any_work(shard: Shard) -> Select:
+    unfinished = Execution.objects.filter(in_shard("olt_id", shard), finished_at__isnull=True).order_by()
+    is_any = Q(Exists(unfinished)) | is_any_due(shard) | is_any_wanted(shard)
+    # All of it is of OLTs, so where there is none there is no work.
+    return Select(lambda: Olt.objects.filter(is_any).order_by().values_list("id")[:1])
+
+
+def has_work(now: datetime, shard: Shard) -> bool:
+    """Whether anything of the shard runs, waits, is due or is asked for: one statement instead of three."""
+    return _any_work(shard).first(**times_of(now), since=now - EXPIRES_AFTER) is not None
 
 
 def load_free_pollers(held: Iterable[int | None]) -> dict[str, list[int]]:

@@ -30,7 +30,7 @@ from facho.neighbours.zabbix import ZabbixSender, load_values
 from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.outages import follow_silence, has_silence
 from facho.plant.days import judge_days
-from facho.plant.months import compute_some
+from facho.plant.months import compute_some, is_any_begun
 from facho.plant.watch import LightWatcher
 from facho.polling.domain.planning import DEFAULT_GROUP
 from facho.snmp_jobs.store import load_intervals
@@ -50,8 +50,9 @@ STATISTICS_SECONDS = 60.0
 SILENCE_SECONDS = 5.0
 # Polls are minutes apart, and a finding needs two of them.
 LIGHT_SECONDS = 30.0
-# A month that was asked for begins at the next look.
+# A month that was asked for begins at the next look; whether another is due changes by the day.
 REPORT_SECONDS = 5.0
+MONTH_SECONDS = 60.0
 COMPACTION_SECONDS = 60.0
 # Enough for a backlog to shrink; whether the work is still ours is asked between two rounds only.
 COMPACTION_PIECES = 200
@@ -154,9 +155,15 @@ async def watching_light(chores: Housekeeping) -> None:
 
 async def reporting(chores: Housekeeping) -> None:
     """Compute the figures of months in a thread of its own, some ports at a time; each is one short transaction."""
+    look_at = 0.0
     async with own_thread(chores) as thread:
 
         async def compute_months(parts: Parts) -> None:
+            nonlocal look_at
+            began_at = parts.clock.monotonic()
+            if began_at < look_at and not await thread.run(is_any_begun):
+                return
+            look_at = began_at + MONTH_SECONDS
             left = 1
             while left and chores.may_go_on():
                 left = await thread.run(compute_some, parts.clock.now())

@@ -118,7 +118,8 @@ PARTS: Mapping[str, Measure] = {
     "messages": lambda _: [distributed.measure_section()],
     "quotas": lambda _: (measure() for measure in (quotas.measure_rules, quotas.measure_tables)),
     "slots": lambda _: (measure() for measure in (slots.measure_rules, slots.measure_tables)),
-    "light": lambda _: [light.measure_section(), light_cost.measure_section()],
+    "light": lambda _: [light.measure_section()],
+    "light-cost": lambda _: [light_cost.measure_section()],
     "devices": _devices,
     "growth": lambda options: [
         growth.measure_section(growth.SIZES, interval_seconds=growth.INTERVAL_SECONDS, seconds=options.growth_seconds)

@@ -16,7 +16,7 @@ from facho.hosts.models import Reachability
 from facho.onus.history import Samples, append
 from facho.onus.history_models import Metric
 from facho.onus.models import OnuReading
-from facho.plant.models import FindingKinds, LightFinding
+from facho.plant.models import FindingKinds, LightFinding, OnuBox
 from facho.plant.tree import save_tree
 from facho.plant.watch import SETTLED, LightWatcher
 from plant.plant_world import SmallPlant, make_plant
@@ -53,7 +53,9 @@ def plant() -> SmallPlant:
     return plant
 
 
-@pytest.mark.parametrize(("language", "width"), [("es", PHONE), ("en", DESKTOP), ("pt-br", PHONE)])
+@pytest.mark.parametrize(
+    ("language", "width"), [("es", PHONE), ("en", DESKTOP), ("pt-br", PHONE), ("es", DESKTOP), ("en", PHONE)]
+)
 def test_every_sentence_of_light_opens_to_its_plot_and_numbers(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:
@@ -80,7 +82,24 @@ def test_every_sentence_of_light_opens_to_its_plot_and_numbers(
     visit.keep(f"light-tree-{language}-{width}")
     assert visit.width() == width
     assert visit.faults() == []
-    visit.page.locator("#tree-evidence a", has_text="3,1" if language != "en" else "3.1").click()
+    box = OnuBox.objects.get(onu=plant.onus[0]).number
+    visit.page.locator(f"#tree-box-{box}").click()
+    visit.page.wait_for_url(f"{live_server.url}/ports/{plant.port.id}/tree/{box}/")
+    expect(visit.page.locator(f"#box-onu-{plant.onus[0].id}")).to_be_visible()
+    visit.keep(f"light-tree-box-{language}-{width}")
+    assert visit.width() == width
+    assert visit.faults() == []
+    visit.page.goto(f"{live_server.url}/map/")
+    expect(visit.page.locator(f"#map-list a[href='/light/{step.id}/']")).to_be_visible()
+    visit.keep(f"light-map-{language}-{width}")
+    visit.page.goto(f"{live_server.url}/boxes/{plant.boxes[0].id}/")
+    expect(visit.page.locator(f"#evidence-{step.id}")).to_be_visible()
+    visit.keep(f"light-box-{language}-{width}")
+    assert visit.width() == width
+    assert visit.faults() == []
+    visit.page.goto(f"{live_server.url}/olts/{plant.olt.id}/ports/0/7/5/")
+    visit.page.click("#tree-evidence summary")
+    visit.page.click(f"#tree-evidence a[href='/light/{step.id}/']")
     visit.page.wait_for_url(f"{address}{step.id}/")
     visit.page.goto(f"{live_server.url}/outages/{OnuReading.objects.exclude(outage=None)[0].outage_id}/")
     visit.page.click("#where-evidence summary")

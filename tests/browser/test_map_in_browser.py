@@ -1,6 +1,13 @@
 """The map and the pages of the plant in a real Chromium: moved, read without eyes, and without a request elsewhere."""
 
+import base64
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
+from django.conf import LazySettings
 from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
@@ -28,6 +35,47 @@ def plant() -> SmallPlant:
     return plant
 
 
+# A picture of one point.
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+
+
+class TileServer(ThreadingHTTPServer):
+    """Serves tiles on a port of its own, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _TileAnswer)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _TileAnswer(BaseHTTPRequestHandler):
+    server: TileServer
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, dict(self.headers)))
+        self.send_response(200)
+        self.send_header("Content-Type", "image/png")
+        self.send_header("Content-Length", str(len(PIXEL)))
+        self.end_headers()
+        self.wfile.write(PIXEL)
+
+    def log_message(self, *_about: object) -> None:
+        """Keep the output of tests clean."""
+
+
+@pytest.fixture
+def tile_server() -> Iterator[TileServer]:
+    with TileServer() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
 def open_map(visit: Visit, server: LiveServer, query: str = "") -> None:
     make_user(Role.OPERATOR, "ana")
     visit.log_in(server.url, "ana", PASSWORD)
@@ -43,7 +91,9 @@ def is_sound(visit: Visit, server: LiveServer, width: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("language", "width"), [("es", DESKTOP), ("en", PHONE), ("pt-br", PHONE)])
+@pytest.mark.parametrize(
+    ("language", "width"), [("es", DESKTOP), ("es", PHONE), ("en", DESKTOP), ("en", PHONE), ("pt-br", PHONE)]
+)
 def test_the_map_shows_where_it_is_dark_and_asks_nobody_else(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:
@@ -57,6 +107,30 @@ def test_the_map_shows_where_it_is_dark_and_asks_nobody_else(
     expect(visit.page.locator("#map-list")).not_to_contain_text("%s")
     visit.keep(f"map-{language}-{width}")
     assert is_sound(visit, live_server, width)
+
+
+def test_tiles_come_from_the_address_that_was_set_and_nothing_comes_from_elsewhere(
+    live_server: LiveServer, visitor: Visitor, plant: SmallPlant, settings: LazySettings, tile_server: TileServer
+) -> None:
+    settings.FACHO_MAP_TILES = f"{tile_server.origin}/{{z}}/{{x}}/{{y}}.png"
+    visit = visitor()
+
+    with visit.page.expect_response(lambda answer: answer.url.startswith(tile_server.origin)):
+        open_map(visit, live_server)
+    with visit.page.expect_response(lambda answer: answer.url.startswith(tile_server.origin)):
+        visit.page.locator("#map canvas").press("+")
+    visit.keep("map-tiles")
+
+    strangers = visit.strangers(live_server.url)
+    assert strangers
+    assert all(re.fullmatch(rf"{tile_server.origin}/\d+/\d+/\d+\.png", address) for address in strangers)
+    assert {path for path, _headers in tile_server.asked} <= {
+        each.removeprefix(tile_server.origin) for each in strangers
+    }
+    # Who serves tiles learns neither who asks nor which page.
+    told = {name.lower() for _path, headers in tile_server.asked for name in headers}
+    assert not told & {"cookie", "authorization", "referer"}
+    assert visit.complaints == []
 
 
 def test_the_map_is_moved_by_keys_wheel_and_dragging_and_its_address_follows(

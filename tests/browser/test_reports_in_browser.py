@@ -19,7 +19,9 @@ from history_world import make_onus, make_ports
 from month_world import AFTERWARDS, OCTOBER, START, day, down, silent, steady, write_history
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-TABLES = ("olts", "ports", "zones", "downtime", "interruptions", "light", "repairs")
+TABLES = ("olts", "ports", "zones", "downtime", "interruptions", "light", "repairs", "customers")
+# The widest of groups, of customers, and the one with sentences.
+SOME = ("ports", "repairs", "customers")
 WORDS = {
     "en": ("October 2026", "Availability"),
     "es": ("octubre de 2026", "Disponibilidad"),
@@ -48,23 +50,32 @@ def month(settings: LazySettings) -> MonthRun:
 
 
 @pytest.mark.parametrize(
-    ("language", "width"),
+    ("language", "width", "tables"),
     [
-        pytest.param("es", PHONE),
-        pytest.param("pt-br", PHONE),
-        pytest.param("en", DESKTOP, marks=pytest.mark.thorough),
-        pytest.param("es", DESKTOP, marks=pytest.mark.thorough),
-        pytest.param("en", PHONE, marks=pytest.mark.thorough),
+        pytest.param("es", PHONE, TABLES),
+        pytest.param("pt-br", PHONE, SOME),
+        pytest.param("en", DESKTOP, SOME),
+        pytest.param("es", DESKTOP, SOME),
+        pytest.param("en", PHONE, SOME),
+        pytest.param("pt-br", PHONE, TABLES, marks=pytest.mark.thorough),
+        pytest.param("en", DESKTOP, TABLES, marks=pytest.mark.thorough),
     ],
+    ids=lambda value: "" if value is TABLES else "some" if value is SOME else str(value),
 )
 def test_every_table_of_a_month_is_fit_to_be_shown_and_its_pdf_is_a_file(
-    live_server: LiveServer, visitor: Visitor, month: MonthRun, tmp_path: Path, language: str, width: int
+    live_server: LiveServer,
+    visitor: Visitor,
+    month: MonthRun,
+    tmp_path: Path,
+    language: str,
+    width: int,
+    tables: tuple[str, ...],
 ) -> None:
     visit = visitor(language=language, width=width)
     make_user(Role.OPERATOR, "ana")
     visit.log_in(live_server.url, "ana", PASSWORD)
 
-    for by in TABLES:
+    for by in tables:
         visit.page.goto(f"{live_server.url}/reports/?month=2026-10&by={by}")
         for words in WORDS[language]:
             expect(visit.page.locator("main")).to_contain_text(words)
@@ -74,6 +85,16 @@ def test_every_table_of_a_month_is_fit_to_be_shown_and_its_pdf_is_a_file(
         assert visit.width() == width, by
         assert visit.faults() == [], by
 
+    visit.page.goto(f"{live_server.url}/onus/{Onu.objects.order_by('id')[1].id}/")
+    expect(visit.page.locator("#month-2026-10")).to_be_visible()
+    visit.keep(f"reports-onu-{language}-{width}")
+    assert visit.width() == width
+    assert visit.faults() == []
+    visit.page.goto(f"{live_server.url}/reports/?month=2026-10")
+    with visit.page.expect_download() as waiting:
+        visit.page.click("#all-csv")
+    waiting.value.save_as(tmp_path / "all.csv")
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 1 + Onu.objects.count()
     with visit.page.expect_download() as waiting:
         visit.page.click("#report-pdf")
     saved = tmp_path / waiting.value.suggested_filename

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -13,8 +14,12 @@ from dashboard.outage_rows import make_outage
 from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup
-from facho.onus.models import Onu, OnuReading
-from facho.plant.models import Box, FindingOnu, LightFinding, OnuAttachment, OnuBox, TreeCorrection
+from facho.onus.history import Samples, append
+from facho.onus.history_codec import HistoryGrid, encode_bundle
+from facho.onus.history_models import Metric
+from facho.onus.models import Onu, OnuEvent, OnuReading
+from facho.plant.days import DaySeries
+from facho.plant.models import Box, FindingOnu, LightFinding, OnuAttachment, OnuBox, PortDays, TreeCorrection
 from facho.plant.tree import save_tree
 
 pytestmark = pytest.mark.django_db
@@ -54,7 +59,7 @@ def test_light_lost_in_common_opens_to_its_onus_and_their_plot(viewer: Client) -
     page = text(viewer)
 
     assert re.search(r"3 of 5 ONUs lost 3\.1 dB at \d\d:\d\d: a splitter, or the fibre to it", page)
-    assert "kept their light" in page
+    assert "2 other ONUs were read and kept their light" in page
     assert [f'href="/onus/{onu.id}/"' in page for onu in onus] == [True] * 3 + [False] * 2
     evidence = text(viewer, page.partition(f'id="plot-{finding.id}" href="')[2].partition('"')[0])
     assert [f'id="level-{onu.id}"' in evidence for onu in onus] == [True] * 3 + [False] * 2
@@ -202,6 +207,96 @@ def port_with_a_tree() -> list[Onu]:
     return onus
 
 
+def cells(page: str, link_id: str) -> list[str]:
+    """The cells of the row that has this link."""
+    row = next(row for row in page.split("<tr>") if f'id="{link_id}"' in row)
+    return [re.sub(r"<[^>]+>", " ", cell).strip() for cell in re.findall(r"<td.*?</td>", row)]
+
+
+def test_a_box_opens_to_its_events_its_onus_and_their_distances(viewer: Client) -> None:
+    onus = port_with_a_tree()
+    olt, port_id = onus[0].olt, onus[0].pon_port_id
+    cut = make_outage(olt, slot=1, port=6, affected=3)
+    for onu in onus[3:]:
+        OnuReading.objects.filter(onu=onu).update(run_state="offline")
+        OnuEvent.objects.create(
+            olt=olt, pon_port_id=port_id, onu=onu, onu_number=onu.onu_id, at=cut.started_at, kind="down", cause="los"
+        )
+    OnuReading.objects.filter(onu__in=onus[:2]).update(run_state="online")
+    save_tree(port_id)
+    box = OnuBox.objects.get(onu=onus[0])
+    address = f"/ports/{port_id}/tree/{box.number}/"
+    assert f'href="{address}"' in text(viewer, f"/olts/{olt.id}/ports/0/1/6/")
+
+    page = text(viewer, address)
+
+    # Hit, well and unknown here, and hit and well elsewhere, of both events.
+    rows = [cells(page, f"box-event-{number}")[1:] for number in (1, 2)]
+    assert sorted(rows) == [["0", "2", "1", "3", "0"], ["3", "0", "0", "0", "3"]]
+    assert f'href="/outages/{cut.id}/"' in page
+    assert cells(page, f"box-onu-{onus[0].id}")[:3] == ["1000 m", "1", "1"]
+    assert cells(page, f"box-onu-{onus[2].id}")[1:3] == ["1", "0"]
+    assert f'id="box-onu-{onus[3].id}"' not in page
+    assert "1000–1002 m" in page  # noqa: RUF001
+    assert "1403–1405 m" in page  # noqa: RUF001
+
+
+def test_a_box_that_a_person_corrected_says_who_and_a_box_that_is_not_there_does_not_open(client: Client) -> None:
+    client.force_login(make_user(Role.OPERATOR, "ana"))
+    onus = port_with_a_tree()
+    address = f"/ports/{onus[0].pon_port_id}/tree/"
+
+    client.post(address, {"id": [onus[0].id]})
+
+    alone = OnuBox.objects.get(onu=onus[0]).number
+    page = text(client, f"{address}{alone}/")
+    assert "<bdi>ana</bdi>" in page
+    assert "corrected by hand" in page
+    assert client.get(f"{address}99/").status_code == 404
+
+
+def test_a_finding_counts_who_kept_their_light_who_lost_some_and_who_was_not_read(viewer: Client) -> None:
+    olt = make_olt("North")
+    onus = [make_onu(olt, (0, 1, 6, number)) for number in range(7)]
+    Onu.objects.update(first_seen_at=timezone.now() - timedelta(days=9))
+    finding = lose_in_common(onus[:5], hit=3)
+    lost, ids = [3.1, 3.1, 3.1, 0.1, 1.5, 0.0], [onu.id for onu in onus[:6]]
+    for poll in range(-6, 6):
+        powers = [-20 - size * (poll >= 0) for size in lost]
+        # The last but one is read before, and not after; the last one never.
+        values = {Metric.RX_POWER: [*powers[:5], powers[5] if poll < 0 else None]}
+        append(finding.since + timedelta(minutes=5 * poll), Samples.of(ids, [onus[0].pon_port_id] * 6, values))
+
+    page = text(viewer, f"/light/{finding.id}/")
+
+    said = re.sub(r"<[^>]+>", "", page.partition('id="others"')[2].partition("</p>")[0])
+    assert "1 kept its light · 1 changed by a third of that loss or more · 2 were not read before and after" in said
+
+
+def test_what_is_normal_for_an_onu_is_a_band_in_its_plot_and_opens_to_its_days(viewer: Client) -> None:
+    onu = make_onu(make_olt("North"), (0, 1, 6, 4))
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    at = np.array([int((today - timedelta(days=days)).timestamp()) for days in range(9, 0, -1)])
+    ids = np.array([onu.id])
+    grids = [
+        (onu.pon_port_id, int(series), HistoryGrid(ids, at, np.full((1, 1, 9), value)))
+        for series, value in ((DaySeries.LIGHT, -2150), (DaySeries.NOISE, 10))
+    ]
+    PortDays.objects.create(pon_port=onu.pon_port, ends_at=today, data=encode_bundle(grids))
+    append(timezone.now(), Samples.of([onu.id], [onu.pon_port_id], {Metric.RX_POWER: [-21.5]}))
+
+    page = text(viewer, f"/onus/{onu.id}/")
+
+    assert "Normal for this ONU: -21.50 dBm, give or take 0.3 dB, by 9 days" in page
+    assert "normal for this ONU: -21.80 to -21.20 dBm" in page
+    days = page.partition('class="normal-days"')[2].partition("</ol>")[0]
+    assert days.count("<strong>-21.50</strong>") == 9
+    # The plot is from -28 to about -20 dBm: the band is 0.6 dB of it.
+    band = re.search(r'<rect class="usual"[^>]* y="([\d.]+)" height="([\d.]+)"', page)
+    assert band
+    assert 0 < float(band[2]) < 20
+
+
 def test_an_operator_moves_an_onu_to_another_box_and_takes_it_back(client: Client) -> None:
     client.force_login(make_user(Role.OPERATOR))
     onus = port_with_a_tree()
@@ -230,6 +325,7 @@ def test_a_viewer_and_other_groups_correct_nothing(viewer: Client, client: Clien
     stranger = make_user(Role.OPERATOR)
     Profile.objects.get_or_create(user=stranger)[0].olt_groups.add(OltGroup.objects.create(name="South"))
     client.force_login(stranger)
+    assert client.get(f"{address}{OnuBox.objects.first().number}/").status_code == 404  # type: ignore[union-attr]
     assert client.post(address, {"id": [onus[0].id]}).status_code == 404
     assert not TreeCorrection.objects.exists()
 

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 
 from api.rows import make_olt, make_user
 from dashboard.outage_rows import make_outage
@@ -14,7 +15,7 @@ from facho.accounts.models import Profile
 from facho.accounts.roles import Role
 from facho.hosts.models import OltGroup, Reachability
 from facho.onus.models import Onu, OnuReading
-from facho.plant.models import Box, OnuAttachment, OnuBox, Zone
+from facho.plant.models import Box, FindingOnu, LightFinding, OnuAttachment, OnuBox, Zone
 from facho.polling.domain.onu_state import RunState
 from plant.plant_world import SmallPlant, make_plant
 from web.every_address import body_of
@@ -273,6 +274,40 @@ def test_the_map_draws_the_broken_segment_of_an_outage_and_its_page_names_it(vie
     assert drawn["properties"]["id"] == outage.id
     assert "Probably broken between S 1 and CTO 2: 3 ONUs are dark behind it." in page
     assert f'href="/map/?outage={outage.id}"' in page
+
+
+def test_a_degraded_branch_is_on_its_box_and_a_loss_of_several_on_what_feeds_them(
+    viewer: Client, plant: SmallPlant
+) -> None:
+    now = timezone.now()
+    about = {"pon_port": plant.port, "since": now, "found_at": now, "judged_at": now, "onus_read": 6, "size_db": -3.1}
+    branch = LightFinding.objects.create(kind="branch_decay", **about)
+    both = LightFinding.objects.create(kind="common_step", **about)
+    alone = LightFinding.objects.create(kind="step", onu=plant.onus[0], **about)
+    LightFinding.objects.create(kind="step", onu=plant.onus[5], ended_at=now, **about)
+    for finding, hit in ((branch, plant.onus[3:]), (both, plant.onus)):
+        FindingOnu.objects.bulk_create(FindingOnu(finding=finding, onu=onu, is_hit=True) for onu in hit)
+
+    drawn = {each["properties"]["id"]: each for each in features(viewer)["finding"]}
+
+    at = {finding_id: each["geometry"]["coordinates"] for finding_id, each in drawn.items()}
+    assert at == {branch.id: [-74.08, 4.64], both.id: [-74.08, 4.62], alone.id: [-74.08, 4.63]}
+    assert drawn[branch.id]["properties"]["name"].startswith("CTO 2: 3 of 6 ONUs lose")
+    pages = [text_of(viewer, f"/boxes/{box.id}/") for box in (plant.splitter, *plant.boxes)]
+    shown = [[f'href="/light/{finding.id}/"' in page for finding in (branch, both, alone)] for page in pages]
+    assert shown == [[True, True, True], [False, True, True], [True, True, False]]
+
+
+def test_a_box_at_the_broken_segment_of_an_outage_says_so(viewer: Client, plant: SmallPlant) -> None:
+    outage = make_outage(plant.olt, frame=0, slot=7, port=5, scope="pon", cause="fibre")
+    for number, onu in enumerate(plant.onus):
+        dark = {"run_state": RunState.OFFLINE, "outage": outage} if number >= 3 else {"run_state": RunState.ONLINE}
+        OnuReading.objects.create(onu=onu, **dark)
+
+    pages = [text_of(viewer, f"/boxes/{box.id}/") for box in (plant.splitter, *plant.boxes)]
+
+    words = f'href="/outages/{outage.id}/">Outage now: probably broken between S 1 and CTO 2</a>'
+    assert [words in page for page in pages] == [True, False, True]
 
 
 def test_more_boxes_than_fit_are_summed_up_by_area(

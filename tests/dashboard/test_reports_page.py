@@ -58,7 +58,7 @@ def test_a_month_shows_its_numbers_and_leads_to_the_plots(viewer: Client, onus: 
     assert "from=2026-10-01" in plot
 
 
-@pytest.mark.parametrize("by", ["olts", "ports", "zones", "downtime", "interruptions", "light", "repairs"])
+@pytest.mark.parametrize("by", ["olts", "ports", "zones", "downtime", "interruptions", "light", "repairs", "customers"])
 def test_every_table_is_drawn_sorted_and_saved(viewer: Client, onus: list[Onu], by: str) -> None:
     path = f"/reports/?month=2026-10&by={by}"
 
@@ -79,6 +79,38 @@ def test_a_repair_says_what_it_brought_and_opens_to_the_light_before_and_after(v
     plot = page.partition(f'id="row-repair-{onus[2].id}" href="')[2].partition('"')[0].replace("&amp;", "&")
     assert "from=2026-09-26" in plot
     assert viewer.get(plot).status_code == 200
+
+
+def test_every_customer_is_in_the_list_and_in_the_file_of_a_month(
+    viewer: Client, onus: list[Onu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("facho.dashboard.shared.table.BATCH", 2)
+    monkeypatch.setattr("facho.dashboard.reports.views.ROWS_PER_PAGE", 2)
+    front = content(viewer, "/reports/?month=2026-10")
+    address = front.partition('id="all-csv" href="')[2].partition('"')[0].replace("&amp;", "&")
+
+    saved, listed = (
+        content(viewer, address),
+        [content(viewer, f"/reports/?month=2026-10&by=customers&sort=-down_seconds&page={page}") for page in (1, 2)],
+    )
+
+    assert [f"{onu.pon_port}/{onu.onu_id}" in saved or onu.serial in saved for onu in onus] == [True] * 3
+    shown = [[onu.id for onu in onus if f'id="row-onu-{onu.id}"' in page] for page in listed]
+    assert [len(ids) for ids in shown] == [2, 1]
+    assert {*shown[0], *shown[1]} == {onu.id for onu in onus}
+    # The one that was down is first.
+    assert onus[1].id in shown[0]
+
+
+def test_an_onu_shows_its_months_and_leads_to_their_plots(viewer: Client, onus: list[Onu]) -> None:
+    page = content(viewer, f"/onus/{onus[1].id}/")
+
+    row = page.partition('id="month-2026-10"')[2].partition("</tr>")[0]
+    assert "96.774" in row
+    assert "-28.00" in row
+    plot = row.partition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    assert "from=2026-10-01" in plot
+    assert viewer.get(plot.partition("#")[0]).status_code == 200
 
 
 def test_a_pdf_is_a_file_of_the_month(viewer: Client, onus: list[Onu]) -> None:
@@ -125,6 +157,6 @@ def test_before_any_month_is_computed_the_page_says_so(viewer: Client) -> None:
 def test_a_page_costs_the_same_queries_whatever_its_size(
     viewer: Client, onus: list[Onu], django_assert_max_num_queries: Callable[..., object]
 ) -> None:
-    for by in ("olts", "ports", "downtime", "repairs"):
+    for by in ("olts", "ports", "downtime", "repairs", "customers"):
         with django_assert_max_num_queries(20):  # type: ignore[attr-defined]
             viewer.get(f"/reports/?month=2026-10&by={by}")

@@ -12,7 +12,7 @@ from facho.onus.compaction import CompactionLimits, compact
 from facho.onus.history_codec import DAY_SECONDS, HistoryGrid, encode_grid
 from facho.onus.history_models import STATE_CODES, HistorySamples, Metric, to_steps
 from facho.onus.models import Onu
-from facho.plant.models import MonthRun, OnuMonth
+from facho.plant.models import MonthRun, OnuMonth, PortMonth
 from facho.plant.months import ask_for_month, compute_month, compute_some, is_any_begun, is_kept
 from facho.polling.domain.availability import Month
 from history_world import make_onus, make_ports
@@ -154,19 +154,19 @@ def test_what_is_kept_by_the_hour_only_gives_the_same_month(settings: LazySettin
 
 
 def test_a_process_that_takes_over_goes_on_where_the_other_stopped() -> None:
-    ports = make_ports(6)
+    ports = make_ports(10)
     for port in ports:
         write_history(make_onus(port, 1, now=START - timedelta(days=90)), [down(steady(-20), day(3), day(4))])
 
     compute_some(AFTERWARDS)
     half = MonthRun.objects.get(month=date(2026, 10, 1))
-    assert (half.done_port, half.finished_at) == (ports[3].id, None)
+    assert (half.done_port, half.finished_at) == (ports[7].id, None)
     compute_all()
 
     done = MonthRun.objects.get(month=date(2026, 10, 1))
     assert done.finished_at is not None
     assert done.is_final
-    assert OnuMonth.objects.filter(month=done.month, down_seconds=DAY).count() == 6
+    assert OnuMonth.objects.filter(month=done.month, down_seconds=DAY).count() == 10
 
 
 def test_month_is_begun_from_the_wish_to_its_end() -> None:
@@ -191,8 +191,8 @@ def test_a_month_that_is_over_is_computed_once_and_the_running_one_daily() -> No
 
     again, next_day = compute_all(), compute_all(AFTERWARDS + timedelta(days=1))
 
-    # For each month a piece with the port, and one that ends it.
-    assert (first, again, next_day) == (4, 0, 2)
+    # For each month a piece with the port, and one that ends it; a month begins with its second day.
+    assert (first, again, next_day) == (2, 0, 2)
     runs = {run.month.month: run for run in MonthRun.objects.all()}
     assert (runs[10].covers_until, runs[10].is_final) == (END, True)
     assert (runs[11].covers_until, runs[11].is_final) == (AFTERWARDS + timedelta(days=1), False)
@@ -239,6 +239,75 @@ def test_what_does_not_end_with_the_month_is_cut_at_the_operators_midnight(setti
 
     # In October it is three hours behind, so that three of the six belong to September.
     assert figures(onu).down_seconds == 3 * HOUR
+
+
+def days_one_by_one(last: datetime = AFTERWARDS) -> None:
+    """Compute the running month each day, at noon; then the whole one."""
+    for number in range(1, 32):
+        compute_all(day(number, 12))
+    compute_all(last)
+
+
+def test_a_month_that_grew_day_by_day_is_the_same_as_one_computed_at_once() -> None:
+    onus = port_of(
+        down(steady(-20), day(3, 20), day(6, 5)),
+        silent(down(steady(-21), day(9), day(12)), day(10), day(11)),
+        down(down(steady(-22), day(20, 23), day(21)), day(21), day(21, 1)),
+        lambda at: (True, (-20.8 if at >= day(9) else -25.0) + 0.03 * (at.hour % 3)),
+        down(steady(-24), day(1), AFTERWARDS),
+    )
+    Onu.objects.filter(id=onus[0].id).update(first_seen_at=day(2, 7))
+    Pause.objects.create(olt=onus[0].olt, starts_at=day(4, 22), ends_at=day(5, 2))
+
+    days_one_by_one()
+    grown = list(OnuMonth.objects.filter(month=date(2026, 10, 1)).order_by("onu_id").values())
+    compute_month(OCTOBER, AFTERWARDS)
+
+    assert grown == list(OnuMonth.objects.filter(month=date(2026, 10, 1)).order_by("onu_id").values())
+    assert [row["interruptions"] for row in grown] == [1, 1, 1, 0, 1]
+
+
+def test_days_that_are_over_are_not_read_again() -> None:
+    (onu,) = port_of(down(steady(-20), day(3), day(4)))
+    compute_all(day(20))
+
+    HistorySamples.objects.filter(ends_at__lt=day(18)).delete()
+    compute_all(day(21))
+
+    assert seconds(figures(onu)) == (19 * DAY, DAY, 0, 0)
+
+
+def test_maintenance_written_down_afterwards_is_apart_in_days_that_were_over() -> None:
+    (onu,) = port_of(down(steady(-20), day(3), day(4)))
+    compute_all(day(20))
+
+    Pause.objects.create(olt=onu.olt, starts_at=day(3), ends_at=day(4))
+    compute_all(day(21))
+
+    assert seconds(figures(onu)) == (19 * DAY, 0, 0, DAY)
+
+
+def test_an_onu_that_proves_to_have_left_earlier_is_computed_anew() -> None:
+    (onu,) = port_of(steady(-20))
+    compute_all(day(20))
+
+    Onu.objects.filter(id=onu.id).update(is_present=False, absent_since=day(11))
+    compute_all(day(21))
+
+    assert seconds(figures(onu)) == (10 * DAY, 0, 0, 0)
+
+
+def test_an_old_month_that_is_asked_for_leaves_the_days_of_the_running_one() -> None:
+    (onu,) = port_of(steady(-20))
+    days_one_by_one(AFTERWARDS + timedelta(days=3))
+    running = PortMonth.objects.get().month
+
+    ask_for_month(OCTOBER, AFTERWARDS + timedelta(days=3))
+    compute_all(AFTERWARDS + timedelta(days=3))
+
+    assert running == date(2026, 11, 1)
+    assert PortMonth.objects.get().month == running
+    assert seconds(figures(onu)) == (MONTH, 0, 0, 0)
 
 
 def test_a_port_is_the_same_however_many_onus_are_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

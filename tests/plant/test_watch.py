@@ -343,4 +343,4 @@ def test_what_is_normal_for_an_onu_is_known_after_a_week() -> None:
     days_of(dict.fromkeys(onus, 0.0), 9)
     normal = load_normal(onus[0].id, port.id)
     assert normal is not None
-    assert normal.dbm == pytest.approx(-24.0, abs=0.05)
+    assert normal.light.dbm == pytest.approx(-24.0, abs=0.05)

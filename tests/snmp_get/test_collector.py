@@ -1,7 +1,7 @@
 """Collecting from simulated OLTs over real UDP: what is asked, how gently, and what becomes of it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from facho.polling.snmp.session import Session
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.loader import load_definitions
 from facho.simulator.agent import Faults
+from facho.simulator.plant import PlantFault, TrueFault
 from facho.snmp_get.reading import FIRST_LIVE_ONUS
 from factories import NOW, give_secrets
 from snmp_get.olt_bench import Bench, HandingOver, Spent, Yielding, on_bench
@@ -49,6 +50,53 @@ def test_every_vendors_ready_made_jobs_end_well(vendor: str) -> None:
     assert not OnuReading.objects.filter(rx_power_cdbm=None).exists()
     has_texts = bool({"onu.description", "onu.name"} & set(load_definitions()[vendor].columns))
     assert Onu.objects.filter(description="").exists() is not has_texts
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "days", "down_db", "up_db"),
+    [
+        (PlantFault.BRANCH_STEP, 3.1, 0.01, 3.1, 3.1),
+        (PlantFault.AGEING, 0.2, 12.0, 2.4, 2.4),
+        (PlantFault.WATER, 0.25, 10.0, 2.5, 2.5),
+        (PlantFault.WEAK_LASER, 0.2, 15.0, 0.0, 3.0),
+    ],
+)
+def test_a_poll_sees_what_a_fault_of_the_plant_takes_from_the_light_of_those_behind_it(
+    kind: PlantFault, size: float, days: float, down_db: float, up_db: float
+) -> None:
+    columns = ("onu.rx_power", "onu.olt_rx_power")
+    readings: list[dict[str, tuple[float, float]]] = []
+    behind: list[str] = []
+
+    def scene_of(share_db: float) -> Callable[[Bench], Awaitable[None]]:
+        async def scene(bench: Bench) -> None:
+            world = bench.simulated.world
+            # Weaker ones would reach the floor of their meters.
+            members = sorted((onu for onu in world.onus if onu.is_online), key=lambda onu: -onu.rx_dbm)[:8]
+            behind.extend(onu.serial for onu in members)
+            since = world.now - days * 86_400
+            fault = TrueFault(kind, since, world.now + 86_400, np.ones(len(members), dtype=bool), share_db)
+            for number, onu in enumerate(members):
+                onu.plant_faults.append((fault, number))
+            await bench.collect(QueryType.DISCOVERY, ("onu.serial",))
+            await bench.collect(QueryType.GET, columns)
+
+        return scene
+
+    for each in (0.0, size):
+        Olt.objects.all().delete()
+        on_bench(scene_of(each), vendor="huawei")
+        rows = OnuReading.objects.values_list("onu__serial", "rx_power_cdbm", "olt_rx_power_cdbm")
+        readings.append({serial: (down / 100, up / 100) for serial, down, up in rows})
+
+    before, after = readings
+    lost = {serial: [was - now for was, now in zip(before[serial], after[serial], strict=True)] for serial in before}
+    for serial, (down, up) in lost.items():
+        expected = (down_db, up_db) if serial in behind else (0.0, 0.0)
+        # Meters have their noise, members differ a little, and water makes light unsteady.
+        assert down == pytest.approx(expected[0], abs=0.75), serial
+        assert up == pytest.approx(expected[1], abs=0.9), serial
+    assert len(set(behind)) == 8
 
 
 @pytest.mark.parametrize("vendor", [key for key, d in load_definitions().items() if d.onu_indexes])

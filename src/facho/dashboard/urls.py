@@ -42,7 +42,7 @@ from facho.dashboard.alerts.views import acknowledge_link, alert_acknowledge, al
 from facho.dashboard.events.views import events_page
 from facho.dashboard.first_run.views import add, choose_jobs, choose_vendor, correct, setup_step, test_again
 from facho.dashboard.first_run.views import setup as setup_olt
-from facho.dashboard.light.tree import tree_correct
+from facho.dashboard.light.tree import tree_box, tree_correct
 from facho.dashboard.light.views import finding_page, light_page
 from facho.dashboard.olt.history import olt_csv, olt_history
 from facho.dashboard.olt.jobs import olt_job, olt_job_cost
@@ -171,6 +171,7 @@ urlpatterns = [
     path("light/", light_page, name="light"),
     path("light/<int:finding_id>/", finding_page, name="light-finding"),
     path("ports/<int:pon_port_id>/tree/", tree_correct, name="port-tree"),
+    path("ports/<int:pon_port_id>/tree/<int:number>/", tree_box, name="tree-box"),
     path("reports/", reports_page, name="reports"),
     path("reports/pdf/", report_pdf, name="report-pdf"),
     path("reports/renew/", report_renew, name="report-renew"),

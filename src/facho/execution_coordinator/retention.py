@@ -95,6 +95,7 @@ KEPT = {
     "onus.OnuData": "one row per OLT and OID, overwritten; ONUs that were deleted leave it",
     "onus.OnuReading": "one row per ONU, overwritten",
     "plant.PortDays": "one row per PON port, overwritten",
+    "plant.PortMonth": "one row per PON port, overwritten",
     "plant.TreeCorrection": "as many as people make; it wins until removed",
     "onus.PonPort": "as many as the network has",
     "snmp_jobs.SnmpJob": "as many as people define",

@@ -134,7 +134,7 @@ _Read = tuple[tuple[Any, ...], list[tuple[Any, ...]]]
 
 
 class OltRows:
-    """Loads every OLT every few seconds, as the coordinator does; what is as before is not made anew."""
+    """Loads every OLT every few seconds, as the coordinator does; what did not change is not built again."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[_Read, OltRow]] = {}

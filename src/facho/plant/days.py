@@ -5,7 +5,7 @@ A block per port keeps the days: to judge them takes no more of the history than
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
 
@@ -30,10 +30,11 @@ from facho.onus.history_codec import (
 from facho.onus.history_models import HistorySamples, Metric, from_steps, to_steps
 from facho.onus.models import Onu, PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox, PortDays
-from facho.plant.tree import is_worth_a_tree, save_tree
+from facho.plant.tree import find_trees, is_worth_a_tree, save_tree
 from facho.polling.domain.light import (
     DECAY_DAYS,
     FLAPS_A_DAY,
+    NORMAL_DAYS,
     CommonDecay,
     Decays,
     NormalLight,
@@ -45,6 +46,7 @@ from facho.polling.domain.light import (
     normal_of,
     rates_since,
     row_medians,
+    since_last_jump,
     sum_up_day,
 )
 
@@ -94,17 +96,29 @@ def judge_days(now: datetime) -> int:
     """Add the days that are over to some ports and judge their light; return how many ports, 0 if none is left."""
     day_end = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     done = PortDays.objects.filter(ends_at__gte=day_end).values("pon_port_id")
-    ports = PonPort.objects.exclude(id__in=done).order_by("id").values_list("id", flat=True)[:PORTS_AT_ONCE]
+    ports = list(PonPort.objects.exclude(id__in=done).order_by("id").values_list("id", flat=True)[:PORTS_AT_ONCE])
+    # Asked for all at once: most ports are calm, and their day costs hardly more than its light.
+    stored = {row.pon_port_id: row for row in PortDays.objects.filter(pon_port_id__in=ports)}
+    is_open = LightFinding.objects.filter(pon_port_id__in=ports, ended_at__isnull=True).values_list("pon_port_id")
+    restless = {pon_port_id for (pon_port_id,) in is_open.order_by().distinct()} | find_trees(ports)
     judged, days = 0, 0
     for pon_port_id in ports:
-        days += _judge_port(pon_port_id, day_end, now)
+        days += _judge_port(pon_port_id, stored.get(pon_port_id), pon_port_id in restless, day_end, now)
         judged += 1
         if days >= DAYS_AT_ONCE:
             break
     return judged
 
 
-def load_normal(onu_id: int, pon_port_id: int) -> NormalLight | None:
+@dataclass(frozen=True, slots=True)
+class NormalDays:
+    """What is normal for an ONU, and the medians of the days that it rests on, the oldest first."""
+
+    light: NormalLight
+    medians: list[tuple[date, float]]
+
+
+def load_normal(onu_id: int, pon_port_id: int) -> NormalDays | None:
     """Load what is normal for an ONU at its port; None while too few days are known. One query."""
     stored = PortDays.objects.filter(pon_port_id=pon_port_id).first()
     if stored is None:
@@ -113,7 +127,16 @@ def load_normal(onu_id: int, pon_port_id: int) -> NormalLight | None:
     past = _by_whole_days(grids, stored.ends_at)
     if past is None or not past.onu_ids.size:
         return None
-    return normal_of(past.series[DaySeries.LIGHT][0], past.series[DaySeries.NOISE][0])
+    days = past.series[DaySeries.LIGHT][0]
+    light = normal_of(days, past.series[DaySeries.NOISE][0])
+    if light is None:
+        return None
+    level = since_last_jump(days[np.newaxis, -NORMAL_DAYS:])[0]
+    first = stored.ends_at.astimezone(UTC) - timedelta(days=len(level))
+    medians = [
+        ((first + timedelta(days=row)).date(), float(level[row])) for row in np.flatnonzero(np.isfinite(level)).tolist()
+    ]
+    return NormalDays(light, medians)
 
 
 def _decode(data: Buffer) -> dict[DaySeries, HistoryGrid]:
@@ -126,9 +149,8 @@ def _decode(data: Buffer) -> dict[DaySeries, HistoryGrid]:
         return {}
 
 
-def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> int:
-    """Judge one port; return how many days were added."""
-    stored = PortDays.objects.filter(pon_port_id=pon_port_id).first()
+def _judge_port(pon_port_id: int, stored: PortDays | None, is_restless: bool, day_end: datetime, now: datetime) -> int:
+    """Judge one port; return how many days were added. A restless one has open findings, or a tree."""
     grids = {series: [grid] for series, grid in _decode(stored.data).items()} if stored else {}
     first = max(stored.ends_at if stored else _first_day(pon_port_id, day_end), day_end - timedelta(days=DECAY_DAYS))
     for series, grid in _days_of(pon_port_id, first, day_end):
@@ -141,9 +163,9 @@ def _judge_port(pon_port_id: int, day_end: datetime, now: datetime) -> int:
         row.save(force_update=stored is not None, force_insert=stored is None)
         past = _by_whole_days(days, day_end)
         if past is not None and past.onu_ids.size:
-            _DayVerdict(pon_port_id, past, day_end, now).save()
+            is_restless |= _DayVerdict(pon_port_id, past, day_end, now).save(is_restless=is_restless)
         # ONUs came and went, and people wrote down where they are.
-        if is_worth_a_tree(pon_port_id):
+        if is_restless and is_worth_a_tree(pon_port_id):
             save_tree(pon_port_id)
     return max((day_end - first).days, 0)
 
@@ -208,17 +230,15 @@ class _DayVerdict:
     day_end: datetime
     now: datetime
 
-    def save(self) -> None:
-        """Open, renew and end the findings of a port's ONUs."""
+    def save(self, *, is_restless: bool) -> bool:
+        """Open, renew and end the findings of a port's ONUs; return whether there was anything to find or to end."""
         light, olt_light = self.past.series[DaySeries.LIGHT], self.past.series[DaySeries.OLT_LIGHT]
         decays = find_decays(light)
         upstream = find_decays(olt_light)
         unsteady = find_unsteady(self.past.series[DaySeries.NOISE], self.past.series[DaySeries.JUMPS])
         is_any = decays.is_decay | upstream.is_decay | (unsteady.flapping_days > 0) | np.isfinite(unsteady.noise_growth)
-        is_open = LightFinding.objects.filter(pon_port_id=self.pon_port_id, ended_at__isnull=True)
-        # Most ports are calm, and their day costs no more statements.
-        if not is_any.any() and not is_open.exists():
-            return
+        if not is_any.any() and not is_restless:
+            return False
         here = Onu.objects.filter(id__in=self.past.onu_ids.tolist(), pon_port_id=self.pon_port_id)
         living = np.isin(self.past.onu_ids, list(here.values_list("id", flat=True)))
         self._end_steps(living)
@@ -231,6 +251,7 @@ class _DayVerdict:
         upstream.is_decay[~is_own] = False
         self._save_decays(FindingKinds.SENDER, upstream, OLT_LIMIT_DBM, living, living)
         self._save_unsteady(unsteady, living)
+        return True
 
     def _since(self, since_day: int) -> datetime:
         return self.day_end - timedelta(days=self.past.days - since_day)

@@ -3,9 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Max, Min, Q
+from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -15,7 +17,8 @@ from facho.onus.models import Onu, OnuReading, Outage, PonPort
 from facho.onus.shown_state import shown_state, shown_state_column
 from facho.onus.words import OutageCauses, OutageScopes, RunStateChoice, ShownState
 from facho.plant.boxes import visible_boxes, visible_zones
-from facho.plant.models import Box, OnuAttachment, Zone
+from facho.plant.models import Box, FindingKinds, LightFinding, OnuAttachment, Zone
+from facho.plant.store import all_findings, describe_finding, hit_of
 from facho.polling.domain.onu_state import WEAKEST_CDBM
 from facho.polling.domain.plant import (
     BoxLook,
@@ -100,6 +103,7 @@ def load_features(scope: OltScope, bounds: MapBounds, *, with_customers: bool) -
     customers = list(_customer_features(scope, bounds)) if with_customers else []
     features += customers[:MOST_CUSTOMERS]
     features += _break_features(scope)
+    features += _finding_features(scope, timezone.now())
     return {
         "type": "FeatureCollection",
         "features": features,
@@ -226,6 +230,68 @@ def _segment_features(outage: Outage, segment: BrokenSegment, boxes: Mapping[int
         yield _feature(healthy, **about)
 
 
+def _finding_features(scope: OltScope, now: datetime) -> Iterator[dict[str, Any]]:
+    """Yield what light shows of several ONUs or of one, at the box that has them; five queries if there is any."""
+    its = scope.narrow(all_findings(), "pon_port__olt").filter(ended_at__isnull=True, kind__in=_OF_BOXES)
+    findings = list(its.filter(judged_at__gt=now - KEPT_ON_MAP)[:MOST_FINDINGS])
+    for finding, box in zip(findings, place_findings(findings), strict=True):
+        if point := point_of(box):
+            name = f"{box}: {describe_finding(finding, now)}"
+            yield _feature(point, type="finding", id=finding.id, name=name, box=box.id if box else None)
+
+
+# A lasting loss is shown for this time; what each day confirms again, as long as it does.
+KEPT_ON_MAP = timedelta(days=30)
+MOST_FINDINGS = 200
+_OF_BOXES = (FindingKinds.COMMON_STEP, FindingKinds.BRANCH_DECAY, FindingKinds.STEP)
+# The box that is named has this share of the ONUs that were hit and are on known boxes, on it or behind it.
+_MOST_OF_THEM = 0.8
+
+
+def place_findings(findings: Sequence[LightFinding]) -> list[Box | None]:
+    """Find the last box that feeds most ONUs of each finding; two queries."""
+    hit = [[each.onu_id] if each.onu_id else [row.onu_id for row in hit_of(each)] for each in findings]
+    attached = OnuAttachment.objects.filter(onu_id__in={onu_id for onu_ids in hit for onu_id in onu_ids})
+    box_of = dict(attached.values_list("onu_id", "box_id"))
+    boxes = {box.id: box for box in Box.objects.filter(pon_port_id__in={each.pon_port_id for each in findings})}
+    parents = {box.id: box.parent_id for box in boxes.values()}
+    return [boxes.get(_shared_box([box_of[i] for i in onu_ids if i in box_of], parents)) for onu_ids in hit]
+
+
+def _shared_box(box_ids: Sequence[int], parents: Mapping[int, int | None]) -> int:
+    """Return the box farthest from the OLT that most are on or behind; 0 if there is none."""
+    chains = [list(ancestors(box_id, parents)) for box_id in box_ids]
+    counts = Counter(box_id for chain in chains for box_id in chain)
+    shared = (box_id for box_id, count in counts.items() if count >= _MOST_OF_THEM * len(chains))
+    return max(shared, key=lambda box_id: len(list(ancestors(box_id, parents))), default=0)
+
+
+def load_box_findings(box: Box, now: datetime) -> list[LightFinding]:
+    """Load what the light of the ONUs on a box, or behind it, shows now; two queries."""
+    behind = OnuAttachment.objects.filter(Q(box=box) | Q(box__parent=box) | Q(box__parent__parent=box)).values("onu_id")
+    hit = LightFinding.objects.filter(members__onu_id__in=behind, members__is_hit=True).values("id")
+    its = all_findings().filter(Q(id__in=hit) | Q(onu_id__in=behind), ended_at__isnull=True)
+    return list(its.filter(judged_at__gt=now - KEPT_ON_MAP)[:MOST_OF_BOX])
+
+
+def load_box_breaks(box: Box) -> list[tuple[Outage, str]]:
+    """Load the open outages that broke the fibre at a box, with the words of its segment; four queries at most."""
+    port = box.pon_port
+    if port is None:
+        return []
+    place = {name: getattr(port, name) for name in _PLACE}
+    outages = list(Outage.objects.filter(ended_at__isnull=True, scope=OutageScopes.PON, cause__in=_OF_FIBRE, **place))
+    return [
+        (outage, segment_words(segment, found.boxes))
+        for outage, found in zip(outages, load_breaks(outages), strict=True)
+        if found is not None
+        for segment in found.fibre.segments
+        if box.id in (segment.healthy_box_id, *segment.dark_box_ids)
+    ]
+
+
+# More findings of one box say nothing more.
+MOST_OF_BOX = 20
 # A failure of power has no place in the fibre.
 _OF_FIBRE = (OutageCauses.FIBRE, OutageCauses.UNKNOWN)
 

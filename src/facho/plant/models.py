@@ -289,6 +289,24 @@ class MonthRun(models.Model):
         return f"{self.month:%Y-%m}"
 
 
+class PortMonth(models.Model):
+    """The days of a month that are over, of a PON port: what the next figures of the month begin with."""
+
+    pon_port = models.OneToOneField(PonPort, on_delete=models.CASCADE, related_name="+")
+    month = models.DateField()
+    # The midnight up to which it counts.
+    until = models.DateTimeField()
+    # Of the maintenance before: with any other, the days are computed again.
+    planned_crc = models.BigIntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["month"], name="port_month_month")]
+
+    def __str__(self) -> str:
+        return f"{self.pon_port_id} · {self.month:%Y-%m}"
+
+
 class OnuMonth(models.Model):
     """Where the time of an ONU went in a month, its light, and its largest lasting rise."""
 

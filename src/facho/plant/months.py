@@ -4,8 +4,9 @@ A month is computed when it is over; the running one once a day, and when somebo
 it writes the same rows.
 """
 
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Protocol
@@ -18,11 +19,18 @@ from django.db.models import Count, Q
 
 from facho.hosts.models import Pause
 from facho.infrastructure.statements import Select
-from facho.onus.history import Resolution, read_onu, read_port
-from facho.onus.history_models import STATE_CODES, HistoryStay, Metric
+from facho.onus.history import Resolution, read_onu_metrics, read_port_metrics
+from facho.onus.history_codec import (
+    DAY_SECONDS,
+    HistoryGrid,
+    UnreadableBlock,
+    decode_bundle,
+    encode_bundle,
+)
+from facho.onus.history_models import STATE_CODES, HistoryStay, Metric, from_steps, to_steps
 from facho.onus.models import Onu, PonPort
 from facho.plant.days import LIMIT_DBM
-from facho.plant.models import MonthRun, OnuMonth
+from facho.plant.models import MonthRun, OnuMonth, PortMonth
 from facho.polling.domain.availability import (
     RISE_DAYS,
     Floats,
@@ -32,9 +40,11 @@ from facho.polling.domain.availability import (
     Span,
     account,
     add_times,
+    clip,
     daily_medians,
     find_rises,
     local_days,
+    merge,
 )
 from facho.polling.domain.onu_state import RunState
 
@@ -42,10 +52,12 @@ from facho.polling.domain.onu_state import RunState
 SETTLED = timedelta(minutes=15)
 # A running month is computed again after this time.
 RENEWED_AFTER = timedelta(days=1)
-PORTS_AT_ONCE = 4
-# Of a port with more ONUs than a splitter feeds, so many; and so many seconds of its polls: what bounds the memory.
+PORTS_AT_ONCE = 8
+# Of a port with more ONUs than a splitter feeds, so many; and so many days of all of them: what bounds the memory.
 ONUS_AT_ONCE = 128
-_SECONDS_AT_ONCE = 7 * 86_400
+_ONU_DAYS_AT_ONCE = 1_024
+_MILLISECONDS = 1_000
+_METRICS = (Metric.STATE, Metric.RX_POWER)
 # States before and after a month tell what held at its borders.
 _BORDER = timedelta(hours=6)
 ROWS_AT_ONCE = 500
@@ -71,8 +83,9 @@ def is_kept(month: Month, now: datetime) -> bool:
 
 
 def ask_for_month(month: Month, now: datetime) -> None:
-    """Let a month that is kept be computed again by the process that does the chores."""
+    """Let a month that is kept be computed again, all of it, by the process that does the chores."""
     _start, end = month.bounds(zone())
+    PortMonth.objects.filter(month=first_day(month)).delete()
     MonthRun.objects.update_or_create(
         month=first_day(month),
         defaults={"wanted_at": now},
@@ -100,6 +113,7 @@ def compute_some(now: datetime) -> int:
 
 def compute_month(month: Month, now: datetime) -> MonthRun:
     """Compute a whole month at once, in the process that asks."""
+    PortMonth.objects.filter(month=first_day(month)).delete()
     run = _begin(month, now)
     while compute_ports(run, now):
         run.refresh_from_db()
@@ -123,10 +137,13 @@ def next_run(now: datetime) -> MonthRun | None:
 
 
 def is_due(month: Month, now: datetime) -> bool:
+    """Whether a month has to be computed: not on its first day, which has the last month to compute."""
     run = MonthRun.objects.filter(month=first_day(month)).first()
-    if run is None or run.is_final or run.finished_at is None:
-        return run is None
-    _start, end = month.bounds(zone())
+    start, end = month.bounds(zone())
+    if run is None:
+        return now >= start + RENEWED_AFTER
+    if run.is_final or run.finished_at is None:
+        return False
     # A clock that was set back must not keep a month from being computed.
     return now >= end + SETTLED or abs(now - run.finished_at) >= RENEWED_AFTER
 
@@ -159,7 +176,14 @@ def compute_ports(run: MonthRun, now: datetime) -> int:
         mine.filter(finished_at__isnull=True).update(finished_at=now)
         return 0
     span = MonthSpan.of(run)
-    rows = [row for port in ports for row in figures_of(port, span)]
+    known = {row.pon_port_id: row for row in PortMonth.objects.filter(pon_port__in=ports)}
+    lives, rows, kept = _Lives.load(ports, span), [], []
+    planned = load_planned({port.olt_id for port in ports}, span.start, span.end)
+    for port in ports:
+        found = _figures_of(port, span, lives, planned[port.olt_id], known.get(port.id))
+        rows += found.rows
+        # Computing an old month again keeps what is known of the running one.
+        kept += [found.kept] if found.kept and (port.id not in known or known[port.id].month <= span.month) else []
     with transaction.atomic():
         living = set(Onu.objects.filter(id__in=[row.onu_id for row in rows]).values_list("id", flat=True))
         OnuMonth.objects.bulk_create(
@@ -168,6 +192,12 @@ def compute_ports(run: MonthRun, now: datetime) -> int:
             update_conflicts=True,
             unique_fields=["month", "onu"],
             update_fields=_FIELDS,
+        )
+        PortMonth.objects.bulk_create(
+            kept,
+            update_conflicts=True,
+            unique_fields=["pon_port"],
+            update_fields=["month", "until", "planned_crc", "data"],
         )
         mine.update(done_port=ports[-1].id)
     return len(ports)
@@ -191,6 +221,11 @@ class MonthSpan:
         days = local_days(start - timedelta(days=2 * RISE_DAYS), run.covers_until, zone())
         return cls(run.month, start, run.covers_until, cut, days)
 
+    @property
+    def settled(self) -> int:
+        """How many of the days ended long enough ago that no poll changes them."""
+        return max(sum(day <= self.end - _BORDER for day in self.days) - 1, 0)
+
 
 def load_planned(olt_ids: Collection[int], start: datetime, end: datetime) -> dict[int, list[Span]]:
     """Load what was planned on these OLTs: pauses and silences, of the OLT or of everything; one query."""
@@ -203,59 +238,179 @@ def load_planned(olt_ids: Collection[int], start: datetime, end: datetime) -> di
     return planned
 
 
-def figures_of(port: PonPort, span: MonthSpan) -> Iterator[OnuMonth]:
-    """Compute the ONUs that are at a port now or were there last."""
-    onus = Onu.objects.filter(pon_port=port, first_seen_at__lt=span.end)
-    was_there = onus.filter(Q(is_present=True) | Q(absent_since__gt=span.start)).order_by("id")
-    lives = {
-        onu_id: (max(since, span.start).timestamp(), min(gone or span.end, span.end).timestamp())
-        for onu_id, since, gone in was_there.values_list("id", "first_seen_at", "absent_since")
-    }
-    lives = {onu_id: life for onu_id, life in lives.items() if life[0] < life[1]}
-    if not lives:
-        return
-    planned = load_planned((port.olt_id,), span.start, span.end)[port.olt_id]
-    stays = HistoryStay.objects.filter(onu_id__in=lives).values("onu_id").annotate(ports=Count("id"))
-    movers = set(stays.filter(ports__gt=1).values_list("onu_id", flat=True))
+@dataclass(frozen=True, slots=True)
+class PortFigures:
+    """The rows of a port's ONUs, and what the next ones begin with; None if no more days are over."""
+
+    rows: list[OnuMonth]
+    kept: PortMonth | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lives:
+    """When each ONU of some ports lived in the computed time, by port; and who of them was at several ports."""
+
+    of_port: Mapping[int, Mapping[int, Span]]
+    movers: Collection[int]
+
+    @classmethod
+    def load(cls, ports: Collection[PonPort], span: MonthSpan) -> "_Lives":
+        """Load the ONUs that are at these ports now or were there last; two queries."""
+        onus = Onu.objects.filter(pon_port__in=ports, first_seen_at__lt=span.end)
+        was_there = onus.filter(Q(is_present=True) | Q(absent_since__gt=span.start)).order_by("id")
+        found: dict[int, dict[int, Span]] = {port.id: {} for port in ports}
+        for port_id, onu_id, since, gone in was_there.values_list("pon_port_id", "id", "first_seen_at", "absent_since"):
+            start, end = max(since, span.start).timestamp(), min(gone or span.end, span.end).timestamp()
+            if start < end:
+                found[port_id][onu_id] = start, end
+        stays = HistoryStay.objects.filter(onu_id__in=[onu_id for lives in found.values() for onu_id in lives])
+        several = stays.values("onu_id").annotate(ports=Count("id")).filter(ports__gt=1)
+        return cls(found, set(several.values_list("onu_id", flat=True)))
+
+
+def _figures_of(
+    port: PonPort, span: MonthSpan, all_lives: _Lives, planned: Sequence[Span], known: PortMonth | None
+) -> PortFigures:
+    """Compute the ONUs of a port; days that are `known` are not read again."""
+    lives, movers = all_lives.of_port[port.id], all_lives.of_port[port.id].keys() & all_lives.movers
     stayed = sorted(lives.keys() - movers)
+    before = _DaysBefore.of(known, span, planned) if known else None
+    rows: list[OnuMonth] = []
+    parts = []
     for first in range(0, len(stayed), ONUS_AT_ONCE):
-        its = _PortHistory(port.id, stayed[first : first + ONUS_AT_ONCE])
-        yield from _figures(port, span, lives, planned, its)
+        its = _PortHistory(port.id, stayed[first : first + ONUS_AT_ONCE], len(stayed))
+        account = _MonthAccount(span, planned, its, np.array([lives[onu_id] for onu_id in its.onu_ids]))
+        parts.append(account.compute(before))
+        rows += account.rows_of(port)
     for onu_id in sorted(movers):
-        yield from _figures(port, span, lives, planned, _OnuHistory(onu_id))
+        account = _MonthAccount(span, planned, _OnuHistory(onu_id), np.array([lives[onu_id]]))
+        account.compute(None)
+        rows += account.rows_of(port)
+    ends_at = span.days[span.settled]
+    is_new = parts and span.settled > _days_before(span) and (before is None or before.until < ends_at)
+    return PortFigures(rows, _DaysBefore.join(parts, ends_at).packed(port, span, planned) if is_new else None)
+
+
+def _crc(planned: Sequence[Span], start: datetime, until: datetime) -> int:
+    return zlib.crc32(repr(merge(clip(planned, start.timestamp(), until.timestamp()))).encode())
+
+
+_NAMES = tuple(each.name for each in fields(MonthTimes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _DaysBefore:
+    """What the days of a month that are over add up to, a row for each ONU of a port, and the light of each."""
+
+    until: datetime
+    onu_ids: Ints
+    times: MonthTimes
+    daily: Floats
+
+    @classmethod
+    def of(cls, known: PortMonth, span: MonthSpan, planned: Sequence[Span]) -> "_DaysBefore | None":
+        """Unpack what is known; None if it is of another month, or of another maintenance or clock than now."""
+        if known.month != span.month or not max(span.start, span.cut) <= known.until <= span.end:
+            return None
+        try:
+            sums, light = (grid for _, _, grid in decode_bundle(known.data))
+        except UnreadableBlock:
+            return None
+        midnights = [int(day.timestamp()) for day in span.days if day <= known.until]
+        if known.planned_crc != _crc(planned, span.start, known.until) or [*light.at.tolist()] != midnights[:-1]:
+            return None
+        columns = dict(zip(_NAMES, sums.layers[0].T / _MILLISECONDS, strict=True))
+        times = MonthTimes(**columns | {"interruptions": sums.layers[0][:, _NAMES.index("interruptions")]})
+        return cls(known.until, sums.onu_ids, times, from_steps(Metric.RX_POWER, light.layers[0], is_summary=False))
+
+    @classmethod
+    def join(cls, parts: "Sequence[_DaysBefore]", until: datetime) -> "_DaysBefore":
+        """Put the ONUs of parts together, which are in order."""
+        times = {name: np.concatenate([getattr(part.times, name) for part in parts]) for name in _NAMES}
+        onu_ids, daily = (np.concatenate([getattr(part, name) for part in parts]) for name in ("onu_ids", "daily"))
+        return cls(until, onu_ids, MonthTimes(**times), daily)
+
+    def packed(self, port: PonPort, span: MonthSpan, planned: Sequence[Span]) -> PortMonth:
+        columns = [getattr(self.times, name) * (1 if name == "interruptions" else _MILLISECONDS) for name in _NAMES]
+        sums = np.rint(np.stack(columns, axis=1)).astype(np.int64)
+        at = np.array([int(day.timestamp()) for day in span.days[: span.settled]], dtype=np.int64)
+        light = to_steps(Metric.RX_POWER, self.daily.ravel()).reshape(self.daily.shape)
+        grids = (
+            HistoryGrid(self.onu_ids, np.arange(len(_NAMES)), sums[np.newaxis]),
+            HistoryGrid(self.onu_ids, at, light[np.newaxis]),
+        )
+        block = encode_bundle((port.id, number, grid) for number, grid in enumerate(grids, start=1))
+        crc = _crc(planned, span.start, self.until)
+        return PortMonth(pon_port=port, month=span.month, until=self.until, planned_crc=crc, data=block)
+
+    def of_onus(self, onu_ids: Ints, lives: Floats) -> "_DaysBefore | None":
+        """Line some ONUs up; None if one lived longer or shorter than it seemed then."""
+        places = np.minimum(np.searchsorted(self.onu_ids, onu_ids), len(self.onu_ids) - 1)
+        is_there = self.onu_ids[places] == onu_ids
+        times = MonthTimes(**{name: np.where(is_there, getattr(self.times, name)[places], 0) for name in _NAMES})
+        alive = np.minimum(lives, self.until.timestamp())
+        told = times.up + times.down + times.unknown + times.planned
+        if (np.abs(alive[:, 1] - alive[:, 0] - told) > 1).any():
+            return None
+        daily = np.where(is_there[:, np.newaxis], self.daily[places], np.nan)
+        return _DaysBefore(self.until, onu_ids, times, daily)
 
 
 class _History(Protocol):
-    """Reads one metric of some ONUs, a row each; averages by the hour, or as it was read."""
+    """Reads state and light of some ONUs, a row each; averages by the hour, or as they were read."""
 
     @property
     def onu_ids(self) -> Sequence[int]: ...
 
-    def read(self, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> tuple[Ints, Floats]: ...
+    def read(self, start: datetime, end: datetime, resolution: Resolution) -> "_Read": ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Values:
+    """Values of one metric at some moments: a row for each ONU."""
+
+    at: Ints
+    values: Floats
+
+    def between(self, start: datetime, end: datetime) -> "_Values":
+        first, last = np.searchsorted(self.at, [start.timestamp(), end.timestamp()])
+        return _Values(self.at[first:last], self.values[:, first:last])
+
+
+_Read = Mapping[Metric, _Values]
 
 
 @dataclass(frozen=True, slots=True)
 class _PortHistory:
     pon_port_id: int
     onu_ids: Sequence[int]
+    # With those that are not wanted.
+    onus: int
 
-    def read(self, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> tuple[Ints, Floats]:
+    def read(self, start: datetime, end: datetime, resolution: Resolution) -> _Read:
         wanted = np.array(self.onu_ids, dtype=np.int64)
-        times, parts = [], []
-        for since, until in _pieces(start, end):
-            series = read_port(self.pon_port_id, metric, since, until, resolution)
-            values = np.full((len(wanted), len(series.at)), np.nan)
-            is_here = np.isin(series.onu_ids, wanted)
-            values[np.searchsorted(wanted, series.onu_ids[is_here])] = series.average[is_here]
-            times.append(series.at)
-            parts.append(values)
-        return np.concatenate(times), np.concatenate(parts, axis=1)
+        parts: dict[Metric, list[_Values]] = {metric: [] for metric in _METRICS}
+        for since, until in _pieces(start, end, _ONU_DAYS_AT_ONCE // self.onus):
+            read = read_port_metrics(self.pon_port_id, _METRICS, since, until, resolution)
+            for metric, its in parts.items():
+                series = read[metric]
+                values = np.full((len(wanted), len(series.at)), np.nan)
+                is_here = np.isin(series.onu_ids, wanted)
+                values[np.searchsorted(wanted, series.onu_ids[is_here])] = series.average[is_here]
+                its.append(_Values(series.at, values))
+        return {
+            metric: _Values(
+                np.concatenate([each.at for each in its]), np.concatenate([each.values for each in its], axis=1)
+            )
+            for metric, its in parts.items()
+        }
 
 
-def _pieces(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+def _pieces(start: datetime, end: datetime, days: int) -> Iterator[tuple[datetime, datetime]]:
     """Cut a time where days of the history end, so that no poll and no hour is in two pieces."""
-    first, last = (int(edge.timestamp()) // _SECONDS_AT_ONCE for edge in (start, end))
-    inner = [datetime.fromtimestamp(number * _SECONDS_AT_ONCE, UTC) for number in range(first + 1, last + 1)]
+    length = max(days, 1) * DAY_SECONDS
+    first, last = (int(edge.timestamp()) // length for edge in (start, end))
+    inner = [datetime.fromtimestamp(number * length, UTC) for number in range(first + 1, last + 1)]
     yield from pairwise([start, *(edge for edge in inner if edge < end), end])
 
 
@@ -269,46 +424,77 @@ class _OnuHistory:
     def onu_ids(self) -> Sequence[int]:
         return (self.onu_id,)
 
-    def read(self, metric: Metric, start: datetime, end: datetime, resolution: Resolution) -> tuple[Ints, Floats]:
-        series = read_onu(self.onu_id, metric, start, end, resolution)
-        return series.at, series.average[np.newaxis, :]
+    def read(self, start: datetime, end: datetime, resolution: Resolution) -> _Read:
+        read = read_onu_metrics(self.onu_id, _METRICS, start, end, resolution)
+        return {
+            metric: _Values(series.at, series.average[np.newaxis, :])
+            for metric, series in ((each, read[each]) for each in _METRICS)
+        }
 
 
-def _figures(
-    port: PonPort, span: MonthSpan, lives: Mapping[int, Span], planned: Sequence[Span], history: _History
-) -> Iterator[OnuMonth]:
-    if not history.onu_ids:
-        return
-    its = np.array([lives[onu_id] for onu_id in history.onu_ids])
-    times = _times(history, span, its, planned)
-    daily = _daily_light(history, span)
-    in_month = daily[:, _days_before(span) :]
-    rises = find_rises(daily)
-    # A rise belongs to the month in which it has lasted long enough.
-    is_told = rises.day + RISE_DAYS > _days_before(span)
-    for row, onu_id in enumerate(history.onu_ids):
-        light = in_month[row][np.isfinite(in_month[row])]
-        values = time_values(times, row) | light_values(light)
-        if rises.day[row] >= 0 and is_told[row]:
-            values |= {
-                "rise_on": span.days[rises.day[row]].date(),
-                "rise_before_cdbm": round(float(rises.before_dbm[row]) * 100),
-                "rise_after_cdbm": round(float(rises.after_dbm[row]) * 100),
-            }
-        yield OnuMonth(month=span.month, onu_id=onu_id, pon_port_id=port.id, olt_id=port.olt_id, **values)
+@dataclass(slots=True)
+class _MonthAccount:
+    """The month of some ONUs, whose lives are a row each, from their history."""
 
+    span: MonthSpan
+    planned: Sequence[Span]
+    history: _History
+    lives: Floats
+    times: MonthTimes = field(init=False)
+    daily: Floats = field(init=False)
 
-def _times(history: _History, span: MonthSpan, lives: Floats, planned: Sequence[Span]) -> MonthTimes:
-    """Account the part that is known by the hour and the part of single polls."""
-    cut = span.cut.timestamp()
-    parts = []
-    if span.cut > span.start:
-        at, share = history.read(Metric.STATE, span.start, span.cut, Resolution.HOURS)
-        parts.append(account(at, share / 100, np.minimum(lives, cut), planned, hours=True))
-    if span.cut < span.end:
-        at, codes = history.read(Metric.STATE, span.cut - _BORDER, span.end + _BORDER, Resolution.SAMPLES)
-        parts.append(account(at, share_online(codes), np.maximum(lives, cut), planned))
-    return add_times(parts)
+    def compute(self, known: _DaysBefore | None) -> _DaysBefore:
+        """Compute times and daily light; return what the days that are over add up to."""
+        span, onu_ids = self.span, np.array(self.history.onu_ids, dtype=np.int64)
+        before = known.of_onus(onu_ids, self.lives) if known else None
+        parts, begins_at = [], before.until if before else span.cut
+        days = sum(day < begins_at for day in span.days) if before else 0
+        hours = None
+        if before:
+            parts.append(before.times)
+        elif span.cut > span.start:
+            hours = self.history.read(span.days[0], span.cut, Resolution.HOURS)
+            share, lives = (
+                hours[Metric.STATE].between(span.start, span.cut),
+                np.minimum(self.lives, span.cut.timestamp()),
+            )
+            parts.append(account(share.at, share.values / 100, lives, self.planned, hours=True))
+        reads_at = begins_at - _BORDER if parts else span.days[0]
+        polls = self.history.read(reads_at, span.end + _BORDER, Resolution.SAMPLES)
+        ends_at = max(span.days[span.settled], begins_at)
+        until_then = add_times([*parts, self._account(polls, begins_at, ends_at)])
+        self.times = add_times([until_then, self._account(polls, ends_at, span.end)])
+        light = polls[Metric.RX_POWER].between(begins_at if parts else reads_at, span.days[-1])
+        daily = daily_medians(light.at, light.values, span.days[days:])
+        if hours:
+            by_hour = hours[Metric.RX_POWER]
+            daily = np.where(np.isfinite(daily), daily, daily_medians(by_hour.at, by_hour.values, span.days))
+        daily = np.concatenate([before.daily, daily], axis=1) if before else daily
+        # The day that is not over has no median yet.
+        self.daily = np.where(np.array([edge <= span.end for edge in span.days[1:]], dtype=bool), daily, np.nan)
+        return _DaysBefore(ends_at, onu_ids, until_then, self.daily[:, : span.settled])
+
+    def _account(self, polls: _Read, start: datetime, end: datetime) -> MonthTimes:
+        codes = polls[Metric.STATE].between(start - _BORDER, end + _BORDER)
+        lives = np.clip(self.lives, start.timestamp(), end.timestamp())
+        return account(codes.at, share_online(codes.values), lives, self.planned)
+
+    def rows_of(self, port: PonPort) -> Iterator[OnuMonth]:
+        """Make the rows, after they were computed."""
+        span, days_before = self.span, _days_before(self.span)
+        in_month, rises = self.daily[:, days_before:], find_rises(self.daily)
+        # A rise belongs to the month in which it has lasted long enough.
+        is_told = rises.day + RISE_DAYS > days_before
+        for row, onu_id in enumerate(self.history.onu_ids):
+            light = in_month[row][np.isfinite(in_month[row])]
+            values = time_values(self.times, row) | light_values(light)
+            if rises.day[row] >= 0 and is_told[row]:
+                values |= {
+                    "rise_on": span.days[rises.day[row]].date(),
+                    "rise_before_cdbm": round(float(rises.before_dbm[row]) * 100),
+                    "rise_after_cdbm": round(float(rises.after_dbm[row]) * 100),
+                }
+            yield OnuMonth(month=span.month, onu_id=onu_id, pon_port_id=port.id, olt_id=port.olt_id, **values)
 
 
 def share_online(codes: Floats) -> Floats:
@@ -317,22 +503,6 @@ def share_online(codes: Floats) -> Floats:
     share[codes == STATE_CODES[RunState.ONLINE]] = 1.0
     share[codes == STATE_CODES[RunState.OFFLINE]] = 0.0
     return share
-
-
-def _daily_light(history: _History, span: MonthSpan) -> Floats:
-    """Daily medians, some days before the month included: of hours where nothing else is kept."""
-    start, end = span.days[0], span.days[-1]
-    at, values = history.read(
-        Metric.RX_POWER, max(start, span.cut) if span.cut > span.start else start, end, Resolution.SAMPLES
-    )
-    daily = daily_medians(at, values, span.days)
-    if span.cut > span.start:
-        hours = history.read(Metric.RX_POWER, start, span.cut, Resolution.HOURS)
-        by_hour = daily_medians(*hours, span.days)
-        daily = np.where(np.isfinite(daily), daily, by_hour)
-    # The day that is not over has no median yet.
-    is_over = np.array([edge <= span.end for edge in span.days[1:]], dtype=bool)
-    return np.asarray(np.where(is_over, daily, np.nan))
 
 
 def _days_before(span: MonthSpan) -> int:

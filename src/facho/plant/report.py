@@ -324,6 +324,10 @@ def _times(found: Mapping[str, Any]) -> ReportTimes:
     return ReportTimes(*(found[name] or 0 for name in ("up", "down", "unknown", "planned")))
 
 
+def times_of(row: OnuMonth) -> ReportTimes:
+    return ReportTimes(row.up_seconds, row.down_seconds, row.unknown_seconds, row.planned_seconds)
+
+
 def _dbm(cdbm: float | None) -> float | None:
     return None if cdbm is None else round(float(cdbm) / 100, 2)
 
@@ -369,7 +373,7 @@ def _onu(row: OnuMonth, onu: Onu, olt: str, port: str) -> ReportOnu:
         olt_id=row.olt_id,
         olt=olt,
         port=port,
-        times=ReportTimes(row.up_seconds, row.down_seconds, row.unknown_seconds, row.planned_seconds),
+        times=times_of(row),
         interruptions=row.interruptions,
         longest_down_seconds=row.longest_down_seconds,
         light_dbm=_dbm(row.light_cdbm),

@@ -211,14 +211,11 @@ _A_LINE = gettext_lazy(
 )
 _EXPLAINED: Mapping[str, Promise] = MappingProxyType(
     {
-        FindingKinds.COMMON_STEP: gettext_lazy(
-            "Two polls in a row show it; the other ONUs of the port kept their light."
-        ),
         FindingKinds.BRANCH_DECAY: gettext_lazy(
             "Lines through the daily medians of these ONUs begin together and fall alike."
         ),
         FindingKinds.STEP: gettext_lazy(
-            "Two polls in a row differ from the hour before; no other ONU of the port lost light with it."
+            "Two polls in a row differ from the hour before; at most one other ONU of the port lost light with it."
         ),
         FindingKinds.DECAY: _A_LINE,
         FindingKinds.SENDER: _A_LINE,
@@ -232,8 +229,16 @@ _EXPLAINED: Mapping[str, Promise] = MappingProxyType(
 
 def explain_finding(finding: LightFinding) -> str:
     """Write what a finding of `all_findings` rests on."""
-    if finding.kind == FindingKinds.COMMON_STEP and len(hit_of(finding)) == finding.onus_read:
-        return _("All ONUs that were read lost it: the fibre before the first splitter, or the port.")
+    if finding.kind == FindingKinds.COMMON_STEP:
+        kept = finding.onus_read - len(hit_of(finding))
+        if not kept:
+            return _("No ONU that was read kept its light: the fibre before the first splitter, or the port.")
+        text = ngettext(
+            "Two polls in a row show it; %s other ONU was read and kept its light.",
+            "Two polls in a row show it; %s other ONUs were read and kept their light.",
+            kept,
+        )
+        return text % kept
     return str(_EXPLAINED[finding.kind]) % {"dbm": number_format(finding.level_dbm or 0, 2)}
 
 

@@ -87,6 +87,13 @@ def is_worth_a_tree(pon_port_id: int) -> bool:
     )
 
 
+def find_trees(pon_port_ids: Collection[int]) -> set[int]:
+    """Return which of these ports have a tree, or an ONU that people put on a box; two queries."""
+    with_tree = OnuBox.objects.filter(pon_port_id__in=pon_port_ids).values_list("pon_port_id")
+    attached = OnuAttachment.objects.filter(onu__pon_port_id__in=pon_port_ids).values_list("onu__pon_port_id")
+    return {port for found in (with_tree, attached) for (port,) in found.order_by().distinct()}
+
+
 def _finding_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
     """What was lost at once, and what decays together."""
     findings = LightFinding.objects.filter(kind__in=SHARED_KINDS, pon_port_id=pon_port_id).order_by("-since")

@@ -14,6 +14,7 @@ from facho.polling.domain.availability import (
     MonthTimes,
     Span,
     account,
+    add_times,
     availability,
     clip,
     covered,
@@ -113,6 +114,21 @@ def test_an_outage_open_over_the_border_counts_in_both_months_and_once_in_all() 
 
     assert (first.down[0], second.down[0]) == (20 * MINUTE, 25 * MINUTE)
     assert (first.interruptions[0], second.interruptions[0]) == (1, 1)
+
+
+@given(
+    st.lists(st.sampled_from([1.0, 0.0, NAN]), min_size=1, max_size=60),
+    st.lists(st.integers(0, 6 * HOUR).map(float), min_size=2, max_size=5),
+)
+def test_parts_of_a_month_join_to_what_it_is_at_once(share: list[float], edges: list[float]) -> None:
+    at = [number * 5 * MINUTE for number in range(len(share))]
+    cuts = sorted(edges)
+
+    joined = add_times([one(at, share, life) for life in itertools.pairwise(cuts)])
+
+    whole = one(at, share, (cuts[0], cuts[-1]))
+    for name in ("up", "down", "unknown", "planned", "interruptions", "longest_down", "first_down", "last_down"):
+        assert getattr(joined, name) == pytest.approx(getattr(whole, name)), name
 
 
 def test_who_came_or_left_inside_the_month_is_judged_by_its_own_time() -> None:

@@ -4,23 +4,26 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
 from facho.dashboard.shared.page import for_users, must_operate
 from facho.dashboard.shared.table import posted_ids
-from facho.onus.models import PonPort
-from facho.plant.models import TreeCorrection
+from facho.hosts.store import OLT_SECRETS
+from facho.onus.models import OnuEvent, Outage, PonPort
+from facho.onus.words import EventKinds
+from facho.plant.models import AttachmentSources, LightFinding, OnuAttachment, OnuBox, TreeCorrection
 from facho.plant.store import all_findings, describe_finding
 from facho.plant.tree import (
+    ONE_CUT,
     SHARED_KINDS,
     TREE_EVENTS,
     NoSuchBox,
@@ -31,6 +34,7 @@ from facho.plant.tree import (
     remove_correction,
 )
 from facho.polling.domain.light import COMMON_ONUS
+from facho.polling.domain.outages import POWER_LOST
 
 # The drawing's own units: an ONU takes a dot, and so many stand in a row.
 DOT, DOTS_IN_A_ROW, LEFT = 22, 16, 46
@@ -79,6 +83,44 @@ class TreeEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class BoxEvent:
+    """Something in common, and how many ONUs of a box and of the other boxes of its port were hit or well."""
+
+    at: datetime
+    words: str
+    url: str
+    hit: int
+    well: int
+    unread: int
+    others_hit: int
+    others_well: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoxOnu:
+    """An ONU of a box: its distance, in how many of the events it took part, and how sure its place is."""
+
+    onu: OnuLine
+    hit: int
+    well: int
+    sure: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoxEvidence:
+    """What one box of a tree rests on."""
+
+    name: str
+    words: str
+    onus: list[BoxOnu]
+    events: list[BoxEvent]
+    changes: list[TreeChange]
+    # The nearest other box by its name and its distances; empty where it is the only one.
+    neighbours: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class PortTree:
     """The drawing of a port: a row of ONUs for each box, the nearest box first."""
 
@@ -100,26 +142,111 @@ def load_port_tree(port: PonPort, now: datetime) -> PortTree | None:
     for box in placed:
         boxes.append(_box(box, lines, top))
         top += 30 + DOT * -(-len(box.onu_ids) // DOTS_IN_A_ROW)
+    changes = [change for change, _onus in _changes(port, lines)]
+    return PortTree(
+        boxes, max(box.events for box in placed), top, changes, [event for event, _onus in _events(port, now)]
+    )
+
+
+def _changes(port: PonPort, lines: dict[int, OnuLine]) -> list[tuple[TreeChange, set[int]]]:
+    """Load the corrections, the last first, with the ONUs that each names."""
     corrections = TreeCorrection.objects.filter(pon_port=port).select_related("made_by").order_by("-made_at", "-id")
     changes = []
     for each in corrections:
         codes = [lines[onu_id].code for onu_id in each.together if onu_id in lines]
         words = _("in one box: %s") % (", ".join(codes[:4]) + (" …" if len(codes) > 4 else ""))
-        changes.append(TreeChange(each.id, each.made_at, each.made_by.get_username() if each.made_by else "", words))
-    return PortTree(boxes, max(box.events for box in placed), top, changes, _events(port, now))
+        change = TreeChange(each.id, each.made_at, each.made_by.get_username() if each.made_by else "", words)
+        changes.append((change, {*each.together, *each.apart}))
+    return changes
 
 
-def _events(port: PonPort, now: datetime) -> list[TreeEvent]:
+def _events(port: PonPort, now: datetime) -> list[tuple[TreeEvent, LightFinding | Outage]]:
     """What the boxes were inferred from, the last first; each leads to its plot or its course."""
     shared = all_findings().filter(pon_port=port, kind__in=SHARED_KINDS).order_by("-since")[:TREE_EVENTS]
-    found = [
-        TreeEvent(each.since, describe_finding(each, now), reverse("light-finding", args=[each.id])) for each in shared
+    found: list[tuple[TreeEvent, LightFinding | Outage]] = [
+        (TreeEvent(each.since, describe_finding(each, now), reverse("light-finding", args=[each.id])), each)
+        for each in shared
     ]
     for cut in load_cuts(port.pk):
         if cut.affected >= COMMON_ONUS:
             words = ngettext("%s ONU down together", "%s ONUs down together", cut.affected) % cut.affected
-            found.append(TreeEvent(cut.started_at, words, reverse("outage", args=[cut.pk])))
-    return sorted(found, key=lambda event: event.at, reverse=True)[:TREE_EVENTS]
+            found.append((TreeEvent(cut.started_at, words, reverse("outage", args=[cut.pk])), cut))
+    return sorted(found, key=lambda pair: pair[0].at, reverse=True)[:TREE_EVENTS]
+
+
+def load_box_evidence(port: PonPort, number: int, now: datetime) -> BoxEvidence | None:
+    """Load what a box rests on; None if the tree has no such box any more. Ten queries and one for each cut."""
+    placed = load_tree(port.pk)
+    mine = next((box for box in placed if box.number == number), None)
+    if mine is None:
+        return None
+    lines = {line.id: line for line in rows_of(listed_onus().filter(id__in=[i for box in placed for i in box.onu_ids]))}
+    here, others = set(mine.onu_ids) & lines.keys(), lines.keys() - set(mine.onu_ids)
+    taken = [(event, *_who(port, cause, lines)) for event, cause in _events(port, now)]
+    events = [
+        BoxEvent(
+            at=event.at,
+            words=event.words,
+            url=event.url,
+            hit=len(hit & here),
+            well=len(well & here),
+            unread=len(here - hit - well),
+            others_hit=len(hit & others),
+            others_well=len(well & others),
+        )
+        for event, hit, well in taken
+    ]
+    sure = dict(OnuBox.objects.filter(pon_port=port).values_list("onu_id", "confidence"))
+    attached = OnuAttachment.objects.filter(onu_id__in=here).exclude(source=AttachmentSources.INFERRED)
+    sources = {each.onu_id: f"{each.box.name} ({each.get_source_display()})" for each in attached.select_related("box")}
+    onus = [
+        BoxOnu(
+            onu=lines[onu_id],
+            hit=sum(onu_id in hit for _event, hit, _well in taken),
+            well=sum(onu_id in well for _event, _hit, well in taken),
+            sure=f"{min(round(100 * sure[onu_id]), 99)} %" if onu_id in sure else _("unknown"),
+            source=sources.get(onu_id, ""),
+        )
+        for onu_id in mine.onu_ids
+        if onu_id in lines
+    ]
+    drawn = [_box(box, lines, 0) for box in placed]
+    me = next(box for box in drawn if box.number == number)
+    return BoxEvidence(
+        name=me.name,
+        words=me.words,
+        onus=onus,
+        events=events,
+        changes=[change for change, onu_ids in _changes(port, lines) if onu_ids & here],
+        neighbours=[(box.name, box.words) for box in drawn if box.number != number],
+    )
+
+
+def _who(port: PonPort, cause: LightFinding | Outage, lines: dict[int, OnuLine]) -> tuple[set[int], set[int]]:
+    """Return which ONUs an event hit, and which were seen to be well; one query."""
+    if isinstance(cause, LightFinding):
+        members = dict(cause.members.values_list("onu_id", "is_hit"))
+        return {onu for onu, is_hit in members.items() if is_hit}, {
+            onu for onu, is_hit in members.items() if not is_hit
+        }
+    downs = OnuEvent.objects.filter(
+        pon_port=port, kind=EventKinds.DOWN, at__gte=cause.started_at, at__lte=cause.started_at + ONE_CUT
+    )
+    down = dict(downs.order_by("-at").values_list("onu_id", "cause"))
+    hit = {onu_id for onu_id, why in down.items() if why not in POWER_LOST}
+    return hit, {onu_id for onu_id, line in lines.items() if onu_id not in down and line.state == "online"}
+
+
+@require_safe
+@for_users
+def tree_box(request: HttpRequest, pon_port_id: int, number: int) -> HttpResponse:
+    """Show what one box of an inferred tree rests on."""
+    ports = scope_of(request.user).narrow(PonPort.objects.filter(is_known=True).select_related("olt"))
+    port, now = get_object_or_404(ports.defer(*OLT_SECRETS), id=pon_port_id), timezone.now()
+    evidence = load_box_evidence(port, number, now)
+    if evidence is None:
+        raise Http404
+    return render(request, "light/tree_box.html", {"here": "olts", "now": now, "port": port, "box": evidence})
 
 
 def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> TreeBox:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
+from numpy.typing import NDArray
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import listed_onus
@@ -28,18 +29,22 @@ from facho.onus.history_read_model import load_port_history
 from facho.onus.models import Onu, PonPort
 from facho.onus.timeline import load_rows
 from facho.onus.words import RunStateChoice
-from facho.plant.days import load_normal
+from facho.plant.days import NormalDays
 from facho.plant.models import FindingKinds, LightFinding
-from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of
+from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of, lost_so_far
+from facho.polling.domain.light import row_medians
 
 # The plot of a step shows so much before it and after it, that of anything slower so many days.
 AROUND_STEP = timedelta(hours=6)
 BEFORE_DAYS = timedelta(days=10)
 STEPS = (FindingKinds.COMMON_STEP, FindingKinds.STEP)
+# What other ONUs may have lost, too.
+LOSSES = (*STEPS, FindingKinds.BRANCH_DECAY, FindingKinds.DECAY)
 # What stands before and after in numbers: medians of this time.
 LEVEL_OF_STEP = timedelta(hours=1)
 LEVEL_OF_DAYS = timedelta(days=3)
 EVENT_LINES = 20
+_Window = tuple[float, float]
 
 
 class LightFilter(TimelineFilter):
@@ -126,11 +131,11 @@ def load_onu_findings(onu: Onu, now: datetime, count: int) -> list[LightLine]:
     return [light_line(each, now) for each in its[:count]]
 
 
-def describe_normal(onu: Onu) -> str:
-    """Write what is normal for an ONU by its own past, and how far from it it is now; one query."""
-    normal = load_normal(onu.id, onu.pon_port_id)
-    if normal is None:
+def describe_normal(onu: Onu, days: NormalDays | None) -> str:
+    """Write what is normal for an ONU by its own past, and how far from it it is now; no query."""
+    if days is None:
         return _("What is normal for this ONU is unknown: seven whole days of its light have to be known.")
+    normal = days.light
     numbers = {
         "normal": number_format(normal.dbm, 2),
         "range": number_format(normal.range_db, 1),
@@ -173,13 +178,26 @@ def _difference(before: float | None, after: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherOnus:
+    """The ONUs of a port that a finding does not name: how many kept their light, lost some, or were not read."""
+
+    kept: int
+    lost_some: int
+    unread: int
+
+    @property
+    def all(self) -> int:
+        return self.kept + self.lost_some + self.unread
+
+
+@dataclass(frozen=True, slots=True)
 class LightEvidence:
     """The plot of the ONUs that were hit with the median of the others, their levels, and what else happened."""
 
     plot: Plot
     levels: list[LevelRow]
-    # Of the ONUs that were not hit: how many, and their median before and after.
-    others: int
+    # The ONUs that were not hit: how many kept their light, and their median before and after.
+    others: OtherOnus
     others_before_dbm: float | None
     others_after_dbm: float | None
     events: list[EventLine]
@@ -198,12 +216,13 @@ def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
         "line": light_line(finding, now),
         "evidence": load_evidence(finding, now),
         "is_step": finding.kind in STEPS,
+        "is_loss": finding.kind in LOSSES,
     }
     return render(request, "light/finding.html", context)
 
 
 def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
-    """Load the numbers of a finding from the history; six queries."""
+    """Load the numbers of a finding from the history; seven queries."""
     onu_ids = [finding.onu_id] if finding.onu_id else [row.onu_id for row in hit_of(finding)]
     shown = _range(finding, now)
     question, upstream = question_of(shown), question_of(shown, Metric.OLT_RX_POWER)
@@ -213,6 +232,8 @@ def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
     windows = _windows(finding, shown)
     is_hit = np.isin(down.onu_ids, onu_ids)
     others = _median(down.average[~is_hit])
+    then = Onu.objects.filter(pon_port_id=finding.pon_port_id, is_present=True, first_seen_at__lte=finding.since)
+    unseen = then.exclude(id__in=[*down.onu_ids.tolist(), *onu_ids]).count()
     events = all_events().filter(onu_id__in=onu_ids, at__gte=shown.start, at__lte=shown.end).order_by("-at", "-id")
     marked = event_rows(events[:EVENT_LINES])
     curves = [curve_of("rx", _("The other ONUs of the port, their median"), "dBm", Series(down.at, *others), question)]
@@ -224,11 +245,27 @@ def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
     return LightEvidence(
         plot=draw_light(shown, curves, events=marked),
         levels=[_levels(onus[onu_id], down, up, windows) for onu_id in onu_ids if onu_id in onus],
-        others=int((~is_hit).sum()),
+        others=_count_others(down, ~is_hit, windows, _lost_db(finding), unseen),
         others_before_dbm=_level(down.at, others[0], windows[0]),
         others_after_dbm=_level(down.at, others[0], windows[1]),
         events=marked,
     )
+
+
+def _lost_db(finding: LightFinding) -> float:
+    """What an ONU of a finding lost up to now, in dB."""
+    return abs(finding.size_db) if finding.kind in STEPS else abs(lost_so_far(finding))
+
+
+def _count_others(
+    down: PortSeries, rows: NDArray[np.bool_], windows: tuple[_Window, _Window], lost_db: float, unseen: int
+) -> OtherOnus:
+    """Compare the levels of the other ONUs, by the rule that decides who was well: less than a third was lost."""
+    before, after = (row_medians(down.average[rows][:, (down.at >= start) & (down.at < end)]) for start, end in windows)
+    lost = before - after
+    is_read = np.isfinite(lost)
+    kept = int((np.abs(lost[is_read]) < lost_db / 3).sum())
+    return OtherOnus(kept=kept, lost_some=int(is_read.sum()) - kept, unread=int((~is_read).sum()) + unseen)
 
 
 def _median(values: Floats) -> list[Floats]:
@@ -244,9 +281,6 @@ def _range(finding: LightFinding, now: datetime) -> PlotRange:
     if finding.kind in STEPS:
         return PlotRange(finding.since - AROUND_STEP, min(finding.since + AROUND_STEP, now), now)
     return PlotRange(finding.since - BEFORE_DAYS, min(finding.ended_at or now, now), now)
-
-
-_Window = tuple[float, float]
 
 
 def _windows(finding: LightFinding, shown: PlotRange) -> tuple[_Window, _Window]:

@@ -216,6 +216,15 @@ class PlotMark:
 
 
 @dataclass(frozen=True, slots=True)
+class UsualBand:
+    """What is normal for the ONU of a plot: a band over all of its time, and what it says."""
+
+    y: str
+    height: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     stretch: PlotStretch
     tip: str
@@ -235,6 +244,7 @@ class Plot:
     column_width: str
     states: list[State] = field(default_factory=list)
     marks: list[PlotMark] = field(default_factory=list)
+    usual: UsualBand | None = None
 
     @property
     def has_anything(self) -> bool:
@@ -269,11 +279,17 @@ def light_of(onu: Onu, key: str, light: Series, question: HistoryQuery) -> PlotC
     return replace(curve, href=reverse("onu", args=(onu.id,)), onu_id=onu.id)
 
 
-def load_plot(onu: Onu, shown: PlotRange, compared: Sequence[Onu], events: Iterable[EventLine]) -> Plot:
-    """Load and draw the light of an ONU with its state and events."""
+def load_plot(
+    onu: Onu,
+    shown: PlotRange,
+    compared: Sequence[Onu],
+    events: Iterable[EventLine],
+    usual: tuple[float, float] | None = None,
+) -> Plot:
+    """Load and draw the light of an ONU with its state, its events, and what is normal for it, from and to."""
     question = question_of(shown)
     curves, state = load_curves(onu, compared, question)
-    return draw_light(shown, curves, state=(state, question), events=events)
+    return draw_light(shown, curves, state=(state, question), events=events, usual=usual)
 
 
 def draw_light(
@@ -282,14 +298,23 @@ def draw_light(
     *,
     state: tuple[PlotCurve, HistoryQuery] | None = None,
     events: Iterable[EventLine] = (),
+    usual: tuple[float, float] | None = None,
 ) -> Plot:
-    """Draw receive powers with the limits of the optics."""
+    """Draw receive powers with the limits of the optics, and the band of what is normal."""
     values = [value for curve in curves for column in (curve.lowest, curve.highest) for value in _ends(column)]
+    values += usual or ()
     lowest, highest = span_values(values, always=WEAKEST, margin=1, least=8)
     highest = STRONGEST + 1 if STRONGEST - _NEAR_DB < highest <= STRONGEST else highest
     frame = Frame(shown.start.timestamp(), shown.end.timestamp(), lowest, highest)
     limits = [label_at(frame, limit, _limit_words(limit)) for limit in (WEAKEST, STRONGEST) if limit < frame.highest]
-    return _draw(shown, curves, frame, limits=limits, state=state, events=events)
+    drawn = _draw(shown, curves, frame, limits=limits, state=state, events=events)
+    return replace(drawn, usual=_band_of(usual, frame)) if usual else drawn
+
+
+def _band_of(usual: tuple[float, float], frame: Frame) -> UsualBand:
+    top, bottom = frame.y(usual[1]), frame.y(usual[0])
+    words = _("normal for this ONU: %(low)s to %(high)s dBm") % {"low": _number(usual[0]), "high": _number(usual[1])}
+    return UsualBand(coordinate(top), coordinate(bottom - top), words)
 
 
 def draw_amounts(shown: PlotRange, curves: Sequence[PlotCurve], *, least: float = 1.0) -> Plot:

@@ -29,6 +29,7 @@ from facho.dashboard.light.views import describe_normal, load_onu_findings
 from facho.dashboard.onu.list import ONU_TABLE, OnuFilterForm, rows_of
 from facho.dashboard.onu.names import EventLine, Since, code_of, event_rows, since_of
 from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
+from facho.dashboard.reports.views import load_onu_months
 from facho.dashboard.shared.import_page import ImportPage
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.outages import OutageRow, outage_rows
@@ -56,6 +57,7 @@ from facho.onus.search import MANY, shown_onus
 from facho.onus.shown_state import PortCounts, last_known_state, load_port_counts, shown_state
 from facho.onus.words import DownCauses, OutageScopes, ShownState
 from facho.plant.boxes import put_back, put_on_box, visible_boxes
+from facho.plant.days import load_normal
 from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.run_now import describe_read, describe_refusal, load_progress
 
@@ -500,10 +502,13 @@ def marked_events(which: Q, shown: PlotRange) -> list[EventLine]:
 
 def _light(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
     shown, compared = find_compared(request, range_of(request.GET, now), onu.id)
-    plot = load_plot(onu, shown, compared, marked_events(Q(onu_id=onu.id), shown))
+    normal = load_normal(onu.id, onu.pon_port_id)
+    usual = (normal.light.dbm - normal.light.range_db, normal.light.dbm + normal.light.range_db) if normal else None
+    plot = load_plot(onu, shown, compared, marked_events(Q(onu_id=onu.id), shown), usual)
     return {
         "plot": plot,
-        "normal": describe_normal(onu),
+        "normal": describe_normal(onu, normal),
+        "normal_days": normal.medians if normal else [],
         "compared_words": request.GET.get("with", "") if shown.problem else " ".join(map(code_of, compared)),
         "part_url": reverse("onu-part", args=(onu.id, "light")),
         "csv_url": reverse("onu-csv", args=(onu.id,)),
@@ -516,6 +521,7 @@ def _past(request: HttpRequest, onu: Onu, now: datetime) -> dict[str, Any]:
         "outages": load_onu_outages(onu, OUTAGE_LINES),
         "traps": load_said({"onu_id": onu.id}, EVENT_LINES),
         "findings": load_onu_findings(onu, now, FINDING_LINES),
+        "months": load_onu_months(onu.id, now),
     }
 
 

@@ -33,7 +33,7 @@ def map_page(request: HttpRequest) -> HttpResponse:
     extent = _chosen_extent(request, scope) or load_extent(scope)
     words = {look.value: str(text) for look, text in LOOKS.items()}
     words |= {state.value: str(state.label) for state in ShownState if state.value not in words}
-    words |= {"counted": _("%s online"), "boxes": _("%s boxes"), "break": _("broken")}
+    words |= {"counted": _("%s online"), "boxes": _("%s boxes"), "break": _("broken"), "finding": _("light")}
     context = {
         "here": "map",
         "extent": extent,

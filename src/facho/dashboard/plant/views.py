@@ -23,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
+from facho.dashboard.light.views import light_line
 from facho.dashboard.onu.list import listed_onus, plain_table
 from facho.dashboard.onu.views import find_onu
 from facho.dashboard.shared.import_page import ImportPage
@@ -53,7 +54,7 @@ from facho.plant.boxes import (
 )
 from facho.plant.entries import COLUMNS, NAME, EntryType, Given, read_entry
 from facho.plant.files import KINDS, answer_plant, import_plant, plan_file
-from facho.plant.map import BoxCounts, count_onus
+from facho.plant.map import BoxCounts, count_onus, load_box_breaks, load_box_findings
 from facho.plant.models import Box, BoxKinds, OnuAttachment, OnuBox, Zone
 from facho.polling.domain.plant import BoxLook
 
@@ -270,6 +271,8 @@ def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
         "is_overfull": box.outputs is not None and count + len(fed) > box.outputs,
         "port_words": words_of_port(box.pon_port) if box.pon_port else "",
         "may_operate": may_operate(request),
+        "findings": [light_line(each, now) for each in load_box_findings(box, now)],
+        "breaks": load_box_breaks(box),
     }
     return render(request, "plant/box.html", context)
 

@@ -1,7 +1,7 @@
 """The report of a month: its numbers, one table at a time, the same as a file, and as PDF."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urlsplit
 from django import forms
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db.models import F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -42,13 +43,14 @@ from facho.dashboard.shared.table import (
     TableChoice,
     TableColumn,
     export_table,
+    in_batches,
     is_export,
     table_context,
     text_cell,
 )
 from facho.hosts.models import Olt
 from facho.plant.boxes import visible_zones
-from facho.plant.models import Zone
+from facho.plant.models import OnuMonth, Zone
 from facho.plant.months import ask_for_month, is_kept, zone
 from facho.plant.report import (
     AROUND_REPAIR,
@@ -56,10 +58,12 @@ from facho.plant.report import (
     ReportOnu,
     ReportQuestion,
     ReportRepair,
+    ReportTimes,
     load_histogram,
     load_longest_down,
     load_most_interrupted,
     load_olts,
+    load_onus,
     load_ports,
     load_repairs,
     load_run,
@@ -67,6 +71,8 @@ from facho.plant.report import (
     load_summary,
     load_weakest,
     load_zones,
+    shape_onus,
+    times_of,
 )
 from facho.plant.report_pdf import (
     coverage_words,
@@ -113,6 +119,22 @@ REPORT_TABLES: Mapping[str, ReportTable] = {
     ),
     "repairs": ReportTable(gettext_lazy("Repairs that helped"), load_repairs, gettext_lazy("No light rose to stay.")),
 }
+# Every customer, a page at a time: never all of them in memory.
+CUSTOMERS = "customers"
+_CUSTOMERS_TITLE = gettext_lazy("All customers")
+# By what all customers can be sorted, and the column of the database.
+_ORDERS: Mapping[str, str] = {
+    "down_seconds": "down_seconds",
+    "unknown_seconds": "unknown_seconds",
+    "planned_seconds": "planned_seconds",
+    "interruptions": "interruptions",
+    "longest_down_seconds": "longest_down_seconds",
+    "light_dbm": "light_cdbm",
+    "lowest_day_dbm": "lowest_day_cdbm",
+    "weak_days": "weak_days",
+}
+# Months on the page of an ONU: this one and a year.
+MONTHS_OF_ONU = 13
 
 
 class ReportForm(forms.Form):
@@ -134,7 +156,13 @@ class ReportForm(forms.Form):
         ]
         for name, choices in (
             ("month", words),
-            ("by", [(key, capfirst(str(each.title))) for key, each in REPORT_TABLES.items()]),
+            (
+                "by",
+                [
+                    *((key, capfirst(str(each.title))) for key, each in REPORT_TABLES.items()),
+                    (CUSTOMERS, _CUSTOMERS_TITLE),
+                ],
+            ),
             ("zone", zones),
         ):
             field = self.fields[name]
@@ -308,6 +336,10 @@ def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
         "zones": (("name", gettext_lazy("Zone"), evidence.of_zone), (_ONUS, *_TIMES, _INTERRUPTIONS, _LIGHT, _WEAK)),
     }
     tables = {key: ListTable("reports", columns, "") for key, columns in of_onu.items()}
+    every = (*who, *_TIMES, _INTERRUPTIONS, longest, _LIGHT, lowest, days)
+    tables[CUSTOMERS] = ListTable(
+        "reports", tuple(each if each.sort in _ORDERS else replace(each, sort="") for each in every), ""
+    )
     for key, ((name, title, draw), columns) in groups.items():
         first = TableColumn(name, title, lambda row, now, draw=draw: draw(row), lambda row: row.name, "name", "short")  # type: ignore[misc]
         tables[key] = ListTable("reports", (first, *columns), "")
@@ -355,9 +387,14 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
         question = _question(run, scope, chosen)
         narrowed = {name: chosen[name] for name in ("olt", "zone") if name in chosen}
         by = chosen.get("by", "olts")
-        table, rows = _tables(ReportEvidence(question))[by], REPORT_TABLES[by].load(question)
+        table = _tables(ReportEvidence(question))[by]
         choice = table.choose(request.GET)
-        ordered = _ordered(choice, rows)
+        is_of_all = by == CUSTOMERS
+        if is_of_all and is_export(request):
+            return export_table(request, table, in_batches(load_onus(question), shape_onus))
+        ordered: Any = (
+            _all_customers(choice, question) if is_of_all else _ordered(choice, REPORT_TABLES[by].load(question))
+        )
         if is_export(request):
             return export_table(request, table, [ordered])
         page = Paginator(ordered, ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
@@ -365,14 +402,68 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
             "page": page,
             "choice": choice,
             "query": choice.with_page(),
-            "table": table.draw(choice, page, now),
-            "empty": REPORT_TABLES[by].empty,
-            "table_title": capfirst(str(REPORT_TABLES[by].title)),
+            "table": table.draw(choice, shape_onus(page) if is_of_all else page, now),
+            "empty": _NO_ONU if is_of_all else REPORT_TABLES[by].empty,
+            "table_title": _CUSTOMERS_TITLE if is_of_all else capfirst(str(REPORT_TABLES[by].title)),
+            "all_query": urlencode({"month": str(month), "by": CUSTOMERS} | narrowed),
+            "is_of_all": is_of_all,
             "pdf_query": urlencode({"month": str(month)} | narrowed),
             **_front(question),
             **table_context(table, choice),
         }
     return render(request, "reports/table.html" if is_part(request) else "reports/reports.html", context)
+
+
+def _all_customers(choice: TableChoice, question: ReportQuestion) -> QuerySet[OnuMonth]:
+    """Select every customer, in the order of a column that the database has; without a value last."""
+    column = F(_ORDERS.get(choice.sort.removeprefix("-"), "onu_id"))
+    is_down = choice.sort.startswith("-")
+    order = column.desc(nulls_last=True) if is_down else column.asc(nulls_last=True)
+    return load_onus(question).order_by(order, "onu_id")
+
+
+@dataclass(frozen=True, slots=True)
+class OnuMonthLine:
+    """A month of one customer; `query` is that of its plots."""
+
+    month: str
+    words: str
+    query: str
+    times: ReportTimes
+    interruptions: int
+    light_dbm: float | None
+    lowest_day_dbm: float | None
+    weak_days: int
+
+    @property
+    def availability(self) -> str:
+        return "" if self.times.availability is None else percent(self.times.availability)
+
+    @property
+    def lengths(self) -> list[str]:
+        """Down, unknown and planned, formatted; empty for nothing."""
+        its = (self.times.down, self.times.unknown, self.times.planned)
+        return [duration(seconds) if seconds else "" for seconds in its]
+
+
+def load_onu_months(onu_id: int, now: datetime) -> list[OnuMonthLine]:
+    """Load the computed months of an ONU, the latest first; one query."""
+    lines = []
+    for row in OnuMonth.objects.filter(onu_id=onu_id).order_by("-month")[:MONTHS_OF_ONU]:
+        start, end = Month(row.month.year, row.month.month).bounds(zone())
+        lines.append(
+            OnuMonthLine(
+                month=f"{row.month:%Y-%m}",
+                words=date_format(row.month, "YEAR_MONTH_FORMAT"),
+                query=_times_query(start, min(end, now)),
+                times=times_of(row),
+                interruptions=row.interruptions,
+                light_dbm=None if row.light_cdbm is None else row.light_cdbm / 100,
+                lowest_day_dbm=None if row.lowest_day_cdbm is None else row.lowest_day_cdbm / 100,
+                weak_days=row.weak_days,
+            )
+        )
+    return lines
 
 
 def _usual_month(months: Sequence[Month], now: datetime) -> str:

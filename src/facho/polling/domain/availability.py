@@ -4,6 +4,7 @@ Rows of every array are ONUs, columns are moments in epoch seconds. What was not
 maintenance is neither up nor down nor unknown, whatever was read in it.
 """
 
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -99,7 +100,10 @@ def covered(spans: Iterable[Span], at: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MonthTimes:
-    """Seconds of each ONU, which add up to its life in the month; interruptions and the longest of them."""
+    """Seconds of each ONU, which add up to its life in the month; interruptions and the longest of them.
+
+    `first_down` and `last_down` are the lengths of the time down that it begins and ends with, 0 where it is up.
+    """
 
     up: Floats
     down: Floats
@@ -107,6 +111,8 @@ class MonthTimes:
     planned: Floats
     interruptions: Ints
     longest_down: Floats
+    first_down: Floats
+    last_down: Floats
 
 
 def account(at: Ints, share: Floats, lives: Floats, planned: Sequence[Span], *, hours: bool = False) -> MonthTimes:
@@ -131,7 +137,7 @@ def account(at: Ints, share: Floats, lives: Floats, planned: Sequence[Span], *, 
     up = (seconds * np.where(is_known, share, 0.0)).sum(axis=1)
     known = seconds.sum(axis=1)
     down_seconds = np.where(is_known, seconds * (1 - share), 0.0)
-    interruptions, longest_down = count_interruptions(is_known, share, down_seconds)
+    downs = count_interruptions(seconds, share, down_seconds)
     alive = lives[:, 1] - lives[:, 0]
     worked = end - begin
     return MonthTimes(
@@ -139,16 +145,39 @@ def account(at: Ints, share: Floats, lives: Floats, planned: Sequence[Span], *, 
         down=known - up,
         unknown=np.maximum(worked - known, 0.0),
         planned=alive - worked,
-        interruptions=interruptions,
-        longest_down=longest_down,
+        interruptions=downs.counts,
+        longest_down=downs.longest,
+        first_down=downs.first,
+        last_down=downs.last,
     )
 
 
 def add_times(parts: Sequence[MonthTimes]) -> MonthTimes:
-    """Join parts of one month that follow each other."""
-    names = ("up", "down", "unknown", "planned", "interruptions")
-    summed = {name: np.sum([getattr(part, name) for part in parts], axis=0) for name in names}
-    return MonthTimes(**summed, longest_down=np.max([part.longest_down for part in parts], axis=0))
+    """Join parts of one month that follow each other; a time down that spans two of them stays one."""
+    return functools.reduce(_followed_by, parts)
+
+
+def _followed_by(before: MonthTimes, after: MonthTimes) -> MonthTimes:
+    goes_on = (before.last_down > 0) & (after.first_down > 0)
+    first = np.where(_was_down(before) & goes_on, before.first_down + after.first_down, before.first_down)
+    last = np.where(_was_down(after) & goes_on, before.last_down + after.last_down, after.last_down)
+    joined = np.where(goes_on, before.last_down + after.first_down, 0.0)
+    return MonthTimes(
+        up=before.up + after.up,
+        down=before.down + after.down,
+        unknown=before.unknown + after.unknown,
+        planned=before.planned + after.planned,
+        interruptions=before.interruptions + after.interruptions - goes_on,
+        longest_down=np.max([before.longest_down, after.longest_down, joined], axis=0),
+        # What was not known in between does not cut one in two.
+        first_down=np.where(before.up + before.down > 0, first, after.first_down),
+        last_down=np.where(after.up + after.down > 0, last, before.last_down),
+    )
+
+
+def _was_down(part: MonthTimes) -> NDArray[np.bool_]:
+    """Whether the time down that a part begins with is the one that it ends with."""
+    return np.asarray((part.interruptions == 1) & (part.first_down > 0) & (part.last_down > 0))
 
 
 def _rhythm(at: Ints) -> Floats:
@@ -171,16 +200,29 @@ def next_known(is_known: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.concatenate([reached[:, 1:], np.full((len(is_known), min(columns, 1)), columns)], axis=1)
 
 
-def count_interruptions(is_known: NDArray[np.bool_], share: Floats, down: Floats) -> tuple[Ints, Floats]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Downs:
+    """Times down of each ONU: how many, the longest, and those at the beginning and at the end."""
+
+    counts: Ints
+    longest: Floats
+    first: Floats
+    last: Floats
+
+
+def count_interruptions(seconds: Floats, share: Floats, down: Floats) -> Downs:
     """Count times down that took time of the month; what was not known in between does not cut one in two."""
-    counts, longest = np.zeros(len(share), dtype=np.int64), np.zeros(len(share))
+    onus = len(share)
+    found = Downs(np.zeros(onus, dtype=np.int64), np.zeros(onus), np.zeros(onus), np.zeros(onus))
     for row in np.flatnonzero(down.sum(axis=1) > 0).tolist():
-        its = is_known[row]
+        its = np.isfinite(share[row])
         is_down = share[row, its] < 1
         number = np.cumsum(is_down & ~np.concatenate([[False], is_down[:-1]]))
-        seconds = np.bincount(number[is_down], weights=down[row, its][is_down])
-        counts[row], longest[row] = (seconds > 0).sum(), seconds.max()
-    return counts, longest
+        lengths = np.bincount(number[is_down], weights=down[row, its][is_down])
+        found.counts[row], found.longest[row] = (lengths > 0).sum(), lengths.max()
+        ends = np.flatnonzero(seconds[row, its] > 0)[[0, -1]]
+        found.first[row], found.last[row] = np.where(is_down[ends], lengths[number[ends] * is_down[ends]], 0.0)
+    return found
 
 
 def percent_shares(seconds: Sequence[float], *, decimals: int = 2) -> list[float]:

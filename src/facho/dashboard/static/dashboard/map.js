@@ -188,6 +188,16 @@
       return;
     }
     const [x, y] = onScreen(feature.at);
+    if (type === "finding") {
+      pen.beginPath();
+      pen.arc(x, y, clamp(view.zoom - 7, 4, 9) + 6, 0, 2 * Math.PI);
+      pen.strokeStyle = colours.weak;
+      pen.lineWidth = 2;
+      pen.setLineDash([4, 3]);
+      pen.stroke();
+      pen.setLineDash([]);
+      return;
+    }
     if (type === "zone") {
       drawText(name, x, y, "600 14px system-ui, sans-serif", colours.muted);
       return;
@@ -202,7 +212,7 @@
     }
   };
 
-  const ORDER = ["break", "onu", "box", "area", "zone"];
+  const ORDER = ["break", "finding", "onu", "box", "area", "zone"];
   const paint = () => {
     isDrawing = false;
     const [width, height] = size();
@@ -235,7 +245,7 @@
   };
 
   const addressOf = ({ type, id }) => {
-    const page = { box: map.dataset.box, onu: map.dataset.onu, break: map.dataset.outage }[type];
+    const page = { box: map.dataset.box, onu: map.dataset.onu, break: map.dataset.outage, finding: map.dataset.finding }[type];
     return page ? page.replace("/0/", `/${id}/`) : "";
   };
 
@@ -248,13 +258,15 @@
       case "area":
         return `${words.boxes.replace("%s", boxes)} · ${words[look]}`;
       case "break":
-        return `${words.break} · ${name}`;
+      case "finding":
+        return `${words[type]} · ${name}`;
       default:
         return name;
     }
   };
 
-  const rank = ({ type, look }) => (type === "break" ? -1 : WORST.indexOf(look) + (type === "onu" ? 0.5 : 0));
+  const isTrouble = (type) => type === "break" || type === "finding";
+  const rank = ({ type, look }) => (isTrouble(type) ? { break: -2, finding: -1 }[type] : WORST.indexOf(look) + (type === "onu" ? 0.5 : 0));
 
   const fillList = () => {
     const edges = bounds(0);
@@ -270,11 +282,11 @@
       const item = document.createElement("li");
       const link = document.createElement("a");
       link.href = addressOf(properties);
-      link.textContent = properties.type === "break" ? `${words.break}: ${properties.name}` : properties.name;
+      link.textContent = isTrouble(properties.type) ? `${words[properties.type]}: ${properties.name}` : properties.name;
       const mark = document.createElement("span");
-      mark.className = `box-mark box-${properties.type === "break" ? "dark" : properties.look}`;
+      mark.className = `box-mark box-${properties.look}`;
       mark.textContent = describe(properties).split(" · ").slice(1).join(" · ");
-      item.append(link, " ", ...(properties.type === "break" ? [] : [mark]));
+      item.append(link, " ", ...(isTrouble(properties.type) ? [] : [mark]));
       return item;
     }));
     if (focused) {

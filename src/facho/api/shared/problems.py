@@ -14,7 +14,6 @@ from rest_framework import exceptions
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 from rest_framework.response import Response
-from rest_framework.views import set_rollback
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -67,7 +66,6 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> Response | 
         error = exceptions.PermissionDenied()
     if not isinstance(error, exceptions.APIException):
         return None
-    set_rollback()
     problem, wait = problem_of(error), getattr(error, "wait", None)
     possible = {
         "WWW-Authenticate": getattr(error, "auth_header", None),

@@ -71,7 +71,7 @@ def test_the_units_of_the_page_start_what_exists() -> None:
     program, *arguments = service["Service"]["ExecStart"].split()
 
     assert (program, service["Service"]["User"]) == ("facho", "facho")
-    assert build_parser().parse_args(arguments).handler == "netbox.sync"
+    assert build_parser().parse_args(arguments).handler == "neighbours.sync"
     assert timer["Install"]["WantedBy"] == "timers.target"
 
 

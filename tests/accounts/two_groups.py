@@ -23,7 +23,17 @@ from facho.hosts.models import Olt, OltGroup
 from facho.hosts.store import pause
 from facho.neighbours.models import Webhook, WebhookDelivery
 from facho.onus.models import OnuEvent, OnuReading
-from facho.plant.models import Box, FindingKinds, FindingOnu, LightFinding, MonthRun, OnuAttachment, OnuMonth, Zone
+from facho.plant.models import (
+    Box,
+    FindingKinds,
+    FindingOnu,
+    LightFinding,
+    MonthRun,
+    OnuAttachment,
+    OnuBox,
+    OnuMonth,
+    Zone,
+)
 from facho.polling.domain.execution_state import ExecutionState
 from facho.zabbix_pollers.models import Poller
 from raw_rows import make_raw_value
@@ -43,6 +53,8 @@ OTHER_PARTS = {
     "frame": "0",
     "slot": "1",
     "port": "3",
+    # Of a box in the tree of a port.
+    "number": "1",
     # Of the reports.
     "month": "2026-10",
     # Of another product's API, which nothing answers.
@@ -102,6 +114,7 @@ def make_side(name: str, poller_id: int) -> Side:
         name=f"{name}-words box", zone=zone, pon_port=onu.pon_port, latitude=4.61, longitude=-74.01 - poller_id / 1000
     )
     OnuAttachment.objects.create(onu=onu, box=box, source="hand")
+    OnuBox.objects.create(onu=onu, pon_port=onu.pon_port, number=1, confidence=0.9, events=1)
     finding = LightFinding.objects.create(
         kind=FindingKinds.COMMON_STEP, pon_port=onu.pon_port, since=now, found_at=now, judged_at=now, size_db=-3.1
     )

@@ -75,6 +75,7 @@ ANY      POST   410 acknowledge/<str:token>/
 USER     GET    200 light/
 USER     GET    200 light/<int:finding_id>/
 OPERATOR POST   302 ports/<int:pon_port_id>/tree/
+USER     GET    200 ports/<int:pon_port_id>/tree/<int:number>/
 USER     GET    200 reports/
 USER     GET    404 reports/pdf/
 OPERATOR POST   404 reports/renew/

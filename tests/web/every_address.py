@@ -70,7 +70,7 @@ def all_addresses(world: World) -> Iterator[str]:
 
 def addresses(world: World, route: Route) -> Iterator[str]:
     """Write every address of a pattern; a part of one that nobody knows is an error."""
-    place = {name: OTHER_PARTS[name] for name in ("frame", "slot", "port", "code", "kind", "month", "call")}
+    place = {name: OTHER_PARTS[name] for name in ("frame", "slot", "port", "number", "code", "kind", "month", "call")}
     parts = {"token": "1", **place, **world.common, **world.shown.ids, **_of_admin(route)}
     names = _names_of_parts(route)
     missing = [name for name in route.names if name not in parts and name != "name"]

@@ -37,7 +37,7 @@ CUT_TEXTS = """() => {
         const { font, paddingLeft, paddingRight } = getComputedStyle(input);
         pen.font = font;
         const room = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
-        return input.offsetParent && pen.measureText(input.placeholder).width > room + 1;
+        return input.checkVisibility() && pen.measureText(input.placeholder).width > room + 1;
     });
     const texts = [...cut.map(element => element.textContent), ...cutHints.map(input => input.placeholder)];
     return texts.map(text => text.trim().slice(0, 100));

@@ -121,7 +121,7 @@ def test_the_manifest_comes_first_and_describes_the_rest(archive: Path) -> None:
 
     assert list(members) == [MANIFEST, DATABASE, SECRET_KEY, ENCRYPTION_KEYS]
     assert (manifest["format"], manifest["created_at"]) == (1, NOW.isoformat())
-    assert "alerts.0003_acting_on_messages" in manifest["migrations"]
+    assert "alerts.0003_squashed_0004_monthly_reports" in manifest["migrations"]
     assert {name: facts["size"] for name, facts in manifest["files"].items()} == {
         name: len(content) for name, content in members.items() if name != MANIFEST
     }

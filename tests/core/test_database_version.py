@@ -36,7 +36,7 @@ def test_what_is_known_and_applied_is_current() -> None:
 
 
 def test_what_separates_them_is_told() -> None:
-    missing = ("alerts", "0003_acting_on_messages")
+    missing = ("traps", "0002_unsettled")
 
     version = compare({*known_migrations(), FUTURE} - {missing})
 
@@ -53,7 +53,7 @@ def test_an_app_that_this_version_does_not_have_is_newer_too() -> None:
 def test_a_database_from_between_two_releases_is_refused_with_what_to_do() -> None:
     """Half of what a migration joins is applied, and no file has the other half any more."""
     recorder = MigrationRecorder(connection)
-    joined = ("accounts", "0003_squashed_0006_second_factors")
+    joined = ("accounts", "0003_squashed_0008_passkeys")
     for gone in (joined, *squashed_migrations()[joined][1:]):
         recorder.record_unapplied(*gone)
 
@@ -86,9 +86,9 @@ def test_a_newer_database_is_refused_in_both_modes(settings: Settings) -> None:
 @pytest.mark.django_db
 def test_the_distributed_mode_only_says_what_is_missing(settings: Settings) -> None:
     settings.FACHO_MODE = Mode.DISTRIBUTED
-    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
+    MigrationRecorder(connection).record_unapplied("traps", "0002_unsettled")
 
-    with pytest.raises(MissingMigrations, match=r"alerts\.0003_acting_on_messages"):
+    with pytest.raises(MissingMigrations, match=r"traps\.0002_unsettled"):
         ensure_current()
 
 

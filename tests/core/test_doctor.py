@@ -299,13 +299,13 @@ def test_a_newer_database_is_an_error_and_is_not_read(folder: DataFolder) -> Non
 
 @pytest.mark.django_db
 def test_a_database_from_between_two_releases_is_an_error() -> None:
-    for name in ("0003_squashed_0006_second_factors", "0006_second_factors"):
+    for name in ("0003_squashed_0008_passkeys", "0008_passkeys"):
         MigrationRecorder(connection).record_unapplied("accounts", name)
 
     found = findings()
 
     assert found["migrations"].verdict is Verdict.ERROR
-    assert "0003_squashed_0006_second_factors" in found["migrations"].text
+    assert "0003_squashed_0008_passkeys" in found["migrations"].text
 
 
 @pytest.mark.django_db
@@ -315,12 +315,12 @@ def test_missing_migrations_are_told_with_what_to_do(
 ) -> None:
     settings.FACHO_MODE = mode
     settings.REDIS_URL = "redis://127.0.0.1:1"
-    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
+    MigrationRecorder(connection).record_unapplied("traps", "0002_unsettled")
 
     found = findings()["migrations"]
 
     assert found.verdict is verdict
-    assert "alerts.0003_acting_on_messages" in found.text
+    assert "traps.0002_unsettled" in found.text
 
 
 @pytest.mark.django_db

@@ -157,13 +157,13 @@ def full_disk() -> sqlite3.Error:
 
 @pytest.mark.django_db
 def test_a_missing_migration_is_named() -> None:
-    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
+    MigrationRecorder(connection).record_unapplied("traps", "0002_unsettled")
 
     answer = Client().get("/readyz")
 
     assert (answer.status_code, answer.json()["reason"]) == (
         503,
-        "migration alerts.0003_acting_on_messages is not applied",
+        "migration traps.0002_unsettled is not applied",
     )
 
 

@@ -73,10 +73,12 @@ def _sqlite(path: Path) -> dict[str, Any]:
 Migration = tuple[str, str]
 # They joined migrations that later ones join too; databases of then have their names beside those of all they joined.
 JOINED_AGAIN = {
+    ("accounts", "0003_squashed_0006_second_factors"),
     ("executions", "0001_squashed_0008_nothing_to_ask"),
     ("hosts", "0001_squashed_0010_discovered_at"),
     ("onus", "0001_squashed_0012_discovered_olts"),
     ("onus", "0002_search_indexes"),
+    ("plant", "0001_squashed_0004_what_days_say_of_light"),
 }
 
 

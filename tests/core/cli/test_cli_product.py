@@ -66,7 +66,7 @@ def test_a_command_of_a_newer_version_changes_nothing_under_a_running_engine(pro
     folder.mkdir(mode=0o700)
     give_database(folder)
     with closing(sqlite3.connect(folder / "facho.sqlite3")) as database:
-        database.execute("DELETE FROM django_migrations WHERE app = 'alerts' AND name = '0003_acting_on_messages'")
+        database.execute("DELETE FROM django_migrations WHERE app = 'traps' AND name = '0002_unsettled'")
         database.commit()
     with (folder / "engine.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -79,7 +79,7 @@ def test_a_command_of_a_newer_version_changes_nothing_under_a_running_engine(pro
     assert "Facho still runs with an older version" in done[0].err
     with closing(sqlite3.connect(folder / "facho.sqlite3")) as database:
         names = {name for (name,) in database.execute("SELECT name FROM django_migrations WHERE app = 'alerts'")}
-    assert "0003_acting_on_messages" not in names
+    assert "0002_unsettled" not in names
 
 
 def test_a_data_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
@@ -176,12 +176,12 @@ def test_the_distributed_mode_never_migrates_by_itself(
     settings.FACHO_MODE = Mode.DISTRIBUTED
     settings.REDIS_URL = "redis://127.0.0.1:1"
     monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.postgresql")
-    MigrationRecorder(connection).record_unapplied("alerts", "0003_acting_on_messages")
+    MigrationRecorder(connection).record_unapplied("traps", "0002_unsettled")
 
     done = facho("olt", "list")
 
     assert done.status == 1
-    assert "alerts.0003_acting_on_messages" in done.err
+    assert "traps.0002_unsettled" in done.err
     assert "run `facho migrate`" in done.err
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 # Differences between clocks, or readings of one, above this mean that a clock was set.
 CLOCK_TOLERANCE = timedelta(seconds=5)
@@ -51,28 +51,6 @@ class DatabaseGateway(Protocol):
 LONG_IDLE = timedelta(minutes=20)
 # The broker serves who has waited longest: so many rounds without a turn are no chance.
 ROUNDS = 20
-
-
-class Worker(Protocol):
-    """Does the work of messages; each call returns when it is done."""
-
-    def run(self, execution_id: int) -> None:
-        """Run an execution with its chain; one that is not waiting for a runner is left alone."""
-
-    def probe(self, execution_id: int) -> None:
-        """Run a probe, and handle its result."""
-
-    def tick(self) -> int:
-        """Do one scheduling round if this process leads, and return how many nodes started."""
-
-    def as_leader(self, work: Callable[[datetime], object]) -> bool:
-        """Do the work with the current time if this process leads; False otherwise."""
-
-
-def worker_of(app: Any) -> Worker:
-    """Return what stands behind the messages of our Celery app."""
-    worker: Worker = app.worker
-    return worker
 
 
 def stands_still(idle: timedelta, *, workers: int, completed_by_others: int) -> bool:

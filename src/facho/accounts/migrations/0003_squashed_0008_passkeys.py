@@ -5,10 +5,11 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    replaces = [('accounts', '0003_saved_views'), ('accounts', '0004_portuguese'), ('accounts', '0005_linked_identities'), ('accounts', '0006_second_factors')]
+    replaces = [('accounts', '0003_saved_views'), ('accounts', '0004_portuguese'), ('accounts', '0005_linked_identities'), ('accounts', '0006_second_factors'), ('accounts', '0007_login_sessions'), ('accounts', '0008_passkeys')]
 
     dependencies = [
         ('accounts', '0001_squashed_0002_limits_and_failed_tries'),
+        ('sessions', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -83,6 +84,42 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'second factor',
                 'verbose_name_plural': 'second factors',
+            },
+        ),
+        migrations.CreateModel(
+            name='LoginSession',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('way', models.CharField(choices=[('password', 'password'), ('code', 'password and code'), ('recovery', 'password and recovery code'), ('passkey', 'passkey'), ('provider', 'company account'), ('directory', 'directory'), ('link', 'link')], max_length=10, verbose_name='log-in by')),
+                ('begun_at', models.DateTimeField(verbose_name='begun')),
+                ('seen_at', models.DateTimeField(verbose_name='last used')),
+                ('address', models.CharField(max_length=45, verbose_name='address')),
+                ('browser', models.CharField(blank=True, max_length=40, verbose_name='browser')),
+                ('session', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='login', to='sessions.session', verbose_name='session')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='login_sessions', to=settings.AUTH_USER_MODEL, verbose_name='user')),
+            ],
+            options={
+                'verbose_name': 'session',
+                'verbose_name_plural': 'sessions',
+            },
+        ),
+        migrations.CreateModel(
+            name='Passkey',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60, verbose_name='name')),
+                ('host', models.CharField(max_length=253, verbose_name='host name')),
+                ('digest', models.CharField(max_length=64, unique=True)),
+                ('credential', models.BinaryField()),
+                ('counter', models.BigIntegerField(default=0)),
+                ('created_at', models.DateTimeField(verbose_name='created')),
+                ('used_at', models.DateTimeField(blank=True, null=True, verbose_name='last used')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='passkeys', to=settings.AUTH_USER_MODEL, verbose_name='user')),
+            ],
+            options={
+                'verbose_name': 'passkey',
+                'verbose_name_plural': 'passkeys',
+                'constraints': [models.UniqueConstraint(fields=('user', 'created_at'), name='one_passkey_per_question')],
             },
         ),
     ]

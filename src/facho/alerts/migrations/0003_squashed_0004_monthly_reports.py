@@ -3,6 +3,8 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
+    replaces = [('alerts', '0003_acting_on_messages'), ('alerts', '0004_monthly_reports')]
+
     dependencies = [
         ('alerts', '0002_offered_conditions'),
     ]
@@ -62,5 +64,15 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='alertchannel',
             constraint=models.CheckConstraint(condition=models.Q(('on_call_days', ''), _negated=True), name='on_call_has_a_day'),
+        ),
+        migrations.AddField(
+            model_name='alertchannel',
+            name='sends_reports',
+            field=models.BooleanField(db_default=False, default=False, help_text='The report of the last month, in the language of the channel; e-mail carries it as PDF.', verbose_name='monthly report'),
+        ),
+        migrations.AlterField(
+            model_name='notice',
+            name='kind',
+            field=models.CharField(choices=[('opened', 'opened'), ('resolved', 'resolved'), ('escalated', 'escalated'), ('digest', 'digest'), ('test', 'test'), ('report', 'report')], max_length=10, verbose_name='kind'),
         ),
     ]

@@ -5,13 +5,12 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
 
-    replaces = [('plant', '0001_findings_in_the_light'), ('plant', '0002_zones_and_boxes'), ('plant', '0003_months'), ('plant', '0004_what_days_say_of_light')]
+    replaces = [('plant', '0001_findings_in_the_light'), ('plant', '0002_zones_and_boxes'), ('plant', '0003_months'), ('plant', '0004_what_days_say_of_light'), ('plant', '0005_days_of_a_month')]
 
     dependencies = [
         ('auth', '__first__'),
         ('hosts', '0012_silence'),
-        ('onus', '0001_squashed_0003_raw_values_in_blocks'),
-        ('onus', '0005_customers_and_texts'),
+        ('onus', '0004_squashed_0005_customers_and_texts'),
     ]
 
     operations = [
@@ -193,6 +192,20 @@ class Migration(migrations.Migration):
                 'verbose_name': 'correction of a tree',
                 'verbose_name_plural': 'corrections of trees',
                 'ordering': ['made_at', 'id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='PortMonth',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('month', models.DateField()),
+                ('until', models.DateTimeField()),
+                ('planned_crc', models.BigIntegerField()),
+                ('data', models.BinaryField()),
+                ('pon_port', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='onus.ponport')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['month'], name='port_month_month')],
             },
         ),
     ]

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from django import forms
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -11,7 +10,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.scope import scope_of
@@ -25,9 +23,10 @@ from facho.dashboard.shared.page import (
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
+    choice_field,
     cursor_of,
     for_users,
-    is_part,
+    render_part_or_page,
 )
 from facho.onus.timeline import load_rows
 
@@ -52,22 +51,18 @@ _STATE_LOOKS = {NoticeState.SENT: "success", NoticeState.FAILED: "failed", Notic
 
 
 class AlertFilter(TimelineFilter):
-    show = forms.ChoiceField(
-        label=_("Show"),
-        required=False,
-        choices=[("", _("all")), (FIRING, _("firing")), (UNSEEN, _("firing, not acknowledged")), (OVER, _("over"))],
-    )
-    kind = forms.ChoiceField(label=_("Kind of alert"), required=False, choices=[("", _("all")), *CHOICES])
-    severity = forms.ChoiceField(label=_("Severity"), required=False, choices=[("", _("all")), *Severity.choices])
+    lookups = {"olt": "olt_id", "kind": "rule__kind", "severity": "severity", "before": "fired_at__lt"}
+    show = choice_field(_("Show"), [(FIRING, _("firing")), (UNSEEN, _("firing, not acknowledged")), (OVER, _("over"))])
+    kind = choice_field(_("Kind of alert"), CHOICES)
+    severity = choice_field(_("Severity"), Severity.choices)
     field_order = ("show", "olt", "kind", "severity", "after", "before")
 
     def narrow(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
-        values = self.chosen
-        conditions = [_SHOWN[values["show"]]] if "show" in values else []
-        if "after" in values:
-            conditions.append(Q(resolved_at__isnull=True) | Q(resolved_at__gt=values["after"]))
-        given = {"olt": "olt_id", "kind": "rule__kind", "severity": "severity", "before": "fired_at__lt"}
-        return alerts.filter(*conditions, **{lookup: values[name] for name, lookup in given.items() if name in values})
+        if shown := self.chosen.get("show"):
+            alerts = alerts.filter(_SHOWN[shown])
+        if after := self.chosen.get("after"):
+            alerts = alerts.filter(Q(resolved_at__isnull=True) | Q(resolved_at__gt=after))
+        return super().narrow(alerts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +96,6 @@ class NoticeRow:
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def alerts_page(request: HttpRequest) -> HttpResponse:
     form, cursor = AlertFilter(request.GET, scope_of(request.user)), cursor_of(request)
@@ -119,7 +113,7 @@ def alerts_page(request: HttpRequest) -> HttpResponse:
         "over": [_row(alert) for alert in over.rows],
         "page": over,
     }
-    return render(request, "alerts/list.html" if is_part(request) else "alerts/alerts.html", context)
+    return render_part_or_page(request, "alerts/list.html", "alerts/alerts.html", context)
 
 
 @require_safe

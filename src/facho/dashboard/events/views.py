@@ -8,19 +8,25 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 from django.views.decorators.http import require_safe
-from django.views.decorators.vary import vary_on_headers
 
-from facho.accounts.scope import OltScope, scope_of
+from facho.accounts.scope import scope_of
 from facho.dashboard.onu.names import EventLine, event_rows
 from facho.dashboard.shared.outages import OutageRow, shape_outages, with_names
-from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    TimelineFilter,
+    choice_field,
+    cursor_of,
+    for_users,
+    render_part_or_page,
+    search_field,
+)
 from facho.dashboard.shared.table import (
     SORT,
     ListTable,
@@ -29,7 +35,6 @@ from facho.dashboard.shared.table import (
     in_batches,
     is_export,
     load_table,
-    text_cell,
     time_value,
 )
 from facho.dashboard.templatetags.facho_words import length_of_time, when
@@ -44,18 +49,9 @@ OPENED_LINES = 100
 
 
 class EventFilter(TimelineFilter):
-    q = forms.CharField(
-        label=gettext_lazy("ONU"),
-        required=False,
-        min_length=MIN_LETTERS,
-        max_length=100,
-        widget=forms.TextInput(
-            attrs={"type": "search", "placeholder": gettext_lazy("serial, description or customer")}
-        ),
-    )
-    kind = forms.ChoiceField(
-        label=gettext_lazy("What"), required=False, choices=[("", pgettext_lazy("events", "all")), *EventKinds.choices]
-    )
+    lookups = {"olt": "olt_id", "kind": "kind", "after": "at__gte", "before": "at__lt"}
+    q = search_field(gettext_lazy("ONU"), gettext_lazy("serial, description or customer"), min_length=MIN_LETTERS)
+    kind = choice_field(gettext_lazy("What"), EventKinds.choices, pgettext_lazy("events", "all"))
     field_order = ("q", "olt", "kind", "after", "before")
 
     def clean_q(self) -> str:
@@ -66,15 +62,11 @@ class EventFilter(TimelineFilter):
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
-    def narrow(self, events: QuerySet[OnuEvent], scope: OltScope) -> QuerySet[OnuEvent]:
+    def narrow(self, events: QuerySet[OnuEvent]) -> QuerySet[OnuEvent]:
         """Apply the form; a text search costs three queries."""
-        values = self.chosen
-        if text := values.get("q"):
-            events = events.filter(onu__in=scope.narrow(Onu.objects.filter(of_text(text))).values("pk"))
-        if olt := values.get("olt"):
-            events = events.filter(olt_id=int(olt))
-        given = {"kind": "kind", "after": "at__gte", "before": "at__lt"}
-        return events.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+        if text := self.chosen.get("q"):
+            events = events.filter(onu__in=self.scope.narrow(Onu.objects.filter(of_text(text))).values("pk"))
+        return super().narrow(events)
 
     def narrow_outages(self, outages: QuerySet[Outage]) -> QuerySet[Outage]:
         """Apply the form; times match outages with events between them."""
@@ -133,28 +125,12 @@ def _draw_olt(event: EventLine, now: datetime) -> SafeString:
 EVENT_TABLE = ListTable(
     "events",
     (
-        TableColumn(
-            "when",
-            gettext_lazy("When"),
-            _draw_when,
-            lambda event: time_value(event.at),
-            "when",
-            "short",
-        ),
-        TableColumn("what", gettext_lazy("What"), _draw_what, lambda event: event.what, "what", "words"),
-        TableColumn("onu", gettext_lazy("ONU"), _draw_onu, lambda event: event.code, "onu", "mono"),
-        TableColumn("olt", gettext_lazy("OLT"), _draw_olt, lambda event: event.olt, "olt"),
-        TableColumn(
-            "place", gettext_lazy("Place"), lambda event, now: event.place, lambda event: event.place, "place", "mono"
-        ),
-        TableColumn(
-            "description",
-            gettext_lazy("Description"),
-            lambda event, now: text_cell(event.description),
-            lambda event: event.description,
-            "description",
-            "words",
-        ),
+        TableColumn("when", gettext_lazy("When"), lambda event: time_value(event.at), _draw_when, look="short"),
+        TableColumn("what", gettext_lazy("What"), "what", _draw_what, look="words"),
+        TableColumn("onu", gettext_lazy("ONU"), "code", _draw_onu, look="mono"),
+        TableColumn("olt", gettext_lazy("OLT"), "olt", _draw_olt),
+        TableColumn("place", gettext_lazy("Place"), "place", look="mono"),
+        TableColumn("description", gettext_lazy("Description"), "description", look="words"),
     ),
     "-time",
     {
@@ -165,16 +141,16 @@ EVENT_TABLE = ListTable(
         "place": ("olt__name", "pon_port__frame", "pon_port__slot", "pon_port__port", "onu_number"),
         "description": ("onu__description",),
     },
+    time_column="at",
 )
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def events_page(request: HttpRequest) -> HttpResponseBase:
     scope = scope_of(request.user)
     form = EventFilter(request.GET, scope)
-    events = form.narrow(scope.narrow(all_events()), scope)
+    events = form.narrow(scope.narrow(all_events()))
     if is_export(request):
         return export_table(request, EVENT_TABLE, in_batches(events, event_rows))
     # Searched by name, narrowed to a kind or sorted otherwise, each event is listed.
@@ -186,10 +162,10 @@ def events_page(request: HttpRequest) -> HttpResponseBase:
         "here": "events",
         "form": form,
         **load_table(
-            request, EVENT_TABLE, fold_outages(events, folds), "at", lambda found: _lines_of(found, folds, request.GET)
+            request, EVENT_TABLE, fold_outages(events, folds), lambda found: _lines_of(found, folds, request.GET)
         ),
     }
-    return render(request, "events/list.html" if is_part(request) else "events/events.html", context)
+    return render_part_or_page(request, "events/list.html", "events/events.html", context)
 
 
 def _lines_of(events: Sequence[OnuEvent], folds: Sequence[Outage], asked: QueryDict) -> list[EventLine]:

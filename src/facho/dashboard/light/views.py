@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
-from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -13,14 +12,20 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
-from django.views.decorators.vary import vary_on_headers
 from numpy.typing import NDArray
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import listed_onus
 from facho.dashboard.onu.names import EventLine, code_of, event_rows
 from facho.dashboard.onu.plot import Plot, curve_of, draw_light, light_of, question_of
-from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    TimelineFilter,
+    choice_field,
+    cursor_of,
+    for_users,
+    render_part_or_page,
+)
 from facho.dashboard.shared.plot_range import MAX_COMPARED, PlotRange
 from facho.onus.events import all_events
 from facho.onus.history import PortSeries, Series
@@ -48,28 +53,19 @@ _Window = tuple[float, float]
 
 
 class LightFilter(TimelineFilter):
-    kind = forms.ChoiceField(
-        label=gettext_lazy("What"),
-        required=False,
-        choices=[("", pgettext_lazy("findings", "all")), *FindingKinds.choices],
-    )
-    state = forms.ChoiceField(
-        label=gettext_lazy("State"),
-        required=False,
-        choices=[
-            ("", pgettext_lazy("findings", "all")),
-            ("open", pgettext_lazy("findings", "open")),
-            ("over", pgettext_lazy("findings", "over")),
-        ],
+    lookups = {"olt": "pon_port__olt_id", "kind": "kind", "after": "since__gte", "before": "since__lt"}
+    kind = choice_field(gettext_lazy("What"), FindingKinds.choices, pgettext_lazy("findings", "all"))
+    state = choice_field(
+        gettext_lazy("State"),
+        [("open", pgettext_lazy("findings", "open")), ("over", pgettext_lazy("findings", "over"))],
+        pgettext_lazy("findings", "all"),
     )
     field_order = ("olt", "kind", "state", "after", "before")
 
     def narrow(self, findings: QuerySet[LightFinding]) -> QuerySet[LightFinding]:
-        values = self.chosen
-        if state := values.get("state"):
+        if state := self.chosen.get("state"):
             findings = findings.filter(ended_at__isnull=state == "open")
-        given = {"olt": "pon_port__olt_id", "kind": "kind", "after": "since__gte", "before": "since__lt"}
-        return findings.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+        return super().narrow(findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,6 @@ class LightLine:
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def light_page(request: HttpRequest) -> HttpResponse:
     scope, now = scope_of(request.user), timezone.now()
@@ -99,7 +94,7 @@ def light_page(request: HttpRequest) -> HttpResponse:
         "page": page,
         "rows": [light_line(finding, now) for finding in page.rows],
     }
-    return render(request, "light/list.html" if is_part(request) else "light/light.html", context)
+    return render_part_or_page(request, "light/list.html", "light/light.html", context)
 
 
 def light_line(finding: LightFinding, now: datetime) -> LightLine:

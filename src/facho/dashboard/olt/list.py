@@ -4,14 +4,13 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -19,10 +18,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.audit import Action, record
 from facho.accounts.scope import OltScope, scope_of
+from facho.dashboard.settings.olts import groups_in
 from facho.dashboard.shared.olt_rows import (
     OltLine,
     load_late_olts,
@@ -31,7 +30,16 @@ from facho.dashboard.shared.olt_rows import (
     load_paused,
     ranked_olts,
 )
-from facho.dashboard.shared.page import for_users, is_part, may_operate, must_operate
+from facho.dashboard.shared.page import (
+    ListFilter,
+    choice_field,
+    for_users,
+    may_operate,
+    must_operate,
+    offer,
+    render_part_or_page,
+    search_field,
+)
 from facho.dashboard.shared.table import (
     MAX_QUERY_LETTERS,
     PAGE,
@@ -41,11 +49,10 @@ from facho.dashboard.shared.table import (
     is_export,
     posted_ids,
     table_context,
-    text_cell,
     time_value,
 )
 from facho.dashboard.templatetags.facho_words import ago, due
-from facho.hosts.models import Olt, OltGroup, Reachability
+from facho.hosts.models import Olt, Reachability
 from facho.hosts.store import MAX_PAUSE_MINUTES, active_pauses, end_pause, pause
 
 OLTS_PER_PAGE = 50
@@ -53,45 +60,23 @@ UNDO = "pauses_undo"
 DISABLED, PAUSED = "disabled", "paused"
 
 
-class OltFilterForm(forms.Form):
-    """Name or address, state, group and vendor; an invalid value is reported and ignored."""
+class OltFilterForm(ListFilter):
+    """Name or address, state and group."""
 
-    q = forms.CharField(
-        label=gettext_lazy("Search"),
-        required=False,
-        max_length=100,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": gettext_lazy("name or address")}),
+    q = search_field(gettext_lazy("Search"), gettext_lazy("name or address"))
+    state = choice_field(
+        gettext_lazy("State"),
+        [*Reachability.choices, (PAUSED, gettext_lazy("paused")), (DISABLED, gettext_lazy("disabled"))],
+        pgettext_lazy("OLTs", "all"),
     )
-    state = forms.ChoiceField(
-        label=gettext_lazy("State"),
-        required=False,
-        choices=[
-            ("", pgettext_lazy("OLTs", "all")),
-            *Reachability.choices,
-            (PAUSED, gettext_lazy("paused")),
-            (DISABLED, gettext_lazy("disabled")),
-        ],
-    )
-    group = forms.ChoiceField(label=gettext_lazy("Group"), required=False)
+    group = choice_field(gettext_lazy("Group"))
 
     def __init__(self, data: Any, scope: OltScope) -> None:
-        super().__init__(data, auto_id="filter-%s", label_suffix="")
-        groups = OltGroup.objects.order_by("name")
-        seen = groups if scope.group_ids is None else groups.filter(pk__in=scope.group_ids)
-        field = self.fields["group"]
-        if isinstance(field, forms.ChoiceField):
-            field.choices = [
-                ("", gettext_lazy("all")),
-                *((str(pk), name) for pk, name in seen.values_list("pk", "name")),
-            ]
-
-    @property
-    def query(self) -> bool:
-        return any(self.data.get(name) for name in self.fields)
+        super().__init__(data, scope)
+        offer(self, "group", [("", _("all")), *((str(group.pk), group.name) for group in groups_in(scope))])
 
     def narrow(self, olts: QuerySet[Olt], now: datetime) -> QuerySet[Olt]:
-        self.full_clean()
-        values = {name: value for name, value in self.cleaned_data.items() if value}
+        values = self.chosen
         if text := values.get("q"):
             olts = olts.filter(Q(name__has=text) | Q(host__has=text) | Q(address__startswith=text))
         if group := values.get("group"):
@@ -135,56 +120,32 @@ def _draw_next(line: OltLine, now: datetime) -> SafeString | str:
     return due(line.next_run_at, now) if line.next_run_at else ""
 
 
-def _ago(moment: datetime | None, now: datetime) -> SafeString | str:
-    return ago(moment, now) if moment else ""
-
-
 OLT_TABLE = ListTable(
     "olts",
     (
-        TableColumn("name", gettext_lazy("Name"), _draw_name, lambda line: line.name, "name", "short"),
-        TableColumn("state", gettext_lazy("State"), _draw_state, lambda line: line.state, "state"),
-        TableColumn(
-            "model", gettext_lazy("Model"), lambda line, now: text_cell(line.kind), lambda line: line.kind, "vendor"
-        ),
-        TableColumn(
-            "group", gettext_lazy("Group"), lambda line, now: text_cell(line.group), lambda line: line.group, "group"
-        ),
-        TableColumn("onus", gettext_lazy("ONUs online"), _draw_onus, lambda line: line.onus.online, look="right short"),
-        TableColumn(
-            "offline",
-            gettext_lazy("ONUs offline"),
-            lambda line, now: str(line.onus.offline or ""),
-            lambda line: line.onus.offline,
-            look="right short",
-        ),
+        TableColumn("name", gettext_lazy("Name"), "name", _draw_name, look="short"),
+        TableColumn("state", gettext_lazy("State"), "state", _draw_state),
+        TableColumn("model", gettext_lazy("Model"), "kind", sort="vendor"),
+        TableColumn("group", gettext_lazy("Group"), "group"),
+        TableColumn("onus", gettext_lazy("ONUs online"), "onus.online", _draw_onus, sort="", look="right short"),
+        TableColumn("offline", gettext_lazy("ONUs offline"), "onus.offline", sort="", look="right short"),
         TableColumn(
             "answered",
             gettext_lazy("Last answer"),
-            lambda line, now: _ago(line.last_answer_at, now),
             lambda line: time_value(line.last_answer_at),
-            "answered",
-            "short",
+            lambda line, now: ago(line.last_answer_at, now) if line.last_answer_at else "",
+            look="short",
         ),
         TableColumn(
-            "next", gettext_lazy("Next run"), _draw_next, lambda line: time_value(line.next_run_at), look="short"
+            "next",
+            gettext_lazy("Next run"),
+            lambda line: time_value(line.next_run_at),
+            _draw_next,
+            sort="",
+            look="short",
         ),
-        TableColumn(
-            "error",
-            gettext_lazy("Last error"),
-            lambda line, now: text_cell(line.error),
-            lambda line: line.error,
-            look="words",
-        ),
-        TableColumn(
-            "address",
-            gettext_lazy("Address"),
-            lambda line, now: line.address,
-            lambda line: line.address,
-            "address",
-            "mono",
-            is_usual=False,
-        ),
+        TableColumn("error", gettext_lazy("Last error"), "error", sort="", look="words"),
+        TableColumn("address", gettext_lazy("Address"), "address", look="mono", is_usual=False),
     ),
     "trouble",
     {
@@ -199,18 +160,13 @@ OLT_TABLE = ListTable(
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def olts_page(request: HttpRequest) -> HttpResponseBase:
     """List the OLTs in scope; those in trouble first, unless another order is chosen."""
     scope, now, choice = scope_of(request.user), timezone.now(), OLT_TABLE.choose(request.GET)
     form = OltFilterForm(request.GET, scope)
     olts = form.narrow(scope.narrow(ranked_olts(), ""), now)
-    if choice.sort in ("trouble", "-trouble"):
-        ordered = olts
-    else:
-        ordered = olts.order_by(*OLT_TABLE.orders[choice.sort.removeprefix("-")], "pk")
-        ordered = ordered.reverse() if choice.sort.startswith("-") else ordered
+    ordered = olts if choice.sort in ("trouble", "-trouble") else OLT_TABLE.sort(olts, choice)
     counts, paused, late = load_onu_counts(scope), load_paused(now), load_late_olts(now)
     if is_export(request):
         return export_table(request, OLT_TABLE, [load_olt_rows(list(ordered), counts, paused, late)])
@@ -226,9 +182,7 @@ def olts_page(request: HttpRequest) -> HttpResponseBase:
         "may_operate": may_operate(request),
         **table_context(OLT_TABLE, choice),
     }
-    if is_part(request):
-        return render(request, "olt/olt_list.html", context)
-    return render(request, "olt/olts.html", {**context, "undo": _undo_words(request)})
+    return render_part_or_page(request, "olt/olt_list.html", "olt/olts.html", {**context, "undo": _undo_words(request)})
 
 
 @require_POST

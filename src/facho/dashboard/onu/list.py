@@ -1,7 +1,7 @@
 """The list of ONUs: the form that narrows it, its columns and rows, and those that changed last."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,8 +21,8 @@ from django.utils.translation import gettext_lazy as _
 from facho.accounts.scope import OltScope
 from facho.dashboard.onu.names import Since, cause_of, code_of, name_of, since_of
 from facho.dashboard.shared.light import LIGHTS, WEAKEST_CDBM, Light, judge_light
-from facho.dashboard.shared.page import offer_olts
-from facho.dashboard.shared.table import DrawnTable, ListTable, TableChoice, TableColumn, text_cell, time_value
+from facho.dashboard.shared.page import ListFilter, choice_field, search_field
+from facho.dashboard.shared.table import DrawnTable, ListTable, TableChoice, TableColumn, time_value
 from facho.dashboard.templatetags.facho_words import since, when
 from facho.onus.models import UNKNOWN_PORT, Onu, OnuReading, RunStateChoice
 from facho.onus.search import DEFAULT_SORT, SORTS, FoundOnus, of_model, of_place, of_tag, of_text
@@ -62,16 +62,12 @@ AGES = {
 }
 
 
-class OnuFilterForm(forms.Form):
+class OnuFilterForm(ListFilter):
     """Search text, OLT, place and state; an invalid value finds nothing and shows its error."""
 
-    q = forms.CharField(
-        label=_("Search"),
-        required=False,
-        max_length=100,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial, description or customer")}),
-    )
-    olt = forms.ChoiceField(label=_("OLT"), required=False)
+    ids = "onu-%s"
+    q = search_field(_("Search"), _("serial, description or customer"))
+    olt = choice_field(_("OLT"))
     port = forms.RegexField(
         label=_("Port"),
         required=False,
@@ -80,47 +76,39 @@ class OnuFilterForm(forms.Form):
         error_messages={"invalid": _("Frame, slot and port, as in 0/1/3.")},
         widget=forms.TextInput(attrs={"placeholder": "0/1/3", "size": 8}),
     )
-    state = forms.ChoiceField(
-        label=_("Show"),
-        required=False,
-        choices=[
-            ("", _("all present")),
+    state = choice_field(
+        _("Show"),
+        [
             *RunStateChoice.choices,
             (WEAK, _("weak light")),
             (ShownState.ABSENT.value, _("no longer present")),
         ],
+        _("all present"),
     )
-    cause = forms.ChoiceField(
-        label=_("Last reason"), required=False, choices=[("", _("any reason")), *DownCauses.choices]
-    )
+    cause = choice_field(_("Last reason"), DownCauses.choices, _("any reason"))
     rx_min = forms.DecimalField(label=_("dBm from"), required=False, min_value=-100, max_value=100, decimal_places=2)
     rx_max = forms.DecimalField(label=_("to"), required=False, min_value=-100, max_value=100, decimal_places=2)
     model = forms.CharField(label=_("Model"), required=False, max_length=60, widget=forms.TextInput({"size": 12}))
     tag = forms.CharField(label=_("Tag"), required=False, max_length=60, widget=forms.TextInput({"size": 12}))
-    age = forms.ChoiceField(
-        label=_("State"),
-        required=False,
-        choices=[("", _("changed at any time")), *((word, words) for word, (words, _hours, _new) in AGES.items())],
+    age = choice_field(
+        _("State"), [(word, words) for word, (words, _hours, _new) in AGES.items()], _("changed at any time")
     )
 
     def __init__(self, data: Any, scope: OltScope) -> None:
-        super().__init__(data, auto_id="onu-%s", label_suffix="")
-        self._scope = scope
-        offer_olts(self, scope)
+        super().__init__(data, scope)
         for name in ("rx_min", "rx_max"):
             self.fields[name].widget.attrs.update({"step": "0.5", "class": "narrow-number"})
 
     def clean_model(self) -> Q | None:
-        text = self.cleaned_data["model"]
-        try:
-            return of_model(text) if text else None
-        except ValueError as error:
-            raise forms.ValidationError(str(error)) from error
+        return self._clean_words("model", of_model)
 
     def clean_q(self) -> Q | None:
-        text = self.cleaned_data["q"]
+        return self._clean_words("q", of_text)
+
+    def _clean_words(self, name: str, search: Callable[[str], Q]) -> Q | None:
+        text = self.cleaned_data[name]
         try:
-            return of_text(text) if text else None
+            return search(text) if text else None
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
 
@@ -129,7 +117,7 @@ class OnuFilterForm(forms.Form):
         if not self.is_valid():
             return FoundOnus([NO_ONUS])
         values = self.cleaned_data
-        conditions = [_state(values.get("state", "")), self._scope.condition()]
+        conditions = [_state(values.get("state", "")), self.scope.condition()]
         if values.get("olt"):
             conditions.append(Q(olt_id=int(values["olt"])))
         if values.get("port"):
@@ -147,11 +135,6 @@ class OnuFilterForm(forms.Form):
             moment = timezone.now() - timedelta(hours=hours)
             conditions.append(Q(**{f"reading__state_since__{'gte' if is_new else 'lt'}": moment}))
         return FoundOnus(conditions, sort)
-
-    @property
-    def query(self) -> bool:
-        """Whether the list is narrowed at all."""
-        return any(self.data.get(name) for name in self.fields)
 
     def export_query(self) -> str:
         """Build the same filter as an API export query; empty where the API has no such filter."""
@@ -318,98 +301,56 @@ def _of_customer(line: OnuLine, name: str) -> str:
     return str(getattr(getattr(line.onu, "customer", None), name, ""))
 
 
-def _of_reading(line: OnuLine, name: str) -> float | None:
-    value: float | None = getattr(getattr(line.onu, "reading", None), name, None)
-    return value
-
-
 def _measured(name: str, unit: str, digits: int) -> dict[str, Any]:
     """Draw and write a value of the reading."""
 
+    def read(line: OnuLine) -> float | None:
+        value: float | None = getattr(getattr(line.onu, "reading", None), name, None)
+        return value
+
     def draw(line: OnuLine, now: datetime) -> str:
-        value = _of_reading(line, name)
+        value = read(line)
         return "" if value is None else f"{floatformat(value, digits)} {unit}"
 
-    return {"draw": draw, "value": lambda line: _of_reading(line, name), "look": "right short", "is_usual": False}
+    return {"value": read, "draw": draw, "look": "right short", "is_usual": False}
 
 
 def _written(name: str) -> dict[str, Any]:
-    """Draw and write a text of the customer."""
-    return {
-        "draw": lambda line, now: text_cell(_of_customer(line, name)),
-        "value": lambda line: _of_customer(line, name),
-        "look": "words",
-        "is_usual": False,
-    }
-
-
-def _told(name: str, look: str = "words") -> dict[str, Any]:
-    """Draw and write a text that the device told."""
-    return {
-        "draw": lambda line, now: text_cell(getattr(line.onu, name)),
-        "value": lambda line: getattr(line.onu, name),
-        "look": look,
-        "is_usual": False,
-    }
+    """Show a text of the customer."""
+    return {"value": lambda line: _of_customer(line, name), "look": "words", "is_usual": False}
 
 
 ONU_TABLE = ListTable(
     "onus",
     (
-        TableColumn("code", _("Serial or MAC"), _draw_code, lambda line: line.code, "serial", "mono"),
-        TableColumn("state", _("State"), _draw_state, lambda line: line.state, "state", "of-state"),
+        TableColumn("code", _("Serial or MAC"), "code", _draw_code, "serial", "mono"),
+        TableColumn("state", _("State"), "state", _draw_state, look="of-state"),
+        TableColumn("name", _("Customer or description"), "name", sort="customer", look="words"),
+        TableColumn("olt", _("OLT"), "olt", sort="place", look="olt-name"),
+        TableColumn("place", _("Place"), "place", look="mono"),
+        TableColumn("rx_power", _("Receive power"), "power_dbm", _draw_power, look="right short"),
+        TableColumn("distance", _("Distance"), "distance_m", _draw_distance, look="right short of-distance"),
         TableColumn(
-            "name",
-            _("Customer or description"),
-            lambda line, now: text_cell(line.name),
-            lambda line: line.name,
-            "customer",
-            "words",
+            "since", _("Since"), lambda line: time_value(line.since.at), _draw_since, "state_since", "short of-since"
         ),
-        TableColumn("olt", _("OLT"), lambda line, now: line.olt, lambda line: line.olt, "place", "olt-name"),
-        TableColumn("place", _("Place"), lambda line, now: line.place, lambda line: line.place, "place", "mono"),
-        TableColumn(
-            "rx_power", _("Receive power"), _draw_power, lambda line: line.power_dbm, "rx_power", "right short"
-        ),
-        TableColumn(
-            "distance",
-            _("Distance"),
-            _draw_distance,
-            lambda line: line.distance_m,
-            "distance",
-            "right short of-distance",
-        ),
-        TableColumn(
-            "since", _("Since"), _draw_since, lambda line: time_value(line.since.at), "state_since", "short of-since"
-        ),
-        TableColumn("tags", _("Tags"), _draw_tags, lambda line: _of_customer(line, "tags"), "tags", is_usual=False),
-        TableColumn("contract", _("Contract number"), sort="contract", **_written("contract")),
-        TableColumn("phone", _("Phone"), sort="phone", **_written("phone")),
-        TableColumn("address", _("Address"), sort="address", **_written("address")),
-        TableColumn("description", _("Description"), sort="description", **_told("description")),
-        TableColumn("model", _("Model"), sort="model", **_told("model")),
-        TableColumn("firmware", _("Firmware"), sort="firmware", **_told("firmware")),
-        TableColumn("mac", _("Hardware address"), sort="mac", **_told("mac", "mono")),
-        TableColumn(
-            "cause",
-            _("Last reason"),
-            lambda line, now: cause_of(line.onu),
-            lambda line: cause_of(line.onu),
-            "cause",
-            is_usual=False,
-        ),
-        TableColumn(
-            "olt_rx_power", _("The OLT receives"), sort="olt_rx_power", **_measured("olt_rx_power_dbm", "dBm", 2)
-        ),
-        TableColumn("tx_power", _("The ONU sends"), sort="tx_power", **_measured("tx_power_dbm", "dBm", 2)),
-        TableColumn("temperature", _("Temperature"), sort="temperature", **_measured("temperature_celsius", "°C", 1)),
+        TableColumn("tags", _("Tags"), lambda line: _of_customer(line, "tags"), _draw_tags, is_usual=False),
+        TableColumn("contract", _("Contract number"), **_written("contract")),
+        TableColumn("phone", _("Phone"), **_written("phone")),
+        TableColumn("address", _("Address"), **_written("address")),
+        TableColumn("description", _("Description"), "onu.description", look="words", is_usual=False),
+        TableColumn("model", _("Model"), "onu.model", look="words", is_usual=False),
+        TableColumn("firmware", _("Firmware"), "onu.firmware", look="words", is_usual=False),
+        TableColumn("mac", _("Hardware address"), "onu.mac", look="mono", is_usual=False),
+        TableColumn("cause", _("Last reason"), lambda line: cause_of(line.onu), is_usual=False),
+        TableColumn("olt_rx_power", _("The OLT receives"), **_measured("olt_rx_power_dbm", "dBm", 2)),
+        TableColumn("tx_power", _("The ONU sends"), **_measured("tx_power_dbm", "dBm", 2)),
+        TableColumn("temperature", _("Temperature"), **_measured("temperature_celsius", "°C", 1)),
         TableColumn(
             "first_seen",
             _("First seen"),
-            lambda line, now: when(line.onu.first_seen_at, now),
             lambda line: time_value(line.onu.first_seen_at),
-            "first_seen",
-            "short",
+            lambda line, now: when(line.onu.first_seen_at, now),
+            look="short",
             is_usual=False,
         ),
     ),

@@ -21,7 +21,6 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.scope import scope_of
@@ -33,7 +32,16 @@ from facho.dashboard.reports.views import load_onu_months
 from facho.dashboard.shared.import_page import ImportPage
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.outages import OutageRow, outage_rows
-from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
+from facho.dashboard.shared.page import (
+    PagePart,
+    for_users,
+    is_part,
+    load_parts,
+    may_operate,
+    must_operate,
+    part_called,
+    render_part_or_page,
+)
 from facho.dashboard.shared.plot_range import MAX_COMPARED, PlotRange, compared_of, lead_on, range_of
 from facho.dashboard.shared.table import MAX_QUERY_LETTERS, posted_ids, table_context
 from facho.dashboard.traps.views import load_said
@@ -294,7 +302,6 @@ TEMPLATE = "onu/reading.html"
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def onus(request: HttpRequest) -> HttpResponse:
     """List ONUs, narrowed by the form; htmx gets the list alone."""
@@ -317,10 +324,8 @@ def onus(request: HttpRequest) -> HttpResponse:
         "export_query": form.export_query(),
         **table_context(ONU_TABLE, choice),
     }
-    if is_part(request):
-        return render(request, "onu/list.html", context)
-    tools = {"may_operate": may_operate(request), "most_reads": MOST_READS}
-    return render(request, "onu/onus.html", {**context, **tools, "undo": _undo_words(request)})
+    tools = {"may_operate": may_operate(request), "most_reads": MOST_READS, "undo": _undo_words(request)}
+    return render_part_or_page(request, "onu/list.html", "onu/onus.html", context | tools)
 
 
 @require_POST

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django import forms
 from django.db.models import F, OrderBy, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -20,7 +19,6 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.scope import OltScope, scope_of
@@ -33,12 +31,13 @@ from facho.dashboard.shared.page import (
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
+    choice_field,
     coordinate,
     cursor_of,
     for_users,
-    is_part,
     load_parts,
     part_called,
+    render_part_or_page,
 )
 from facho.dashboard.shared.table import (
     PAGE,
@@ -362,39 +361,28 @@ def load_outage_onus(outage: Outage, page: str) -> OutageOnus:
 
 
 class OutageFilter(TimelineFilter):
-    show = forms.ChoiceField(
-        label=gettext_lazy("Show"),
-        required=False,
-        choices=[
-            ("", pgettext_lazy("outages", "all")),
+    """Times match outages that were open between them."""
+
+    lookups = {"olt": "olt_id", "cause": "cause", "before": "started_at__lt"}
+    show = choice_field(
+        gettext_lazy("Show"),
+        [
             (OPEN, gettext_lazy("going on")),
             (UNSEEN, gettext_lazy("going on, not acknowledged")),
             (ACKNOWLEDGED, gettext_lazy("acknowledged")),
             (ENDED, gettext_lazy("ended")),
         ],
+        pgettext_lazy("outages", "all"),
     )
-    cause = forms.ChoiceField(
-        label=gettext_lazy("Probable cause"), required=False, choices=[("", gettext_lazy("all")), *OutageCauses.choices]
-    )
+    cause = choice_field(gettext_lazy("Probable cause"), OutageCauses.choices)
     field_order = ("show", "olt", "cause", "after", "before")
 
     def narrow(self, outages: QuerySet[Outage]) -> QuerySet[Outage]:
-        """Apply the form; times match outages open between them."""
-        return outages.filter(*(_condition(name, value) for name, value in self.chosen.items()))
-
-
-def _condition(name: str, value: Any) -> Q:
-    match name:
-        case "show":
-            return _SHOWN[value]
-        case "olt":
-            return Q(olt_id=int(value))
-        case "cause":
-            return Q(cause=value)
-        case "after":
-            return Q(ended_at__isnull=True) | Q(ended_at__gt=value)
-        case _:
-            return Q(started_at__lt=value)
+        if shown := self.chosen.get("show"):
+            outages = outages.filter(_SHOWN[shown])
+        if after := self.chosen.get("after"):
+            outages = outages.filter(Q(ended_at__isnull=True) | Q(ended_at__gt=after))
+        return super().narrow(outages)
 
 
 def _draw_cause(row: OutageRow, now: datetime) -> SafeString:
@@ -424,39 +412,32 @@ def _draw_lasted(row: OutageRow, now: datetime) -> str:
 OUTAGE_TABLE = ListTable(
     "outages",
     (
-        TableColumn("cause", gettext_lazy("Probable cause"), _draw_cause, lambda row: row.cause, "cause"),
+        TableColumn("cause", gettext_lazy("Probable cause"), "cause", _draw_cause),
         TableColumn(
-            "where",
-            gettext_lazy("Where"),
-            _draw_where,
-            lambda row: f"{row.olt} {row.scope} {row.place}".strip(),
-            "where",
+            "where", gettext_lazy("Where"), lambda row: f"{row.olt} {row.scope} {row.place}".strip(), _draw_where
         ),
         TableColumn(
             "since",
             gettext_lazy("Since"),
-            lambda row, now: when(row.started_at, now),
             lambda row: time_value(row.started_at),
-            "since",
-            "short",
+            lambda row, now: when(row.started_at, now),
+            look="short",
         ),
-        TableColumn("lasted", gettext_lazy("Lasted"), _draw_lasted, lambda row: row.lasted_seconds, "lasted", "short"),
+        TableColumn("lasted", gettext_lazy("Lasted"), "lasted_seconds", _draw_lasted, look="short"),
         TableColumn(
             "ended",
             gettext_lazy("Ended at"),
-            lambda row, now: when(row.ended_at, now) if row.ended_at else "",
             lambda row: time_value(row.ended_at),
-            "ended",
-            "short",
+            lambda row, now: when(row.ended_at, now) if row.ended_at else "",
+            look="short",
             is_usual=False,
         ),
         TableColumn(
             "affected",
             gettext_lazy("ONUs affected"),
-            lambda row, now: floatformat(row.affected, "0g"),
-            lambda row: row.affected,
             "affected",
-            "right short",
+            lambda row, now: floatformat(row.affected, "0g"),
+            look="right short",
         ),
     ),
     "-time",
@@ -468,11 +449,12 @@ OUTAGE_TABLE = ListTable(
         "ended": ("ended_at",),
         "affected": ("affected",),
     },
+    time_column="started_at",
+    build=shape_outages,
 )
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def outages_page(request: HttpRequest) -> HttpResponseBase:
     scope = scope_of(request.user)
@@ -481,7 +463,7 @@ def outages_page(request: HttpRequest) -> HttpResponseBase:
     if is_export(request):
         return export_table(request, OUTAGE_TABLE, in_batches(with_names(outages), shape_outages))
     over = with_names(outages.filter(ended_at__isnull=False))
-    loaded = load_table(request, OUTAGE_TABLE, over, "started_at", shape_outages)
+    loaded = load_table(request, OUTAGE_TABLE, over)
     going_on = outages.filter(ended_at__isnull=True).order_by("-affected", "started_at", "id")
     context = {
         "here": "outages",
@@ -489,7 +471,7 @@ def outages_page(request: HttpRequest) -> HttpResponseBase:
         **loaded,
         "going_on": [] if cursor_of(request) or PAGE in request.GET else outage_rows(going_on[:OPEN_LINES]),
     }
-    return render(request, "outage/list.html" if is_part(request) else "outage/outages.html", context)
+    return render_part_or_page(request, "outage/list.html", "outage/outages.html", context)
 
 
 @require_safe

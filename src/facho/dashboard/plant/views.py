@@ -1,6 +1,5 @@
 """The pages of the plant: boxes with their ONUs and forms, zones, files, and what the inferred tree offers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -20,14 +19,25 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.light.views import light_line
 from facho.dashboard.onu.list import listed_onus, plain_table
 from facho.dashboard.onu.views import find_onu
 from facho.dashboard.shared.import_page import ImportPage
-from facho.dashboard.shared.page import ROWS_PER_PAGE, for_users, is_part, may_operate, must_operate, offer_olts
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    ListFilter,
+    choice_field,
+    for_users,
+    may_operate,
+    must_operate,
+    named_olts,
+    named_zones,
+    offer,
+    render_part_or_page,
+    search_field,
+)
 from facho.dashboard.shared.table import (
     PAGE,
     ListTable,
@@ -36,7 +46,6 @@ from facho.dashboard.shared.table import (
     in_batches,
     is_export,
     table_context,
-    text_cell,
 )
 from facho.hosts.inventory import InventoryError
 from facho.onus.models import PonPort
@@ -82,32 +91,21 @@ class BoxLine:
         return f"box-{self.counts.look}"
 
 
-class BoxFilterForm(forms.Form):
+class BoxFilterForm(ListFilter):
     """Name, OLT, zone and kind; an invalid choice matches none."""
 
-    q = forms.CharField(
-        label=gettext_lazy("Search"),
-        required=False,
-        max_length=100,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": gettext_lazy("box or zone")}),
-    )
-    olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)
-    zone = forms.ChoiceField(label=gettext_lazy("Zone"), required=False)
-    kind = forms.ChoiceField(
-        label=gettext_lazy("Kind"),
-        required=False,
-        choices=[("", gettext_lazy("all")), *BoxKinds.choices, (NO_PLACE, gettext_lazy("without coordinates"))],
-    )
+    ids = "boxes-%s"
+    q = search_field(gettext_lazy("Search"), gettext_lazy("box or zone"))
+    olt = choice_field(gettext_lazy("OLT"))
+    zone = choice_field(gettext_lazy("Zone"))
+    kind = choice_field(gettext_lazy("Kind"), [*BoxKinds.choices, (NO_PLACE, gettext_lazy("without coordinates"))])
 
     def __init__(self, data: Any, scope: OltScope) -> None:
-        super().__init__(data, auto_id="boxes-%s", label_suffix="")
-        offer_olts(self, scope)
-        zones = [(str(pk), name) for pk, name in visible_zones(scope).order_by("name").values_list("id", "name")]
-        self.fields["zone"].choices = [("", _("all")), (NO_ZONE, _("no zone")), *zones]  # type: ignore[attr-defined]
-        self._scope = scope
+        super().__init__(data, scope)
+        offer(self, "zone", [("", _("all")), (NO_ZONE, _("no zone")), *named_zones(scope)])
 
     def find(self) -> QuerySet[Box]:
-        boxes = visible_boxes(self._scope).select_related("zone", "parent", "pon_port__olt")
+        boxes = _named_boxes(self.scope)
         if not self.is_valid():
             return boxes.none()
         values = self.cleaned_data
@@ -121,11 +119,6 @@ class BoxFilterForm(forms.Form):
         if values["kind"] == NO_PLACE:
             return boxes.filter(latitude__isnull=True)
         return boxes.filter(kind=values["kind"]) if values["kind"] else boxes
-
-    @property
-    def query(self) -> bool:
-        """Whether the list is narrowed at all."""
-        return any(self.data.get(name) for name in self.fields)
 
 
 def box_lines(boxes: list[Box]) -> list[BoxLine]:
@@ -152,56 +145,36 @@ def _draw_feeder(line: BoxLine, now: datetime) -> SafeString | str:
     return format_html('<a href="{}"><bdi>{}</bdi></a>', reverse("box", args=[feeder.id]), feeder) if feeder else ""
 
 
-def _port_words(line: BoxLine) -> str:
-    return words_of_port(line.box.pon_port) if line.box.pon_port else ""
-
-
-def _place_words(line: BoxLine) -> str:
-    return "" if line.box.latitude is None else f"{line.box.latitude}, {line.box.longitude}"
-
-
-def _written(value: Callable[[BoxLine], Any]) -> dict[str, Any]:
-    """Draw and write a text of a box."""
-    return {"draw": lambda line, now: text_cell(value(line)), "value": value}
-
-
 BOX_TABLE = ListTable(
     "boxes",
     (
-        TableColumn("name", gettext_lazy("Name"), _draw_name, lambda line: line.box.name, "name", "short"),
+        TableColumn("name", gettext_lazy("Name"), "box.name", _draw_name, look="short"),
+        TableColumn("state", gettext_lazy("State"), "counts.look", lambda line, now: draw_look(line.counts), sort=""),
+        TableColumn("onus", gettext_lazy("ONUs online"), "counts.online", _draw_onus, sort="", look="right short"),
+        TableColumn("kind", gettext_lazy("Kind"), "box.get_kind_display"),
+        TableColumn("zone", gettext_lazy("Zone"), "box.zone.name"),
+        TableColumn("fed_by", gettext_lazy("Fed by"), "box.parent.name", _draw_feeder),
         TableColumn(
-            "state",
-            gettext_lazy("State"),
-            lambda line, now: draw_look(line.counts),
-            lambda line: str(line.counts.look),
+            "port",
+            gettext_lazy("PON port"),
+            lambda line: words_of_port(line.box.pon_port) if line.box.pon_port else "",
+            look="mono",
         ),
-        TableColumn(
-            "onus", gettext_lazy("ONUs online"), _draw_onus, lambda line: line.counts.online, look="right short"
-        ),
-        TableColumn("kind", gettext_lazy("Kind"), sort="kind", **_written(lambda line: line.box.get_kind_display())),
-        TableColumn(
-            "zone",
-            gettext_lazy("Zone"),
-            sort="zone",
-            **_written(lambda line: line.box.zone.name if line.box.zone else ""),
-        ),
-        TableColumn(
-            "fed_by",
-            gettext_lazy("Fed by"),
-            _draw_feeder,
-            lambda line: line.box.parent.name if line.box.parent else "",
-            "fed_by",
-        ),
-        TableColumn("port", gettext_lazy("PON port"), sort="port", look="mono", **_written(_port_words)),
         TableColumn(
             "outputs",
             gettext_lazy("Outputs"),
+            "box.outputs",
             lambda line, now: f"1:{line.box.outputs}" if line.box.outputs else "",
-            lambda line: line.box.outputs,
-            "outputs",
-            "right short",
+            look="right short",
         ),
-        TableColumn("place", gettext_lazy("Coordinates"), look="mono", is_usual=False, **_written(_place_words)),
+        TableColumn(
+            "place",
+            gettext_lazy("Coordinates"),
+            lambda line: "" if line.box.latitude is None else f"{line.box.latitude}, {line.box.longitude}",
+            sort="",
+            look="mono",
+            is_usual=False,
+        ),
     ),
     "name",
     {
@@ -216,7 +189,6 @@ BOX_TABLE = ListTable(
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def boxes_page(request: HttpRequest) -> HttpResponseBase:
     """List the boxes in scope."""
@@ -225,9 +197,7 @@ def boxes_page(request: HttpRequest) -> HttpResponseBase:
     boxes = form.find()
     if is_export(request):
         return export_table(request, BOX_TABLE, in_batches(boxes, box_lines))
-    ordered = boxes.order_by(*BOX_TABLE.orders[choice.sort.removeprefix("-")], "pk")
-    ordered = ordered.reverse() if choice.sort.startswith("-") else ordered
-    page = Paginator(ordered, ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
+    page = Paginator(BOX_TABLE.sort(boxes, choice), ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
     context = {
         "here": "map",
         "now": now,
@@ -239,13 +209,16 @@ def boxes_page(request: HttpRequest) -> HttpResponseBase:
         "may_operate": may_operate(request),
         **table_context(BOX_TABLE, choice),
     }
-    return render(request, "plant/box_list.html" if is_part(request) else "plant/boxes.html", context)
+    return render_part_or_page(request, "plant/box_list.html", "plant/boxes.html", context)
 
 
 def find_box(request: HttpRequest, box_id: int) -> Box:
     """Return a box in the user's scope with its names, else raise 404."""
-    boxes = visible_boxes(scope_of(request.user)).select_related("zone", "parent", "pon_port__olt")
-    return get_object_or_404(boxes, id=box_id)
+    return get_object_or_404(_named_boxes(scope_of(request.user)), id=box_id)
+
+
+def _named_boxes(scope: OltScope) -> QuerySet[Box]:
+    return visible_boxes(scope).select_related("zone", "parent", "pon_port__olt")
 
 
 @require_safe
@@ -253,8 +226,7 @@ def find_box(request: HttpRequest, box_id: int) -> Box:
 def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
     """Show a box with what it feeds and its ONUs, those that are offline first."""
     box, scope, now = find_box(request, box_id), scope_of(request.user), timezone.now()
-    known = visible_boxes(scope).select_related("zone", "parent", "pon_port__olt")
-    fed = list(known.filter(parent=box).order_by("name"))
+    fed = list(_named_boxes(scope).filter(parent=box).order_by("name"))
     counts = count_onus([box, *fed])
     lines = [BoxLine(each.id, each, counts[each.id]) for each in fed]
     onus = scope.narrow(listed_onus().filter(attachment__box=box, is_present=True))
@@ -357,10 +329,9 @@ class BoxForm(PlantForm):
     def __init__(self, data: Any, scope: OltScope, *, initial: dict[str, Any] | None = None) -> None:
         super().__init__(data, initial=initial)
         zones = visible_zones(scope).order_by("name").values_list("name", flat=True)
-        self.fields["zone"].choices = [("", _("no zone")), *((name, name) for name in zones)]  # type: ignore[attr-defined]
-        offer_olts(self, scope)
-        olts = [(words, words) for _pk, words in self.fields["olt"].choices if _pk]  # type: ignore[attr-defined]
-        self.fields["olt"].choices = [("", _("none, or that of the box before it")), *olts]  # type: ignore[attr-defined]
+        offer(self, "zone", [("", _("no zone")), *((name, name) for name in zones)])
+        olts = [(name, name) for _pk, name in named_olts(scope)]
+        offer(self, "olt", [("", _("none, or that of the box before it")), *olts])
 
     def clean(self) -> dict[str, Any]:
         """A box that stays behind another one keeps its port: what is shown of it was not typed."""

@@ -6,11 +6,9 @@ from datetime import datetime, timedelta
 from math import ceil, nan
 from types import MappingProxyType
 
-from django import forms
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import number_format
@@ -19,7 +17,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.plot import (
@@ -39,17 +36,20 @@ from facho.dashboard.onu.plot import (
     label_at,
 )
 from facho.dashboard.shared.light import ready_name
-from facho.dashboard.shared.page import TimelineFilter, coordinate, for_users, is_part
+from facho.dashboard.shared.page import (
+    TimelineFilter,
+    choice_field,
+    coordinate,
+    for_users,
+    render_part_or_page,
+    search_field,
+)
 from facho.dashboard.shared.plot_range import SPANS as LONG_SPANS
 from facho.dashboard.shared.plot_range import PlotSpan
 from facho.dashboard.shared.table import (
     ListTable,
     TableColumn,
-    export_table,
-    in_batches,
-    is_export,
-    load_table,
-    text_cell,
+    answer_list,
     time_value,
 )
 from facho.dashboard.templatetags.facho_words import when
@@ -95,7 +95,6 @@ class LoadSheet:
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def pollers_page(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("span", FIRST_SPAN)
@@ -108,7 +107,7 @@ def pollers_page(request: HttpRequest) -> HttpResponse:
         "sheet": draw_sheet(load_history(now - span.length, now), span),
         "refresh_seconds": REFRESH_SECONDS,
     }
-    return render(request, "pollers/load.html" if is_part(request) else "pollers/pollers.html", context)
+    return render_part_or_page(request, "pollers/load.html", "pollers/pollers.html", context)
 
 
 def draw_sheet(history: LoadHistory, span: PlotSpan) -> LoadSheet | None:
@@ -208,17 +207,16 @@ def _number(value: float | None) -> str:
 class ExecutionFilter(TimelineFilter):
     """An OLT, how a run stands, from where it came, and a part of its job's name."""
 
-    q = forms.CharField(
-        label=gettext_lazy("Job"), required=False, max_length=60, widget=forms.TextInput(attrs={"type": "search"})
-    )
-    status = forms.ChoiceField(
-        label=gettext_lazy("Status"),
-        required=False,
-        choices=[("", pgettext_lazy("runs", "all")), *ExecutionStates.choices],
-    )
-    origin = forms.ChoiceField(
-        label=gettext_lazy("Origin"), required=False, choices=[("", pgettext_lazy("runs", "all")), *Origin.choices]
-    )
+    lookups = {
+        "olt": "olt_id",
+        "status": "status",
+        "origin": "origin",
+        "after": "created_at__gte",
+        "before": "created_at__lt",
+    }
+    q = search_field(gettext_lazy("Job"), max_length=60)
+    status = choice_field(gettext_lazy("Status"), ExecutionStates.choices, pgettext_lazy("runs", "all"))
+    origin = choice_field(gettext_lazy("Origin"), Origin.choices, pgettext_lazy("runs", "all"))
     field_order = ("q", "olt", "status", "origin", "after", "before")
 
     def narrow(self, runs: QuerySet[Execution]) -> QuerySet[Execution]:
@@ -228,9 +226,7 @@ class ExecutionFilter(TimelineFilter):
             runs = runs.filter(Q(node__job__name__has=text) | Q(task_type__has=text))
         if values.get("status") and values["status"] not in TERMINAL:
             runs = runs.filter(finished_at__isnull=True)
-        given = {"olt": "olt_id", "status": "status", "origin": "origin"}
-        given |= {"after": "created_at__gte", "before": "created_at__lt"}
-        return runs.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+        return super().narrow(runs)
 
 
 def _job_of(run: Execution) -> str:
@@ -239,10 +235,6 @@ def _job_of(run: Execution) -> str:
 
 def _why_of(run: Execution) -> str:
     return str(FAILURES_IN_SHORT.get(run.failure_kind, run.failure_kind))
-
-
-def _draw_run(run: Execution, now: datetime) -> SafeString | str:
-    return when(run.created_at, now)
 
 
 def _draw_run_olt(run: Execution, now: datetime) -> SafeString:
@@ -260,60 +252,25 @@ def _draw_length(run: Execution, now: datetime) -> str:
     return f"{number_format(run.duration_ms / 1000, decimal_pos=1)} s" if run.duration_ms else ""
 
 
-def _optional(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
 EXECUTION_TABLE = ListTable(
     "executions",
     (
-        TableColumn("when", gettext_lazy("When"), _draw_run, lambda run: time_value(run.created_at), "when", "short"),
-        TableColumn("olt", gettext_lazy("OLT"), _draw_run_olt, lambda run: run.olt.name, "olt"),
-        TableColumn("job", gettext_lazy("Job"), lambda run, now: text_cell(_job_of(run)), _job_of, "job", "words"),
-        TableColumn("status", gettext_lazy("Status"), _draw_status, lambda run: run.status, "status"),
         TableColumn(
-            "length", gettext_lazy("Duration"), _draw_length, lambda run: run.duration_ms, "length", "right short"
+            "when",
+            gettext_lazy("When"),
+            lambda run: time_value(run.created_at),
+            lambda run, now: when(run.created_at, now),
+            look="short",
         ),
-        TableColumn(
-            "origin",
-            gettext_lazy("Origin"),
-            lambda run, now: run.get_origin_display(),
-            lambda run: run.origin,
-            "origin",
-        ),
-        TableColumn(
-            "attempt",
-            gettext_lazy("Attempt"),
-            lambda run, now: _optional(run.attempt),
-            lambda run: run.attempt,
-            "attempt",
-            "right short",
-            is_usual=False,
-        ),
-        TableColumn(
-            "poller",
-            gettext_lazy("Poller"),
-            lambda run, now: _optional(run.poller_id),
-            lambda run: run.poller_id,
-            "poller",
-            "right short",
-        ),
-        TableColumn(
-            "error",
-            gettext_lazy("Error"),
-            lambda run, now: text_cell(run.error),
-            lambda run: run.error,
-            look="words",
-            is_usual=False,
-        ),
-        TableColumn(
-            "number",
-            gettext_lazy("Number"),
-            lambda run, now: _optional(run.id),
-            lambda run: run.id,
-            look="right short",
-            is_usual=False,
-        ),
+        TableColumn("olt", gettext_lazy("OLT"), "olt.name", _draw_run_olt),
+        TableColumn("job", gettext_lazy("Job"), _job_of, look="words"),
+        TableColumn("status", gettext_lazy("Status"), "status", _draw_status),
+        TableColumn("length", gettext_lazy("Duration"), "duration_ms", _draw_length, look="right short"),
+        TableColumn("origin", gettext_lazy("Origin"), "origin", lambda run, now: run.get_origin_display()),
+        TableColumn("attempt", gettext_lazy("Attempt"), "attempt", look="right short", is_usual=False),
+        TableColumn("poller", gettext_lazy("Poller"), "poller_id", look="right short"),
+        TableColumn("error", gettext_lazy("Error"), "error", sort="", look="words", is_usual=False),
+        TableColumn("number", gettext_lazy("Number"), "id", sort="", look="right short", is_usual=False),
     ),
     "-time",
     {
@@ -326,11 +283,12 @@ EXECUTION_TABLE = ListTable(
         "attempt": ("attempt",),
         "poller": (F("poller_id").asc(nulls_last=True),),
     },
+    time_column="created_at",
+    templates=("pollers/runs.html", "pollers/executions.html"),
 )
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def executions_page(request: HttpRequest) -> HttpResponseBase:
     """List the runs of one's OLTs, the latest first."""
@@ -339,7 +297,4 @@ def executions_page(request: HttpRequest) -> HttpResponseBase:
     columns = ("olt__name", "node__job__name", "task_type", "status", "origin", "attempt", "poller_id", "error")
     times = ("created_at", "started_at", "finished_at", "duration_ms", "failure_kind")
     runs = form.narrow(scope.narrow(Execution.objects.select_related("olt", "node__job").only(*columns, *times)))
-    if is_export(request):
-        return export_table(request, EXECUTION_TABLE, in_batches(runs))
-    context = {"here": "executions", "form": form, **load_table(request, EXECUTION_TABLE, runs, "created_at")}
-    return render(request, "pollers/runs.html" if is_part(request) else "pollers/executions.html", context)
+    return answer_list(request, EXECUTION_TABLE, form, runs)

@@ -12,7 +12,7 @@ from django.core.paginator import Paginator
 from django.db.models import F, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
@@ -23,18 +23,20 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import OltScope, scope_of
 from facho.alerts.links import load_public_address
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
+    ListFilter,
+    choice_field,
     coordinate,
     for_users,
-    is_part,
     may_operate,
     must_operate,
-    offer_olts,
+    named_zones,
+    offer,
+    render_part_or_page,
 )
 from facho.dashboard.shared.plot_range import MAX_COMPARED
 from facho.dashboard.shared.table import (
@@ -49,7 +51,6 @@ from facho.dashboard.shared.table import (
     text_cell,
 )
 from facho.hosts.models import Olt
-from facho.plant.boxes import visible_zones
 from facho.plant.models import OnuMonth, Zone
 from facho.plant.months import ask_for_month, is_kept, zone
 from facho.plant.report import (
@@ -137,104 +138,68 @@ _ORDERS: Mapping[str, str] = {
 MONTHS_OF_ONU = 13
 
 
-class ReportForm(forms.Form):
+class ReportForm(ListFilter):
     """Month, table and OLT; what is not known is ignored."""
 
     month = forms.ChoiceField(label=gettext_lazy("Month"), required=False)
     by = forms.ChoiceField(label=gettext_lazy("Table"), required=False)
-    olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)
-    zone = forms.ChoiceField(label=gettext_lazy("Zone"), required=False)
+    olt = choice_field(gettext_lazy("OLT"))
+    zone = choice_field(gettext_lazy("Zone"))
 
     def __init__(self, data: Any, scope: OltScope, months: Sequence[Month]) -> None:
-        super().__init__(data, auto_id="filter-%s", label_suffix="")
-        offer_olts(self, scope)
-        known = visible_zones(scope).order_by("name").values_list("id", "name")
-        zones = [("", _("all")), *((str(pk), name) for pk, name in known)]
-        words = [
-            (str(month), date_format(datetime(month.year, month.number, 1, tzinfo=UTC), "YEAR_MONTH_FORMAT"))
-            for month in months
-        ]
-        for name, choices in (
-            ("month", words),
-            (
-                "by",
-                [
-                    *((key, capfirst(str(each.title))) for key, each in REPORT_TABLES.items()),
-                    (CUSTOMERS, _CUSTOMERS_TITLE),
-                ],
-            ),
-            ("zone", zones),
-        ):
-            field = self.fields[name]
-            if isinstance(field, forms.ChoiceField):
-                field.choices = choices
-
-    @property
-    def chosen(self) -> dict[str, str]:
-        self.full_clean()
-        return {name: value for name, value in self.cleaned_data.items() if value}
-
-    @property
-    def query(self) -> str:
-        """What was chosen, as the beginning of a query string."""
-        given = {name: value for name in self.fields if (value := self.data.get(name))}
-        return f"{urlencode(given)}&" if given else ""
+        super().__init__(data, scope)
+        firsts = [datetime(month.year, month.number, 1, tzinfo=UTC) for month in months]
+        names = [date_format(first, "YEAR_MONTH_FORMAT") for first in firsts]
+        tables = [(key, capfirst(str(each.title))) for key, each in REPORT_TABLES.items()]
+        offer(self, "month", zip(map(str, months), names, strict=True))
+        offer(self, "by", [*tables, (CUSTOMERS, _CUSTOMERS_TITLE)])
+        offer(self, "zone", [("", _("all")), *named_zones(scope)])
 
 
-def _figure(
-    name: str, title: str | Promise, value: Callable[[Any], float | int | None], draw: Callable[[Any], str]
-) -> TableColumn:
-    """A number at the right, by which the list can be sorted."""
-    return TableColumn(name, title, lambda row, now: draw(row), value, name, "right short")
+def _figure(name: str, title: str | Promise, words: Callable[[Any], str], path: str = "") -> TableColumn:
+    """A number at the right, by which the list can be sorted; one that is unknown has no words."""
+    column = TableColumn(name, title, path or name, look="right short")
 
+    def draw(row: Row, now: datetime) -> str:
+        value = column.read(row)
+        return "" if value is None else words(value)
 
-def _seconds(name: str, title: str | Promise) -> TableColumn:
-    return _figure(
-        f"{name}_seconds",
-        title,
-        lambda row: getattr(row.times, name),
-        lambda row: duration(getattr(row.times, name)) if getattr(row.times, name) else "",
-    )
-
-
-_AVAILABILITY = _figure(
-    "availability",
-    gettext_lazy("Availability"),
-    lambda row: row.times.availability,
-    lambda row: "" if row.times.availability is None else percent(row.times.availability),
-)
-_TIMES = (
-    _AVAILABILITY,
-    _seconds("down", pgettext_lazy("length", "Down")),
-    _seconds("unknown", pgettext_lazy("length", "Unknown")),
-    _seconds("planned", pgettext_lazy("length", "Planned")),
-)
-_LIGHT = _figure(
-    "light_dbm",
-    gettext_lazy("Light, dBm"),
-    lambda row: row.light_dbm,
-    lambda row: "" if row.light_dbm is None else dbm(row.light_dbm),
-)
-_INTERRUPTIONS = _figure(
-    "interruptions", gettext_lazy("Interruptions"), lambda row: row.interruptions, lambda row: _count(row.interruptions)
-)
+    return replace(column, draw=draw)
 
 
 def _count(number: int) -> str:
     return number_format(number, force_grouping=True) if number else ""
 
 
-_ONUS = _figure("onus", gettext_lazy("ONUs"), lambda row: row.onus, lambda row: _count(row.onus))
-_WEAK = _figure("weak_onus", gettext_lazy("Weak light"), lambda row: row.weak_onus, lambda row: _count(row.weak_onus))
-_OUTAGES = (
-    _figure("outages", gettext_lazy("Outages"), lambda row: row.outages, lambda row: _count(row.outages)),
-    _figure(
-        "outage_seconds",
-        gettext_lazy("Outage time"),
-        lambda row: row.outage_seconds,
-        lambda row: duration(row.outage_seconds) if row.outage_seconds else "",
-    ),
+def _length(seconds: int) -> str:
+    return duration(seconds) if seconds else ""
+
+
+_TIMES = (
+    _figure("availability", gettext_lazy("Availability"), percent, "times.availability"),
+    _figure("down_seconds", pgettext_lazy("length", "Down"), _length, "times.down"),
+    _figure("unknown_seconds", pgettext_lazy("length", "Unknown"), _length, "times.unknown"),
+    _figure("planned_seconds", pgettext_lazy("length", "Planned"), _length, "times.planned"),
 )
+_LIGHT = _figure("light_dbm", gettext_lazy("Light, dBm"), dbm)
+_INTERRUPTIONS = _figure("interruptions", gettext_lazy("Interruptions"), _count)
+_ONUS = _figure("onus", gettext_lazy("ONUs"), _count)
+_WEAK = _figure("weak_onus", gettext_lazy("Weak light"), _count)
+_OUTAGES = (
+    _figure("outages", gettext_lazy("Outages"), _count),
+    _figure("outage_seconds", gettext_lazy("Outage time"), _length),
+)
+_LONGEST = _figure("longest_down_seconds", gettext_lazy("Longest"), _length)
+_LOWEST = _figure("lowest_day_dbm", gettext_lazy("Lowest day"), dbm)
+_WEAK_DAYS = _figure("weak_days", gettext_lazy("Weak days"), _count)
+_OLT = TableColumn("olt", gettext_lazy("OLT"), "olt")
+_CUSTOMER = TableColumn(
+    "customer",
+    gettext_lazy("Customer"),
+    lambda row: row.customer or getattr(row, "description", ""),
+    look="words",
+)
+_PORT = TableColumn("port", gettext_lazy("Port"), "port", sort="", look="mono")
 
 
 def _times_query(start: datetime, end: datetime) -> str:
@@ -256,34 +221,34 @@ class ReportEvidence:
     def narrowed(self, **to: object) -> str:
         return f"{reverse('reports')}?{urlencode({'month': str(self.question.month), **to})}"
 
-    def of_olt(self, row: ReportGroup) -> SafeString:
+    def of_olt(self, row: ReportGroup, now: datetime) -> SafeString:
         """Lead to the ports that the figures are made of."""
         return format_html(
             '<a id="row-olt-{}" href="{}"><bdi>{}</bdi></a>', row.id, self.narrowed(by="ports", olt=row.id), row.name
         )
 
-    def of_port(self, row: ReportGroup) -> SafeString | str:
+    def of_port(self, row: ReportGroup, now: datetime) -> SafeString | str:
         """Lead to the plots of the port in this month."""
         if row.place is None:
             return text_cell(row.name)
         address = f"{reverse('port', args=(row.olt_id, *row.place))}?{self.span}#light"
         return format_html('<a id="row-port-{}" href="{}">{}</a>', row.id, address, row.name)
 
-    def of_zone(self, row: ReportGroup) -> SafeString | str:
+    def of_zone(self, row: ReportGroup, now: datetime) -> SafeString | str:
         if not row.id:
             return _("without a zone")
         address = self.narrowed(by="downtime", zone=row.id)
         return format_html('<a id="row-zone-{}" href="{}"><bdi>{}</bdi></a>', row.id, address, row.name)
 
-    def of_onu(self, row: ReportOnu) -> SafeString:
+    def of_onu(self, row: ReportOnu, now: datetime) -> SafeString:
         """Lead to the plots of light and state in this month."""
         address = f"{reverse('onu', args=(row.id,))}?{self.span}#light"
         return format_html('<a id="row-onu-{}" href="{}" class="mono">{}</a>', row.id, address, row.code)
 
-    def of_repair(self, row: ReportRepair) -> SafeString:
+    def of_repair(self, row: ReportRepair, now: datetime) -> SafeString:
         """Lead to the light before and after, of all that share it."""
         day = datetime.combine(row.on, time(0), zone())
-        query = _times_query(day - AROUND_REPAIR, min(day + AROUND_REPAIR, timezone.now()))
+        query = _times_query(day - AROUND_REPAIR, min(day + AROUND_REPAIR, now))
         if len(row.onus) > 1:
             query += "&" + urlencode({"with": ",".join(map(str, row.onus[1:MAX_COMPARED]))})
         address = f"{reverse('onu', args=(row.id,))}?{query}#light"
@@ -292,79 +257,35 @@ class ReportEvidence:
 
 def _tables(evidence: ReportEvidence) -> dict[str, ListTable]:
     """Build the tables for one month: their names lead to its plots."""
-    olt = TableColumn("olt", gettext_lazy("OLT"), lambda row, now: text_cell(row.olt), lambda row: row.olt, "olt")
-    customer = TableColumn(
-        "customer",
-        gettext_lazy("Customer"),
-        lambda row, now: text_cell(row.customer or getattr(row, "description", "")),
-        lambda row: row.customer or getattr(row, "description", ""),
-        "customer",
-        "words",
-    )
-    port = TableColumn("port", gettext_lazy("Port"), lambda row, now: row.port, lambda row: row.port, look="mono")
-    onu = TableColumn(
-        "onu", gettext_lazy("ONU"), lambda row, now: evidence.of_onu(row), lambda row: row.code, "onu", "short"
-    )
-    longest = _figure(
-        "longest_down_seconds",
-        gettext_lazy("Longest"),
-        lambda row: row.longest_down_seconds,
-        lambda row: duration(row.longest_down_seconds) if row.longest_down_seconds else "",
-    )
-    lowest = _figure(
-        "lowest_day_dbm",
-        gettext_lazy("Lowest day"),
-        lambda row: row.lowest_day_dbm,
-        lambda row: dbm(row.lowest_day_dbm),
-    )
-    days = _figure("weak_days", gettext_lazy("Weak days"), lambda row: row.weak_days, lambda row: _count(row.weak_days))
-    who = (onu, customer, olt, port)
-    of_onu = {
-        "downtime": (*who, *_TIMES, longest),
-        "interruptions": (*who, _INTERRUPTIONS, *_TIMES[:2], longest),
-        "light": (*who, _LIGHT, lowest, days),
-    }
-    groups = {
-        "olts": (
-            ("name", gettext_lazy("OLT"), evidence.of_olt),
-            (_ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
+    onu = TableColumn("onu", gettext_lazy("ONU"), "code", evidence.of_onu, look="short")
+    who = (onu, _CUSTOMER, _OLT, _PORT)
+    every = (*who, *_TIMES, _INTERRUPTIONS, _LONGEST, _LIGHT, _LOWEST, _WEAK_DAYS)
+    first = TableColumn("name", gettext_lazy("OLT"), "name", evidence.of_olt, look="short")
+    port = replace(first, title=gettext_lazy("Port"), draw=evidence.of_port)
+    zone_name = replace(first, title=gettext_lazy("Zone"), draw=evidence.of_zone)
+    tables = {
+        "olts": (first, _ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
+        "ports": (port, _OLT, _ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
+        "zones": (zone_name, _ONUS, *_TIMES, _INTERRUPTIONS, _LIGHT, _WEAK),
+        "downtime": (*who, *_TIMES, _LONGEST),
+        "interruptions": (*who, _INTERRUPTIONS, *_TIMES[:2], _LONGEST),
+        "light": (*who, _LIGHT, _LOWEST, _WEAK_DAYS),
+        "repairs": (
+            TableColumn("what", gettext_lazy("What"), repair_words, evidence.of_repair, sort="", look="words"),
+            TableColumn("on", gettext_lazy("Day"), lambda row: f"{row.on:%Y-%m-%d}", look="short"),
+            _CUSTOMER,
+            _OLT,
+            _PORT,
+            _figure("gain_db", gettext_lazy("dB"), lambda value: number_format(value, 1)),
+            _figure("before_dbm", gettext_lazy("Before, dBm"), dbm),
+            _figure("after_dbm", gettext_lazy("After, dBm"), dbm),
         ),
-        "ports": (
-            ("name", gettext_lazy("Port"), evidence.of_port),
-            (olt, _ONUS, *_TIMES, *_OUTAGES, _INTERRUPTIONS, _LIGHT, _WEAK),
-        ),
-        "zones": (("name", gettext_lazy("Zone"), evidence.of_zone), (_ONUS, *_TIMES, _INTERRUPTIONS, _LIGHT, _WEAK)),
+        CUSTOMERS: tuple(each if each.order in _ORDERS else replace(each, sort="") for each in every),
     }
-    tables = {key: ListTable("reports", columns, "") for key, columns in of_onu.items()}
-    every = (*who, *_TIMES, _INTERRUPTIONS, longest, _LIGHT, lowest, days)
-    tables[CUSTOMERS] = ListTable(
-        "reports", tuple(each if each.sort in _ORDERS else replace(each, sort="") for each in every), ""
-    )
-    for key, ((name, title, draw), columns) in groups.items():
-        first = TableColumn(name, title, lambda row, now, draw=draw: draw(row), lambda row: row.name, "name", "short")  # type: ignore[misc]
-        tables[key] = ListTable("reports", (first, *columns), "")
-    repair = TableColumn(
-        "what", gettext_lazy("What"), lambda row, now: evidence.of_repair(row), repair_words, look="words"
-    )
-    gain = _figure("gain_db", gettext_lazy("dB"), lambda row: row.gain_db, lambda row: number_format(row.gain_db, 1))
-    before = _figure(
-        "before_dbm", gettext_lazy("Before, dBm"), lambda row: row.before_dbm, lambda row: dbm(row.before_dbm)
-    )
-    after = _figure("after_dbm", gettext_lazy("After, dBm"), lambda row: row.after_dbm, lambda row: dbm(row.after_dbm))
-    day = TableColumn(
-        "on",
-        gettext_lazy("Day"),
-        lambda row, now: f"{row.on:%Y-%m-%d}",
-        lambda row: f"{row.on:%Y-%m-%d}",
-        "on",
-        "short",
-    )
-    tables["repairs"] = ListTable("reports", (repair, day, customer, olt, port, gain, before, after), "")
-    return tables
+    return {key: ListTable("reports", columns, "") for key, columns in tables.items()}
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def reports_page(request: HttpRequest) -> HttpResponseBase:
     scope, now, runs = scope_of(request.user), timezone.now(), load_runs()
@@ -411,7 +332,7 @@ def reports_page(request: HttpRequest) -> HttpResponseBase:
             **_front(question),
             **table_context(table, choice),
         }
-    return render(request, "reports/table.html" if is_part(request) else "reports/reports.html", context)
+    return render_part_or_page(request, "reports/table.html", "reports/reports.html", context)
 
 
 def _all_customers(choice: TableChoice, question: ReportQuestion) -> QuerySet[OnuMonth]:
@@ -479,12 +400,13 @@ def _question(run: Any, scope: OltScope, chosen: Mapping[str, str]) -> ReportQue
 
 def _ordered(choice: TableChoice, rows: Sequence[Row]) -> list[Row]:
     """Sort by the chosen column; rows without a value are last either way."""
-    column = next((each for each in choice.columns if each.sort and each.sort == choice.sort.removeprefix("-")), None)
-    if column is None:
+    column = next((each for each in choice.columns if each.order == choice.sort.removeprefix("-")), None)
+    if column is None or not column.order:
         return list(rows)
-    known = [row for row in rows if column.value(row) is not None]
-    known.sort(key=lambda row: _sort_key(column.value(row)), reverse=choice.sort.startswith("-"))
-    return [*known, *(row for row in rows if column.value(row) is None)]
+    read = column.read
+    known = [row for row in rows if read(row) is not None]
+    known.sort(key=lambda row: _sort_key(read(row)), reverse=choice.sort.startswith("-"))
+    return [*known, *(row for row in rows if read(row) is None)]
 
 
 def _sort_key(value: Any) -> Any:

@@ -23,7 +23,16 @@ from facho.accounts.models import ProfileGroup
 from facho.accounts.roles import Role, RoleNeeded, role_of
 from facho.accounts.scope import OltScope, scope_of
 from facho.alerts.models import Alert, AlertRule
-from facho.dashboard.shared.page import ROWS_PER_PAGE, for_admins, for_admins_of_all_olts, for_users
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    ListFilter,
+    choice_field,
+    for_admins,
+    for_admins_of_all_olts,
+    for_users,
+    offer,
+    search_field,
+)
 from facho.executions.models import Execution
 from facho.hosts.inventory import erased_words, stored_olts
 from facho.hosts.models import GROUP_IN_USE, Olt, OltGroup, Reachability
@@ -75,32 +84,23 @@ def settings_page(request: HttpRequest) -> HttpResponse:
     raise RoleNeeded(Role.OPERATOR)
 
 
-class OltListForm(forms.Form):
+class OltListForm(ListFilter):
     """What narrows the list of OLTs."""
 
-    q = forms.CharField(
-        label=gettext_lazy("Search"),
-        required=False,
-        max_length=100,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": gettext_lazy("name or address")}),
-    )
-    group = forms.ChoiceField(label=gettext_lazy("Group"), required=False)
-    state = forms.ChoiceField(
-        label=gettext_lazy("State"),
-        required=False,
-        choices=[("", gettext_lazy("all")), *Reachability.choices, (DISABLED, gettext_lazy("disabled"))],
-    )
+    ids = "olts-%s"
+    q = search_field(gettext_lazy("Search"), gettext_lazy("name or address"))
+    group = choice_field(gettext_lazy("Group"))
+    state = choice_field(gettext_lazy("State"), [*Reachability.choices, (DISABLED, gettext_lazy("disabled"))])
 
     def __init__(self, data: Any, scope: OltScope) -> None:
-        super().__init__(data, auto_id="olts-%s", label_suffix="")
+        super().__init__(data, scope)
         groups = [(str(group.pk), group.name) for group in groups_in(scope)]
         outside = [(NO_GROUP, _("no group"))] if scope.is_everything else []
-        self.fields["group"].choices = [("", _("all")), *groups, *outside]  # type: ignore[attr-defined]
-        self._scope = scope
+        offer(self, "group", [("", _("all")), *groups, *outside])
 
     def find(self) -> QuerySet[Olt]:
         """Select the OLTs in scope that match; an invalid choice matches none."""
-        olts = self._scope.narrow(stored_olts().select_related("group", "model__brand"), "")
+        olts = self.scope.narrow(stored_olts().select_related("group", "model__brand"), "")
         if not self.is_valid():
             return olts.none()
         values = self.cleaned_data

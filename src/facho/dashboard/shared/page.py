@@ -8,16 +8,18 @@ from datetime import datetime
 from functools import wraps
 from hashlib import blake2b
 from http import HTTPStatus
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django_htmx.http import HttpResponseClientRefresh
@@ -35,6 +37,7 @@ from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.shared.outages import count_unseen
 from facho.hosts.models import Olt
 from facho.onus.timeline import TimelineCursor, read_cursor
+from facho.plant.boxes import visible_zones
 
 View = Callable[..., HttpResponseBase]
 Subject = TypeVar("Subject")
@@ -87,17 +90,24 @@ def for_users(view: View) -> View:
     return guarded
 
 
-def for_admins(view: View) -> View:
-    """Require login and the role of an administrator."""
+def _for_role(needed: Role) -> Callable[[View], View]:
+    """Require login and at least this role."""
 
-    @for_users
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if role_of(request.user) is not Role.ADMIN:
-            raise RoleNeeded(Role.ADMIN)
-        return view(request, *args, **kwargs)
+    def require(view: View) -> View:
+        @for_users
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            role = role_of(request.user)
+            if role is None or not role.includes(needed):
+                raise RoleNeeded(needed)
+            return view(request, *args, **kwargs)
 
-    return guarded
+        return guarded
+
+    return require
+
+
+for_operators, for_admins = _for_role(Role.OPERATOR), _for_role(Role.ADMIN)
 
 
 def for_admins_of_all_olts(view: View) -> View:
@@ -127,6 +137,13 @@ def must_operate(request: HttpRequest) -> None:
 def is_part(request: HttpRequest) -> bool:
     """Whether htmx asks for a part; history restores get the whole page."""
     return request.headers.get("HX-Request") == "true" and "HX-History-Restore-Request" not in request.headers
+
+
+def render_part_or_page(request: HttpRequest, part: str, page: str, context: dict[str, Any]) -> HttpResponse:
+    """Render the template of the part for htmx, and else the page around it."""
+    answer = render(request, part if is_part(request) else page, context)
+    patch_vary_headers(answer, ["HX-Request"])
+    return answer
 
 
 # What differs in every answer and says nothing new: times, which the browser counts on, and the mask of a form's token.
@@ -159,24 +176,47 @@ class LivePartsMiddleware:
         return response
 
 
-def offer_olts(form: forms.Form, scope: OltScope) -> None:
-    """Offer the OLTs in scope, and all of them, in the field `olt`."""
-    olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
-    field = form.fields["olt"]
+def offer(form: forms.Form, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
+    """Set what a field offers that depends on the user."""
+    field = form.fields[name]
     if isinstance(field, forms.ChoiceField):
-        field.choices = [("", _("all")), *((str(pk), name) for pk, name in olts)]
+        field.choices = list(choices)
 
 
-class TimelineFilter(forms.Form):
-    """An OLT in scope and a time range; invalid values are reported and ignored."""
+def named_olts(scope: OltScope) -> list[tuple[str, str]]:
+    """Offer the OLTs in scope."""
+    olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
+    return [(str(pk), name) for pk, name in olts]
 
-    olt = forms.ChoiceField(label=_("OLT"), required=False)
-    after = forms.DateTimeField(label=_("From"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
-    before = forms.DateTimeField(label=_("To"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
+
+_ALL = _("all")
+
+
+def choice_field(label: Any, choices: Iterable[tuple[Any, Any]] = (), every: Any = _ALL) -> forms.ChoiceField:
+    """Offer one of the choices, or all of them."""
+    return forms.ChoiceField(label=label, required=False, choices=[("", every), *choices])
+
+
+def search_field(label: Any, placeholder: Any = "", *, max_length: int = 100, **more: Any) -> forms.CharField:
+    widget = forms.TextInput(attrs={"type": "search"} | ({"placeholder": placeholder} if placeholder else {}))
+    return forms.CharField(label=label, required=False, max_length=max_length, widget=widget, **more)
+
+
+def named_zones(scope: OltScope) -> list[tuple[str, str]]:
+    """Offer the zones in scope."""
+    return [(str(pk), name) for pk, name in visible_zones(scope).order_by("name").values_list("id", "name")]
+
+
+class ListFilter(forms.Form):
+    """What narrows a list in the user's scope; invalid values are reported and ignored."""
+
+    ids: ClassVar[str] = "filter-%s"
 
     def __init__(self, data: Any, scope: OltScope) -> None:
-        super().__init__(data, auto_id="filter-%s", label_suffix="")
-        offer_olts(self, scope)
+        super().__init__(data, auto_id=self.ids, label_suffix="")
+        self.scope = scope
+        if "olt" in self.fields:
+            offer(self, "olt", [("", _("all")), *named_olts(scope)])
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -185,9 +225,22 @@ class TimelineFilter(forms.Form):
 
     @property
     def query(self) -> str:
-        """The choices as the start of a query string."""
+        """The choices as the start of a query string; empty where nothing is narrowed."""
         given = {name: value for name in self.fields if (value := self.data.get(name))}
         return f"{urlencode(given)}&" if given else ""
+
+
+class TimelineFilter(ListFilter):
+    """An OLT in scope and a time range; `lookups` are those of the rows by the names of the fields."""
+
+    lookups: ClassVar[Mapping[str, str]] = {}
+    olt = choice_field(_("OLT"))
+    after = forms.DateTimeField(label=_("From"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
+    before = forms.DateTimeField(label=_("To"), required=False, widget=forms.DateTimeInput({"type": "datetime-local"}))
+
+    def narrow(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        chosen = self.chosen
+        return rows.filter(**{lookup: chosen[name] for name, lookup in self.lookups.items() if name in chosen})
 
 
 def cursor_of(request: HttpRequest) -> TimelineCursor | None:

@@ -6,14 +6,15 @@ Choices are in the address, so that a list is shared by its link; a saved view i
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django import forms
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import Model, OrderBy, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict, StreamingHttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
@@ -23,11 +24,19 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from facho.accounts.models import SavedView
-from facho.dashboard.shared.page import CURSOR, ROWS_PER_PAGE, cursor_of, for_users, is_part
+from facho.dashboard.shared.page import (
+    CURSOR,
+    ROWS_PER_PAGE,
+    TimelineFilter,
+    cursor_of,
+    for_users,
+    render_part_or_page,
+)
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file
 from facho.onus.search import MANY
 from facho.onus.timeline import load_rows
 
+Row = TypeVar("Row", bound=Model)
 SORT, COLUMN, PAGE, EXPORT = "sort", "col", "page", "export"
 # Parameters of an address that are no choice.
 POSITION = (PAGE, CURSOR, EXPORT)
@@ -39,19 +48,36 @@ MAX_QUERY_LETTERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column: what it is called, by which word lists are sorted by it, and how a row is drawn and written in it.
+    """A column: what it is called, and what of a row is in it.
 
-    `draw` returns the content of the cell, empty if there is none; `value` is written to files.
+    `value`, a function or the path of an attribute, is what files have and the text of a cell; `draw` makes the content
+    of a cell that is more than text. Lists are sorted by the word `sort`: its name if None, and never by "".
     """
 
     name: str
     title: str | Promise
-    draw: Callable[[Any, datetime], SafeString | str]
-    value: Callable[[Any], Cell]
-    sort: str = ""
+    value: str | Callable[[Any], Cell]
+    draw: Callable[[Any, datetime], SafeString | str] | None = None
+    sort: str | None = None
     look: str = ""
     # False: only for those who choose it.
     is_usual: bool = True
+
+    @property
+    def order(self) -> str:
+        """The word of an address by which lists are sorted by it; empty if they cannot be."""
+        return self.name if self.sort is None else self.sort
+
+    def read(self, row: Any) -> Cell:
+        """Read what files have of a row; empty where something on the path is None."""
+        if not isinstance(self.value, str):
+            return self.value(row)
+        for name in self.value.split("."):
+            if row is None:
+                return ""
+            row = getattr(row, name)
+        found: Cell = row() if callable(row) else row
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +147,10 @@ class ListTable:
     columns: tuple[TableColumn, ...]
     default_sort: str
     orders: Mapping[str, tuple[str | OrderBy, ...]] = field(default_factory=dict)
+    # Of a timeline: its column of the database, how its rows are shaped, and the templates of the list and its page.
+    time_column: str = ""
+    build: Callable[[list[Any]], Iterable[Any]] = list
+    templates: tuple[str, str] = ("", "")
     # Orders that an index has, however long the list is.
     indexed: frozenset[str] = frozenset()
 
@@ -128,7 +158,7 @@ class ListTable:
         """Read the choice from an address; what is not known is ignored."""
         named = asked.getlist(COLUMN)
         columns = tuple(each for each in self.columns if (each.name in named if named else each.is_usual))
-        words = {each.sort for each in self.columns if each.sort}
+        words = {each.order for each in self.columns if each.order}
         sort = asked.get(SORT, "")
         query = asked.copy()
         for name in POSITION:
@@ -137,6 +167,11 @@ class ListTable:
             del query[name]
         usual = tuple(each for each in self.columns if each.is_usual)
         return TableChoice(columns or usual, sort if sort.removeprefix("-") in words else self.default_sort, query)
+
+    def sort(self, rows: QuerySet[Row], choice: TableChoice) -> QuerySet[Row]:
+        """Order the rows of a query by the chosen column."""
+        ordered = rows.order_by(*self.orders[choice.sort.removeprefix("-")], "pk")
+        return ordered.reverse() if choice.sort.startswith("-") else ordered
 
     def draw(
         self,
@@ -150,7 +185,7 @@ class ListTable:
         """Draw rows, each with an `id` and perhaps a `look`; only small lists have all orders."""
         titles = {each.name: str(each.title) for each in choice.columns}
         sortable = {
-            each.name for each in self.columns if has_orders and each.sort and (is_small or each.sort in self.indexed)
+            each.name for each in self.columns if has_orders and each.order and (is_small or each.order in self.indexed)
         }
         heads = [_head(each, choice, titles[each.name], is_sortable=each.name in sortable) for each in choice.columns]
         drawn = [
@@ -181,15 +216,15 @@ class DrawnTable:
 def _head(column: TableColumn, choice: TableChoice, title: str, *, is_sortable: bool) -> TableHead:
     if not is_sortable:
         return TableHead(column.name, title, column.look)
-    is_up, is_down = choice.sort == column.sort, choice.sort == f"-{column.sort}"
-    address = choice.with_sort(f"-{column.sort}" if is_up else column.sort)
+    is_up, is_down = choice.sort == column.order, choice.sort == f"-{column.order}"
+    address = choice.with_sort(f"-{column.order}" if is_up else column.order)
     return TableHead(
         column.name, title, column.look, address, "ascending" if is_up else "descending" if is_down else ""
     )
 
 
 def _cell(column: TableColumn, title: str, row: Any, now: datetime) -> TableCell:
-    content = column.draw(row, now)
+    content = column.draw(row, now) if column.draw else text_cell(column.read(row))
     return TableCell(title, column.look if content else f"{column.look} empty".strip(), content or "—")
 
 
@@ -206,25 +241,29 @@ def load_table(
     request: HttpRequest,
     table: ListTable,
     rows: QuerySet[Any],
-    time_column: str,
-    build: Callable[[list[Any]], Iterable[Any]] = list,
+    build: Callable[[list[Any]], Iterable[Any]] | None = None,
 ) -> dict[str, Any]:
     """Load and draw a page of a timeline: the latest first, or by any column where the list is small."""
     choice, now = table.choose(request.GET), timezone.now()
     context: dict[str, Any] = {"now": now, "choice": choice, "query": choice.with_page(), "many": MANY}
-    word = choice.sort.removeprefix("-")
     # Beyond MANY only the time has an order that an index serves.
     is_small = choice.sort == table.default_sort or rows.order_by().values("pk")[: MANY + 1].count() <= MANY
     if choice.sort == table.default_sort or not is_small:
-        page = load_rows(rows, time_column, cursor_of(request), ROWS_PER_PAGE)
+        page = load_rows(rows, table.time_column, cursor_of(request), ROWS_PER_PAGE)
         found, context["is_first"], context["page"] = page.rows, cursor_of(request) is None, page
     else:
-        ordered = rows.order_by(*table.orders[word], "pk")
-        reversed_or_not = ordered.reverse() if choice.sort.startswith("-") else ordered
-        numbered = Paginator(reversed_or_not, ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
+        numbered = Paginator(table.sort(rows, choice), ROWS_PER_PAGE).get_page(request.GET.get(PAGE))
         found, context["is_first"], context["numbered"] = list(numbered), False, numbered
-    drawn = table.draw(choice, build(found), now)
+    drawn = table.draw(choice, (build or table.build)(found), now)
     return {**context, "table": drawn, "is_small": is_small, **table_context(table, choice)}
+
+
+def answer_list(request: HttpRequest, table: ListTable, form: TimelineFilter, rows: QuerySet[Any]) -> HttpResponseBase:
+    """Answer a page of a list, the part of it that refreshes itself, or all of it as a file."""
+    if is_export(request):
+        return export_table(request, table, in_batches(rows, table.build))
+    context = {"here": table.name, "form": form, **load_table(request, table, rows)}
+    return render_part_or_page(request, *table.templates, context)
 
 
 def is_export(request: HttpRequest) -> bool:
@@ -234,7 +273,7 @@ def is_export(request: HttpRequest) -> bool:
 def export_table(request: HttpRequest, table: ListTable, batches: Iterable[Iterable[Any]]) -> StreamingHttpResponse:
     """Send the chosen columns of all rows as a file."""
     choice = table.choose(request.GET)
-    rows = ([each.value(row) for each in choice.columns] for batch in batches for row in batch)
+    rows = ([each.read(row) for each in choice.columns] for batch in batches for row in batch)
     names = [each.name for each in choice.columns]
     return answer_file(table.name, request.GET[EXPORT], write_file(request.GET[EXPORT], names, rows))
 
@@ -283,7 +322,7 @@ def saved_views(request: HttpRequest) -> HttpResponse:
         (each.id, each.name, f"{reverse(page)}?{each.query}", each.query == query) for each in mine.order_by("name")
     ]
     context = {"here": page, "page": page, "query": query, "views": views, "list_address": f"{reverse(page)}?{query}"}
-    return render(request, "shared/_views.html" if is_part(request) else "shared/views.html", context)
+    return render_part_or_page(request, "shared/_views.html", "shared/views.html", context)
 
 
 def _save_view(request: HttpRequest, mine: QuerySet[SavedView], query: str) -> None:

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -21,7 +19,15 @@ from django.views.decorators.vary import vary_on_headers
 from facho.accounts.audit import Action, record
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
-from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_admins, for_users, is_part
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    TimelineFilter,
+    choice_field,
+    cursor_of,
+    for_admins,
+    for_users,
+    is_part,
+)
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.timeline import load_rows
 from facho.polling.domain.hints import READABLE, Meaning
@@ -39,26 +45,18 @@ _LOOKS = {Outcomes.CONFIRMED: "up", Outcomes.NOT_CONFIRMED: "late"}
 
 
 class TrapFilter(TimelineFilter):
-    meaning = forms.ChoiceField(
-        label=_("What"), required=False, choices=[("", pgettext_lazy("traps", "all")), *Meanings.choices]
-    )
-    outcome = forms.ChoiceField(
-        label=_("Read"),
-        required=False,
-        choices=[("", pgettext_lazy("traps", "all")), *(choice for choice in Outcomes.choices if choice[0])],
+    lookups = {
+        "olt": "olt_id",
+        "meaning": "meaning",
+        "outcome": "outcome",
+        "after": "heard_at__gte",
+        "before": "heard_at__lt",
+    }
+    meaning = choice_field(_("What"), Meanings.choices, pgettext_lazy("traps", "all"))
+    outcome = choice_field(
+        _("Read"), [choice for choice in Outcomes.choices if choice[0]], pgettext_lazy("traps", "all")
     )
     field_order = ("olt", "meaning", "outcome", "after", "before")
-
-    def narrow(self, traps: QuerySet[Trap]) -> QuerySet[Trap]:
-        values = self.chosen
-        given = {
-            "olt": "olt_id",
-            "meaning": "meaning",
-            "outcome": "outcome",
-            "after": "heard_at__gte",
-            "before": "heard_at__lt",
-        }
-        return traps.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
 
 
 @dataclass(frozen=True, slots=True)

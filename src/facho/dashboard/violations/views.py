@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django import forms
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -15,7 +14,6 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.acknowledge import who_acknowledged, with_acknowledger
 from facho.accounts.scope import scope_of
@@ -25,17 +23,14 @@ from facho.dashboard.shared.page import (
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
+    choice_field,
     for_users,
-    is_part,
     stack,
 )
 from facho.dashboard.shared.table import (
     ListTable,
     TableColumn,
-    export_table,
-    in_batches,
-    is_export,
-    load_table,
+    answer_list,
     time_value,
 )
 from facho.dashboard.templatetags.facho_words import ago, hour
@@ -48,25 +43,17 @@ _LOOKS = {"completed": "success", "failed": "failed", "skipped": "skipped", "pen
 
 
 class ViolationFilter(TimelineFilter):
-    show = forms.ChoiceField(
-        label=_("Show"),
-        required=False,
-        choices=[("", _("all")), (UNSEEN, _("not acknowledged")), (ACKNOWLEDGED, _("acknowledged"))],
-    )
-    severity = forms.ChoiceField(
-        label=_("Severity"), required=False, choices=[("", _("all")), *ViolationSeverity.choices]
-    )
+    """Times match the violated hours."""
+
+    lookups = {"olt": "olt_id", "severity": "severity", "after": "period_end__gt", "before": "period_start__lt"}
+    show = choice_field(_("Show"), [(UNSEEN, _("not acknowledged")), (ACKNOWLEDGED, _("acknowledged"))])
+    severity = choice_field(_("Severity"), ViolationSeverity.choices)
     field_order = ("show", "olt", "severity", "after", "before")
 
     def narrow(self, violations: QuerySet[QuotaViolation]) -> QuerySet[QuotaViolation]:
-        """Apply the form; times match the violated hours."""
-        values = self.chosen
-        if "show" in values:
-            violations = violations.filter(acknowledged_at__isnull=values["show"] == UNSEEN)
-        if olt := values.get("olt"):
-            violations = violations.filter(olt_id=int(olt))
-        given = {"severity": "severity", "after": "period_end__gt", "before": "period_start__lt"}
-        return violations.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+        if shown := self.chosen.get("show"):
+            violations = violations.filter(acknowledged_at__isnull=shown == UNSEEN)
+        return super().narrow(violations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +108,23 @@ def _draw_notified(row: ViolationRow, now: datetime) -> SafeString | str:
 VIOLATION_TABLE = ListTable(
     "violations",
     (
-        TableColumn("hour", _("Hour"), _draw_hour, lambda row: time_value(row.violation.period_start), "hour", "short"),
-        TableColumn("olt", _("OLT"), _draw_olt, lambda row: row.violation.olt.name, "olt"),
-        TableColumn("severity", _("Severity"), _draw_severity, lambda row: row.violation.severity, "severity"),
-        TableColumn(
-            "completed",
-            _("Completed of required"),
-            lambda row, now: row.in_short,
-            lambda row: row.in_short,
-            look="words mono",
-        ),
+        TableColumn("hour", _("Hour"), lambda row: time_value(row.violation.period_start), _draw_hour, look="short"),
+        TableColumn("olt", _("OLT"), "violation.olt.name", _draw_olt),
+        TableColumn("severity", _("Severity"), "violation.severity", _draw_severity),
+        TableColumn("completed", _("Completed of required"), "in_short", sort="", look="words mono"),
         TableColumn(
             "notified",
             _("Notified"),
-            _draw_notified,
             lambda row: time_value(row.violation.notified_at),
-            "notified",
-            "short",
+            _draw_notified,
+            look="short",
         ),
     ),
     "-time",
     {"hour": ("period_start",), "olt": ("olt__name",), "severity": ("severity",), "notified": ("notified_at",)},
+    time_column="created_at",
+    build=_rows_of,
+    templates=("violations/list.html", "violations/violations.html"),
 )
 
 
@@ -155,19 +138,10 @@ class TaskSheet:
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def violations_page(request: HttpRequest) -> HttpResponseBase:
     form = ViolationFilter(request.GET, scope_of(request.user))
-    violations = form.narrow(_seen_by(request))
-    if is_export(request):
-        return export_table(request, VIOLATION_TABLE, in_batches(violations, _rows_of))
-    context = {
-        "here": "violations",
-        "form": form,
-        **load_table(request, VIOLATION_TABLE, violations, "created_at", _rows_of),
-    }
-    return render(request, "violations/list.html" if is_part(request) else "violations/violations.html", context)
+    return answer_list(request, VIOLATION_TABLE, form, form.narrow(_seen_by(request)))
 
 
 @require_safe

@@ -2,17 +2,21 @@
 
 import csv
 
-from django import forms
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.scope import scope_of
-from facho.dashboard.shared.page import ROWS_PER_PAGE, TimelineFilter, cursor_of, for_users, is_part
+from facho.dashboard.shared.page import (
+    ROWS_PER_PAGE,
+    TimelineFilter,
+    cursor_of,
+    for_users,
+    render_part_or_page,
+    search_field,
+)
 from facho.hosts.models import WaitingOnu
 from facho.infrastructure.spreadsheet import guard
 from facho.onus.timeline import load_rows
@@ -23,30 +27,23 @@ _COLUMNS = ("serial", "model", "frame", "slot", "port", "first_seen_at", "last_s
 
 
 class WaitingFilter(TimelineFilter):
-    q = forms.CharField(
-        label=_("ONU"),
-        required=False,
-        max_length=60,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": _("serial or model")}),
-    )
+    lookups = {"olt": "olt_id", "after": "first_seen_at__gte", "before": "first_seen_at__lt"}
+    q = search_field(_("ONU"), _("serial or model"), max_length=60)
     field_order = ("q", "olt", "after", "before")
 
     def narrow(self, onus: QuerySet[WaitingOnu]) -> QuerySet[WaitingOnu]:
-        values = self.chosen
-        if text := values.get("q"):
+        if text := self.chosen.get("q"):
             onus = onus.filter(Q(serial__icontains=text) | Q(model__icontains=text))
-        given = {"olt": "olt_id", "after": "first_seen_at__gte", "before": "first_seen_at__lt"}
-        return onus.filter(**{lookup: values[name] for name, lookup in given.items() if name in values})
+        return super().narrow(onus)
 
 
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def waiting_page(request: HttpRequest) -> HttpResponse:
     form, onus = _narrowed(request)
     page = load_rows(onus, "first_seen_at", cursor_of(request), ROWS_PER_PAGE)
     context = {"here": "waiting", "now": timezone.now(), "form": form, "page": page, "rows": page.rows}
-    return render(request, "waiting/list.html" if is_part(request) else "waiting/waiting.html", context)
+    return render_part_or_page(request, "waiting/list.html", "waiting/waiting.html", context)
 
 
 @require_safe

@@ -23,7 +23,7 @@ def busy_olt() -> tuple[Olt, WorkflowNode, WorkflowNode]:
     olt = make_olt()
     states, power = make_node(olt), make_node(olt, make_job(columns=()), interval_seconds=3_600)
     SnmpJob.objects.filter(id=states.job_id).update(name="Read states")
-    SnmpJob.objects.filter(id=power.job_id).update(name="Read optical power")
+    SnmpJob.objects.filter(id=power.job_id).update(name="Leer potencia óptica")
     remember(states, 280)
     remember(chain_to(states), 5)
     remember(power, 840)

@@ -8,13 +8,15 @@ import pytest
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils.translation import override
 from pytest_django import Settings
 
+from facho.alerts.conditions import CONDITIONS
 from facho.executions.models import Execution
 from facho.polling.domain.execution_state import ExecutionState
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs import store
-from facho.snmp_jobs.application import JOB_NAMES, apply_ready_made_jobs
+from facho.snmp_jobs.application import JOB_NAMES, apply_ready_made_jobs, ready_name
 from facho.snmp_jobs.due import load_due_nodes
 from facho.snmp_jobs.models import Cadence, SnmpJob, SnmpJobHost, WorkflowNode
 from factories import NOW, chain_to, claim_nodes, make_job, make_node, make_olt
@@ -326,3 +328,18 @@ def test_every_ready_made_name_can_be_translated() -> None:
     names = {job.name for definition in load_definitions().values() for job in definition.jobs}
 
     assert names <= set(JOB_NAMES)
+
+
+@pytest.mark.parametrize(("language", "shown"), [("en", "Discover ONUs"), ("es", "Descubrir ONU")])
+def test_a_shipped_name_is_shown_in_the_readers_language(language: str, shown: str) -> None:
+    with override(language):
+        assert {ready_name(stored) for stored in ("Discover ONUs", "Descubrir ONU")} == {shown}
+        assert ready_name("Mi trabajo") == "Mi trabajo"
+
+
+def test_names_of_default_rules_are_shipped_too() -> None:
+    with override("es"):
+        stored = str(CONDITIONS["node_suspended"].default_rule.name)
+
+    with override("en"):
+        assert ready_name(stored) == "Node suspended"

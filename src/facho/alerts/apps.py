@@ -11,7 +11,9 @@ class AlertsConfig(AppConfig):
 
     def ready(self) -> None:
         """Offer the conditions to rules, once the models that they look at are loaded."""
-        from facho.alerts.conditions import CHOICES
+        from facho.alerts.conditions import CHOICES, CONDITIONS
         from facho.alerts.models import ConditionField
+        from facho.snmp_jobs.application import register_names
 
         ConditionField.offered = CHOICES
+        register_names(condition.default_rule.name for condition in CONDITIONS.values())

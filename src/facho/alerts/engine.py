@@ -38,6 +38,7 @@ from facho.polling.domain.alerting import (
     follow,
     group_by_place,
 )
+from facho.snmp_jobs.application import ready_name
 
 logger = logging.getLogger(__name__)
 
@@ -399,7 +400,7 @@ def body_of(rule: Rule, alerts: Sequence[Alert]) -> str:
     lines += _left_out(len(alerts) - len(lines))
     if any(alert.facts.get("ended_by") == "rule" for alert in alerts):
         lines.append(_("The rule was switched off."))
-    rule_words = {"rule": rule.name, "severity": Severity(rule.severity).label}
+    rule_words = {"rule": ready_name(rule.name), "severity": Severity(rule.severity).label}
     return "\n".join([*lines, "", _("Rule: %(rule)s (%(severity)s)") % rule_words])
 
 
@@ -425,7 +426,7 @@ def payload_of(rule: Rule, kind: NoticeKind, alerts: Sequence[Alert]) -> dict[st
     """Build what a webhook gets as `details`."""
     return {
         "event": kind.value,
-        "rule": {"id": rule.id, "name": rule.name, "kind": rule.kind},
+        "rule": {"id": rule.id, "name": ready_name(rule.name), "kind": rule.kind},
         "severity": rule.severity,
         "count": len(alerts),
         "alerts": [_alert_payload(alert) for alert in alerts[:MAX_IN_PAYLOAD]],

@@ -32,7 +32,7 @@ from facho.polling.domain.feasibility import (
 from facho.polling.vendors.definition import Definition, Job, estimate_ports, estimate_read_seconds
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_jobs.application import JOB_NAMES, Work
+from facho.snmp_jobs.application import Work, ready_name
 from facho.snmp_jobs.models import SnmpJobOid, WorkflowNode
 
 
@@ -284,8 +284,7 @@ class OltFeasibility:
 
     def name_of(self, node_id: int) -> str:
         """Name a master as lists of its OLT do."""
-        name = next((need.name for need in self.needs if need.node_id == node_id), "")
-        return _(name) if name in JOB_NAMES else name
+        return ready_name(next((need.name for need in self.needs if need.node_id == node_id), ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +473,7 @@ def judge_choice(
             holds = max(min(own.seconds, settings.FACHO_YIELD_SECONDS + own.seconds / own.ports), chain)
         needs.append(Need(number, intervals[master.slug], own.seconds + chain, holds))
     named = tuple(
-        NodeNeed(need.node_id, _(job.name), need.interval_seconds, need.seconds, need.minutes_per_hour)
+        NodeNeed(need.node_id, ready_name(job.name), need.interval_seconds, need.seconds, need.minutes_per_hour)
         for need, job in zip(needs, masters, strict=True)
     )
     return OltFeasibility(0, name, named, judge_feasibility(needs))

@@ -85,7 +85,7 @@ class Execution(models.Model):
     error = models.CharField(_("error"), max_length=ERROR_LENGTH, blank=True)
     result = models.JSONField(_("result"), null=True, blank=True)
     # How far the run has come, as of its last renewal; means something while it is RUNNING.
-    progress = models.JSONField(null=True, blank=True)
+    progress = models.JSONField(_("progress"), null=True, blank=True)
 
     class Meta:
         db_table = "snmp_executions"

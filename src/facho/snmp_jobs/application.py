@@ -8,13 +8,15 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import translation
-from django.utils.translation import gettext, gettext_noop
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django.utils.translation import gettext as _
 
 from facho.hosts.models import Brand, Olt
@@ -284,6 +286,27 @@ JOB_NAMES = (
     gettext_noop("Read the hardware of the OLT"),
     gettext_noop("Read PON ports"),
 )
+# What installations get under a translated name; rooms above register theirs.
+_shipped_names: list[Promise] = [gettext_lazy(name) for name in JOB_NAMES]
+
+
+def register_names(names: Iterable[Promise]) -> None:
+    """Let `ready_name` translate these too; once, at start."""
+    _shipped_names.extend(names)
+
+
+def ready_name(stored: str) -> str:
+    """Translate the name of a shipped job or rule, stored in the installation's language; others stay as written."""
+    return str(_names_by_stored().get(stored, stored))
+
+
+@cache
+def _names_by_stored() -> dict[str, Promise]:
+    found: dict[str, Promise] = {}
+    for code, _language in settings.LANGUAGES:
+        with translation.override(code):
+            found |= {str(name): name for name in _shipped_names}
+    return found
 
 
 def _job_row(definition: Definition, job: Job) -> SnmpJob:

@@ -18,6 +18,7 @@ from facho.polling.domain.execution_state import ExecutionState, QueryType
 from facho.polling.domain.lease import shard_of
 from facho.polling.domain.planning import DueNode, FirstDiscovery, WaitReason, order_within_olt
 from facho.polling.domain.schedule import Window
+from facho.snmp_jobs.application import ready_name
 from facho.snmp_jobs.due import load_waits
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import UnknownNode, window_of
@@ -139,7 +140,7 @@ def _explanation(facts: Facts, situation: Situation) -> Explanation:
     job, olt = facts.node.job, facts.node.workflow.olt
     is_discovery = job.query_type == QueryType.DISCOVERY
     return Explanation(
-        facts.node.id, job.name, olt.id, olt.name, situation, facts.is_polling, is_discovery=is_discovery
+        facts.node.id, ready_name(job.name), olt.id, olt.name, situation, facts.is_polling, is_discovery=is_discovery
     )
 
 
@@ -274,7 +275,7 @@ def sentences(explanation: Explanation) -> list[str]:
 
 
 def describe_holder(holder: Holder) -> str:
-    words = {"name": holder.name, "since": _time(holder.since), "poller": holder.poller_id}
+    words = {"name": ready_name(holder.name), "since": _time(holder.since), "poller": holder.poller_id}
     if holder.node_id is None and holder.origin == Origin.PROBE:
         return _("a probe holds it since %(since)s") % words
     if holder.node_id is None:
@@ -289,7 +290,7 @@ def _say_running(explanation: Explanation) -> list[str]:
     words = {"since": _time(explanation.since), "poller": holder.poller_id if holder else "-"}
     said = [_("Running since %(since)s, on poller #%(poller)s.") % words]
     if holder and holder.node_id != holder.master_node_id:
-        said.append(_("The member of the chain that runs now: %(name)s.") % {"name": holder.name})
+        said.append(_("The member of the chain that runs now: %(name)s.") % {"name": ready_name(holder.name)})
     return said
 
 

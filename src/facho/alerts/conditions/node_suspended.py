@@ -18,6 +18,7 @@ from facho.executions.run import FAILURES
 from facho.hosts.models import Reachability
 from facho.infrastructure.statements import Select
 from facho.polling.domain.execution_state import UNREACHABLE
+from facho.snmp_jobs.application import ready_name
 from facho.snmp_jobs.models import WorkflowNode
 
 _REASONS = {UNREACHABLE: gettext_lazy("its OLT does not answer"), **FAILURES}
@@ -48,8 +49,8 @@ def find_suspended_nodes(question: Question) -> Findings:
 
 
 def sentence(facts: KnownFacts) -> str:
-    reason = _REASONS.get(facts["reason"], facts["reason"])
-    return _("%(olt)s: the node %(node)s is suspended: %(reason)s") % KnownFacts({**facts, "reason": reason})
+    named = {"node": ready_name(facts["node"]), "reason": _REASONS.get(facts["reason"], facts["reason"])}
+    return _("%(olt)s: the node %(node)s is suspended: %(reason)s") % KnownFacts({**facts, **named})
 
 
 NODE_SUSPENDED = Condition(

@@ -53,6 +53,7 @@ from facho.alerts.store import find_faults, terms_of
 from facho.dashboard.shared.page import for_admins_of_all_olts, is_part
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
+from facho.snmp_jobs.application import ready_name
 
 if TYPE_CHECKING:
     _RuleModelForm = forms.ModelForm[AlertRule]
@@ -555,7 +556,7 @@ def rule_save(request: HttpRequest, rule_id: int) -> HttpResponse:
         return render(request, "alerts/_rule_state.html", {"form": form, "is_saved": is_saved})
     if not is_saved:
         return _rules(request, form)
-    messages.success(request, _("Saved: %(name)s") % {"name": rule.name})
+    messages.success(request, _("Saved: %(name)s") % {"name": ready_name(rule.name)})
     return redirect(f"{reverse('settings-rules')}#rule-{rule.pk}")
 
 
@@ -598,7 +599,7 @@ def rule_delete(request: HttpRequest, rule_id: int) -> HttpResponse:
         with transaction.atomic():
             record(request.user, rule, Action.DELETED)
             rule.delete()
-        messages.success(request, _("The rule %(name)s was deleted.") % {"name": rule.name})
+        messages.success(request, _("The rule %(name)s was deleted.") % {"name": ready_name(rule.name)})
         return redirect("settings-rules")
     alerts = rule.alerts.exclude(state=AlertState.PENDING)
     counts = alerts.aggregate(all=Count("id"), firing=Count("id", filter=Q(state=AlertState.FIRING)))

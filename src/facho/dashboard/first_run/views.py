@@ -59,7 +59,7 @@ from facho.infrastructure.secrets import Secret
 from facho.polling.domain.feasibility import NICE_INTERVALS_SECONDS
 from facho.polling.vendors.definition import Definition, Job
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_jobs.application import JOB_NAMES, apply_ready_made_jobs
+from facho.snmp_jobs.application import apply_ready_made_jobs, ready_name
 from facho.snmp_jobs.models import Workflow, WorkflowNode
 from facho.snmp_jobs.store import request_run
 from facho.zabbix_pollers.activity import load_is_polling
@@ -187,10 +187,10 @@ class JobsForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.definition = definition
         for job in definition.jobs:
-            self.fields[_ticked(job)] = forms.BooleanField(label=name_of(job), required=False, initial=True)
+            self.fields[_ticked(job)] = forms.BooleanField(label=ready_name(job.name), required=False, initial=True)
             if job.chain_of is None:
                 self.fields[_every(job)] = forms.TypedChoiceField(
-                    label=_("%(job)s: every") % {"job": name_of(job)},
+                    label=_("%(job)s: every") % {"job": ready_name(job.name)},
                     choices=_intervals(definition, job),
                     coerce=int,
                     initial=job.interval_seconds,
@@ -200,7 +200,7 @@ class JobsForm(forms.Form):
         values = super().clean() or {}
         for job in self.definition.jobs:
             if job.chain_of and values.get(_ticked(job)) and not values.get(f"job_{job.chain_of}"):
-                master = name_of(self.definition.job(job.chain_of))
+                master = ready_name(self.definition.job(job.chain_of).name)
                 self.add_error(
                     _ticked(job), _('It runs right after "%(master)s": choose that one too.') % {"master": master}
                 )
@@ -242,7 +242,7 @@ class JobsForm(forms.Form):
                 values = self._values()
                 is_chosen, seconds = bool(values[_ticked(job)] and values[_ticked(master)]), values[_every(master)]
                 yield JobRow(
-                    name=name_of(job),
+                    name=ready_name(job.name),
                     job=job,
                     chosen=self[_ticked(job)],
                     every=self[_every(job)] if job is master else None,
@@ -253,11 +253,6 @@ class JobsForm(forms.Form):
                     minimum_seconds=safe_minimum_seconds(self.definition, [job]),
                     is_live=is_live(self.definition, job),
                 )
-
-
-def name_of(job: Job) -> str:
-    """Translate the name of a ready-made job; jobs of the operator's own definitions keep theirs."""
-    return _(job.name) if job.name in JOB_NAMES else job.name
 
 
 def _ticked(job: Job) -> str:

@@ -25,11 +25,11 @@ from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.dashboard.olt.views import find_olt
-from facho.dashboard.shared.light import ready_name
 from facho.dashboard.shared.page import for_users, must_operate
 from facho.execution_coordinator.feasibility import NodeWish, OltFeasibility, load_feasibility, words_of
 from facho.hosts.models import Olt
 from facho.polling.domain.feasibility import MINUTES_PER_HOUR
+from facho.snmp_jobs.application import ready_name
 from facho.snmp_jobs.job_form import IntervalField, JobRefused, give_own_job, save_job
 from facho.snmp_jobs.models import SnmpJob, WorkflowNode
 from facho.snmp_jobs.safety import check_change

@@ -22,7 +22,6 @@ from facho.accounts.scope import scope_of
 from facho.dashboard.olt.light import load_heat_map
 from facho.dashboard.onu.names import load_events
 from facho.dashboard.shared.hour import load_olt_quotas, load_timeline
-from facho.dashboard.shared.light import ready_name
 from facho.dashboard.shared.olt_rows import load_olt_row
 from facho.dashboard.shared.outages import load_outages_of
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
@@ -35,6 +34,7 @@ from facho.hosts.olt_data import shown_growth, shown_value, title_of
 from facho.hosts.store import active_pauses, end_pause, load_learned_sizes, pause
 from facho.polling.domain.execution_state import ExecutionState, FailureKind, QueryType
 from facho.polling.vendors.loader import GENERIC_KEY
+from facho.snmp_jobs.application import ready_name
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.store import IsChainNode, load_job_names, resume
 from facho.zabbix_pollers.explain import Explanation, Situation, load_explanations, sentences

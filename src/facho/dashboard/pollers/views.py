@@ -35,7 +35,6 @@ from facho.dashboard.onu.plot import (
     from_to,
     label_at,
 )
-from facho.dashboard.shared.light import ready_name
 from facho.dashboard.shared.page import (
     TimelineFilter,
     choice_field,
@@ -57,6 +56,7 @@ from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.executions.run import FAILURES_IN_SHORT
 from facho.polling.domain.execution_state import TERMINAL
 from facho.polling.domain.planning import SATURATED_ABOVE
+from facho.snmp_jobs.application import ready_name
 from facho.zabbix_pollers.read_model import LoadHistory, LoadPoint, load_history
 
 FIRST_SPAN = "hours"

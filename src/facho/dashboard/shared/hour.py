@@ -11,13 +11,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from facho.accounts.scope import OltScope
-from facho.dashboard.shared.light import ready_name
 from facho.dashboard.shared.page import Bar, coordinate, rectangle, stack
 from facho.execution_coordinator.models import ExecutionPlan, PlanStatus, QuotaStatus, QuotaTracker
 from facho.execution_coordinator.violations import read_time
 from facho.executions.models import Execution, ExecutionStates
 from facho.polling.domain.quota import Tally
 from facho.polling.domain.schedule import Span, hour_of
+from facho.snmp_jobs.application import ready_name
 from facho.snmp_jobs.models import SkippedSlot, SkipReasons, WorkflowNode
 
 # Of the drawing's own units: a narrower mark cannot be hit, and a narrower gap cannot be seen.

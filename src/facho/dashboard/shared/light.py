@@ -1,17 +1,12 @@
-"""Judges the light that ONUs receive, and has words that pages share: for waits, and names of ready-made jobs."""
+"""Judges the light that ONUs receive; names why a due node waits."""
 
 from enum import StrEnum
-from functools import cache
 
-from django.conf import settings
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import override
 
-from facho.alerts.conditions import CONDITIONS
 from facho.polling.domain import onu_state
 from facho.polling.domain.planning import WaitReason
-from facho.snmp_jobs.application import JOB_NAMES
 
 # What the optics are rated for; outside, errors begin.
 WEAKEST_CDBM = onu_state.WEAKEST_CDBM
@@ -73,18 +68,3 @@ LIGHTS: dict[str, Promise] = {
     Light.WEAK: _("weak"),
     Light.STRONG: _("too strong"),
 }
-
-
-def ready_name(stored: str) -> str:
-    """Translate the name of a ready-made job or rule, stored in the installation's language; others stay as written."""
-    return str(_ready_names().get(stored, stored))
-
-
-@cache
-def _ready_names() -> dict[str, Promise]:
-    ready = [*(_(name) for name in JOB_NAMES), *(condition.default_rule.name for condition in CONDITIONS.values())]
-    found: dict[str, Promise] = {}
-    for code, _language in settings.LANGUAGES:
-        with override(code):
-            found |= {str(name): name for name in ready}
-    return found

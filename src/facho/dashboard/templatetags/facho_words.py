@@ -15,8 +15,9 @@ from django.utils.translation import gettext as _
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.dashboard.shared.hour import zone_in_short
-from facho.dashboard.shared.light import WAITS, ready_name
+from facho.dashboard.shared.light import WAITS
 from facho.dashboard.shared.outages import count_unseen
+from facho.snmp_jobs.application import ready_name
 
 register = template.Library()
 register.filter(ready_name)

@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                 ('master_execution', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='chain_executions', to='executions.execution', verbose_name='master')),
                 ('node', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='executions', to='snmp_jobs.workflownode', verbose_name='node')),
                 ('olt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='executions', to='hosts.olt', verbose_name='OLT')),
-                ('progress', models.JSONField(blank=True, null=True)),
+                ('progress', models.JSONField(blank=True, null=True, verbose_name='progress')),
             ],
             options={
                 'verbose_name': 'execution',

@@ -108,7 +108,7 @@ def test_a_power_step_is_a_drop_against_what_was_usual_within_a_day() -> None:
     set_light([twice], -20)
     passes(3)
 
-    where = f"{olt.name} 0/1/0: the ONU {twice.serial}"
+    where = f"{olt.name} 0/1/0: ONU {twice.serial}"
     assert [title for _, title in messages()] == [
         f"{where} receives -24.50 dBm, and -18.00 before",
         f"Over: {where} receives -22.00 dBm, and -18.00 before",
@@ -198,7 +198,7 @@ def test_decaying_light_is_told_when_it_is_near_enough() -> None:
     passes(0)
 
     assert [title for _, title in messages()] == [
-        f"{olt.name} 0/1/0: the ONU {near.serial} loses 0.12 dB a day and falls below -27 dBm in 8 to 13 days"
+        f"{olt.name} 0/1/0: ONU {near.serial} loses 0.12 dB a day and falls below -27 dBm in 8 to 13 days"
     ]
 
 
@@ -248,7 +248,7 @@ def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -
     passes(0)
 
     (title,) = [title for _, title in messages()]
-    assert title.startswith(f"{olt.name}: the node {broken.job.name} is suspended: It refuses our credentials")
+    assert title.startswith(f"{olt.name}: node {broken.job.name} is suspended: It refuses our credentials")
 
 
 def test_a_violation_is_notified_when_its_message_is_sent_and_not_before() -> None:
@@ -305,7 +305,7 @@ def test_a_quota_at_risk_is_one_of_this_hour_that_will_be_missed() -> None:
 
     passes(1)
 
-    assert messages() == [("opened", f"{olt.name} will miss its quota of discovery: 1 of 4")]
+    assert messages() == [("opened", f"{olt.name} will miss its discovery quota: 1 of 4")]
 
 
 def test_pollers_are_saturated_by_group_and_recover_below_the_margin() -> None:
@@ -389,7 +389,7 @@ def test_an_onu_waits_until_it_is_authorised() -> None:
     passes(1)
 
     titles = [title for _, title in messages()]
-    assert f"Over: {olt.name} 0/1/1: the ONU HWTC0001 waits for authorisation" in titles
+    assert f"Over: {olt.name} 0/1/1: ONU HWTC0001 waits for authorisation" in titles
     texts = [text for notice in Notice.objects.all() for text in (notice.title, *notice.body.splitlines())]
     assert all(text.isprintable() for text in texts)
     assert all(

@@ -48,7 +48,7 @@ def test_the_admin_writes_a_rule_and_is_told_what_cannot_be_meant(admin: Client)
 
     stored = reverse("admin:alerts_alertrule_change", args=[rule.id])
     other = admin.post(stored, {**wish, "kind": "power_step", "threshold": "3"})
-    assert "A rule keeps what it looks for: make another one." in other.content.decode()
+    assert "The condition of a rule cannot be changed: add another rule." in other.content.decode()
     assert admin.post(stored, {**wish, "threshold": "-27"}).status_code == 302
 
 

@@ -139,7 +139,7 @@ def test_a_request_that_the_storage_fails_is_answered_with_503_and_makes_the_pro
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
     assert answer.json()["type"] == "urn:facho:problem:disk-full"
-    assert answer.json()["detail"] == "The disk of the database is full. Make room; polling continues by itself."
+    assert answer.json()["detail"] == "The disk of the database is full. Free some space; polling resumes by itself."
     assert answer.headers["Retry-After"] == "30"
     assert Client().get("/readyz").json()["code"] == "disk_full"
 

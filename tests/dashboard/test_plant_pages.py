@@ -104,8 +104,8 @@ def test_what_is_lost_with_a_box_is_said_before(operator: Client, plant: SmallPl
 
     text_of(operator, f"/boxes/{plant.boxes[0].id}/delete/", {})
 
-    assert "3 ONUs will be on no box" in asked
-    assert "2 boxes behind it will be fed by no box" in asked_of_splitter
+    assert "3 ONUs will have no box" in asked
+    assert "2 boxes fed by it will have no feed" in asked_of_splitter
     assert not Box.objects.filter(id=plant.boxes[0].id).exists()
     assert Onu.objects.count() == 6
 
@@ -167,7 +167,7 @@ def test_selected_onus_are_put_on_a_box_and_that_is_undone(operator: Client, pla
     moved = OnuAttachment.objects.filter(box=plant.boxes[1]).count()
     undone = text_of(operator, "/onus/act/", {"act": "undo"})
 
-    assert "3 ONUs put on CTO 2." in page
+    assert "3 ONUs assigned to CTO 2." in page
     assert "1 ONU is on another PON port." in page
     assert moved == 6
     assert "Undone on 3 ONUs." in undone
@@ -184,7 +184,7 @@ def test_the_inferred_tree_is_offered_and_made(operator: Client, plant: SmallPla
     made = text_of(operator, page, {})
 
     assert "92 %" in offered
-    assert "1 boxes made, 4 ONUs put on boxes." in made
+    assert "1 boxes created, 4 ONUs assigned to boxes." in made
     assert set(OnuAttachment.objects.values_list("source", flat=True)) == {"inferred"}
 
 

@@ -164,7 +164,7 @@ def test_a_rule_is_added_as_usual_and_deleted_after_one_question(administrator: 
     question = " ".join(administrator.get(f"/settings/rules/{rule.pk}/delete/").content.decode().split())
 
     assert (rule.hold_minutes, rule.clear_margin) == (15, 1.0)
-    assert "1 alert of it is deleted, too." in question
+    assert "Its 1 alert is deleted too." in question
     assert "1 of them is open" in question
     administrator.post(f"/settings/rules/{rule.pk}/delete/")
     assert not AlertRule.objects.exists()

@@ -54,7 +54,7 @@ def test_alerts_of_olts_and_groups_are_silenced_while_polling_continues() -> Non
     assert other.id not in {pause.olt_id for pause in made}
     assert all(pause.keeps_polling and pause.note == "crew" for pause in made)
     assert not active_pauses(timezone.now())
-    assert "Alerts of 2 OLTs are silent in that time." in page
+    assert "Alerts of 2 OLTs will be silenced during that time." in page
     assert "Its alerts are silent; that ends" in client.get(f"/olts/{chosen.id}/").content.decode()
     assert "Its alerts are silent" not in client.get(f"/olts/{other.id}/").content.decode()
     assert LogEntry.objects.count() == 2
@@ -82,7 +82,7 @@ def test_a_silence_of_everything_is_on_the_overview() -> None:
     plan(client, everything="on", note="storm")
 
     page = client.get("/").content.decode()
-    assert "The alerts of all OLTs are silent." in page
+    assert "The alerts of all OLTs are silenced." in page
     assert "storm" in page
     assert "Everything is paused." not in page
 

@@ -142,7 +142,7 @@ def test_an_olt_is_disabled_and_enabled_and_both_are_written_down(admin: Client)
 
     page = read(admin, f"/settings/olts/{olt.id}/")
     assert "Its 1 job stops." in page
-    assert "ends before its next packet" in page
+    assert "stops before its next packet" in page
     for value, is_on in (("no", False), ("yes", True)):
         admin.post(f"/settings/olts/{olt.id}/switch/", {"enabled": value})
         assert Olt.objects.get().enabled is is_on

@@ -192,7 +192,7 @@ def test_none_takes_a_protocol_away_and_empty_does_not() -> None:
     [
         (entry(name=""), "name is missing"),
         (entry(name="x" * 101), "name is longer than 100 characters"),
-        (entry(name="a\tb"), "name holds a character that cannot be printed"),
+        (entry(name="a\tb"), "name contains a character that cannot be printed"),
         (entry(name=" a"), "name begins or ends with a space"),
         (entry(host=""), "host is missing"),
         (entry(host="no-such-host.invalid"), 'host "no-such-host.invalid" does not resolve to an address'),
@@ -204,7 +204,7 @@ def test_none_takes_a_protocol_away_and_empty_does_not() -> None:
         (entry(vendor="zte"), f'vendor "zte" is unknown; known are: auto, {", ".join(VENDORS)}'),
         (entry(community=""), "community is missing"),
         (entry(community="a" * 256), "community is longer than 255 bytes"),
-        (entry(community="a\x00b"), "community holds a character that cannot be printed"),
+        (entry(community="a\x00b"), "community contains a character that cannot be printed"),
         (v3_entry(), "SNMPv3 needs a user"),
         (v3_entry(v3_user="noc", v3_auth_protocol="SHA"), "authentication key is missing"),
         (

@@ -60,7 +60,7 @@ def test_a_job_reads_several_columns_and_oids(administrator: Client) -> None:
 def test_an_oid_above_live_columns_is_refused_beside_it(administrator: Client) -> None:
     page = add_job(administrator, oid="1.3.6.1.4.1.2011.6.128.1.1.2.51").content.decode()
 
-    assert "Below this OID lies onu.temperature, which is asked of each ONU: read that column instead." in page
+    assert "This OID contains onu.temperature, which is queried from each ONU: read that column instead." in page
     assert not SnmpJob.objects.exists()
 
 

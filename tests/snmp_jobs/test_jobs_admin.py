@@ -103,7 +103,7 @@ def test_a_chain_has_no_chain_and_waits_for_no_onu(administrator: Client) -> Non
 
     assert b"Select a valid choice" in of_chain.content
     assert b"take them out of its chain first" in with_chain.content
-    assert b"such a job runs by itself" in waiting.content
+    assert b"put it in a job of its own" in waiting.content
 
 
 def test_a_master_is_offered_with_its_vendor_and_only_where_it_fits(administrator: Client) -> None:

@@ -96,7 +96,7 @@ def test_a_live_job_is_never_chained_whatever_is_allowed(ignores: bool) -> None:
     job.master_job = make_job()
 
     assert refusal(check_job, job, ["onu.run_state", "onu.rx_power"]) == [
-        "onu.rx_power is asked of each ONU and takes long: such a job runs by itself, not after another one."
+        "onu.rx_power is queried from each ONU and takes long: put it in a job of its own, not in a chain."
     ]
 
 

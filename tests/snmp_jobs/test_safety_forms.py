@@ -70,7 +70,7 @@ def test_a_live_job_in_a_chain_is_refused_with_the_reason(administrator: Client)
 
     page = add_job(administrator, "onu.rx_power", interval_seconds="3600", master_job=str(master.pk)).content.decode()
 
-    assert "onu.rx_power is asked of each ONU" in page
+    assert "onu.rx_power is queried from each ONU" in page
     assert SnmpJob.objects.count() == 1
 
 

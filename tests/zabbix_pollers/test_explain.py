@@ -186,7 +186,7 @@ def test_a_chain_member_that_was_stopped_or_runs_itself_says_so(
             "It is paused until 2026-03-01 12:30:00. ",
         ),
         (facts(**SUSPENDED), "Its OLT is asked next at 2026-03-01 12:01:00"),
-        (facts(**SUSPENDED | {"probe_at": None}), "A person has to resume it."),
+        (facts(**SUSPENDED | {"probe_at": None}), "It must be resumed by hand."),
         (facts(window=AT_NIGHT), "they begin at 2026-03-02 01:00:00."),
         (facts(next_run_at=None), "It has no next run"),
         (facts(enabled=False), "It is disabled."),

@@ -174,7 +174,7 @@ def test_it_is_said_what_the_wish_waits_for_and_how_it_ended() -> None:
     make_leader(NOW)
     assert f"{node.job.name} holds it since" in words(onu)
     Execution.objects.update(status=ExecutionState.SUCCESS, finished_at=NOW)
-    assert words(onu) == "Waiting for the OLT: 1 other asked first."
+    assert words(onu) == "Waiting for the OLT: 1 request ahead of it."
     OnuRead.objects.filter(onu=other).delete()
     Poller.objects.update(status=PollerStatus.FREE, current_execution_id=None, current_node_id=None)
     tick()

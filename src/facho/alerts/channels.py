@@ -152,7 +152,7 @@ SERVICES = {
         Service(
             "email",
             gettext_lazy("E-mail"),
-            gettext_lazy("A mailbox that may send, and its server. Your mail provider calls it SMTP or outgoing mail."),
+            gettext_lazy("A mailbox that can send, and its server. Mail providers call it SMTP or outgoing mail."),
             (
                 ServiceInput("recipient", gettext_lazy("Send to"), _MAILBOX, "noc@example.net"),
                 ServiceInput(
@@ -277,7 +277,7 @@ SERVICES = {
         Service(
             "webhook",
             gettext_lazy("Webhook"),
-            gettext_lazy("A program of yours that takes a signed POST with JSON."),
+            gettext_lazy("Your own program: it receives a signed POST with JSON."),
             (
                 ServiceInput("address", gettext_lazy("Address"), r"https?://\S+", "https://hooks.example.net/facho"),
                 ServiceInput(
@@ -285,7 +285,7 @@ SERVICES = {
                     gettext_lazy("Signing key"),
                     r".{16,}",
                     "",
-                    gettext_lazy("At least 16 characters that your program knows too. It proves who sends."),
+                    gettext_lazy("At least 16 characters, shared with your program. It proves who the sender is."),
                     is_secret=True,
                 ),
             ),
@@ -368,7 +368,7 @@ def check_service(url: str) -> str:
     for pair in query.replace(";", "&").split("&") if query else ():
         if unquote(pair.partition("=")[0]).lower().strip() not in PARAMETERS[scheme]:
             allowed = ", ".join(sorted(PARAMETERS[scheme]))
-            raise ChannelFault(_("After the ? only these may stand: %(names)s.") % {"names": allowed})
+            raise ChannelFault(_("Only these parameters are allowed: %(names)s.") % {"names": allowed})
     service: Any = open_service(url)
     if service is None:
         raise ChannelFault(_("This is no complete address of the service; docs/alerts.md shows one of each."))

@@ -159,7 +159,7 @@ def find_faults(rule: Mapping[str, Any], *, stored: AlertRule | None = None) -> 
     condition = CONDITIONS[rule["kind"]]
     if stored is not None and condition.code != stored.kind:
         # Its open alerts are about what it looked for; nothing else could end them.
-        return {"kind": _("A rule keeps what it looks for: make another one.")}
+        return {"kind": _("The condition of a rule cannot be changed: add another rule.")}
     faults = {}
     threshold, margin = rule.get("threshold"), rule.get("clear_margin") or 0
     if condition.threshold is None:

@@ -47,7 +47,7 @@ def check_environment(**_options: Any) -> list[CheckMessage]:
     """E001 for a value that cannot be read, W001 for a name that no setting has."""
     messages: list[CheckMessage] = [
         Error(
-            _("%(name)s has a value that cannot be used.") % {"name": problem.name},
+            _("%(name)s has an invalid value.") % {"name": problem.name},
             hint=_("Set it to %(expects)s, or unset it; see docs/configuration.md.") % {"expects": _(problem.expects)},
             id="facho.E001",
         )

@@ -102,7 +102,7 @@ def checked_environment() -> Environment:
     if environment.problems:
         raise OperatorError(
             *(
-                _("%(name)s has a value that cannot be used: set it to %(expects)s.")
+                _("%(name)s has an invalid value: set it to %(expects)s.")
                 % {"name": problem.name, "expects": _(problem.expects)}
                 for problem in environment.problems
             ),

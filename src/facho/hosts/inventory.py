@@ -169,7 +169,7 @@ class PlannedRow:
     def secret_words(self) -> list[str]:
         fates = (
             (_("%(secret)s: will be set"), self.secrets_set),
-            (_("%(secret)s: stays"), self.secrets_kept),
+            (_("%(secret)s: kept"), self.secrets_kept),
             (_("%(secret)s: will be erased"), self.secrets_erased),
         )
         return [words % {"secret": label_of(name)} for words, names in fates for name in names]

@@ -268,7 +268,7 @@ class Pause(models.Model):
     ends_at = models.DateTimeField(_("to"))
     note = models.CharField(_("note"), max_length=200, blank=True)
     keeps_polling = models.BooleanField(
-        _("polling continues"), default=False, db_default=False, help_text=_("Only its alerts are silent.")
+        _("polling continues"), default=False, db_default=False, help_text=_("Only its alerts are silenced.")
     )
 
     class Meta:

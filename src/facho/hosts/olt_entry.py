@@ -132,7 +132,7 @@ def _text_faults(label: str, text: str, limit: int, *, required: bool) -> Iterat
     if len(text) > limit:
         yield _("%(label)s is longer than %(limit)s characters") % {"label": label, "limit": limit}
     if not text.isprintable():
-        yield _("%s holds a character that cannot be printed") % label
+        yield _("%s contains a character that cannot be printed") % label
     if text != text.strip():
         yield _("%s begins or ends with a space") % label
 
@@ -152,7 +152,7 @@ def _secret_faults(entry: OltEntry) -> Iterator[Fault]:
         yield Fault("community", _("community is longer than %s bytes") % MAX_COMMUNITY_BYTES)
     for name in SECRET_COLUMNS:
         if not getattr(entry, name).reveal().isprintable():
-            yield Fault(name, _("%s holds a character that cannot be printed") % name)
+            yield Fault(name, _("%s contains a character that cannot be printed") % name)
     for name in ("v3_auth_key", "v3_priv_key"):
         if 0 < len(getattr(entry, name).reveal()) < MIN_PASSPHRASE_BYTES:
             bounds = {"name": name, "limit": MIN_PASSPHRASE_BYTES}

@@ -39,11 +39,11 @@ class StandstillWords(NamedTuple):
 
 WORDS: dict[Standstill, StandstillWords] = {
     Standstill.DISK_FULL: StandstillWords(
-        _("The disk of the database is full."), _("Make room; polling continues by itself.")
+        _("The disk of the database is full."), _("Free some space; polling resumes by itself.")
     ),
     Standstill.READ_ONLY: StandstillWords(
         _("The database can be read, but not written."),
-        _("Make its disk and its files writable; polling continues by itself."),
+        _("Make its disk and files writable; polling resumes by itself."),
     ),
     Standstill.IO_ERROR: StandstillWords(
         _("The disk of the database reports errors."), _("Check the disk; the log of the kernel names it.")
@@ -53,7 +53,7 @@ WORDS: dict[Standstill, StandstillWords] = {
         _("Stop Facho, move the database away and restore the last backup: facho restore FILE"),
     ),
     Standstill.UNREACHABLE: StandstillWords(
-        _("The database does not answer."), _("Start it; polling continues by itself.")
+        _("The database does not answer."), _("Start it; polling resumes by itself.")
     ),
     Standstill.NO_LEADER: StandstillWords(
         _("No scheduler leads."), _("Start `facho run`, or `facho scheduler` in the distributed mode.")

@@ -381,7 +381,7 @@ class OltMemory(models.Model):
         _("walk held back"),
         null=True,
         blank=True,
-        help_text=_("A walk lost most of the ONUs at once; it takes effect when the next one confirms it."),
+        help_text=_("A walk missed most of the ONUs at once; it takes effect when the next walk confirms it."),
     )
     states_at = models.DateTimeField(_("states read"), null=True, blank=True)
 

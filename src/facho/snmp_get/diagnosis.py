@@ -133,20 +133,20 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ProbeFinding.SILENT: Advice(
         _("No answer"),
         _(
-            "%(address)s did not answer on UDP port %(port)s. OLTs answer a wrong community with silence, and so does a"
-            " firewall or a device that is off."
+            "%(address)s did not answer on UDP port %(port)s. A wrong community, a firewall and a "
+            "device that is off all look the same."
         ),
         (
             _COMMUNITY,
             _ALLOW_US,
-            _("Check that SNMP is switched on in the OLT, in version %(version)s, for reading."),
+            _("Check that the OLT allows reading over SNMP version %(version)s."),
             _("Check that the address is right, and that it is the OLT's management address."),
         ),
     ),
     ProbeFinding.SPEAKS_V1: Advice(
         _("It speaks SNMPv1 only"),
         _("%(address)s does not answer in version %(version)s, but did in SNMPv1 with the same community."),
-        (_("Choose SNMPv1 here, or switch SNMPv2c on in the OLT, which is much faster."),),
+        (_("Choose SNMPv1 here, or enable SNMPv2c on the OLT, which is much faster."),),
     ),
     ProbeFinding.SPEAKS_V2C: Advice(
         _("It speaks SNMPv2c"),
@@ -171,7 +171,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
         _("Nothing listens there"),
         _("%(address)s is up, but nothing listens on its UDP port %(port)s."),
         (
-            _("Switch SNMP on in the OLT."),
+            _("Enable SNMP on the OLT."),
             _("Check that the port is right: nearly every OLT uses 161."),
             _("Check that the address is the OLT's, and not that of another machine."),
         ),
@@ -192,27 +192,27 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ),
     ProbeFinding.UNKNOWN_USER: Advice(
         _("It does not know the user"),
-        _("%(address)s speaks SNMPv3 and has no user %(user)s."),
+        _("%(address)s supports SNMPv3, but has no user %(user)s."),
         (_("Write the user as it is on the OLT: letter case counts."), _("Create the user on the OLT.")),
     ),
     ProbeFinding.WRONG_LEVEL: Advice(
         _("It asks for another security level"),
-        _("%(address)s knows the user %(user)s, but not with the protection that was chosen here."),
-        (_("Choose authentication and privacy as the user has them on the OLT: none, one or both."),),
+        _("%(address)s knows the user %(user)s, but requires another security level."),
+        (_("Choose the authentication and privacy that the user has on the OLT: none, one or both."),),
     ),
     ProbeFinding.WRONG_AUTH: Advice(
         _("The authentication is wrong"),
-        _("%(address)s knows the user %(user)s; the authentication key or its protocol is another."),
+        _("%(address)s knows the user %(user)s, but the authentication key or protocol is wrong."),
         (_("Type the authentication key again."), _("Compare the protocol: MD5, SHA or one of the SHA-2 family.")),
     ),
     ProbeFinding.WRONG_PRIV: Advice(
         _("The privacy is wrong"),
-        _("%(address)s knows the user %(user)s and its authentication; the privacy key or its protocol is another."),
+        _("%(address)s accepts the user %(user)s and its authentication, but the privacy key or protocol is wrong."),
         (_("Type the privacy key again."), _("Compare the protocol: DES, AES, AES-192 or AES-256.")),
     ),
     ProbeFinding.NOT_ALLOWED: Advice(
         _("It answers, but does not let us read"),
-        _("%(address)s takes our credentials and refuses the system group, which every device has."),
+        _("%(address)s accepts our credentials, but refuses the system group, which every device has."),
         (_WHOLE_VIEW,),
     ),
     ProbeFinding.ONUS_HIDDEN: Advice(
@@ -222,7 +222,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ),
     ProbeFinding.SERIALS_HIDDEN: Advice(
         _("It does not show the serials of its ONUs"),
-        _("%(address)s lists the states of ONUs, but no serials: its ONUs would be known by their places alone."),
+        _("%(address)s lists ONU states, but no serials: its ONUs would be identified by place only."),
         (_WHOLE_VIEW, _("If this firmware has no serials, continue: they are added when they appear.")),
     ),
     ProbeFinding.BAD_CREDENTIAL: Advice(
@@ -232,7 +232,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ),
     ProbeFinding.NOT_SNMP: Advice(
         _("What came back is not SNMP"),
-        _("%(address)s answers on UDP port %(port)s with something that is no valid SNMP."),
+        _("%(address)s answers on UDP port %(port)s, but not with valid SNMP."),
         (_("Check that address and port are those of the OLT: another service may use that port."),),
     ),
     ProbeFinding.STOPPED: Advice(

@@ -85,7 +85,7 @@ def plan_question(
 ) -> SnmpQuestion:
     """Find out what the words mean; BadQuestion when one of them means nothing here."""
     if len(words) > MAX_SUBJECTS:
-        raise BadQuestion(_("Ask for at most %s things at a time.") % MAX_SUBJECTS)
+        raise BadQuestion(_("Request at most %s items at a time.") % MAX_SUBJECTS)
     subjects = tuple(subject for word in words for subject in _subjects(way, word, definition, place))
     cost = max((_cost(subject, definition) for subject in subjects), key=list(Cost).index)
     rows = min(bounds.rows, LIVE_ROWS) if cost is Cost.LIVE and way is not Way.GET else bounds.rows
@@ -121,7 +121,7 @@ def _oid(way: Way, column: Column, place: Place | None) -> Oid:
     if way is not Way.GET:
         return column.oid
     if place is None and column.index.scope is not Scope.SCALAR:
-        raise BadQuestion(_("%s has many values: say which with --at, or use walk or table.") % column.key)
+        raise BadQuestion(_("%s has many values: choose one with --at, or use walk or table.") % column.key)
     try:
         return column.instance(place or Place())
     except ValueError as error:
@@ -142,9 +142,7 @@ def _cost(subject: Subject, definition: Definition | None) -> Cost:
 
 def _unknown(word: str, definition: Definition | None, known: Sequence[str]) -> BadQuestion:
     if definition is None:
-        return BadQuestion(
-            _("%s is no OID, and as long as the vendor of this OLT is not known it has no columns.") % repr(word)
-        )
+        return BadQuestion(_("%s is not an OID, and this OLT has no columns until its vendor is known.") % repr(word))
     words = {"word": repr(word), "vendor": definition.key, "known": ", ".join(known)}
     return BadQuestion(_("%(vendor)s has no %(word)s. It has: %(known)s.") % words)
 

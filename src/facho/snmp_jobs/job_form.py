@@ -183,7 +183,7 @@ class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic 
             # Refuse an OID above columns that an OLT asks its ONUs for: a walk of it could not spare those offline.
             live = find_live_below(self.instance.vendor, form.cleaned_data.get("oid") or "")
             if live:
-                sentence = _("Below this OID lies %(column)s, which is asked of each ONU: read that column instead.")
+                sentence = _("This OID contains %(column)s, which is queried from each ONU: read that column instead.")
                 form.add_error("oid", forms.ValidationError(sentence, code="live_below", params={"column": live}))
             self._check_history(form)
         if any(form.errors for form in staying):
@@ -208,7 +208,7 @@ class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic 
         """Refuse what a discovery would not read: it walks what distinguishes ONUs and shows where they are."""
         read = form.cleaned_data.get("column_key") or form.cleaned_data.get("oid")
         if read and read not in IDENTITY and self.instance.query_type == QueryType.DISCOVERY:
-            sentence = _("A discovery reads %(column)s alone: give the rest to a job of another type.")
+            sentence = _("A discovery reads only %(column)s: put the rest in a job of another type.")
             form.add_error(
                 None,
                 forms.ValidationError(sentence, code="discovery_reads_serials", params={"column": ", ".join(IDENTITY)}),

@@ -125,7 +125,7 @@ def _check_stands_alone(job: SnmpJob, vendor: str, reads: Sequence[str]) -> None
     live = find_live(vendor, reads) if job.master_job_id else None
     if live:
         raise ValidationError(
-            _("%(column)s is asked of each ONU and takes long: such a job runs by itself, not after another one."),
+            _("%(column)s is queried from each ONU and takes long: put it in a job of its own, not in a chain."),
             code="live_job_chained",
             params={"column": live},
         )

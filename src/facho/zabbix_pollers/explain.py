@@ -299,7 +299,7 @@ def _say_suspended(explanation: Explanation) -> list[str]:
     said = [_("It is suspended since %(since)s, after failing too often (%(reason)s).") % words]
     if explanation.until:
         return [*said, _("Its OLT is asked next at %(probe)s; if it answers, the node continues.") % words]
-    return [*said, _("A person has to resume it.")]
+    return [*said, _("It must be resumed by hand.")]
 
 
 def _say_chained(explanation: Explanation) -> list[str]:

@@ -195,6 +195,6 @@ def _waits_for(obstacles: Obstacles) -> str:
     if obstacles.holder is not None:
         return _("Waiting for the OLT: %(holder)s.") % {"holder": describe_holder(obstacles.holder)}
     if obstacles.before:
-        asked = ngettext("%(number)s other asked first", "%(number)s others asked first", obstacles.before)
+        asked = ngettext("%(number)s request ahead of it", "%(number)s requests ahead of it", obstacles.before)
         return _("Waiting for the OLT: %(holder)s.") % {"holder": asked % {"number": obstacles.before}}
     return _("Waiting: it starts at once when a poller is free.")

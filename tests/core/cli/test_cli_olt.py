@@ -98,7 +98,7 @@ def test_a_community_that_is_not_text_is_refused_without_showing_it(facho: Comma
         (("centro", "127.0.0.1", "--vendor", "acme"), 'Vendor "acme" is unknown; known are: auto, '),
         (("centro", "no-such-host.invalid"), 'Host "no-such-host.invalid" does not resolve to an address.'),
         (("", "127.0.0.1"), "Name is missing."),
-        (("centro\x1b[31m", "127.0.0.1"), "Name holds a character that cannot be printed."),
+        (("centro\x1b[31m", "127.0.0.1"), "Name contains a character that cannot be printed."),
         (("centro", "0.0.0.0"), 'Host "0.0.0.0" does not resolve to an address.'),  # noqa: S104 - refused
     ],
 )

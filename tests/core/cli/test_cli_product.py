@@ -103,8 +103,8 @@ def test_bad_settings_are_all_named_before_anything_is_made(tmp_path: Path) -> N
 
     assert done.status == BAD_CONFIGURATION
     assert done.err.splitlines() == [
-        "facho: FACHO_MODE has a value that cannot be used: set it to embedded or distributed.",
-        "facho: FACHO_POLLERS has a value that cannot be used: set it to a whole number from 1.",
+        "facho: FACHO_MODE has an invalid value: set it to embedded or distributed.",
+        "facho: FACHO_POLLERS has an invalid value: set it to a whole number from 1.",
     ]
     assert not (tmp_path / "data").exists()
 

@@ -47,7 +47,7 @@ def find_decays(question: Question) -> Findings:
 
 def sentence(facts: KnownFacts) -> str:
     text = _(
-        "%(olt)s %(place)s: the ONU %(onu)s loses %(rate)s dB a day and falls below -27 dBm in "
+        "%(olt)s %(place)s: ONU %(onu)s loses %(rate)s dB a day and falls below -27 dBm in "
         "%(soonest)s to %(latest)s days"
     )
     return text % KnownFacts({**write_powers(facts), "rate": number_format(facts["rate"], 2)})

@@ -50,7 +50,7 @@ def find_suspended_nodes(question: Question) -> Findings:
 
 def sentence(facts: KnownFacts) -> str:
     named = {"node": ready_name(facts["node"]), "reason": _REASONS.get(facts["reason"], facts["reason"])}
-    return _("%(olt)s: the node %(node)s is suspended: %(reason)s") % KnownFacts({**facts, **named})
+    return _("%(olt)s: node %(node)s is suspended: %(reason)s") % KnownFacts({**facts, **named})
 
 
 NODE_SUSPENDED = Condition(

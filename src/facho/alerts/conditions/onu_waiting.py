@@ -33,6 +33,6 @@ ONU_WAITING = Condition(
     label=gettext_lazy("ONU waits for authorisation"),
     looks_for=gettext_lazy("ONUs that an OLT detects and that are not authorised yet."),
     find=find_waiting_onus,
-    sentence=lambda facts: _("%(olt)s %(place)s: the ONU %(onu)s waits for authorisation") % facts,
+    sentence=lambda facts: _("%(olt)s %(place)s: ONU %(onu)s waits for authorisation") % facts,
     default_rule=DefaultRule(gettext_lazy("ONU waits for authorisation"), Severity.INFO, sends_resolved=False),
 )

@@ -38,7 +38,7 @@ POWER_STEP = Condition(
     looks_for=gettext_lazy("ONUs that receive much less than within the last day."),
     find=find_power_steps,
     sentence=lambda facts: (
-        _("%(olt)s %(place)s: the ONU %(onu)s receives %(dbm)s dBm, and %(usual_dbm)s before") % write_powers(facts)
+        _("%(olt)s %(place)s: ONU %(onu)s receives %(dbm)s dBm, down from %(usual_dbm)s") % write_powers(facts)
     ),
     threshold=Threshold(
         usual=POWER_STEP_CDBM / 100,

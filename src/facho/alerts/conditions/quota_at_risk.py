@@ -42,7 +42,7 @@ QUOTA_AT_RISK = Condition(
     label=gettext_lazy("quota at risk"),
     looks_for=gettext_lazy("Task types that will miss their quota of this hour. OLTs that are silent are left out."),
     find=find_quotas_at_risk,
-    sentence=lambda facts: _("%(olt)s will miss its quota of %(task_type)s: %(completed)s of %(required)s") % facts,
+    sentence=lambda facts: _("%(olt)s will miss its %(task_type)s quota: %(completed)s of %(required)s") % facts,
     # No message when it is over: a missed quota is a violation, which has a rule of its own.
     default_rule=DefaultRule(gettext_lazy("Quota at risk"), Severity.INFO, hold_minutes=5, sends_resolved=False),
 )

@@ -93,7 +93,7 @@ def back_up(arguments: Namespace) -> int:
         split_target(arguments.to, name=arguments.file.name)
     database = _database_file(_("Use `pg_dump --format=custom --file=%(file)s %(database)s` and copy %(keys)s."))
     write_backup(arguments.file, database=database, folder=settings.DATA_FOLDER, now=timezone.now())
-    print(_("%s holds everything, the keys too: keep it in a safe place") % arguments.file)
+    print(_("%s contains everything, including the keys: keep it safe") % arguments.file)
     if account is not None:
         print(_("copied to %s") % store(arguments.file, arguments.to, account, now=timezone.now()))
     return 0

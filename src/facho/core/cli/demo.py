@@ -35,7 +35,7 @@ def run_demo(arguments: Namespace) -> int:
     folder = settings.DATA_FOLDER
     if (folder.path / "facho.sqlite3").exists() and not folder.demo_mark.exists():
         # Never mix simulated OLTs into a folder that holds an operator's.
-        text = _("%s holds real data: the demo wants a folder of its own, set FACHO_DATA_DIR.")
+        text = _("%s contains real data: the demo needs its own folder; set FACHO_DATA_DIR.")
         raise OperatorError(text % folder.path)
     with alone_on_folder() as lock:
         return _run(arguments, lock)

@@ -131,7 +131,7 @@ def examine(now: datetime) -> Iterator[DoctorFinding]:
         yield DoctorFinding(verdict, "settings", f"{message.msg} {message.hint or ''}".strip())
     yield _decoder()
     yield _data_folder(folder.path)
-    text = _("A backup, a restore or a first start that was killed left it, perhaps with secrets; run: rm -r %s")
+    text = _("An interrupted backup, restore or first start left it, perhaps with secrets. Run: rm -r %s")
     for place in sorted({folder.path, folder.secret_key.parent, folder.encryption_keys.parent}):
         yield from (warning("unfinished", text % left) for left in find_abandoned(place))
     yield _disk(folder.path)
@@ -207,7 +207,7 @@ def _data_folder(path: Path) -> DoctorFinding:
     if not path.exists():
         return warning("data-folder", _("%s does not exist yet: `facho run` creates it.") % path)
     if not path.is_dir() or not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        return error("data-folder", _("%s is not a folder that this user may write: set FACHO_DATA_DIR.") % path)
+        return error("data-folder", _("This user cannot write to the folder %s: set FACHO_DATA_DIR.") % path)
     if others_may_enter(path):
         return warning("data-folder", _("Other users may enter it; run: chmod 700 %s") % path)
     return ok("data-folder", str(path))
@@ -218,8 +218,8 @@ def _disk(path: Path) -> DoctorFinding:
     free = shutil.disk_usage(existing).free
     text = _("%s MiB free") % (free // 1024**2)
     if free < NO_DISK_BYTES:
-        return error("disk", _("%s: make room, or writing stops.") % text)
-    return warning("disk", _("%s: make room soon.") % text) if free < LITTLE_DISK_BYTES else ok("disk", text)
+        return error("disk", _("%s: free some space, or writing stops.") % text)
+    return warning("disk", _("%s: free some space soon.") % text) if free < LITTLE_DISK_BYTES else ok("disk", text)
 
 
 def _integrity(folder: DataFolder) -> Iterator[DoctorFinding]:
@@ -383,7 +383,7 @@ def examine_cluster(now: datetime) -> Iterator[DoctorFinding]:
     yield from _slots(processes, pollers)
     # They say that they live and complete nothing, while others of their groups do.
     for worker in load_still_workers():
-        text = _("%(worker)s completes nothing, though there is work in its group: restart it.")
+        text = _("%(worker)s completes nothing although its group has work: restart it.")
         yield error("consumption", text % {"worker": worker.owner})
     yield from _groups(pollers)
     yield _versions(processes)
@@ -419,7 +419,7 @@ def _groups(pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
         return
     lost = Olt.objects.exclude(poller_group__in=pollers).order_by("poller_group")
     for group, count in lost.values_list("poller_group").annotate(n=Count("id")):
-        text = _("%(count)s OLTs name the poller group %(group)s, which has no pollers: add it to FACHO_POLLER_GROUPS.")
+        text = _("%(count)s OLTs use the poller group %(group)s, which has no pollers: add it to FACHO_POLLER_GROUPS.")
         yield error("groups", text % {"count": count, "group": group})
 
 
@@ -464,7 +464,7 @@ def _queues(groups: Sequence[str], now: datetime) -> Iterator[DoctorFinding]:
         else:
             yield ok(_named("queues", group), _("%(queues)s; the oldest has waited for %(seconds)s s") % words)
     if lengths.get(BEAT_QUEUE, 0) > MANY_BEATS:
-        text = _("%s messages of beat lie unread: start a worker on the queue zabbix_scheduler, or stop beat.")
+        text = _("%s messages from beat are unread: start a worker on the queue zabbix_scheduler, or stop beat.")
         yield warning("beat", text % lengths[BEAT_QUEUE])
 
 

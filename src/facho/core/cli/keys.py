@@ -53,7 +53,7 @@ def rotate(arguments: Namespace) -> int:
         with alone(folder):
             return _rotate(folder, is_second_step=arguments.finish)
     except RotationRuns as error:
-        raise OperatorError(_("Another `facho keys rotate` is at work: wait for its end.")) from error
+        raise OperatorError(_("Another `facho keys rotate` is running: wait until it ends.")) from error
     except OSError as error:
         text = _("The key file cannot be written: %(path)s: %(error)s. Nothing is lost: run it again as its owner.")
         names = {"path": error.filename or folder.encryption_keys, "error": error.strerror}
@@ -69,7 +69,7 @@ def _rotate(folder: DataFolder, *, is_second_step: bool) -> int:
     if settings.FACHO_MODE is Mode.DISTRIBUTED and not is_second_step:
         if has_begun:
             raise OperatorError(
-                _("A rotation has begun: copy %(path)s to every machine, then run `%(command)s`.") % names
+                _("A key rotation is in progress: copy %(path)s to every machine, then run `%(command)s`.") % names
             )
         begin(folder)
         print(_("%(path)s has a new key: copy it to every machine, then run `%(command)s`.") % names)

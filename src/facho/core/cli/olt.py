@@ -102,7 +102,7 @@ def import_file(arguments: Namespace) -> int:
         print_rows(("line", "name", "what", "details"), rows, as_json=arguments.as_json)
         return 0 if plan.is_good else 1
     if arguments.as_json:
-        arguments.usage_error(_("--json goes with --dry-run"))
+        arguments.usage_error(_("--json needs --dry-run"))
 
     def finish(saved: Saved) -> None:
         changes = (

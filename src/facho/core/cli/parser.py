@@ -630,7 +630,7 @@ def host_and_port(text: str) -> tuple[str, int]:
         return split_bind(text)
     except ValueError as error:
         raise ArgumentTypeError(
-            _("%(text)s is not HOST:PORT, the port being at most %(limit)s") % {"text": repr(text), "limit": MAX_PORT}
+            _("%(text)s is not HOST:PORT with a port of at most %(limit)s") % {"text": repr(text), "limit": MAX_PORT}
         ) from error
 
 
@@ -666,7 +666,7 @@ def _interval(text: str) -> int:
     except ValueError:
         seconds = 0
     if not 1 <= seconds <= MAX_INTERVAL_SECONDS:
-        raise ArgumentTypeError(_("%s is not a time such as 90s, 5m, 1h or 1d, of a year at most") % repr(text))
+        raise ArgumentTypeError(_("%s is not a duration such as 90s, 5m, 1h or 1d, at most one year") % repr(text))
     return seconds
 
 

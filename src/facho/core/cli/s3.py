@@ -47,7 +47,7 @@ def account_of(environment: Environment) -> S3Account:
     try:
         access_key, secret_key = file.read_text().split()
     except (OSError, ValueError) as error:
-        text = _("%s has to hold two words that this user may read: the access key and the secret key.")
+        text = _("%s must contain two words, the access key and the secret key, and be readable by this user.")
         raise OperatorError(text % file, status=BAD_CONFIGURATION) from error
     return S3Account(endpoint, environment["FACHO_S3_REGION"], access_key, secret_key)
 

@@ -136,7 +136,7 @@ def _manual() -> Iterator[str]:
                 yield f"\\fB{_roff(', '.join(action.option_strings) or str(action.metavar or action.dest))}\\fR"
                 yield _roff(action.help)
     yield _heading(_("EXIT STATUS"))
-    yield _roff(_("0: done. 1: failed. 2: wrong use. 78: settings or a database that do not fit."))
+    yield _roff(_("0: success. 1: failure. 2: wrong usage. 78: settings or database do not fit."))
     yield _heading(_("FILES"))
     yield _roff("/etc/facho/facho.env, /var/lib/facho")
 

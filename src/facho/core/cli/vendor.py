@@ -144,7 +144,7 @@ def record(arguments: Namespace) -> int:
             part.unlink(missing_ok=True)
     if recording.is_cut:
         _tell(_("The device has more than was read; what is there is enough for a report."))
-    _tell(_("%s lines recorded. Look through them before you give them away.") % text.count("\n"))
+    _tell(_("%s lines recorded. Review them before you share the file.") % text.count("\n"))
     return 0
 
 

@@ -402,7 +402,7 @@ class FirstAdministratorForm(_UserForm):
         label=gettext_lazy("Address of these pages"),
         required=False,
         max_length=200,
-        help_text=gettext_lazy("As your team opens them: the links in messages lead there."),
+        help_text=gettext_lazy("The address your team uses; links in messages lead there."),
     )
 
     class Meta:

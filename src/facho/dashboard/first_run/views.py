@@ -286,7 +286,7 @@ class OltDetails(forms.Form):
     """A new OLT, or one being corrected before its first answer; the name is only asked for a new one."""
 
     name = forms.CharField(
-        label=gettext_lazy("Name"), strip=True, help_text=gettext_lazy("As your team calls it, for example by site.")
+        label=gettext_lazy("Name"), strip=True, help_text=gettext_lazy("The name your team uses, for example the site.")
     )
     host = forms.CharField(
         label=gettext_lazy("Address"),

@@ -61,7 +61,9 @@ class NodeJobForm(forms.Form):
         min_value=1,
         max_value=20,
         validators=[MinValueValidator(1)],
-        help_text=gettext_lazy("After so many failures in a row the job is suspended until the OLT answers a probe."),
+        help_text=gettext_lazy(
+            "After this many failures in a row, the job is suspended until the OLT answers a probe."
+        ),
     )
     retry_delay_seconds = IntervalField(label=gettext_lazy("Wait between attempts"))
     reach = forms.ChoiceField(label=gettext_lazy("Applies to"), widget=forms.RadioSelect, initial=ONLY_THIS)

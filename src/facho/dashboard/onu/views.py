@@ -426,8 +426,11 @@ def _undo_words(request: HttpRequest) -> str:
     if boxes := request.session.get(BOXES_UNDO):
         numbers = {"n": len(boxes["before"]), "box": boxes["box"]}
         if not boxes["box"]:
-            return ngettext("%(n)s ONU taken off its box.", "%(n)s ONUs taken off their boxes.", numbers["n"]) % numbers
-        return ngettext("%(n)s ONU put on %(box)s.", "%(n)s ONUs put on %(box)s.", numbers["n"]) % numbers
+            return (
+                ngettext("%(n)s ONU removed from its box.", "%(n)s ONUs removed from their boxes.", numbers["n"])
+                % numbers
+            )
+        return ngettext("%(n)s ONU assigned to %(box)s.", "%(n)s ONUs assigned to %(box)s.", numbers["n"]) % numbers
     last = request.session.get(UNDO)
     if not last:
         return ""

@@ -109,7 +109,7 @@ _MEANINGS: dict[str, Promise] = {
 _WHOLE_PORT = gettext_lazy("No ONU of the port is online: check between the OLT and the first splitter.")
 _BRANCH = gettext_lazy("Other ONUs of the port are online: check the splitter branch that the affected ones share.")
 _ANNOUNCED_POWER = gettext_lazy(
-    "But most ONUs announced a power failure by trap: ask the power company about the area before you send a crew."
+    "But most ONUs announced a power failure by trap: ask the power company about the area before sending a crew."
 )
 PART_LINES = 50
 # Only where the OLT answers can anybody say who went.

@@ -444,7 +444,7 @@ def inferred_boxes(request: HttpRequest, pon_port_id: int) -> HttpResponse:
     if request.method == "POST":
         counts = save_inferred(port, who=request.user)
         words = {"boxes": counts["boxes"], "onus": counts["onus"]}
-        messages.success(request, _("%(boxes)s boxes made, %(onus)s ONUs put on boxes.") % words)
+        messages.success(request, _("%(boxes)s boxes created, %(onus)s ONUs assigned to boxes.") % words)
         return redirect(f"{reverse('boxes')}?olt={port.olt_id}")
     context = {
         "here": "map",

@@ -263,15 +263,21 @@ def _plan(request: HttpRequest, form: WindowForm) -> None:
         record_each(request.user, [(each, Action.ADDED, values["note"]) for each in made])
     if values["olts"] is None:
         said = (
-            _("Alerts of all OLTs are silent in that time.") if keeps_polling else _("No OLT is polled in that time.")
+            _("Alerts of all OLTs will be silenced during that time.")
+            if keeps_polling
+            else _("No OLT will be polled during that time.")
         )
     elif keeps_polling:
         said = ngettext(
-            "Alerts of %(n)s OLT are silent in that time.", "Alerts of %(n)s OLTs are silent in that time.", len(made)
+            "Alerts of %(n)s OLT will be silenced during that time.",
+            "Alerts of %(n)s OLTs will be silenced during that time.",
+            len(made),
         ) % {"n": len(made)}
     else:
         said = ngettext(
-            "%(n)s OLT is not polled in that time.", "%(n)s OLTs are not polled in that time.", len(made)
+            "%(n)s OLT will not be polled during that time.",
+            "%(n)s OLTs will not be polled during that time.",
+            len(made),
         ) % {"n": len(made)}
     messages.success(request, said)
 

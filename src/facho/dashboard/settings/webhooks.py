@@ -60,7 +60,7 @@ class WebhookForm(forms.Form):
         required=False,
         strip=False,
         max_length=500,
-        help_text=gettext_lazy("At least 16 characters that your program knows too. It proves who sends."),
+        help_text=gettext_lazy("At least 16 characters, shared with your program. It proves who the sender is."),
         widget=forms.PasswordInput({"autocomplete": "new-password", "spellcheck": "false"}),
     )
     kinds = forms.MultipleChoiceField(

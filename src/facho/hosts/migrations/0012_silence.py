@@ -12,6 +12,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='pause',
             name='keeps_polling',
-            field=models.BooleanField(db_default=False, default=False, help_text='Only its alerts are silent.', verbose_name='polling continues'),
+            field=models.BooleanField(db_default=False, default=False, help_text='Only its alerts are silenced.', verbose_name='polling continues'),
         ),
     ]

@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('olt', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='memory', serialize=False, to='hosts.olt', verbose_name='OLT')),
                 ('walked_at', models.DateTimeField(blank=True, null=True, verbose_name='last complete walk')),
-                ('held_at', models.DateTimeField(blank=True, help_text='A walk lost most of the ONUs at once; it takes effect when the next one confirms it.', null=True, verbose_name='walk held back')),
+                ('held_at', models.DateTimeField(blank=True, help_text='A walk missed most of the ONUs at once; it takes effect when the next walk confirms it.', null=True, verbose_name='walk held back')),
                 ('states_at', models.DateTimeField(blank=True, null=True, verbose_name='states read')),
             ],
             options={

@@ -38,7 +38,7 @@ def test_the_admin_writes_a_rule_and_is_told_what_cannot_be_meant(admin: Client)
     address = reverse("admin:alerts_alertrule_add")
 
     refused = admin.post(address, {**wish, "threshold": "26"})
-    assert "Write a number from -40 to 0." in refused.content.decode()
+    assert "Enter a number from -40 to 0." in refused.content.decode()
     assert admin.post(address, wish).status_code == 302
 
     rule = AlertRule.objects.get()

@@ -136,7 +136,7 @@ def test_an_admin_enters_secrets_on_a_page_and_a_wrong_one_is_not_repeated(admin
 
 def test_a_new_channel_has_examples_and_a_stored_one_says_that_it_stays(admin: Client) -> None:
     channel = make_channel(f"ntfys://{CANARY}")
-    stays = "Never shown. Empty: the stored one stays"
+    stays = "Never shown. Leave empty to keep the stored one"
 
     english = {"accept-language": "en"}
     new = admin.get(reverse("admin:alerts_alertchannel_add"), headers=english).content.decode()

@@ -69,7 +69,7 @@ def test_one_bad_entry_refuses_all(operator: APIClient) -> None:
     assert [(each["field"], each["detail"]) for each in answer.json()["errors"]] == [
         ("customers.1.serial", "the serial is missing"),
         ("customers.2.latitude", "latitude and longitude belong together"),
-        ("customers.3.phone", "phone is longer than 40 letters"),
+        ("customers.3.phone", "phone is longer than 40 characters"),
     ]
     assert not OnuCustomer.objects.exists()
 

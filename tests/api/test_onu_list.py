@@ -112,9 +112,9 @@ def test_pages_neither_repeat_nor_leave_out(viewer: APIClient, fleet: None) -> N
 @pytest.mark.parametrize(
     ("query", "field", "sentence"),
     [
-        ("search=ab", "search", "Enter at least 3 letters."),
-        ("search=%20%20ab%20", "search", "Enter at least 3 letters."),
-        ("serial=a", "serial", "Enter at least 3 letters."),
+        ("search=ab", "search", "Enter at least 3 characters."),
+        ("search=%20%20ab%20", "search", "Enter at least 3 characters."),
+        ("serial=a", "serial", "Enter at least 3 characters."),
         ("state=down", "state", "Choose one of: online, offline, unknown, absent."),
         ("rx_power_min=dark", "rx_power_min", "Enter a power in dBm, such as -27.5."),
         ("rx_power_max=NaN", "rx_power_max", "Enter a power in dBm, such as -27.5."),

@@ -131,7 +131,7 @@ def test_a_wrong_cell_is_marked_and_nothing_typed_is_lost(
 
     cell.fill("-99")
     page.locator(f"#id_rule{rule.pk}-hold_minutes").focus()
-    expect(page.locator(f"#id_rule{rule.pk}-threshold-fault")).to_have_text("Write a number from -40 to 0.")
+    expect(page.locator(f"#id_rule{rule.pk}-threshold-fault")).to_have_text("Enter a number from -40 to 0.")
     look(visit, "wrong-cell", width)
     assert cell.input_value() == "-99"
     cell.fill("-25")

@@ -118,7 +118,7 @@ def test_words_about_an_onu_find_it_and_what_belongs_to_it(administrator: Client
     page = page_of(administrator, model, q="berta")
 
     assert "1 result" in page
-    assert "Enter at least 3 letters." in page_of(administrator, model, q="be")
+    assert "Enter at least 3 characters." in page_of(administrator, model, q="be")
 
 
 def test_the_index_begins_with_what_people_do_daily_and_leaves_nothing_out(administrator: Client) -> None:

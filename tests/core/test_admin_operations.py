@@ -138,7 +138,7 @@ def test_a_job_without_hours_runs_always(administrator: Client) -> None:
 def test_hours_come_in_pairs(administrator: Client, hours: dict[str, str]) -> None:
     answer = save_job(administrator, **hours)
 
-    assert b"Give both hours, or none." in answer.content
+    assert b"Set both hours, or neither." in answer.content
     assert not SnmpJob.objects.exists()
 
 

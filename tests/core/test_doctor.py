@@ -97,7 +97,7 @@ def test_a_leader_that_starts_nothing_is_an_error_with_its_reason(folder: DataFo
     found = findings()["leader"]
 
     assert found.verdict is Verdict.ERROR
-    assert "The disk of the database is full. Make room" in found.text
+    assert "The disk of the database is full. Free some space" in found.text
 
 
 @pytest.mark.django_db

@@ -117,7 +117,7 @@ def test_what_stands_still_is_said_on_every_page(path: str, administrator: Clien
 
     page = administrator.get(path).content.decode()
     assert "Nothing is polled." in page
-    assert "The disk of the database is full. Make room" in page
+    assert "The disk of the database is full. Free some space" in page
 
 
 @pytest.mark.django_db

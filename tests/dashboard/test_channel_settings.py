@@ -161,12 +161,12 @@ def test_a_workflow_of_teams_is_taken_as_copied(administrator: Client, web: Http
 @pytest.mark.parametrize(
     ("code", "given", "words"),
     [
-        ("telegram", {"token": "123", "chat": "-100123"}, "Write it like this: 123456789:AAExample"),
+        ("telegram", {"token": "123", "chat": "-100123"}, "Use this format: 123456789:AAExample"),
         ("telegram", {"token": "", "chat": "-100123"}, "This is needed."),
-        ("slack", {"address": "https://evil.example/services/a/b/c"}, "Write it like this: https://hooks.slack.com/"),
+        ("slack", {"address": "https://evil.example/services/a/b/c"}, "Use this format: https://hooks.slack.com/"),
         ("webhook", {"address": "https://hooks.example.net", "signing_key": "short"}, "This is too short."),
-        ("other", {"address": "json://10.0.0.1/"}, "Make a channel of the kind webhook for this"),
-        ("email", {"recipient": "noc", "server": "a b"}, "Write it like this: noc@example.net"),
+        ("other", {"address": "json://10.0.0.1/"}, "Add a channel of the kind webhook for this"),
+        ("email", {"recipient": "noc", "server": "a b"}, "Use this format: noc@example.net"),
     ],
 )
 def test_wrong_input_is_marked_and_said_how_to_write_it(
@@ -207,7 +207,7 @@ def test_a_server_that_does_not_answer_is_refused_before_saving(administrator: C
 def test_a_name_that_does_not_exist_is_refused_before_saving(administrator: Client) -> None:
     page = add(administrator, "webhook", address="https://nothing.invalid/x", signing_key=KEY).content.decode()
 
-    assert "No server is found under the name nothing.invalid: check it." in page
+    assert "The host name nothing.invalid does not resolve: check it." in page
 
 
 def test_a_server_inside_is_refused_before_saving(administrator: Client, web: HttpSink, settings: Settings) -> None:

@@ -126,7 +126,7 @@ def test_queries_do_not_grow(
 
 
 def test_marks_without_letters_are_answered_beside_the_field(viewer: Client) -> None:
-    assert "Enter at least 3 letters." in text(viewer, "/events/?q=%CC%81%CC%81%CC%81")
+    assert "Enter at least 3 characters." in text(viewer, "/events/?q=%CC%81%CC%81%CC%81")
 
 
 def test_a_part_is_the_list_alone(viewer: Client) -> None:

@@ -116,7 +116,7 @@ def test_a_refused_change_leaves_no_copy_behind_and_a_forgotten_copy_is_replaced
     SnmpJob.objects.create(name="left", slug=f"read-olt{node.workflow.olt_id}", query_type="get")
 
     page = visitor().post(address(node), filled(hours_from="01:00")).content.decode()
-    assert "Give both hours, or none." in page
+    assert "Set both hours, or neither." in page
     assert "<h1>Read <span" in page
     assert "1 other OLT has the same job" in page
     assert set(SnmpJob.objects.values_list("name", flat=True)) == {"Read", "left"}
@@ -168,7 +168,7 @@ def test_the_cost_of_a_change_is_shown_before_it_is_saved_and_nothing_is_written
     assert "0.0 min then" in off
     assert WorkflowNode.objects.get(id=node.id).interval_seconds == 300
     wrong = client.get(f"{address(node)}cost/?enabled=on&interval_seconds=often").content.decode()
-    assert "Write seconds, or a number with s, m, h or d" in wrong
+    assert "Enter seconds, or a number with s, m, h or d" in wrong
 
 
 def test_the_cost_of_all_names_the_olts_that_would_have_too_much() -> None:
@@ -204,7 +204,7 @@ def test_an_interval_that_hurts_is_refused_next_to_its_field_and_stays_typed() -
     assert 'value="20s"' in page
     assert "must not be read more often" in page
     page = visitor().post(address(node), filled(interval_seconds="1h", hours_from="03:00")).content.decode()
-    assert "Give both hours, or none." in page
+    assert "Set both hours, or neither." in page
     assert WorkflowNode.objects.get(id=node.id).interval_seconds == 300
 
 

@@ -124,7 +124,7 @@ def test_a_node_says_when_it_runs_and_its_chain_stands_below_it(viewer: Client) 
     page = text(viewer, olt, "work/")
 
     assert page.index("Alpha") < page.index("Zulu") < page.index("Follower")
-    assert "It is suspended since" in page
+    assert "It has been suspended since" in page
     assert "in 10 min" in page
     assert "with its master" in page
 

@@ -159,7 +159,7 @@ def test_what_is_not_understood_is_said_where_the_list_would_be(viewer: Client) 
     part = text(viewer, "/onus/?port=here&q=no", **{"HX-Request": "true"})
 
     assert "Port: Frame, slot and port, as in 0/1/3." in part
-    assert "Search: Enter at least 3 letters." in part
+    assert "Search: Enter at least 3 characters." in part
     assert "No ONU matches." not in part
 
 

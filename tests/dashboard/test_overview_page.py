@@ -103,7 +103,7 @@ def test_an_olt_in_trouble_comes_first_with_its_error_in_words(viewer: Client) -
     page = text(viewer)
 
     assert page.index("Zulu") < page.index("Alpha")
-    assert "It does not answer. Is it on" in page
+    assert "It does not answer. Check its power" in page
     assert "A wrong community looks the same." in page
     assert 'title="no answer after 3 tries"' in page
 

@@ -87,7 +87,7 @@ def test_without_scripts_the_same_form_leads_back_to_its_row(administrator: Clie
 @pytest.mark.parametrize(
     ("given", "cell", "words"),
     [
-        ({"threshold": "-99"}, "threshold", "Write a number from -40 to 0."),
+        ({"threshold": "-99"}, "threshold", "Enter a number from -40 to 0."),
         ({"threshold": "a"}, "threshold", "Enter a number."),
         ({"hold_minutes": "-1"}, "hold_minutes", "greater than or equal to 0"),
         ({"hold_minutes": "20000"}, "hold_minutes", "less than or equal to 10080"),

@@ -139,7 +139,7 @@ def test_olts_that_never_speak_are_named_with_what_to_type(admin: Client) -> Non
 
 
 def test_an_admin_switches_it_on_and_off(admin: Client) -> None:
-    assert "Traps are not heard." in text(admin)
+    assert "Traps are not received." in text(admin)
 
     admin.post("/traps/switch/", {"is_on": "yes"})
 

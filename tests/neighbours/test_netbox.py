@@ -96,7 +96,7 @@ def test_a_token_that_could_be_more_than_one_is_not_sent(netbox: NetBox, tmp_pat
         ("deep", "is not NetBox"),
         ("html", "is not NetBox"),
         ("scalar", "is not NetBox"),
-        ("redirect", "sends the question elsewhere (302)"),
+        ("redirect", "redirects the request (302)"),
         ("endless", "has more than"),
     ],
 )
@@ -134,7 +134,7 @@ def test_no_answer_leads_to_another_host(netbox: NetBox, fault: str) -> None:
 def test_a_role_that_netbox_does_not_have_is_said(netbox: NetBox, settings: Settings) -> None:
     settings.FACHO_NETBOX_ROLES = ("gpon",)
 
-    with pytest.raises(NetBoxAway, match=r"\(400\): look whether it has the roles"):
+    with pytest.raises(NetBoxAway, match=r"\(400\): check that it has the roles"):
         fetch_devices()
 
 
@@ -164,7 +164,7 @@ def test_the_certificate_has_to_be_one_that_the_machine_trusts(
             said = str(error)
 
     assert (said == "0 devices") is is_trusted
-    assert ("The certificate of NetBox is not one that this machine trusts" in said) is not is_trusted
+    assert ("This machine does not trust the certificate of NetBox" in said) is not is_trusted
 
 
 @pytest.mark.parametrize("row", [7, {"id": "1"}, {"id": True}, {"id": -1}, {"id": 2**63}, {}])

@@ -110,7 +110,7 @@ def test_every_bad_row_is_told_and_nothing_is_imported() -> None:
     assert problems == [
         (3, "the serial is missing"),
         (4, "this serial is on line 2 already"),
-        (5, "label is longer than 120 letters"),
+        (5, "label is longer than 120 characters"),
         (6, "1 columns instead of 2"),
     ]
     assert not OnuCustomer.objects.exists()

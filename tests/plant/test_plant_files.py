@@ -114,7 +114,7 @@ def test_columns_that_are_not_there_stay_and_empty_ones_are_emptied() -> None:
         ("name,latitude,longitude\nA,95,1\n", "latitude is a number of degrees from -90 to 90"),
         ("name,latitude,longitude\nA,4.6,\n", "latitude and longitude belong together"),
         ("name,kind\n,cto\n", "the name is missing"),
-        (f"name,kind\n{'A' * 81},cto\n", "name is longer than 80 letters"),
+        (f"name,kind\n{'A' * 81},cto\n", "name is longer than 80 characters"),
         ("name,kind\nA,cto\nA,cto\n", "“A” is on line 2 already"),
         ("type,name\nbarn,A\n", "the type is one of: zone, box, onu"),
     ],
@@ -329,7 +329,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "coordinates of truth": (
         feature({"name": "A"}, {"type": "Point", "coordinates": [True, 0]}).encode(), "a point is longitude"
     ),
-    "a name with controls": (feature({"name": "A\x1b[2J"}).encode(), "the name has a letter that cannot be shown"),
+    "a name with controls": (feature({"name": "A\x1b[2J"}).encode(), "the name has a character that cannot be shown"),
     "a name with a NUL": (b"name,kind\nA\0B,cto\n", "this is not CSV: NUL"),
     "nothing": (b"", "the header must be some of"),
     "other letters": ("name\nNiño\n".encode("latin-1"), "the file is not UTF-8 text"),

@@ -160,7 +160,7 @@ def test_a_full_disk_is_said_everywhere_and_polling_goes_on_by_itself(tmp_path: 
 
         assert seconds < 30
         assert demo.ask("/livez").status == 200
-        assert "The disk of the database is full. Make room" in demo.ask("/readyz").body
+        assert "The disk of the database is full. Free some space" in demo.ask("/readyz").body
         assert "Nothing is polled." in demo.ask("/login/").body
         # The reserve lets it be written down and told.
         wait_for(lambda: "Nothing is polled. The disk of the database is full" in alerts(demo), "an alert")

@@ -84,7 +84,7 @@ def test_an_interval_is_written_as_people_do(administrator: Client, text: str, s
 def test_what_is_no_interval_is_told_beside_it(administrator: Client, text: str) -> None:
     page = add_job(administrator, column="onu.description", interval_seconds=text).content.decode()
 
-    assert ("Write seconds, or a number with s, m, h or d" if text else "This field is required.") in page
+    assert ("Enter seconds, or a number with s, m, h or d" if text else "This field is required.") in page
     assert not SnmpJob.objects.exists()
 
 
@@ -130,7 +130,7 @@ def test_a_vendor_that_nothing_defines_is_refused(administrator: Client) -> None
     ("changes", "words"),
     [
         ({"interval_seconds": "0"}, "The interval is at least one second."),
-        ({"oid": "1.3.6.1"}, "Give a column of the definition or an OID, and only one of them."),
+        ({"oid": "1.3.6.1"}, "Give either a column of the definition or an OID."),
     ],
 )
 def test_a_broken_rule_is_told_in_words(administrator: Client, changes: dict[str, str], words: str) -> None:

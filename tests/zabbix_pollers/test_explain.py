@@ -175,8 +175,8 @@ def test_a_chain_member_that_was_stopped_or_runs_itself_says_so(
         (due(WaitReason.OLT_BUSY, ANOTHER), "Its OLT is busy: Optical power holds it since 2026-03-01 11:59:00, "),
         (due(WaitReason.OLT_BUSY), "Another node of its OLT goes first."),
         (due(WaitReason.NO_POLLER), "No poller is free."),
-        (due(WaitReason.OLT_UNREACHABLE), "Its OLT does not answer; another node is trying"),
-        (due(None), "Nothing keeps it: it starts at once."),
+        (due(WaitReason.OLT_UNREACHABLE), "Its OLT does not answer; another node is checking"),
+        (due(None), "Nothing holds it back: it starts at once."),
         (due(WaitReason.NO_POLLER), "Place 4 of 9 in the queue, 2 on its OLT."),
         (facts(is_polling=False), "Polling is stopped"),
         (facts(), "Next run: 2026-03-01 12:05:00."),
@@ -192,7 +192,7 @@ def test_a_chain_member_that_was_stopped_or_runs_itself_says_so(
         (facts(enabled=False), "It is disabled."),
         (facts(olt_enabled=False), "Its OLT is disabled."),
         (waiting(is_retry=True, due_at=NOW + MINUTE), "it is tried again at 2026-03-01 12:01:00."),
-        (waiting(is_retry=False, due_at=NOW), "It gave way to others"),
+        (waiting(is_retry=False, due_at=NOW), "It yielded to other runs"),
     ],
 )
 def test_every_situation_is_said_in_sentences(stands: Facts, expected: str) -> None:

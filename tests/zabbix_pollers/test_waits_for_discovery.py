@@ -133,7 +133,7 @@ def test_it_says_that_the_discovery_comes_first_and_when(olt: Olt) -> None:
 
     words = told(node)
 
-    assert "waits for the first complete discovery of its OLT; it runs right after it." in words
+    assert "waits for the first complete discovery of its OLT; it runs right after that." in words
     assert f"The discovery is node {discovery.id}" in words
     assert "It is not due yet." in words
     assert load_explanation(node.id, NOW).runs_at == NOW + 10 * MINUTE
@@ -146,7 +146,7 @@ def test_it_says_that_the_discovery_comes_first_and_when(olt: Olt) -> None:
         ({"enabled": False}, "Enable the discovery, or no ONU of this OLT is read."),
         (
             {"suspended_at": NOW, "suspend_reason": "malformed"},
-            "Find out why the discovery fails: until it ends well, no ONU of this OLT is read.",
+            "Find out why the discovery fails: until it succeeds, no ONU of this OLT is read.",
         ),
     ],
 )

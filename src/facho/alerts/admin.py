@@ -46,10 +46,10 @@ class ChannelForm(_ChannelModelForm):
     language = forms.ChoiceField(
         label=capfirst(_("language")), choices=[("", _("the installation's")), *settings.LANGUAGES], required=False
     )
-    new_url = SecretInput(_("address"), help_text=_("Never shown. Empty: the stored one stays."))
+    new_url = SecretInput(_("address"), help_text=_("Never shown. Leave empty to keep the stored one."))
     new_signing_key = SecretInput(
         _("signing key"),
-        help_text=_("Never shown. Empty: the stored one stays, unless the address names another server."),
+        help_text=_("Never shown. Leave empty to keep the stored one, unless the address names another server."),
     )
 
     class Meta:

@@ -329,7 +329,7 @@ def check_reach(kind: str, url: str, listed: tuple[Network, ...]) -> None:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise ChannelFault(_("No server is found under the name %(host)s: check it.") % names) from None
+        raise ChannelFault(_("The host name %(host)s does not resolve: check it.") % names) from None
     reach = Reach(listed, inside_ports)
     allowed = [str(entry[4][0]) for entry in found if reach.allows(str(entry[4][0]), port)]
     if not allowed:
@@ -359,7 +359,7 @@ def check_service(url: str) -> str:
     scheme = scheme.lower()
     _check_text(url)
     if scheme in GENERIC:
-        raise ChannelFault(_("Make a channel of the kind webhook for this: it signs what it sends."))
+        raise ChannelFault(_("Add a channel of the kind webhook for this: it signs its messages."))
     if scheme not in PARAMETERS:
         schemes = ", ".join(sorted(PARAMETERS))
         raise ChannelFault(_("An address begins with one of: %(schemes)s.") % {"schemes": schemes})
@@ -390,7 +390,7 @@ def check_webhook(url: str) -> str:
         parts = read_http_url(url)
     except ValueError:
         raise ChannelFault(
-            _("Write https://HOST/PATH, without a user or a password: the signature proves who sends.")
+            _("Enter https://HOST/PATH, without a user or a password: the signature proves who the sender is.")
         ) from None
     return f"{parts.scheme}://{parts.netloc}/{HIDDEN}"
 

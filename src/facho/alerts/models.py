@@ -110,7 +110,7 @@ class AlertRule(models.Model):
         _("clear margin"),
         default=0,
         validators=[MinValueValidator(0)],
-        help_text=_("How far beyond the threshold a value must come back."),
+        help_text=_("How far past the threshold a value must return before the alert resolves."),
     )
     hold_minutes = models.PositiveSmallIntegerField(
         _("hold minutes"), default=0, help_text=_("Minutes it must last before notifying.")

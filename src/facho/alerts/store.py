@@ -167,7 +167,7 @@ def find_faults(rule: Mapping[str, Any], *, stored: AlertRule | None = None) -> 
         faults = {name: _("This kind has no threshold.") for name, is_given in given.items() if is_given}
     else:
         low, high = condition.threshold.low, condition.threshold.high
-        text = _("Write a number from %(low)s to %(high)s.")
+        text = _("Enter a number from %(low)s to %(high)s.")
         if threshold is not None and not low <= threshold <= high:
             faults["threshold"] = text % {"low": f"{low:g}", "high": f"{high:g}"}
         if not 0 <= margin <= high - low:

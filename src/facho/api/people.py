@@ -322,7 +322,7 @@ class TokenViewSet(
                 token = self.get_queryset().get(digest=digest(text))
                 record(request.user, token, Action.ADDED)
         except RoleTooHigh as error:
-            raise ValidationError({"role": [_("Its owner may do less than that.")]}) from error
+            raise ValidationError({"role": [_("Its owner has fewer rights than that.")]}) from error
         shown = TokenSerializer(token).data
         return Response({**shown, "token": text}, status=status.HTTP_201_CREATED, headers=ONCE)
 

@@ -65,7 +65,7 @@ class OltAdminWithJobs(OltAdmin):
     def add_jobs(self, request: HttpRequest, queryset: QuerySet[Olt]) -> None:
         """Give the chosen OLTs the jobs of their vendors that they lack; what they have stays as it is."""
         added = sum(apply_ready_made_jobs(olt, now=timezone.now()) for olt in queryset)
-        write_down(request, queryset, CHANGE, _("Got the vendor's ready-made jobs."))
+        write_down(request, queryset, CHANGE, _("Added the vendor's ready-made jobs."))
         self.message_user(request, ngettext("%(n)s node was added.", "%(n)s nodes were added.", added) % {"n": added})
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:

@@ -71,7 +71,7 @@ def _telling_collisions(view: View) -> View:
         try:
             return view(request, *args, **kwargs)
         except IntegrityError:
-            messages.error(request, _("Nothing was saved: somebody else changed the same thing at this moment."))
+            messages.error(request, _("Nothing was saved: somebody else changed the same thing at the same time."))
             return HttpResponseRedirect(request.get_full_path())
 
     return cast("View", answer)

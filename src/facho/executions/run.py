@@ -258,8 +258,8 @@ def _decide(node: WorkflowNode, failure: Failure, *, next_slot_at: datetime | No
 
 FAILURES: dict[str, Promise] = {
     FailureKind.TIMEOUT: _(
-        "It does not answer. Is it on, is the address right, does a filter stand between?"
-        " A wrong community looks the same."
+        "It does not answer. Check its power, the address and any firewall in between. A wrong "
+        "community looks the same."
     ),
     FailureKind.REFUSED: _("Nothing listens for SNMP at this address and port."),
     FailureKind.AUTH: _("It refuses our credentials: check community or SNMPv3 user and keys."),

@@ -116,7 +116,7 @@ def _ask(method: str, query: Mapping[str, Any], body: bytes = b"") -> Any:
     except TimeoutError as error:
         raise NetBoxAway(_("NetBox did not answer within %s seconds.") % int(ASK_SECONDS)) from error
     except ssl.SSLCertVerificationError as error:
-        reason = _("The certificate of NetBox is not one that this machine trusts: %s.")
+        reason = _("This machine does not trust the certificate of NetBox: %s.")
         raise NetBoxAway(reason % error.verify_message) from error
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", "") or type(error).__name__
@@ -133,31 +133,29 @@ def _authorization() -> str:
         raise NetBoxAway(_("The file %(path)s cannot be read.") % {"path": path}) from error
     # What goes into a header may not end it.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise NetBoxAway(_("FACHO_NETBOX_TOKEN_FILE has to name a file with the token alone."))
+        raise NetBoxAway(_("FACHO_NETBOX_TOKEN_FILE must name a file that contains only the token."))
     return f"{'Bearer' if token.startswith(NEW_TOKEN) else 'Token'} {token}"
 
 
 def refusal_words(status: int) -> str:
     """Say what a status means for the settings."""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return (
-            _("NetBox refuses the token (%s): look at its rights, its end and the addresses that may use it.") % status
-        )
+        return _("NetBox refuses the token (%s): check its permissions, its expiry and its allowed addresses.") % status
     if status == HTTPStatus.BAD_REQUEST:
         return (
             _(
-                "NetBox does not accept the question (%s): look whether it has the roles, sites, tag and custom fields"
-                " of the settings."
+                "NetBox rejects the request (%s): check that it has the roles, sites, tag and custom "
+                "fields of the settings."
             )
             % status
         )
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return _("NetBox sends the question elsewhere (%s): FACHO_NETBOX_URL has to be its own address.") % status
+        return _("NetBox redirects the request (%s): set FACHO_NETBOX_URL to its own address.") % status
     return _("NetBox answers with an error (%s).") % status
 
 
 def _wrong_shape() -> NetBoxAway:
-    return NetBoxAway(_("What answers is not NetBox, or its answer is too long: look at FACHO_NETBOX_URL."))
+    return NetBoxAway(_("This is not NetBox, or its answer is too long: check FACHO_NETBOX_URL."))
 
 
 def read_device(row: Any) -> NetBoxDevice:

@@ -111,7 +111,7 @@ def plan_sync(*, disables: bool) -> SyncPlan:
     defaults, devices = load_defaults(), fetch_devices()
     wanted = [device for device in devices if device.is_asked_for]
     if not wanted:
-        text = _("NetBox shows no device of these roles: %s. Look whether the token may see devices.")
+        text = _("NetBox shows no device with these roles: %s. Check that the token may view devices.")
         raise NetBoxAway(text % ", ".join(settings.FACHO_NETBOX_ROLES))
     text = _("role %(role)s, site %(site)s: not those of the settings")
     rows = [
@@ -307,7 +307,7 @@ def find_differences(
         return
     unknown = {field for _olt, device in pairs for field in names.values() if field not in device.custom_fields}
     if unknown:
-        text = _("NetBox has no custom field %s for devices: make it there; docs/neighbours.md has its type.")
+        text = _("NetBox has no custom field %s for devices: create it there; docs/neighbours.md has its type.")
         raise NetBoxAway(text % ", ".join(sorted(unknown)))
     counts, address = count_present(), load_public_address()
     for olt, device in pairs:

@@ -67,7 +67,7 @@ class OnlyReads(APIException):
 class NotAnswered(APIException):
     status_code = HTTPStatus.METHOD_NOT_ALLOWED
     default_code = "not_answered"
-    default_detail = gettext_lazy("Facho does not answer this call. docs/smartolt-api.md lists those that it does.")
+    default_detail = gettext_lazy("Facho does not support this call. docs/smartolt-api.md lists the supported ones.")
 
 
 class SeveralOnus(APIException):

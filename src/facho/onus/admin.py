@@ -19,7 +19,7 @@ from facho.onus.words import ShownState
 class OnuSearch(ReadOnlyAdmin):
     # The path from a row to its ONU; empty for ONUs themselves.
     onu_path = "onu__in"
-    search_help_text = _("Serial, description, name or customer; at least three letters.")
+    search_help_text = _("Serial, description, name or customer; at least three characters.")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

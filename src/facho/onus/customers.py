@@ -297,7 +297,7 @@ def _read_value(name: str, given: Given) -> Given:
     text = tidy_tags(str(given or "")) if name == "tags" else str(given or "").strip()
     if len(text) > _LENGTHS[name]:
         numbers = {"name": name, "limit": _LENGTHS[name]}
-        raise ValueError(_("%(name)s is longer than %(limit)s letters") % numbers)
+        raise ValueError(_("%(name)s is longer than %(limit)s characters") % numbers)
     return text
 
 

@@ -307,14 +307,14 @@ def long_enough(text: str) -> str:
     """Return the text; ValueError if it has too few letters or is too long."""
     wanted = short_enough(text).strip()
     if len(fold(wanted)) < MIN_LETTERS:
-        raise ValueError(_("Enter at least %s letters.") % MIN_LETTERS)
+        raise ValueError(_("Enter at least %s characters.") % MIN_LETTERS)
     return wanted
 
 
 def short_enough(text: str) -> str:
     """Return the text; ValueError if it is longer than any stored one."""
     if len(text) > MAX_LETTERS:
-        raise ValueError(_("Enter at most %s letters.") % MAX_LETTERS)
+        raise ValueError(_("Enter at most %s characters.") % MAX_LETTERS)
     return text
 
 

@@ -90,8 +90,8 @@ def wrong_name(name: str) -> str:
     if not name:
         return _("the name is missing")
     if len(name) > MAX_NAME:
-        return _("%(name)s is longer than %(limit)s letters") % {"name": "name", "limit": MAX_NAME}
-    return "" if name.isprintable() else _("the name has a letter that cannot be shown")
+        return _("%(name)s is longer than %(limit)s characters") % {"name": "name", "limit": MAX_NAME}
+    return "" if name.isprintable() else _("the name has a character that cannot be shown")
 
 
 def tidy_name(text: str) -> str:

@@ -74,7 +74,7 @@ def read_file(content: bytes) -> PlantFile:
     """Read a file of any kind, which its content tells; InventoryError lists what is wrong."""
     if content.startswith(SIGNATURE):
         if is_kmz(content):
-            raise InventoryError([EntryProblem(None, _("KMZ is not taken: unpack it, and import the KML in it"))])
+            raise InventoryError([EntryProblem(None, _("KMZ is not supported: unpack it and import the KML inside"))])
         return PlantFile(list(_read_table(content)), [])
     start = content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if start in (b"{", b"["):

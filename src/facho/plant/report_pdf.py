@@ -265,7 +265,7 @@ def _front(sheet: ReportSheet, data: ReportData, installation: str, about: str) 
     sheet.y -= 12
     _tiles(sheet, summary_figures(data.summary))
     _share_bar(sheet, data.summary.times)
-    note = _("Planned maintenance is neither up nor down. Unknown is time in which nothing was read: it is not up.")
+    note = _("Planned maintenance is neither up nor down. Unknown is time without readings: it does not count as up.")
     sheet.line(note, FAINT)
     if data.histogram:
         _histogram(sheet, data.histogram)
@@ -411,7 +411,7 @@ def repair_words(repair: ReportRepair) -> str:
 def _repairs(sheet: ReportSheet, repairs: Sequence[ReportRepair]) -> None:
     sheet.heading(_("Repairs that helped"))
     if not repairs:
-        sheet.line(_("No light rose to stay."), FAINT)
+        sheet.line(_("No ONU has lastingly more light."), FAINT)
         return
     columns = [
         PdfColumn(_("What"), 30, repair_words),

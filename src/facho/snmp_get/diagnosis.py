@@ -124,7 +124,7 @@ class Diagnosis:
 
 
 _ALLOW_US = _("On the OLT, check that its SNMP access list and any firewall on the way allow %(from)s to ask it.")
-_COMMUNITY = _("Type the community again: letter case counts, and a space at its end too.")
+_COMMUNITY = _("Type the community again: case and trailing spaces matter.")
 _USER = _("Compare user, protocols and keys with the SNMPv3 user on the OLT.")
 _WHOLE_VIEW = _("On the OLT, give this community or user a view that holds the whole tree (1.3.6.1), for reading.")
 _TIME = _("Try again in a minute; if it stays so, the log of Facho says more.")
@@ -144,17 +144,17 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
         ),
     ),
     ProbeFinding.SPEAKS_V1: Advice(
-        _("It speaks SNMPv1 only"),
+        _("It supports only SNMPv1"),
         _("%(address)s does not answer in version %(version)s, but did in SNMPv1 with the same community."),
         (_("Choose SNMPv1 here, or enable SNMPv2c on the OLT, which is much faster."),),
     ),
     ProbeFinding.SPEAKS_V2C: Advice(
-        _("It speaks SNMPv2c"),
+        _("It supports SNMPv2c"),
         _("%(address)s does not answer in version %(version)s, but did in SNMPv2c with the same community."),
         (_("Choose SNMPv2c here."),),
     ),
     ProbeFinding.SPEAKS_V3: Advice(
-        _("It is there, but does not take this community"),
+        _("It is up, but does not accept this community"),
         _("%(address)s answers SNMPv3, so address and port are right, but it does not answer our community."),
         (
             _COMMUNITY,
@@ -163,7 +163,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
         ),
     ),
     ProbeFinding.IGNORES_USER: Advice(
-        _("It speaks SNMPv3, but not to this user"),
+        _("It supports SNMPv3, but not for this user"),
         _("%(address)s identified itself, then did not answer our request as user %(user)s."),
         (_USER, _ALLOW_US),
     ),
@@ -193,7 +193,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
     ProbeFinding.UNKNOWN_USER: Advice(
         _("It does not know the user"),
         _("%(address)s supports SNMPv3, but has no user %(user)s."),
-        (_("Write the user as it is on the OLT: letter case counts."), _("Create the user on the OLT.")),
+        (_("Enter the user exactly as on the OLT: case matters."), _("Create the user on the OLT.")),
     ),
     ProbeFinding.WRONG_LEVEL: Advice(
         _("It asks for another security level"),
@@ -236,7 +236,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
         (_("Check that address and port are those of the OLT: another service may use that port."),),
     ),
     ProbeFinding.STOPPED: Advice(
-        _("The test was stopped"), _("It was broken off before its end and says nothing about the OLT."), (_TIME,)
+        _("The test was stopped"), _("It was interrupted before it ended, so it says nothing about the OLT."), (_TIME,)
     ),
     ProbeFinding.FAULT: Advice(
         _("The test failed"), _("Facho could not make sense of what happened; see the error below."), (_TIME,)

@@ -33,7 +33,7 @@ class IntervalField(forms.Field):
     """Takes 90s, 5m, 1h, 1d and plain seconds; shows the largest units."""
 
     default_error_messages = {
-        "invalid": gettext_lazy("Write seconds, or a number with s, m, h or d, as in 90s, 5m or 1h."),
+        "invalid": gettext_lazy("Enter seconds, or a number with s, m, h or d, such as 90s, 5m or 1h."),
         "too_long": gettext_lazy("An interval is at most a year."),
     }
 
@@ -139,7 +139,7 @@ def _hours_problem(values: Mapping[str, Any]) -> str:
     if hours == [None, None]:
         return ""
     if None in hours:
-        return _("Give both hours, or none.")
+        return _("Set both hours, or neither.")
     if values.get("master_job"):
         return _("A chained job runs with its master: give the hours there.")
     if values.get("cadence") == Cadence.FIXED_DELAY:

@@ -95,7 +95,7 @@ class SnmpJob(models.Model):
                 condition=Q(hours_from__isnull=True, hours_to__isnull=True)
                 | Q(hours_from__isnull=False, hours_to__isnull=False),
                 name="job_hours_come_in_pairs",
-                violation_error_message=_("Give both hours, or none."),
+                violation_error_message=_("Set both hours, or neither."),
             ),
             models.CheckConstraint(condition=Q(query_type__in=QueryTypes.values), name="job_query_type_is_known"),
         ]
@@ -133,7 +133,7 @@ class SnmpJobOid(models.Model):
             models.CheckConstraint(
                 condition=(Q(column_key="") & ~Q(oid="")) | (~Q(column_key="") & Q(oid="")),
                 name="job_oid_is_a_column_or_an_oid",
-                violation_error_message=_("Give a column of the definition or an OID, and only one of them."),
+                violation_error_message=_("Give either a column of the definition or an OID."),
             ),
             models.UniqueConstraint(fields=["job", "column_key", "oid"], name="job_reads_an_oid_once"),
         ]

@@ -296,7 +296,7 @@ def _say_running(explanation: Explanation) -> list[str]:
 
 def _say_suspended(explanation: Explanation) -> list[str]:
     words = {"since": _time(explanation.since), "reason": explanation.reason, "probe": _time(explanation.until)}
-    said = [_("It is suspended since %(since)s, after failing too often (%(reason)s).") % words]
+    said = [_("It has been suspended since %(since)s, after failing too often (%(reason)s).") % words]
     if explanation.until:
         return [*said, _("Its OLT is asked next at %(probe)s; if it answers, the node continues.") % words]
     return [*said, _("It must be resumed by hand.")]
@@ -319,7 +319,7 @@ def _say_paused(explanation: Explanation) -> list[str]:
 
 def _say_awaits_discovery(explanation: Explanation) -> list[str]:
     """Say that the discovery comes first, where that stands, and what to do when it does not come by itself."""
-    said = [_("It reads ONUs and waits for the first complete discovery of its OLT; it runs right after it.")]
+    said = [_("It reads ONUs and waits for the first complete discovery of its OLT; it runs right after that.")]
     discovery = explanation.discovery
     if discovery is None:
         return [*said, _("This OLT has no discovery: put a discovery job on it.")]
@@ -328,7 +328,7 @@ def _say_awaits_discovery(explanation: Explanation) -> list[str]:
     if explanation.reason == FirstDiscovery.DISABLED:
         said.append(_("Enable the discovery, or no ONU of this OLT is read."))
     if explanation.reason == FirstDiscovery.SUSPENDED:
-        said.append(_("Find out why the discovery fails: until it ends well, no ONU of this OLT is read."))
+        said.append(_("Find out why the discovery fails: until it succeeds, no ONU of this OLT is read."))
     return said
 
 
@@ -345,11 +345,11 @@ def _for_what(place: QueuePlace, holder: Holder | None) -> str:
         return _("Its OLT is busy: %(holder)s.") % {"holder": describe_holder(holder)}
     is_alone = len(our_shards()) == 1
     return {
-        None: _("Nothing keeps it: it starts at once."),
+        None: _("Nothing holds it back: it starts at once."),
         WaitReason.OLT_BUSY: _("Another node of its OLT goes first."),
         WaitReason.NO_POLLER: _("No poller is free.") if is_alone else _("No poller of its engine is free."),
         WaitReason.FIRST_DISCOVERY: _("The first discovery of its OLT comes first."),
-        WaitReason.OLT_UNREACHABLE: _("Its OLT does not answer; another node is trying whether it is back."),
+        WaitReason.OLT_UNREACHABLE: _("Its OLT does not answer; another node is checking whether it is back."),
     }[place.reason]
 
 
@@ -361,8 +361,8 @@ _PLAIN: dict[Situation, Promise] = {
     Situation.OLT_DISABLED: gettext_lazy("Its OLT is disabled."),
     Situation.DISABLED: gettext_lazy("It is disabled."),
     Situation.RETRY: gettext_lazy("Its last try failed; it is tried again at %(at)s."),
-    Situation.GAVE_WAY: gettext_lazy("It gave way to others and continues as soon as its OLT is free."),
-    Situation.QUEUED: gettext_lazy("It is due since %(since)s and waits."),
+    Situation.GAVE_WAY: gettext_lazy("It yielded to other runs and continues as soon as its OLT is free."),
+    Situation.QUEUED: gettext_lazy("It has been due since %(since)s and is waiting."),
     Situation.OUTSIDE_HOURS: gettext_lazy("It is outside the hours in which it may run; they begin at %(at)s."),
     Situation.NOT_DUE: gettext_lazy("It is not due yet."),
     Situation.NOT_SCHEDULED: gettext_lazy("It has no next run: enable it again to give it one."),

@@ -165,7 +165,7 @@ def describe_read(progress: ReadProgress) -> str:
     if progress.stage is ReadStage.READING:
         return _("Reading now.")
     if progress.stage is ReadStage.EXPIRED:
-        return _("It did not get its turn in time. Ask again.")
+        return _("Its turn did not come in time. Try again.")
     at = f"{localtime(progress.finished_at):%H:%M:%S}" if progress.finished_at else ""
     if progress.stage is ReadStage.DONE and progress.is_offline:
         return _("Read at %(at)s: the OLT says that it is offline, so there is no new light.") % {"at": at}
@@ -181,7 +181,7 @@ def describe_read(progress: ReadProgress) -> str:
 def describe_refusal(refused: NotThere | TooManyReads) -> str:
     if isinstance(refused, NotThere):
         return _("The ONU is no longer at its place, so it cannot be read.")
-    return _("Others wait for this OLT already. Ask again in a moment.")
+    return _("Others are already waiting for this OLT. Try again in a moment.")
 
 
 def _waits_for(obstacles: Obstacles) -> str:

@@ -237,7 +237,7 @@ def test_a_netbox_that_shows_nothing_changes_nothing(facho: Command, netbox: Net
     done = facho("netbox", "sync", "--disable")
 
     assert (done.status, done.out) == (1, "")
-    assert "NetBox shows no device of these roles: olt" in done.err
+    assert "NetBox shows no device with these roles: olt" in done.err
     assert Olt.objects.get().enabled
 
 
@@ -415,7 +415,7 @@ def test_a_custom_field_of_another_type_is_said_and_the_olts_are_kept(facho: Com
     done = facho("netbox", "sync")
 
     assert done.status == 1
-    assert "NetBox does not accept the question (400)" in done.err
+    assert "NetBox rejects the request (400)" in done.err
     assert Olt.objects.filter(name="new").exists()
 
 

@@ -34,7 +34,7 @@ def test_a_node_is_explained_in_sentences(facho: Command) -> None:
     done = facho("node", "explain", str(node.id))
 
     heading, due, holder, place = done.out.splitlines()
-    assert (done.status, heading, due[:18]) == (0, "centro · State", "It is due since 20")
+    assert (done.status, heading, due[:24]) == (0, "centro · State", "It has been due since 20")
     assert holder.startswith("Its OLT is busy: Light holds it since ")
     assert place == "Place 1 of 1 in the queue, 1 on its OLT."
 
@@ -147,7 +147,9 @@ def test_a_run_that_waits_ends_at_once(facho: Command) -> None:
 def test_a_run_that_is_over_or_never_was_cannot_be_ended(facho: Command) -> None:
     execution = make_execution(make_node(), ExecutionState.SUCCESS)
 
-    assert facho("execution", "cancel", str(execution.id)).err == f"facho: Execution {execution.id} is over already.\n"
+    assert (
+        facho("execution", "cancel", str(execution.id)).err == f"facho: Execution {execution.id} has already ended.\n"
+    )
     assert "There is no execution 9876543210123" in facho("execution", "cancel", "9876543210123").err
 
 

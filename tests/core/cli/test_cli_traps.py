@@ -13,10 +13,10 @@ def test_traps_are_switched_on_and_off_with_an_entry_in_the_audit(facho: Command
     from django.contrib.admin.models import LogEntry
 
     on = facho("traps", "on")
-    assert (on.status, on.out, is_switched_on()) == (0, "Traps are heard at 0.0.0.0:1162.\n", True)
+    assert (on.status, on.out, is_switched_on()) == (0, "Listening for traps on 0.0.0.0:1162.\n", True)
 
     off = facho("traps", "off")
-    assert (off.status, off.out, is_switched_on()) == (0, "Traps are not heard any more (0.0.0.0:1162).\n", False)
+    assert (off.status, off.out, is_switched_on()) == (0, "Traps are no longer received (0.0.0.0:1162).\n", False)
     assert [entry.change_message for entry in LogEntry.objects.order_by("id")] == ["switched on", "switched off"]
 
 

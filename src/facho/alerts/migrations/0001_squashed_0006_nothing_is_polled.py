@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
                 ('severity', models.CharField(choices=[('info', 'information'), ('warning', 'warning'), ('critical', 'critical')], default='warning', max_length=10, verbose_name='severity')),
                 ('enabled', models.BooleanField(default=True, verbose_name='enabled')),
                 ('threshold', models.FloatField(blank=True, help_text='In the unit of what it looks for; empty: the usual one.', null=True, verbose_name='threshold')),
-                ('clear_margin', models.FloatField(default=0, help_text='How far beyond the threshold a value must come back.', validators=[django.core.validators.MinValueValidator(0)], verbose_name='clear margin')),
+                ('clear_margin', models.FloatField(default=0, help_text='How far past the threshold a value must return before the alert resolves.', validators=[django.core.validators.MinValueValidator(0)], verbose_name='clear margin')),
                 ('hold_minutes', models.PositiveSmallIntegerField(default=0, help_text='It must last so long before anybody is told.', verbose_name='hold minutes')),
                 ('clear_minutes', models.PositiveSmallIntegerField(default=0, help_text='It must be over for so long before it counts as resolved.', verbose_name='clear minutes')),
                 ('quiet_from', models.TimeField(blank=True, null=True, verbose_name='quiet from')),

@@ -181,7 +181,7 @@ def _netbox() -> DoctorFinding:
     except NetBoxAway as failure:
         return warning("netbox", str(failure))
     if not count:
-        text = _("NetBox shows no device of these roles: %s. Look whether the token may see devices.")
+        text = _("NetBox shows no device with these roles: %s. Check that the token may view devices.")
         return warning("netbox", text % ", ".join(settings.FACHO_NETBOX_ROLES))
     return ok("netbox", _("%(server)s: %(n)s devices") % {"server": settings.FACHO_NETBOX_URL, "n": count})
 
@@ -371,7 +371,7 @@ def _clock(watch: _Watch) -> DoctorFinding:
         return error("clock", _("It shows %s: set the clock of this machine.") % f"{now:%Y-%m-%d}")
     ahead = max(filter(None, seen), default=now) - now
     if ahead > CLOCK_TOLERANCE:
-        text = _("It is %s s behind what the database has seen: set the clock of every machine by NTP.")
+        text = _("It is %s s behind the database: synchronise the clock of every machine by NTP.")
         return error("clock", text % int(ahead.total_seconds()))
     return ok("clock", now.isoformat(timespec="seconds"))
 
@@ -401,7 +401,7 @@ def _slots(processes: Sequence[ProductProcess], pollers: Mapping[str, int]) -> I
         name, shown = _named("workers", group), {"slots": slots[group], "pollers": count}
         if not slots[group]:
             command = f"celery -A facho.core worker -Q {','.join(queues_of(group))} -c {count + 1}"
-            yield error(name, _("No worker is heard of, so nothing is polled: start `%s`.") % command)
+            yield error(name, _("No worker reports, so nothing is polled: start `%s`.") % command)
         elif slots[group] < count:
             text = _("%(slots)s slots for %(pollers)s pollers: start more workers, or give them more slots (-c).")
             yield error(name, text % shown)
@@ -413,7 +413,9 @@ def _groups(pollers: Mapping[str, int]) -> Iterator[DoctorFinding]:
     known = {group: count for group, count in pollers.items() if group != DEFAULT_GROUP}
     if pollers and known != settings.FACHO_POLLER_GROUPS:
         here, there = (",".join(f"{g}:{n}" for g, n in each.items()) for each in (settings.FACHO_POLLER_GROUPS, known))
-        text = _('FACHO_POLLER_GROUPS is "%(here)s" here and "%(there)s" for the leader: set it alike everywhere.')
+        text = _(
+            'FACHO_POLLER_GROUPS is "%(here)s" here and "%(there)s" for the leader: set the same value everywhere.'
+        )
         yield warning("groups", text % {"here": here, "there": there})
     if not known:
         return
@@ -438,7 +440,7 @@ def _clocks(processes: Sequence[ProductProcess]) -> DoctorFinding:
     wrong = {owner: seconds for owner, seconds in ahead.items() if abs(seconds) > CLOCK_TOLERANCE.total_seconds()}
     if wrong:
         shown = ", ".join(f"{owner} {seconds:+.0f} s" for owner, seconds in wrong.items())
-        text = _("These clocks differ from the database's: %s. Set the clock of every machine by NTP.")
+        text = _("These clocks differ from the database's: %s. Synchronise every machine by NTP.")
         return error("clocks", text % shown)
     most = max(map(abs, ahead.values()), default=0.0)
     return ok("clocks", _("differ by at most %s ms") % round(most * 1000))

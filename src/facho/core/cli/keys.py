@@ -83,7 +83,7 @@ def _rotate(folder: DataFolder, *, is_second_step: bool) -> int:
     try:
         retire(folder)
     except OSError as error:
-        text = _("Every secret has the first key, but %(path)s cannot be written: %(error)s. Remove its other lines.")
+        text = _("Every secret uses the first key, but %(path)s cannot be written: %(error)s. Remove its other lines.")
         raise OperatorError(text % {"path": path, "error": error.strerror}) from error
     print(_("%(n)s secrets encrypted again; %(path)s holds one key") % {"n": found.older, "path": path})
     if found.unreadable:

@@ -194,7 +194,7 @@ def cancel_execution(arguments: Namespace) -> int:
         raise OperatorError(_("There is no execution %s; `facho execution list` shows what runs.") % number)
     with transaction.atomic():
         if not cancel(number, now=timezone.now()):
-            raise OperatorError(_("Execution %s is over already.") % number)
+            raise OperatorError(_("Execution %s has already ended.") % number)
         write_down("CHANGED", [execution], _("cancelled"))
     print(_("execution %s ends before its next packet") % number)
     return 0

@@ -187,7 +187,7 @@ def add_traps(subparsers: Subparsers) -> None:
     command = add_command(
         subparsers,
         "traps",
-        _("hear the traps of OLTs (distributed mode), switch them on or off, or watch them"),
+        _("receive the traps of OLTs (distributed mode), switch them on or off, or watch them"),
         "run.traps",
         needs=Needs.NOTHING,
     )
@@ -281,7 +281,7 @@ def add_onu(subparsers: Subparsers) -> None:
     command.add_argument("--state", choices=STATES, help=_("of which this may be said now"))
     command.add_argument("--cause", choices=tuple(map(str, DownCause)), help=_("that went down last for this cause"))
     command.add_argument("--power-below", metavar="DBM", type=dbm, help=_("that receive less light, such as -27"))
-    command.add_argument("--search", metavar=_("TEXT"), help=_("with a part of any text, from 3 letters on"))
+    command.add_argument("--search", metavar=_("TEXT"), help=_("with this part in any text, at least 3 characters"))
     command.add_argument("--sort", metavar=_("ORDER"), default="place", help=_("default: place; a minus reverses it"))
     command.add_argument(
         "--limit", metavar="N", type=whole_number, default=DEFAULT_LIMIT, help=_("at most so many (default: 50)")

@@ -208,7 +208,7 @@ def _switch(*, is_on: bool) -> int:
     with transaction.atomic():
         switch(is_on=is_on)
         write_down("CHANGED", TrapSwitch.objects.all(), _("switched on") if is_on else _("switched off"))
-    told = _("Traps are heard at %s.") if is_on else _("Traps are not heard any more (%s).")
+    told = _("Listening for traps on %s.") if is_on else _("Traps are no longer received (%s).")
     print(told % settings.FACHO_TRAPS_BIND)
     return 0
 

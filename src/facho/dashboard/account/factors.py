@@ -171,7 +171,7 @@ def change_factor(request: HttpRequest) -> HttpResponse:
     if "renew" in request.POST:
         with transaction.atomic():
             codes = factors.renew_recovery_codes(user)
-            record(user, user, Action.CHANGED, gettext_lazy("Made new recovery codes"))
+            record(user, user, Action.CHANGED, gettext_lazy("Created new recovery codes"))
         return codes_page(request, codes)
     factor = get_object_or_404(SecondFactor, user=user, confirmed_at__isnull=False)
     if factors.is_last_duty(user):

@@ -415,7 +415,7 @@ class FirstAdministratorForm(_UserForm):
         try:
             return read_public_address(typed) if typed else ""
         except ValueError:
-            raise forms.ValidationError(_("Write https://HOST, as in the address bar of your browser.")) from None
+            raise forms.ValidationError(_("Enter https://HOST, as in the address bar of your browser.")) from None
 
 
 @never_cache

@@ -178,7 +178,7 @@ class ServiceForm(forms.Form):
         if not text:
             self.add_error(each.name, _("This is needed."))
         elif not re.fullmatch(each.pattern, text):
-            words = _("Write it like this: %(example)s") if each.example else _("This is too short.")
+            words = _("Use this format: %(example)s") if each.example else _("This is too short.")
             self.add_error(each.name, words % {"example": each.example})
 
     @property
@@ -270,7 +270,7 @@ def public_address_save(request: HttpRequest) -> HttpResponse:
     try:
         url = read_public_address(typed)
     except ValueError:
-        fault = _("Write https://HOST, as in the address bar of your browser, without a path.")
+        fault = _("Enter https://HOST, as in the address bar of your browser, without a path.")
         return _channels(request, typed_address=typed, address_fault=fault)
     before = load_public_address()
     with transaction.atomic():

@@ -203,7 +203,7 @@ def _pause_selected(request: HttpRequest, now: datetime) -> None:
     text = request.POST.get("minutes", "")
     minutes = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(MAX_PAUSE_MINUTES)) else 0
     if not 1 <= minutes <= MAX_PAUSE_MINUTES:
-        messages.error(request, _("Nothing was done: write a number of minutes from 1 to %s.") % MAX_PAUSE_MINUTES)
+        messages.error(request, _("Nothing was done: enter a number of minutes from 1 to %s.") % MAX_PAUSE_MINUTES)
         return
     olts = scope_of(request.user).narrow(Olt.objects.filter(pk__in=posted_ids(request)), "").only("name")
     held = set(active_pauses(now).filter(olt__in=olts).values_list("olt_id", flat=True))

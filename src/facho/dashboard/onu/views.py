@@ -380,7 +380,7 @@ def _save_selected(request: HttpRequest, kind: str, query: QueryDict, back: str)
 def _tag_selected(request: HttpRequest, onu_ids: list[int], act: str, now: datetime) -> None:
     tag = tidy_tags(request.POST.get("tag", "").replace(",", " "))[:MAX_TAG_LETTERS]
     if not tag:
-        messages.error(request, _("Nothing was done: write the tag."))
+        messages.error(request, _("Nothing was done: enter the tag."))
         return
     changed = change_tags(onu_ids, who=request.user, now=now, **{"add" if act == "tag" else "remove": tag})
     if changed.full:

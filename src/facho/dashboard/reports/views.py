@@ -118,7 +118,9 @@ REPORT_TABLES: Mapping[str, ReportTable] = {
     "light": ReportTable(
         gettext_lazy("Customers with the weakest light"), load_weakest, gettext_lazy("No light was too weak.")
     ),
-    "repairs": ReportTable(gettext_lazy("Repairs that helped"), load_repairs, gettext_lazy("No light rose to stay.")),
+    "repairs": ReportTable(
+        gettext_lazy("Repairs that helped"), load_repairs, gettext_lazy("No ONU has lastingly more light.")
+    ),
 }
 # Every customer, a page at a time: never all of them in memory.
 CUSTOMERS = "customers"

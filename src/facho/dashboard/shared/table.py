@@ -329,7 +329,7 @@ def _save_view(request: HttpRequest, mine: QuerySet[SavedView], query: str) -> N
     """Save a view; a name that is taken gets the new choice."""
     form = ViewForm(request.POST)
     if not form.is_valid():
-        messages.error(request, _("The view was not saved: give it a name of at most 60 letters."))
+        messages.error(request, _("The view was not saved: give it a name of at most 60 characters."))
         return
     name, page = form.cleaned_data["name"], form.cleaned_data["page"]
     if not mine.filter(name=name).update(query=query):

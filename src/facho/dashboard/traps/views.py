@@ -129,7 +129,7 @@ def traps_switch(request: HttpRequest) -> HttpResponse:
         switch(is_on=is_on)
         row = TrapSwitch.objects.get()
         record(request.user, row, Action.CHANGED, _("switched on") if is_on else _("switched off"))
-    messages.success(request, _("Traps are heard from now on.") if is_on else _("Traps are not heard any more."))
+    messages.success(request, _("Traps are received from now on.") if is_on else _("Traps are no longer received."))
     olt_id = request.POST.get("olt", "")
     # From the first steps of an OLT, return there.
     is_id = olt_id.isascii() and olt_id.isdecimal() and len(olt_id) < 10

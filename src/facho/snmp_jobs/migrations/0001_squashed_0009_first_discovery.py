@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'SNMP jobs',
                 'db_table': 'snmp_jobs',
                 'ordering': ['vendor', 'slug'],
-                'constraints': [models.UniqueConstraint(fields=('vendor', 'slug'), name='one_job_slug_per_vendor'), models.CheckConstraint(condition=models.Q(('interval_seconds__gte', 1)), name='job_interval_is_positive', violation_error_message='The interval is at least one second.'), models.CheckConstraint(condition=models.Q(('priority__lte', 100)), name='job_priority_up_to_100', violation_error_message='The priority is from 0 to 100.'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='job_tries_at_least_once', violation_error_message='A run has at least one attempt.'), models.CheckConstraint(condition=models.Q(models.Q(('hours_from__isnull', True), ('hours_to__isnull', True)), models.Q(('hours_from__isnull', False), ('hours_to__isnull', False)), _connector='OR'), name='job_hours_come_in_pairs', violation_error_message='Give both hours, or none.'), models.CheckConstraint(condition=models.Q(('query_type__in', ['discovery', 'get', 'walk', 'table', 'bulk'])), name='job_query_type_is_known')],
+                'constraints': [models.UniqueConstraint(fields=('vendor', 'slug'), name='one_job_slug_per_vendor'), models.CheckConstraint(condition=models.Q(('interval_seconds__gte', 1)), name='job_interval_is_positive', violation_error_message='The interval is at least one second.'), models.CheckConstraint(condition=models.Q(('priority__lte', 100)), name='job_priority_up_to_100', violation_error_message='The priority is from 0 to 100.'), models.CheckConstraint(condition=models.Q(('max_attempts__gte', 1)), name='job_tries_at_least_once', violation_error_message='A run has at least one attempt.'), models.CheckConstraint(condition=models.Q(models.Q(('hours_from__isnull', True), ('hours_to__isnull', True)), models.Q(('hours_from__isnull', False), ('hours_to__isnull', False)), _connector='OR'), name='job_hours_come_in_pairs', violation_error_message='Set both hours, or neither.'), models.CheckConstraint(condition=models.Q(('query_type__in', ['discovery', 'get', 'walk', 'table', 'bulk'])), name='job_query_type_is_known')],
             },
         ),
         migrations.CreateModel(
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'job OIDs',
                 'db_table': 'snmp_job_oids',
                 'ordering': ['job', 'position', 'id'],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('column_key', ''), models.Q(('oid', ''), _negated=True)), models.Q(models.Q(('column_key', ''), _negated=True), ('oid', '')), _connector='OR'), name='job_oid_is_a_column_or_an_oid', violation_error_message='Give a column of the definition or an OID, and only one of them.'), models.UniqueConstraint(fields=('job', 'column_key', 'oid'), name='job_reads_an_oid_once')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('column_key', ''), models.Q(('oid', ''), _negated=True)), models.Q(models.Q(('column_key', ''), _negated=True), ('oid', '')), _connector='OR'), name='job_oid_is_a_column_or_an_oid', violation_error_message='Give either a column of the definition or an OID.'), models.UniqueConstraint(fields=('job', 'column_key', 'oid'), name='job_reads_an_oid_once')],
             },
         ),
         migrations.CreateModel(

@@ -330,8 +330,8 @@ def test_pollers_are_saturated_by_group_and_recover_below_the_margin() -> None:
     passes(3)
 
     assert [title for _, title in messages()] == [
-        "The pollers of the group north are busy for 100 % of their time",
-        "Over: The pollers of the group north are busy for 70 % of their time",
+        "The pollers of the group north are busy 100 % of the time",
+        "Over: The pollers of the group north are busy 70 % of the time",
     ]
 
 

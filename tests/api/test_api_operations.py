@@ -35,7 +35,7 @@ def test_a_node_is_explained_in_values_and_in_words(viewer: APIClient) -> None:
     assert body["place"] == {"number": 1, "size": 1, "on_olt": 1, "reason": "olt_busy"}
     assert (body["holder"]["execution_id"], body["holder"]["name"]) == (held.id, "Light")
     assert "owner" not in body["holder"]
-    assert "Light holds it since" in body["message"]
+    assert "Light has held it since" in body["message"]
     assert body["master"] is None
 
 

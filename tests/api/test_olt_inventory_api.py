@@ -98,7 +98,7 @@ def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
         ({"vendor": "nobody"}, "vendor", 'vendor "nobody" is unknown'),
         ({"host": "no-such-host.invalid"}, "host", "does not resolve"),
         ({"version": "9"}, "version", 'SNMP version "9"'),
-        ({"name": "taken"}, "name", 'there already is an OLT named "taken"'),
+        ({"name": "taken"}, "name", 'there is already an OLT named "taken"'),
         ({"host": "192.0.2.9"}, "host", 'OLT "taken" already has address'),
     ],
 )

@@ -1,4 +1,4 @@
-"""What light shows, in a real Chromium: the list, the page of a finding, the tree and the place of a break."""
+"""Light findings, in a real Chromium: the list, the page of a finding, the tree and the place of a break."""
 
 from datetime import timedelta
 

@@ -131,7 +131,7 @@ def test_a_token_that_cannot_be_trusted_is_refused(
     page.fill("[name=sub]", "sub-ana")
     page.get_by_role("button", name="Authorize").click()
 
-    expect(page.get_by_role("alert")).to_contain_text("The sign-on did not succeed")
+    expect(page.get_by_role("alert")).to_contain_text("Sign-on failed")
     # The code is used, and the cookie gone: the same address opens nothing.
     page.reload()
     expect(page.locator("[name=password]")).to_be_visible()

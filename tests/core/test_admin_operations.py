@@ -98,7 +98,7 @@ def test_a_pause_of_all_olts_stays_one_when_it_is_changed(administrator: Client)
 def test_a_pause_that_ends_before_it_begins_is_refused(administrator: Client) -> None:
     answer = save_pause(administrator, olt="all", ends_at_1="12:00")
 
-    assert b"The end has to come after the start." in answer.content
+    assert b"The end must be after the start." in answer.content
     assert not Pause.objects.exists()
 
 

@@ -97,7 +97,7 @@ def test_an_email_channel_is_saved_and_its_test_arrives(administrator: Client, m
 
     deliver(Post(StillClock(Notice.objects.get().created_at), LOOPBACK))
 
-    assert "It arrived: the service took the test message." in text(administrator, answer.headers["Location"])
+    assert "It arrived: the service accepted the test message." in text(administrator, answer.headers["Location"])
     [message] = mail.received
     assert message["To"] == "noc@isp.example"
     assert {each.strip() for each in message["Cc"].split(",")} == {"ana@isp.example", "luis@isp.example"}
@@ -162,7 +162,7 @@ def test_a_workflow_of_teams_is_taken_as_copied(administrator: Client, web: Http
     ("code", "given", "words"),
     [
         ("telegram", {"token": "123", "chat": "-100123"}, "Use this format: 123456789:AAExample"),
-        ("telegram", {"token": "", "chat": "-100123"}, "This is needed."),
+        ("telegram", {"token": "", "chat": "-100123"}, "This is required."),
         ("slack", {"address": "https://evil.example/services/a/b/c"}, "Use this format: https://hooks.slack.com/"),
         ("webhook", {"address": "https://hooks.example.net", "signing_key": "short"}, "This is too short."),
         ("other", {"address": "json://10.0.0.1/"}, "Add a channel of the kind webhook for this"),

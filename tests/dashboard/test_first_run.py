@@ -279,8 +279,8 @@ def test_a_daily_run_is_counted_by_the_day(admin: Client) -> None:
 
     shown = page(admin, f"/olts/add/{olt.id}/jobs/?onus=500&every_inventario=86400&every_descubrimiento=600")
 
-    assert 'data-label="Runs an hour" class="right">1 a day</td>' in shown
-    assert 'data-label="Runs an hour" class="right">6</td>' in shown
+    assert 'data-label="Runs per hour" class="right">1 a day</td>' in shown
+    assert 'data-label="Runs per hour" class="right">6</td>' in shown
 
 
 def test_what_is_left_out_costs_nothing_and_what_does_not_fit_is_said(admin: Client) -> None:

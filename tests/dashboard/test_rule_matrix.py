@@ -92,7 +92,7 @@ def test_without_scripts_the_same_form_leads_back_to_its_row(administrator: Clie
         ({"hold_minutes": "-1"}, "hold_minutes", "greater than or equal to 0"),
         ({"hold_minutes": "20000"}, "hold_minutes", "less than or equal to 10080"),
         ({"quiet_from": "22:00"}, "quiet_to", "Quiet hours need both their beginning and their end."),
-        ({"quiet_from": "22:00", "quiet_to": "22:00"}, "quiet_to", "Quiet hours must end at another time"),
+        ({"quiet_from": "22:00", "quiet_to": "22:00"}, "quiet_to", "Quiet hours must not end when"),
         ({"escalate_minutes": "5"}, "escalate_minutes", "Escalation needs both minutes and channels."),
         ({"severity": "odd"}, "severity", "Select a valid choice."),
         ({"channels": ["99"]}, "channels", "Select a valid choice."),

@@ -112,7 +112,7 @@ def test_what_was_typed_stays_and_says_what_is_missing() -> None:
     assert f'value="{olt.id}" checked' in page
     assert "Choose at least one OLT" in plan(client)
     wrong = {"when": "other", "starts_at": "2030-01-02T10:00", "ends_at": "2030-01-02T09:00"}
-    assert "has to come after the start" in plan(client, olts=[olt.id], **wrong)
+    assert "must be after the start" in plan(client, olts=[olt.id], **wrong)
     assert not Pause.objects.exists()
 
 

@@ -79,7 +79,7 @@ def test_an_uploaded_definition_can_be_corrected_on_the_page(admin: Client) -> N
     ("fields", "words"),
     [
         ({}, "Paste a definition or upload its file."),
-        ({"definition": "key: typed", "file": b"key: other"}, "There is a text above"),
+        ({"definition": "key: typed", "file": b"key: other"}, "There is text above"),
         ({"definition": "key: typed", "recording": b"nonsense"}, "line 1: not of the form"),
         ({"definition": "key: typed", "recording": b"\xff\xfe"}, "not UTF-8"),
         ({"definition": "key: typed", "recording": b"#" * (MAX_RECORDING_BYTES + 1)}, "is larger than 2000 kB"),

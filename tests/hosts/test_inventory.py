@@ -283,7 +283,7 @@ def test_no_reason_repeats_a_secret() -> None:
 def test_adding_refuses_a_known_name() -> None:
     add_olt(entry(), vendors=VENDORS)
 
-    with pytest.raises(InventoryError, match="already is an OLT"):
+    with pytest.raises(InventoryError, match="is already an OLT"):
         add_olt(entry(host="192.0.2.2"), vendors=VENDORS)
 
 

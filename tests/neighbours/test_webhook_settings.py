@@ -71,7 +71,7 @@ def test_a_webhook_is_saved_and_its_test_arrives(administrator: Client, sink: Ht
     Office(StillClock(WebhookDelivery.objects.get().created_at)).send()
 
     page = text(administrator.get(answer.headers["Location"]))
-    assert "It arrived: your program took the test." in page
+    assert "It arrived: your program accepted the test." in page
     [webhook] = Webhook.objects.all()
     assert (webhook.kinds, webhook.enabled, webhook.url.reveal()) == (
         ["down", "outage_began"],
@@ -127,7 +127,7 @@ def test_a_webhook_that_fails_is_seen_on_its_page_and_in_the_list(administrator:
     listed, page = (text(administrator.get(f"/settings/webhooks/{end}")) for end in ("", f"{webhook.pk}/"))
 
     assert re.search(r"not taken</span>.*3 h ago.*Status 503\.", listed)
-    assert re.search(r"does not take what is sent\. Status 503\..*3 h ago.*Next try:", page)
+    assert re.search(r"does not accept what is sent\. Status 503\..*3 h ago.*Next try:", page)
     assert "9 tries" in page
 
 

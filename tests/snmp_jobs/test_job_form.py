@@ -154,5 +154,5 @@ def test_history_is_a_choice_for_what_has_none_of_itself(administrator: Client) 
     refused = add_job(administrator, column="onu.description", **{"oids-0-keeps_history": "on"})
     add_job(administrator, column="board.cpu", **{"oids-0-keeps_history": "on"})
 
-    assert "keeps its history by choice" in refused.content.decode()
+    assert "Keeping history is optional only" in refused.content.decode()
     assert list(SnmpJobOid.objects.values_list("column_key", "keeps_history")) == [("board.cpu", True)]

@@ -141,7 +141,7 @@ def test_a_running_master_names_the_member_of_its_chain() -> None:
     told = explain(facts(holder=member), NOW)
 
     assert (told.situation, told.since) == (Situation.RUNNING, ANOTHER.since)
-    assert sentences(told)[1] == "The member of the chain that runs now: Description."
+    assert sentences(told)[1] == "Chain member running now: Description."
 
 
 def test_a_chain_member_is_explained_by_its_master() -> None:
@@ -172,7 +172,7 @@ def test_a_chain_member_that_was_stopped_or_runs_itself_says_so(
 @pytest.mark.parametrize(
     ("stands", "expected"),
     [
-        (due(WaitReason.OLT_BUSY, ANOTHER), "Its OLT is busy: Optical power holds it since 2026-03-01 11:59:00, "),
+        (due(WaitReason.OLT_BUSY, ANOTHER), "Its OLT is busy: Optical power has held it since 2026-03-01 11:59:00, "),
         (due(WaitReason.OLT_BUSY), "Another node of its OLT goes first."),
         (due(WaitReason.NO_POLLER), "No poller is free."),
         (due(WaitReason.OLT_UNREACHABLE), "Its OLT does not answer; another node is checking"),
@@ -202,9 +202,9 @@ def test_every_situation_is_said_in_sentences(stands: Facts, expected: str) -> N
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"poller_id": None}, "Optical power holds it since"),
-        ({"node_id": None, "origin": Origin.PROBE, "name": "probe"}, "a probe holds it since"),
-        ({"node_id": None, "origin": Origin.MANUAL, "name": "snmp_walk"}, 'a question by hand ("snmp_walk") holds it'),
+        ({"poller_id": None}, "Optical power has held it since"),
+        ({"node_id": None, "origin": Origin.PROBE, "name": "probe"}, "a probe has held it since"),
+        ({"node_id": None, "origin": Origin.MANUAL, "name": "snmp_walk"}, 'a manual query ("snmp_walk") has held it'),
     ],
 )
 def test_a_holder_without_a_node_is_named_by_its_origin(changes: dict[str, object], expected: str) -> None:

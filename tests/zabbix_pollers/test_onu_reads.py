@@ -172,7 +172,7 @@ def test_it_is_said_what_the_wish_waits_for_and_how_it_ended() -> None:
     request_read(onu.id, now=NOW)
     assert words(onu) == "Waiting: polling is stopped; nothing is read until the engine runs."
     make_leader(NOW)
-    assert f"{node.job.name} holds it since" in words(onu)
+    assert f"{node.job.name} has held it since" in words(onu)
     Execution.objects.update(status=ExecutionState.SUCCESS, finished_at=NOW)
     assert words(onu) == "Waiting for the OLT: 1 request ahead of it."
     OnuRead.objects.filter(onu=other).delete()

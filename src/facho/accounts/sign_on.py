@@ -90,9 +90,9 @@ def _refusal(linked: LinkedIdentity | None, grants: Grants) -> SignOnRefused | N
     if linked is not None and not linked.user.is_active:
         return SignOnRefused(_("This account is disabled: ask an administrator."), "account disabled")
     if grants.role is None:
-        return SignOnRefused(_("You are in no group that may use Facho: ask an administrator."), "no group with a role")
+        return SignOnRefused(_("None of your groups may use Facho: ask an administrator."), "no group with a role")
     if grants.olt_groups is not None and ALL_OLTS not in grants.olt_groups and not _existing(grants.olt_groups):
-        return SignOnRefused(_("You are in no group that may see an OLT: ask an administrator."), "no OLT group")
+        return SignOnRefused(_("None of your groups may see an OLT: ask an administrator."), "no OLT group")
     return None
 
 

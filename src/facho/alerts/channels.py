@@ -52,7 +52,7 @@ SENTENCES = {
     Trouble.ADDRESS_REFUSED: gettext_lazy("The server is inside the network and not listed in FACHO_WEBHOOK_ALLOW."),
     Trouble.TIMED_OUT: gettext_lazy("The server did not answer in time."),
     Trouble.CERTIFICATE: gettext_lazy("The certificate of the server is not trusted here."),
-    Trouble.NOT_TAKEN: gettext_lazy("The service did not take the message."),
+    Trouble.NOT_TAKEN: gettext_lazy("The service did not accept the message."),
     Trouble.UNUSABLE: gettext_lazy("The address cannot be used: enter it again."),
     Trouble.KEY_LOST: gettext_lazy("The address cannot be decrypted: restore the encryption keys, or enter it again."),
     Trouble.CRASHED: gettext_lazy("The message could not be sent; see the log."),
@@ -371,7 +371,7 @@ def check_service(url: str) -> str:
             raise ChannelFault(_("Only these parameters are allowed: %(names)s.") % {"names": allowed})
     service: Any = open_service(url)
     if service is None:
-        raise ChannelFault(_("This is no complete address of the service; docs/alerts.md shows one of each."))
+        raise ChannelFault(_("This is not a complete address of the service; docs/alerts.md shows one of each."))
     # With several recipients, those who got a message would get it again at each new try.
     if len(service) != 1 or not getattr(service, "targets", True):
         raise ChannelFault(_("Name exactly one recipient: make a channel for each, or use cc for e-mail."))

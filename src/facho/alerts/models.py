@@ -44,7 +44,7 @@ class AlertChannel(models.Model):
     url = SecretField(_("address"))
     # What may be shown of it: never more than how it sends and which server.
     shown_as = models.CharField(_("address shown as"), max_length=300, editable=False)
-    signing_key = SecretField(_("signing key"), help_text=_("Of a webhook: what its messages are signed with."))
+    signing_key = SecretField(_("signing key"), help_text=_("For a webhook: the key that signs its messages."))
     language = models.CharField(_("language"), max_length=5, blank=True, help_text=_("Empty: the installation's."))
     enabled = models.BooleanField(_("enabled"), default=True)
     sends_reports = models.BooleanField(
@@ -147,7 +147,7 @@ class AlertRule(models.Model):
             models.CheckConstraint(
                 condition=Q(quiet_from__isnull=True) | ~Q(quiet_from=F("quiet_to")),
                 name="quiet_hours_end",
-                violation_error_message=_("Quiet hours must end at another time than they begin."),
+                violation_error_message=_("Quiet hours must not end when they begin."),
             ),
         ]
 
@@ -174,7 +174,7 @@ class Alert(Acknowledgeable):
     """One thing that a rule found wrong, from first sight to its end; its times are those of a `Course`."""
 
     rule = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="alerts", verbose_name=_("rule"))
-    subject = models.CharField(_("subject"), max_length=120, help_text=_("What is wrong, as a key."))
+    subject = models.CharField(_("subject"), max_length=120, help_text=_("What is wrong, as a code."))
     olt = models.ForeignKey(
         Olt, on_delete=models.CASCADE, null=True, blank=True, related_name="alerts", verbose_name=_("OLT")
     )

@@ -176,9 +176,9 @@ def find_faults(rule: Mapping[str, Any], *, stored: AlertRule | None = None) -> 
     if (opens is None) != (closes is None):
         faults["quiet_to"] = _("Quiet hours need both their beginning and their end.")
     elif opens is not None and opens == closes:
-        faults["quiet_to"] = _("Quiet hours must end at another time than they begin.")
+        faults["quiet_to"] = _("Quiet hours must not end when they begin.")
     if rule.get("olt_group") is not None and not condition.has_olt:
-        faults["olt_group"] = _("What this kind looks for belongs to no OLT.")
+        faults["olt_group"] = _("This condition does not belong to any OLT.")
     if bool(rule.get("escalation_channels")) != (rule.get("escalate_minutes") is not None):
         faults["escalate_minutes"] = _("Escalation needs both minutes and channels.")
     return faults

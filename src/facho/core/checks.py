@@ -180,7 +180,7 @@ def _unreadable(*paths: Path | None) -> list[CheckMessage]:
     return [
         Error(
             _("The file %(path)s cannot be read.") % {"path": path},
-            hint=_("Let this user read it, or correct the setting that names it."),
+            hint=_("Make it readable for this user, or correct the setting that names it."),
             id="facho.E012",
         )
         for path in paths

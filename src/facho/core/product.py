@@ -128,7 +128,10 @@ def bring_up_to_date(*, holds_lock: bool = False) -> None:
         raise OperatorError(
             between_versions(str(error)),
             _("Start the version that ran on it before: its backups and its data are not lost."),
-            _("To move to this version, `facho olt export` there and `facho olt import` here, into a new database."),
+            _(
+                "To move to this version, run `facho olt export` there and `facho olt import` here, "
+                "into a new database."
+            ),
             status=BAD_CONFIGURATION,
         ) from error
     except NewerDatabase as error:

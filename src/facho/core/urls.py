@@ -63,7 +63,9 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
         # With the head of the page, to log out: the database has just answered who this is.
         return render(request, "account/no_role.html", {"hint": NO_ROLE}, status=HTTPStatus.FORBIDDEN)
     hint = str(NEEDED[exception.role]) if isinstance(exception, RoleNeeded) else ""
-    return _answer(request, HTTPStatus.FORBIDDEN, "permission_denied", _("You may not see or do this."), hint)
+    return _answer(
+        request, HTTPStatus.FORBIDDEN, "permission_denied", _("You do not have permission to see or do this."), hint
+    )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:

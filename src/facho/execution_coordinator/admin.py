@@ -168,7 +168,7 @@ def standing(tracker: QuotaTracker, now: datetime) -> SafeString:
     when = {"time": f"{localtime(tracker.will_miss_at):%H:%M}"}
     if now < tracker.period_end:
         return format_html("{}<br>{}", status, badge(ViolationSeverity.CRITICAL, _("will miss, since %(time)s") % when))
-    return format_html("{}<br>{}", status, badge("", _("foreseen at %(time)s") % when))
+    return format_html("{}<br>{}", status, badge("", _("forecast at %(time)s") % when))
 
 
 def period(starts_at: datetime, ends_at: datetime) -> SafeString:
@@ -221,7 +221,7 @@ class ForecastFilter(admin.SimpleListFilter):
     parameter_name = "will_miss"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[str, Any]]:
-        return [("1", gettext_lazy("miss foreseen"))]
+        return [("1", gettext_lazy("forecast to miss"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(will_miss_at__isnull=False) if self.value() == "1" else queryset

@@ -271,7 +271,7 @@ FAILURES: dict[str, Promise] = {
         " read fewer columns in one job."
     ),
     FailureKind.MISSING: _("It does not have the table that was asked for."),
-    FailureKind.NO_ONUS: _("There was nothing to ask: no ONU of this OLT is known."),
+    FailureKind.NO_ONUS: _("There was nothing to read: no ONU of this OLT is known."),
     FailureKind.HIDDEN_ONUS: _("It has ONUs, but does not list them. Is its SNMP view open for the tables of ONUs?"),
     FailureKind.CANCELLED: _("The read was stopped before its end."),
     FailureKind.INTERNAL: _("Facho itself failed; the log says why."),

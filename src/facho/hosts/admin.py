@@ -131,7 +131,7 @@ class PauseForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its st
         values = super().clean() or {}
         starts_at, ends_at = values.get("starts_at"), values.get("ends_at")
         if starts_at and ends_at and ends_at <= starts_at:
-            self.add_error("ends_at", _("The end has to come after the start."))
+            self.add_error("ends_at", _("The end must be after the start."))
         return values
 
 

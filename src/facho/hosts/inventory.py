@@ -328,7 +328,7 @@ class _EntryDraft:
 
 def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
     """Add one OLT; an existing name is refused. `after_save` runs in the same transaction."""
-    reason = _('there already is an OLT named "%s"') % entry.name
+    reason = _('there is already an OLT named "%s"') % entry.name
     known = InventoryError([EntryProblem(entry.line, reason, owner=entry.name, column="name")])
 
     def refuse_update(saved: Saved) -> None:

@@ -213,7 +213,7 @@ def load_defaults() -> list[NetworkDefaults]:
                 network = ip_network(values.pop(NETWORK))
                 found.append(NetworkDefaults(network, OltEntry(name="", host="", **values)))
         except ValueError:
-            problems.append(EntryProblem(line, _("this is no network such as 10.20.0.0/16")))
+            problems.append(EntryProblem(line, _("this is not a network such as 10.20.0.0/16")))
     if problems:
         raise InventoryError(problems)
     return found

@@ -329,7 +329,9 @@ class OneOnuView(SmartOltView):
         found = self.find_rows(external_id)
         if len(found) > 1:
             places = ", ".join(row.place_id for row in found)
-            raise SeveralOnus(_("Several ONUs have this serial. Ask by place: %(places)s.") % {"places": places})
+            raise SeveralOnus(
+                _("Several ONUs have this serial. Use the place instead: %(places)s.") % {"places": places}
+            )
         return succeeded(**type(self).shape(found[0]))
 
     def find_rows(self, external_id: str) -> list[OnuRow]:

@@ -375,7 +375,7 @@ def describe_break(found: FoundBreak) -> list[str]:
         ]
     if fibre.evidence is BreakEvidence.DISTANCE:
         text = _(
-            "Probably broken between %(near)s and %(far)s from the OLT: all that are dark are farther than all others."
+            "Probably broken between %(near)s and %(far)s from the OLT: every dark ONU is farther away than all others."
         )
         return [text % {"near": _length(fibre.near_m or 0), "far": _length(fibre.far_m or 0)}]
     if fibre.evidence is BreakEvidence.WHOLE_PORT:

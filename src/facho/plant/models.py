@@ -13,10 +13,10 @@ class FindingKinds(models.TextChoices):
     COMMON_STEP = "common_step", _("light lost in common")
     BRANCH_DECAY = "branch_decay", _("degraded branch")
     STEP = "step", _("light lost by one ONU")
-    DECAY = "decay", _("light that decays")
+    DECAY = "decay", _("decaying light")
     SENDER = "sender", _("ONU that sends weaker")
-    NOISE = "noise", _("light that became unsteady")
-    FLAPPING = "flapping", _("light that flaps")
+    NOISE = "noise", _("unsteady light")
+    FLAPPING = "flapping", _("flapping light")
 
 
 class LightHints(models.TextChoices):

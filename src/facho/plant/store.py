@@ -219,7 +219,7 @@ _EXPLAINED: Mapping[str, Promise] = MappingProxyType(
         ),
         FindingKinds.DECAY: _A_LINE,
         FindingKinds.SENDER: _A_LINE,
-        FindingKinds.NOISE: gettext_lazy("The last three days, compared with the median of its days before."),
+        FindingKinds.NOISE: gettext_lazy("The last three days, compared with the median of the days before."),
         FindingKinds.FLAPPING: gettext_lazy(
             "Two readings in a row were away from the day's median each time, on more than one day."
         ),
@@ -250,4 +250,4 @@ def explain_hint(finding: LightFinding) -> str:
         return str(finding.get_hint_display())
     if finding.upstream_db is None:
         return _("unknown: the OLT did not report what it receives of these ONUs")
-    return _("unknown: what both directions lost is too near to what they vary anyway")
+    return _("unknown: the loss in both directions is within normal variation")

@@ -127,7 +127,7 @@ _ALLOW_US = _("On the OLT, check that its SNMP access list and any firewall on t
 _COMMUNITY = _("Type the community again: case and trailing spaces matter.")
 _USER = _("Compare user, protocols and keys with the SNMPv3 user on the OLT.")
 _WHOLE_VIEW = _("On the OLT, give this community or user a view that holds the whole tree (1.3.6.1), for reading.")
-_TIME = _("Try again in a minute; if it stays so, the log of Facho says more.")
+_TIME = _("Try again in a minute; if it persists, see the log of Facho.")
 
 ADVICE: Mapping[ProbeFinding, Advice] = {
     ProbeFinding.SILENT: Advice(
@@ -177,8 +177,8 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
         ),
     ),
     ProbeFinding.NO_ROUTE: Advice(
-        _("There is no way to it"),
-        _("The network says that %(address)s cannot be reached from this machine."),
+        _("No route to it"),
+        _("The network reports %(address)s as unreachable from this machine."),
         (
             _("Check that the address is right."),
             _("Check that this machine has a route or VPN to the management network of the OLT."),
@@ -231,7 +231,7 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
         (_("Type the community, or the SNMPv3 keys, once more."),),
     ),
     ProbeFinding.NOT_SNMP: Advice(
-        _("What came back is not SNMP"),
+        _("The answer is not SNMP"),
         _("%(address)s answers on UDP port %(port)s, but not with valid SNMP."),
         (_("Check that address and port are those of the OLT: another service may use that port."),),
     ),

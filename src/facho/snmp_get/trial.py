@@ -227,7 +227,7 @@ def _fits(column: Column, place: Place) -> bool:
 GAPS: Mapping[Gap, Promise] = {
     Gap.RECOGNITION: gettext_lazy("no device is recognised as this family; it has to be chosen by hand"),
     Gap.IDENTITY: gettext_lazy("ONUs cannot be listed"),
-    Gap.DISCOVERY: gettext_lazy("ONUs are never looked for"),
+    Gap.DISCOVERY: gettext_lazy("ONUs are never discovered"),
     Gap.RUN_STATE: gettext_lazy("ONUs are neither online nor offline, and their light is not read"),
     Gap.LAST_DOWN_CAUSE: gettext_lazy("the cause of an outage stays unknown"),
     Gap.DISTANCE: gettext_lazy("the distance of an ONU stays unknown"),

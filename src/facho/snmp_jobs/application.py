@@ -209,7 +209,7 @@ def _problems(olt: Olt, job: SnmpJob, node: WorkflowNode) -> Iterator[str]:
     if reason:
         yield reason
     elif job.master_job_id and node.master_node is None:
-        yield _("its master would not be there")
+        yield _("its master would be missing")
     else:
         try:
             check_node(node)

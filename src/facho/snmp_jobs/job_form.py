@@ -220,7 +220,7 @@ class OidFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generic 
         columns = [family.column(key) for family in known.values() if key and family.has_column(key)]
         is_about_onus = any(column.index.scope in (Scope.ONU, Scope.AUTOFIND) for column in columns)
         if form.cleaned_data.get("keeps_history") and is_about_onus:
-            sentence = _("Only an OID of your own, or a column about the OLT, keeps its history by choice.")
+            sentence = _("Keeping history is optional only for your own OIDs and for columns about the OLT.")
             form.add_error("keeps_history", forms.ValidationError(sentence, code="no_choice"))
 
 

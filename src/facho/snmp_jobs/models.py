@@ -50,7 +50,9 @@ class SnmpJob(models.Model):
     ignores_safe_interval = models.BooleanField(
         _("poll more often than is safe"),
         default=False,
-        help_text=_("Only when you know that these OLTs bear it: vendors' minimum intervals are then not enforced."),
+        help_text=_(
+            "Only if you know that these OLTs can bear it: the vendors' minimum intervals are then not enforced."
+        ),
     )
     cadence = models.CharField(_("cadence"), max_length=12, choices=Cadence.choices, default=Cadence.FIXED_RATE)
     priority = models.PositiveSmallIntegerField(
@@ -121,7 +123,7 @@ class SnmpJobOid(models.Model):
     keeps_history = models.BooleanField(
         _("keep history"),
         default=False,
-        help_text=_("Of numbers; of a counter, how fast it grows. Columns about ONUs need no wish."),
+        help_text=_("For numbers; for counters, their rate. Columns about ONUs keep it anyway."),
     )
 
     class Meta:
@@ -240,7 +242,7 @@ class SkipReasons(models.TextChoices):
 
     OLT_BUSY = SkipReason.OLT_BUSY.value, _("the OLT was busy with other work")
     NO_POLLER = SkipReason.NO_POLLER.value, _("every poller was busy")
-    OWN_RUN = SkipReason.OWN_RUN.value, _("its own run was still going on")
+    OWN_RUN = SkipReason.OWN_RUN.value, _("its previous run had not ended")
     OLT_UNREACHABLE = SkipReason.OLT_UNREACHABLE.value, _("the OLT did not answer")
     SUSPENDED = SkipReason.SUSPENDED.value, _("suspended after failures")
     PAUSED = SkipReason.PAUSED.value, _("paused for maintenance")

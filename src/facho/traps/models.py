@@ -120,8 +120,8 @@ class TrapSender(models.Model):
 
     class Meta:
         db_table = "trap_senders"
-        verbose_name = _("sender of traps that did not count")
-        verbose_name_plural = _("senders of traps that did not count")
+        verbose_name = _("sender of rejected traps")
+        verbose_name_plural = _("senders of rejected traps")
         ordering = ["-last_heard_at"]
         indexes = [models.Index(fields=["last_heard_at"], name="trap_sender_heard")]
         constraints = [models.UniqueConstraint(fields=["address", "reason"], name="one_sender_per_address_and_reason")]

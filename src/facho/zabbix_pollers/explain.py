@@ -277,12 +277,12 @@ def sentences(explanation: Explanation) -> list[str]:
 def describe_holder(holder: Holder) -> str:
     words = {"name": ready_name(holder.name), "since": _time(holder.since), "poller": holder.poller_id}
     if holder.node_id is None and holder.origin == Origin.PROBE:
-        return _("a probe holds it since %(since)s") % words
+        return _("a probe has held it since %(since)s") % words
     if holder.node_id is None:
-        return _('a question by hand ("%(name)s") holds it since %(since)s') % words
+        return _('a manual query ("%(name)s") has held it since %(since)s') % words
     if holder.poller_id is None:
-        return _("%(name)s holds it since %(since)s") % words
-    return _("%(name)s holds it since %(since)s, on poller #%(poller)s") % words
+        return _("%(name)s has held it since %(since)s") % words
+    return _("%(name)s has held it since %(since)s, on poller #%(poller)s") % words
 
 
 def _say_running(explanation: Explanation) -> list[str]:
@@ -290,7 +290,7 @@ def _say_running(explanation: Explanation) -> list[str]:
     words = {"since": _time(explanation.since), "poller": holder.poller_id if holder else "-"}
     said = [_("Running since %(since)s, on poller #%(poller)s.") % words]
     if holder and holder.node_id != holder.master_node_id:
-        said.append(_("The member of the chain that runs now: %(name)s.") % {"name": ready_name(holder.name)})
+        said.append(_("Chain member running now: %(name)s.") % {"name": ready_name(holder.name)})
     return said
 
 

@@ -174,7 +174,7 @@ def describe_read(progress: ReadProgress) -> str:
     reason = str(FAILURES.get(progress.failure_kind, progress.failure_kind))
     if progress.failure_kind == FailureKind.MISSING:
         # A table that is missing means something else where one ONU was asked for.
-        reason = _("The OLT says nothing of this ONU: it may have been removed or moved.")
+        reason = _("The OLT does not list this ONU: it may have been removed or moved.")
     return _("Failed at %(at)s. %(reason)s") % {"at": at, "reason": reason}
 
 

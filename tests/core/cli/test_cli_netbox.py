@@ -304,8 +304,8 @@ def test_without_a_file_new_devices_are_named_and_known_ones_are_found(
         ("", "the header must have network"),
         (f"community\n{CANARY}\n", "the header must have network"),
         (f"network,community,name\n10.0.0.0/8,{CANARY},x\n", "the header must have network"),
-        (f"network,community\n10.20.0.1/16,{CANARY}\n", "line 2: this is no network"),
-        (f"network,community\nsomewhere,{CANARY}\n", "line 2: this is no network"),
+        (f"network,community\n10.20.0.1/16,{CANARY}\n", "line 2: this is not a network"),
+        (f"network,community\nsomewhere,{CANARY}\n", "line 2: this is not a network"),
         (f"network,community\n10.20.0.0/16,{CANARY},x\n", "line 2: 3 columns instead of 2"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_second_olt_of_the_same_name_is_refused(facho: Command) -> None:
 
     done = facho("olt", "add", "centro", "127.0.0.2", "--community-stdin", stdin=b"public\n")
 
-    assert (done.status, done.err) == (1, 'facho: There already is an OLT named "centro".\n')
+    assert (done.status, done.err) == (1, 'facho: There is already an OLT named "centro".\n')
     assert Olt.objects.get().address == "127.0.0.1"
 
 

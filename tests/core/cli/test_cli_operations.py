@@ -35,7 +35,7 @@ def test_a_node_is_explained_in_sentences(facho: Command) -> None:
 
     heading, due, holder, place = done.out.splitlines()
     assert (done.status, heading, due[:24]) == (0, "centro · State", "It has been due since 20")
-    assert holder.startswith("Its OLT is busy: Light holds it since ")
+    assert holder.startswith("Its OLT is busy: Light has held it since ")
     assert place == "Place 1 of 1 in the queue, 1 on its OLT."
 
 

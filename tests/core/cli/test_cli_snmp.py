@@ -135,7 +135,7 @@ def test_who_holds_the_olt_is_said_while_it_is_waited_for(ask: Ask, monkeypatch:
     holder.join()
 
     assert (done.status, done.err.count("\n")) == (0, 1)
-    assert ": a probe holds it since 20" in done.err
+    assert ": a probe has held it since 20" in done.err
 
 
 def test_an_olt_that_stays_busy_is_asked_for_again_later(ask: Ask) -> None:

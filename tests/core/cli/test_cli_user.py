@@ -101,7 +101,7 @@ def test_a_known_login_name_is_refused(facho: Command) -> None:
 
     done = facho("user", "create", "ana", "--role", "viewer", "--password-stdin", stdin=PASSWORD)
 
-    assert (done.status, done.err) == (1, 'facho: There already is a user "ana".\n')
+    assert (done.status, done.err) == (1, 'facho: There is already a user "ana".\n')
 
 
 def test_a_role_that_does_not_exist_is_wrong_use(facho: Command) -> None:

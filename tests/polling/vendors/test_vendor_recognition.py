@@ -61,7 +61,7 @@ def test_device_is_recognised_with_its_model(object_id: str, descr: str, key: st
         ("17409", "town-olt", "Several brands"),
         ("17409.1.11", "EDFA", "not an OLT"),
         ("637.61.1", "7750 SR", "does not say that it is an ISAM"),
-        ("3320.1.100.0", "BDCOM(tm) S2528-C Software, Version 2.2.0C", "switches answer under the same number"),
+        ("3320.1.100.0", "BDCOM(tm) S2528-C Software, Version 2.2.0C", "switches use the same enterprise number"),
         ("3709.1.2.137", "DM4770 32CX DmOS version 7.2.0", "not an OLT of the DM46 series"),
         ("41112.1.5", "EdgeOS v2.0.9-hotfix.6.5574651", "does not say that it is a UFiber OLT"),
         ("4413.1.1.26.1", "EdgeSwitch 24-Port 250W", "does not say that it is a UFiber OLT"),

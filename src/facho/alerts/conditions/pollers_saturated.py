@@ -30,8 +30,8 @@ def find_saturated_pollers(question: Question) -> Findings:
 def sentence(facts: KnownFacts) -> str:
     words = KnownFacts({**facts, "busy": number_format(facts["busy"], 0)})
     if facts.get("group"):
-        return _("The pollers of the group %(group)s are busy for %(busy)s %% of their time") % words
-    return _("The pollers are busy for %(busy)s %% of their time") % words
+        return _("The pollers of the group %(group)s are busy %(busy)s %% of the time") % words
+    return _("The pollers are busy %(busy)s %% of the time") % words
 
 
 POLLERS_SATURATED = Condition(

@@ -1,4 +1,4 @@
-"""OLTs that got fewer runs in an hour than they should, until an hour goes well."""
+"""OLTs that got fewer runs in an hour than required, until an hour meets its quota."""
 
 from collections import defaultdict
 from datetime import timedelta
@@ -91,7 +91,7 @@ def sentence(facts: KnownFacts) -> str:
 QUOTA_VIOLATED = Condition(
     code="quota_violated",
     label=gettext_lazy("quota violated"),
-    looks_for=gettext_lazy("OLTs that got fewer runs in an hour than they should, until an hour goes well."),
+    looks_for=gettext_lazy("OLTs that got fewer runs in an hour than required, until an hour meets its quota."),
     find=find_violations,
     sentence=sentence,
     default_rule=DefaultRule(gettext_lazy("Quota violation"), Severity.WARNING),

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('apprise', 'message service'), ('webhook', 'signed webhook')], default='apprise', max_length=10, verbose_name='kind')),
                 ('url', models.TextField(blank=True, default='', verbose_name='address')),
                 ('shown_as', models.CharField(editable=False, max_length=300, verbose_name='address shown as')),
-                ('signing_key', models.TextField(blank=True, default='', help_text='Of a webhook: what its messages are signed with.', verbose_name='signing key')),
+                ('signing_key', models.TextField(blank=True, default='', help_text='For a webhook: the key that signs its messages.', verbose_name='signing key')),
                 ('language', models.CharField(blank=True, help_text="Empty: the installation's.", max_length=5, verbose_name='language')),
                 ('enabled', models.BooleanField(default=True, verbose_name='enabled')),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('acknowledged_at', models.DateTimeField(blank=True, editable=False, null=True, verbose_name='acknowledged')),
                 ('acknowledgement', models.CharField(blank=True, db_default='', default='', max_length=500, verbose_name='note')),
-                ('subject', models.CharField(help_text='What is wrong, as a key.', max_length=120, verbose_name='subject')),
+                ('subject', models.CharField(help_text='What is wrong, as a code.', max_length=120, verbose_name='subject')),
                 ('state', models.CharField(choices=[('pending', 'noticed'), ('firing', 'firing'), ('resolved', 'resolved')], default='pending', max_length=10, verbose_name='state')),
                 ('severity', models.CharField(choices=[('info', 'information'), ('warning', 'warning'), ('critical', 'critical')], max_length=10, verbose_name='severity')),
                 ('facts', models.JSONField(default=dict, verbose_name='facts')),
@@ -129,7 +129,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='alertrule',
-            constraint=models.CheckConstraint(condition=models.Q(('quiet_from__isnull', True), models.Q(('quiet_from', models.F('quiet_to')), _negated=True), _connector='OR'), name='quiet_hours_end', violation_error_message='Quiet hours must end at another time than they begin.'),
+            constraint=models.CheckConstraint(condition=models.Q(('quiet_from__isnull', True), models.Q(('quiet_from', models.F('quiet_to')), _negated=True), _connector='OR'), name='quiet_hours_end', violation_error_message='Quiet hours must not end when they begin.'),
         ),
         migrations.AddIndex(
             model_name='alert',

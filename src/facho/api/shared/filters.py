@@ -169,7 +169,7 @@ class QueryStringFilter(BaseFilterBackend):
 def unknown_parameters(request: Request, known: Collection[str]) -> dict[str, list[ErrorDetail]]:
     """Return an error per unknown parameter: a mistyped filter must not return everything."""
     text = _("Unknown parameter. Known parameters: %(names)s.") % {"names": ", ".join(sorted(known))}
-    text = text if known else _("This address takes no parameters.")
+    text = text if known else _("This address accepts no parameters.")
     # Every view may be asked for a format.
     unknown = request.query_params.keys() - {*known, str(api_settings.URL_FORMAT_OVERRIDE)}
     return {name: [ErrorDetail(text, "unknown")] for name in sorted(unknown)}

@@ -58,7 +58,7 @@ class KnownFields(_Serializer):
     def _unknown(self, data: Mapping[str, Any]) -> dict[str, list[ErrorDetail]]:
         known = sorted(name for name, field in self.fields.items() if not field.read_only)
         text = _("Unknown field. Known fields: %(names)s.") % {"names": ", ".join(known)}
-        text = text if known else _("This address takes no body.")
+        text = text if known else _("This address accepts no body.")
         names = [str(name) for name in data if name not in known]
         # JSON may contain lone surrogates.
         shown = (

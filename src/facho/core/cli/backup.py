@@ -300,7 +300,7 @@ def _write(path: Path, content: IO[bytes], size: int) -> None:
 def _check(staged: Mapping[str, Path], promised: Facts) -> None:
     for name, path in staged.items():
         if file_facts(path) != promised[name]:
-            raise BackupError(_("The backup is damaged: %s is not what its manifest says.") % name)
+            raise BackupError(_("The backup is damaged: %s does not match its manifest.") % name)
     try:
         with closing(sqlite3.connect(f"file:{quote(str(staged[DATABASE]))}?mode=ro&immutable=1", uri=True)) as reader:
             is_sound = reader.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
@@ -369,5 +369,5 @@ def _refuse_beside_others() -> None:
     with suppress(ProgrammingError):
         others = load_other_versions()
     if others:
-        text = _("Processes of another version still run: %s. Stop them first; a killed one is forgotten after 30 s.")
+        text = _("Processes of another version still run: %s. Stop them first; a killed one drops out after 30 s.")
         raise OperatorError(text % ", ".join(others))

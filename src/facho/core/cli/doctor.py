@@ -190,7 +190,8 @@ def _decoder() -> DoctorFinding:
     if pages.is_compiled():
         return ok("decoder", _("SNMP answers are decoded by the compiled module"))
     text = _(
-        "SNMP answers are decoded in Python, at five times the CPU: install gcc and python3-dev, then Facho again."
+        "SNMP answers are decoded in Python, which takes five times the CPU: install gcc and "
+        "python3-dev, then reinstall Facho."
     )
     return warning("decoder", text)
 
@@ -229,7 +230,7 @@ def _integrity(folder: DataFolder) -> Iterator[DoctorFinding]:
         return
     damage = find_damage(database, seconds=CHECK_SECONDS)
     if damage is None:
-        yield warning("integrity", _("The check did not come to its end within %s s.") % int(CHECK_SECONDS))
+        yield warning("integrity", _("The check did not finish within %s s.") % int(CHECK_SECONDS))
     elif damage:
         text = _("%(file)s is damaged (%(found)s): stop Facho, move it away and run `facho restore %(backup)s`.")
         backup = find_last_backup(folder) or _("FILE")

@@ -75,7 +75,7 @@ def _rotate(folder: DataFolder, *, is_second_step: bool) -> int:
         print(_("%(path)s has a new key: copy it to every machine, then run `%(command)s`.") % names)
         return 0
     if has_begun:
-        print(_("going on with the rotation that has begun"), flush=True)
+        print(_("continuing the rotation already in progress"), flush=True)
     else:
         begin(folder)
         print(_("made a new key"), flush=True)

@@ -77,7 +77,9 @@ class ShowVersion(Action):
 def build_parser() -> ArgumentParser:
     """Put the commands together, in the order of the help; imports no Django and reads no file."""
     parser: ArgumentParser = CommandParser(
-        prog="facho", description=_("Polls GPON OLTs over SNMP, never two operations on one OLT."), allow_abbrev=False
+        prog="facho",
+        description=_("Polls GPON OLTs over SNMP, never two operations on one OLT at once."),
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action=ShowVersion, nargs=0, help=_("show the version and exit"))
     subparsers = parser.add_subparsers(metavar=_("COMMAND"), required=True)
@@ -259,7 +261,7 @@ def add_olt(subparsers: Subparsers) -> None:
     command = add_command(olts, "export", _("write the inventory as CSV, without secrets"), "olt.export")
     command.add_argument("file", metavar=_("FILE"), nargs="?", default=STDOUT, help=_("default: standard output"))
     add_json_flag(add_command(olts, "list", _("list the OLTs"), "olt.list_olts"))
-    command = add_command(olts, "probe", _("ask an OLT who it is"), "olt.probe")
+    command = add_command(olts, "probe", _("identify an OLT"), "olt.probe")
     command.add_argument("name", metavar=_("NAME"))
     add_json_flag(command)
 
@@ -278,16 +280,16 @@ def add_onu(subparsers: Subparsers) -> None:
     command = add_command(onus, "list", _("list ONUs, narrowed and sorted"), "onu.list_onus")
     command.add_argument("--olt", metavar=_("NAME"), help=_("of this OLT"))
     command.add_argument("--port", metavar="F/S/P", type=port_place, help=_("of this PON port, such as 0/1/3"))
-    command.add_argument("--state", choices=STATES, help=_("of which this may be said now"))
+    command.add_argument("--state", choices=STATES, help=_("only those in this state now"))
     command.add_argument("--cause", choices=tuple(map(str, DownCause)), help=_("that went down last for this cause"))
     command.add_argument("--power-below", metavar="DBM", type=dbm, help=_("that receive less light, such as -27"))
     command.add_argument("--search", metavar=_("TEXT"), help=_("with this part in any text, at least 3 characters"))
     command.add_argument("--sort", metavar=_("ORDER"), default="place", help=_("default: place; a minus reverses it"))
     command.add_argument(
-        "--limit", metavar="N", type=whole_number, default=DEFAULT_LIMIT, help=_("at most so many (default: 50)")
+        "--limit", metavar="N", type=whole_number, default=DEFAULT_LIMIT, help=_("maximum number (default: 50)")
     )
     add_json_flag(command)
-    command = add_command(onus, "show", _("show all that is known of an ONU"), "onu.show")
+    command = add_command(onus, "show", _("show everything known about an ONU"), "onu.show")
     command.add_argument("onu", metavar=_("SERIAL|ID"), help=_("serial of the ONU, or its number in lists"))
     add_json_flag(command)
     command = add_command(
@@ -320,7 +322,7 @@ def add_node(subparsers: Subparsers) -> None:
     command.add_argument("nodes", metavar=_("NODE"), nargs="*", type=whole_number, help=_("number of the node"))
     command.add_argument("--olt", metavar=_("NAME"), help=_("all nodes of this OLT"))
     command.add_argument("--all", action="store_true", dest="every", help=_("all nodes of all OLTs"))
-    command = add_command(nodes, "explain", _("say why a node waits, and when it runs"), "node.explain")
+    command = add_command(nodes, "explain", _("show why a node waits and when it runs"), "node.explain")
     command.add_argument("node", metavar=_("NODE"), type=whole_number, help=_("number of the node"))
     add_json_flag(command)
     command = add_command(
@@ -330,8 +332,8 @@ def add_node(subparsers: Subparsers) -> None:
     command.add_argument("--interval", metavar=_("TIME"), type=_interval, help=_("seconds, or 90s, 5m, 1h, 1d"))
     command.add_argument("--priority", metavar="N", type=_priority, help=_("0 to 100, larger first"))
     switch = command.add_mutually_exclusive_group()
-    switch.add_argument("--enable", action="store_true", dest="enabled", default=None, help=_("let them run"))
-    switch.add_argument("--disable", action="store_false", dest="enabled", default=None, help=_("let them not run"))
+    switch.add_argument("--enable", action="store_true", dest="enabled", default=None, help=_("enable them"))
+    switch.add_argument("--disable", action="store_false", dest="enabled", default=None, help=_("disable them"))
     command = add_command(
         nodes, "resume", _("return suspended nodes to their schedule"), "node.resume", check=check_resume
     )
@@ -346,7 +348,7 @@ def check_run(arguments: Namespace) -> None:
 
 def check_change(arguments: Namespace) -> None:
     if (arguments.interval, arguments.priority, arguments.enabled) == (None, None, None):
-        arguments.usage_error(_("say what to change: --interval, --priority, --enable or --disable"))
+        arguments.usage_error(_("give what to change: --interval, --priority, --enable or --disable"))
 
 
 def check_resume(arguments: Namespace) -> None:
@@ -383,24 +385,24 @@ def _add_month(command: ArgumentParser) -> None:
 
 def add_webhook(subparsers: Subparsers) -> None:
     hooks = add_group(subparsers, "webhook", _("programs that get events as they come"))
-    add_json_flag(add_command(hooks, "list", _("list webhooks and how far they are"), "neighbours.list_webhooks"))
+    add_json_flag(add_command(hooks, "list", _("list webhooks and their progress"), "neighbours.list_webhooks"))
     command = add_command(hooks, "replay", _("send again what happened since a time"), "neighbours.replay")
     command.add_argument("name", metavar=_("NAME"), help=_("the webhook"))
     command.add_argument(
         "--since",
         required=True,
         metavar="YYYY-MM-DDTHH:MM",
-        help=_("since when, on the clock of FACHO_TIME_ZONE unless it names an offset"),
+        help=_("since when, in FACHO_TIME_ZONE unless it has an offset"),
     )
 
 
 def add_pause(subparsers: Subparsers) -> None:
     pauses = add_group(subparsers, "pause", _("maintenance: start nothing for a while"))
-    command = add_command(pauses, "add", _("start nothing new from now on; what runs is finished"), "olt.add_pause")
+    command = add_command(pauses, "add", _("start nothing new; running executions finish"), "olt.add_pause")
     _add_place(command)
     command.add_argument("--minutes", type=whole_number, required=True, metavar="N", help=_("how long"))
     command.add_argument("--note", type=_note, default="", metavar=_("TEXT"), help=_("reason of the pause"))
-    add_json_flag(add_command(pauses, "list", _("list the pauses that hold or are to come"), "olt.list_pauses"))
+    add_json_flag(add_command(pauses, "list", _("list current and future pauses"), "olt.list_pauses"))
     command = add_command(pauses, "end", _("end the pauses of an OLT, or those of everything, now"), "olt.end_pause")
     _add_place(command)
 
@@ -413,9 +415,9 @@ def _add_place(command: ArgumentParser) -> None:
 
 
 def add_snmp(subparsers: Subparsers) -> None:
-    snmp = add_group(subparsers, "snmp", _("ask an OLT by hand, one gentle operation at a time"))
+    snmp = add_group(subparsers, "snmp", _("query an OLT by hand, one gentle operation at a time"))
     command = _add_question(snmp, "get", _("read single values"), nargs="+", metavar=_("OID|COLUMN"))
-    command.add_argument("--at", type=_place, metavar="F/S/P/ONU", help=_("the ONU or port that a column is read of"))
+    command.add_argument("--at", type=_place, metavar="F/S/P/ONU", help=_("the ONU or port to read a column of"))
     _add_question(snmp, "walk", _("read everything below an OID, or a column"), nargs=1, metavar=_("OID|COLUMN"))
     _add_question(snmp, "table", _("read columns side by side"), nargs="+", metavar=_("TABLE|COLUMN"))
 
@@ -437,7 +439,7 @@ def add_record(subparsers: Subparsers) -> None:
     command.add_argument("name", metavar=_("NAME"))
     command.add_argument("--output", metavar=_("FILE"), type=Path, help=_("a .snmprec file (default: standard output)"))
     command.add_argument(
-        "--no-live", action="store_false", dest="with_live", help=_("leave out what the OLT has to ask its ONUs for")
+        "--no-live", action="store_false", dest="with_live", help=_("leave out what the OLT must query from its ONUs")
     )
 
 
@@ -496,7 +498,7 @@ def add_user(subparsers: Subparsers) -> None:
     role.add_argument("role", choices=ROLES, help=_("what the person may do"))
     _add_password_flag(
         _add_for_one(
-            users, "password", _("set a new password, and let everyone try again at once"), "user.change_password"
+            users, "password", _("set a new password and lift the wait after failed attempts"), "user.change_password"
         )
     )
     _add_for_one(
@@ -505,7 +507,7 @@ def add_user(subparsers: Subparsers) -> None:
     _add_for_one(users, "reset-factors", _("remove the second factor of a person who lost it"), "user.reset_factors")
     add_json_flag(_add_for_one(users, "sessions", _("show where a person is logged in"), "user.list_sessions"))
     _add_for_one(users, "end-sessions", _("log a person out everywhere"), "user.end_sessions")
-    _add_for_one(users, "enable", _("let a person in again"), "user.enable_user")
+    _add_for_one(users, "enable", _("allow a person to log in again"), "user.enable_user")
 
 
 def _add_for_one(users: Subparsers, name: str, summary: str, handler: str) -> ArgumentParser:
@@ -526,7 +528,7 @@ def add_token(subparsers: Subparsers) -> None:
     create.add_argument("user", metavar=_("USER"), help=_("login name of its owner"))
     create.add_argument("--role", choices=ROLES, help=_("what the token may do (default: what its owner may)"))
     create.add_argument(
-        "--days", type=_days, default=DEFAULT_DAYS, metavar="N", help=_("valid for so many days (default: %(default)s)")
+        "--days", type=_days, default=DEFAULT_DAYS, metavar="N", help=_("days until it expires (default: %(default)s)")
     )
     create.add_argument("--name", type=_name, default="", metavar=_("TEXT"), help=_("what it is for"))
     add_groups_flag(create)

@@ -67,7 +67,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
         from facho.dashboard.account.views import make_setup_path
 
         if path := make_setup_path():
-            print(_("Open this link once to make the first administrator (valid for 24 hours):"))
+            print(_("Open this link once to create the first administrator (valid for 24 hours):"))
             print(f"setup: {supervisor.url_of(socket)}{path}", flush=True)
         if wait_until_ready(supervisor.url_of(socket), children[0]):
             tell(_("Ready. Press Ctrl-C to stop."))

@@ -66,7 +66,7 @@ def store(file: Path, target: str, account: S3Account, *, now: datetime) -> str:
     bucket, key = split_target(target, name=file.name)
     size = file.stat().st_size
     if size > MAX_BYTES:
-        raise StorageRefused(_("The backup has %s GiB, more than one request may carry.") % (size >> 30))
+        raise StorageRefused(_("The backup is %s GiB, more than one request can carry.") % (size >> 30))
     with file.open("rb") as body:
         digest = hashlib.file_digest(body, "sha256").hexdigest()
     parts = urlsplit(account.endpoint)

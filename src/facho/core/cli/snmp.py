@@ -98,7 +98,7 @@ def read(arguments: Namespace) -> int:
     if answer.cut == "rows":
         _tell(_("There is more: only the first %s rows are shown.") % question.max_rows)
     elif answer.cut == "time":
-        _tell(_("There is more: the time of %s s is over.") % f"{question.max_seconds:g}")
+        _tell(_("There is more: the %s s are up.") % f"{question.max_seconds:g}")
     return 0
 
 
@@ -117,7 +117,7 @@ def find_olt(name: str) -> Olt:
     if olt is None:
         raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
     if not olt.enabled:
-        raise OperatorError(_("OLT %s is disabled, so it is not asked anything: enable it first.") % name)
+        raise OperatorError(_("OLT %s is disabled, so it is not queried: enable it first.") % name)
     return olt
 
 

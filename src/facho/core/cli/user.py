@@ -59,7 +59,7 @@ def ask_twice(prompt: str) -> str:
 def create_user(arguments: Namespace) -> int:
     """Add a person with a role and a password that Django's validators accept."""
     if User.objects.filter(username=arguments.name).exists():
-        raise OperatorError(_('There already is a user "%s".') % arguments.name)
+        raise OperatorError(_('There is already a user "%s".') % arguments.name)
     user = User(username=arguments.name)
     groups = find_groups(arguments.group)
     _check(user, password := _read_password(arguments))

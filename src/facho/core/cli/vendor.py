@@ -102,7 +102,7 @@ def _print(trial: Trial, olt: Olt | None, definition: Definition, arguments: Nam
     if recognition:
         print(cell(recognition), file=sys.stderr)
     if trial.is_out_of_time:
-        text = _("The time is over: %s columns were not read. Hold the OLT longer with --seconds.")
+        text = _("Time is up: %s columns were not read. Hold the OLT longer with --seconds.")
         print(text % unread, file=sys.stderr)
 
 
@@ -143,7 +143,7 @@ def record(arguments: Namespace) -> int:
         if part:
             part.unlink(missing_ok=True)
     if recording.is_cut:
-        _tell(_("The device has more than was read; what is there is enough for a report."))
+        _tell(_("The device has more rows than were read; these are enough for a report."))
     _tell(_("%s lines recorded. Review them before you share the file.") % text.count("\n"))
     return 0
 

@@ -107,7 +107,7 @@ def passkey_save(request: HttpRequest) -> HttpResponse:
             record(user, passkey, Action.ADDED)
     except PasskeyRefused as error:
         log_refusal(request, error)
-        messages.error(request, _("The passkey was not kept: what the browser sent was not accepted. Try again."))
+        messages.error(request, _("The passkey was not saved: the browser's answer was not accepted. Try again."))
         return redirect("second-step" if is_step else "account")
     answer = enter_pending(request, user, WayIn.PASSKEY) if is_step else redirect("account")
     if codes:

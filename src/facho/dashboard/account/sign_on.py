@@ -140,7 +140,7 @@ def sign_on_back(request: HttpRequest) -> HttpResponse:
         answer = _away(request, error)
     except BadAnswer as error:
         logger.warning("sign_on.bad_answer address=%s reason=%s", address_of(request), error)
-        answer = refuse(request, _("The sign-on did not succeed: try again, or ask an administrator."))
+        answer = refuse(request, _("Sign-on failed: try again, or ask an administrator."))
     except SignOnRefused as error:
         logger.warning(
             "sign_on.refused address=%s issuer=%s why=%s", address_of(request), settings.FACHO_OIDC_ISSUER, error
@@ -165,7 +165,7 @@ def refuse(request: HttpRequest, sentence: str | Promise, status: HTTPStatus = H
 
 def _away(request: HttpRequest, error: Exception) -> HttpResponse:
     logger.warning("sign_on.provider_away issuer=%s reason=%s", settings.FACHO_OIDC_ISSUER, error)
-    text = _("The sign-on service does not answer as it should. Try again in a moment, or log in with a local account.")
+    text = _("The sign-on service does not answer correctly. Try again in a moment, or log in with a local account.")
     return refuse(request, text, HTTPStatus.BAD_GATEWAY)
 
 

@@ -84,7 +84,7 @@ class PreferencesForm(_ProfileForm):
     language = forms.ChoiceField(
         label=gettext_lazy("Language"),
         required=False,
-        choices=[("", gettext_lazy("as the browser asks for")), *settings.LANGUAGES],
+        choices=[("", gettext_lazy("as the browser requests")), *settings.LANGUAGES],
     )
     time_zone = forms.ChoiceField(label=gettext_lazy("Time zone"), required=False, choices=zone_choices)
 
@@ -177,7 +177,7 @@ def change_password(request: HttpRequest) -> HttpResponse:
     form = OwnPasswordForm(user, request.POST)
     tries, now = LoginTries.of(user.get_username(), request), timezone.now()
     if tries.count(now):
-        messages.error(request, _("Too many wrong tries. Wait a little."))
+        messages.error(request, _("Too many wrong attempts. Wait a little."))
         return redirect("account")
     if not form.is_valid():
         return _page(request, password_form=form)

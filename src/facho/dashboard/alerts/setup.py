@@ -116,7 +116,7 @@ class ServiceForm(forms.Form):
         self.service, self.channel = service, channel
         for each in service.inputs:
             self.fields[each.name] = input_field(each, is_new=channel is None)
-        self.fields["on_call_from"].help_text = _("On the clock of %(zone)s. Empty: all hours.") % {
+        self.fields["on_call_from"].help_text = _("In the time zone %(zone)s. Empty: all hours.") % {
             "zone": settings.TIME_ZONE
         }
         self.url, self.key = "", ""
@@ -176,7 +176,7 @@ class ServiceForm(forms.Form):
         if not text and each.name == "signing_key" and self.channel is not None:
             return
         if not text:
-            self.add_error(each.name, _("This is needed."))
+            self.add_error(each.name, _("This is required."))
         elif not re.fullmatch(each.pattern, text):
             words = _("Use this format: %(example)s") if each.example else _("This is too short.")
             self.add_error(each.name, words % {"example": each.example})

@@ -373,7 +373,7 @@ class OltDetails(forms.Form):
             for olt_id in Olt.objects.filter(name=name).values_list("id", flat=True):
                 is_seen = self.scope.allows(olt_id)
                 self._blame(
-                    "name", _('there already is an OLT named "%s"') % name if is_seen else _("this name is taken")
+                    "name", _('there is already an OLT named "%s"') % name if is_seen else _("this name is taken")
                 )
             for fault in self._credential_faults(written):
                 self._blame(*fault)

@@ -294,7 +294,7 @@ def tree_correct(request: HttpRequest, pon_port_id: int) -> HttpResponse:
             correct_tree(
                 port, onu_ids, int(target) if target.isdecimal() else None, who=request.user, now=timezone.now()
             )
-            messages.success(request, _("Tree corrected. This wins over what is inferred until it is removed."))
+            messages.success(request, _("Tree corrected. This overrides what is inferred until it is removed."))
         except NoSuchBox as problem:
             messages.error(request, str(problem))
     return redirect(f"{reverse('port', args=(port.olt_id, port.frame, port.slot, port.port))}#tree")

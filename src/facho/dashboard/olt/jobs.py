@@ -54,7 +54,7 @@ class NodeJobForm(forms.Form):
         label=gettext_lazy("May run until"),
         required=False,
         widget=forms.TimeInput({"type": "time"}, format="%H:%M"),
-        help_text=gettext_lazy("On the installation's clock. Both empty: at any time."),
+        help_text=gettext_lazy("In the installation's time zone. Both empty: at any time."),
     )
     max_attempts = forms.IntegerField(
         label=gettext_lazy("Attempts"),

@@ -85,7 +85,7 @@ HINTS: Mapping[str, Promise] = MappingProxyType(
         DownCauses.AUTH_FAILED: _NOT_ALLOWED,
         DownCauses.DEACTIVATED: gettext_lazy("It was deactivated on the OLT."),
         DownCauses.RESET: gettext_lazy("It restarted."),
-        DownCauses.ROGUE: gettext_lazy("It transmits outside its turn and disturbs the whole port."),
+        DownCauses.ROGUE: gettext_lazy("It transmits outside its time slot and disturbs the whole port."),
     }
 )
 # From this share of the others on, the port is the fault and not the customer.

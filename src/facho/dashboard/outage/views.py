@@ -367,8 +367,8 @@ class OutageFilter(TimelineFilter):
     show = choice_field(
         gettext_lazy("Show"),
         [
-            (OPEN, gettext_lazy("going on")),
-            (UNSEEN, gettext_lazy("going on, not acknowledged")),
+            (OPEN, gettext_lazy("ongoing")),
+            (UNSEEN, gettext_lazy("ongoing, not acknowledged")),
             (ACKNOWLEDGED, gettext_lazy("acknowledged")),
             (ENDED, gettext_lazy("ended")),
         ],

@@ -118,7 +118,7 @@ class WindowForm(forms.Form):
             return values
         starts_at, ends_at = span
         if ends_at <= max(starts_at, self.now):
-            self.add_error("ends_at", _("The end has to come after the start, and after now."))
+            self.add_error("ends_at", _("The end must be after the start and in the future."))
         elif ends_at - starts_at > timedelta(minutes=MAX_PAUSE_MINUTES):
             self.add_error("ends_at", _("A window lasts at most a year; for longer, disable the OLT."))
         return {**values, "span": span}

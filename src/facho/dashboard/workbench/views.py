@@ -72,7 +72,7 @@ class WorkbenchForm(forms.Form):
         values = super().clean() or {}
         pasted, uploaded = values.get("definition", "").strip(), values.get("file", "")
         if pasted and uploaded:
-            self.add_error("file", _("There is a text above: empty it to use the file, or leave the file out."))
+            self.add_error("file", _("There is text above: clear it to use the file, or remove the file."))
         elif not pasted and not uploaded and not self.errors:
             self.add_error("definition", _("Paste a definition or upload its file."))
         elif uploaded:

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             name='LightFinding',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('common_step', 'light lost in common'), ('branch_decay', 'degraded branch'), ('step', 'light lost by one ONU'), ('decay', 'light that decays'), ('sender', 'ONU that sends weaker'), ('noise', 'light that became unsteady'), ('flapping', 'light that flaps')], max_length=12, verbose_name='kind')),
+                ('kind', models.CharField(choices=[('common_step', 'light lost in common'), ('branch_decay', 'degraded branch'), ('step', 'light lost by one ONU'), ('decay', 'decaying light'), ('sender', 'ONU that sends weaker'), ('noise', 'unsteady light'), ('flapping', 'flapping light')], max_length=12, verbose_name='kind')),
                 ('since', models.DateTimeField(verbose_name='since')),
                 ('found_at', models.DateTimeField(verbose_name='found')),
                 ('ended_at', models.DateTimeField(blank=True, null=True, verbose_name='ended')),

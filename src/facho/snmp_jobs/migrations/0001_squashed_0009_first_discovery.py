@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('vendor', models.CharField(blank=True, help_text='Empty: fits every OLT.', max_length=60, verbose_name='vendor definition')),
                 ('query_type', models.CharField(choices=[('discovery', 'discovery'), ('get', 'get'), ('walk', 'walk'), ('table', 'table'), ('bulk', 'bulk')], max_length=10, verbose_name='query type')),
                 ('interval_seconds', models.PositiveIntegerField(default=300, verbose_name='suggested interval (s)')),
-                ('ignores_safe_interval', models.BooleanField(default=False, help_text="Only when you know that these OLTs bear it: vendors' minimum intervals are then not enforced.", verbose_name='poll more often than is safe')),
+                ('ignores_safe_interval', models.BooleanField(default=False, help_text="Only if you know that these OLTs can bear it: the vendors' minimum intervals are then not enforced.", verbose_name='poll more often than is safe')),
                 ('cadence', models.CharField(choices=[('fixed_rate', 'on the grid'), ('fixed_delay', 'after the end of the last run')], default='fixed_rate', max_length=12, verbose_name='cadence')),
                 ('priority', models.PositiveSmallIntegerField(default=50, help_text='0 to 100, larger first.', validators=[django.core.validators.MaxValueValidator(100)], verbose_name='priority')),
                 ('max_attempts', models.PositiveSmallIntegerField(default=3, validators=[django.core.validators.MinValueValidator(1)], verbose_name='attempts')),
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('oid', models.CharField(blank=True, max_length=255, verbose_name='OID')),
                 ('name', models.CharField(blank=True, max_length=60, verbose_name='name')),
                 ('unit', models.CharField(blank=True, max_length=20, verbose_name='unit')),
-                ('keeps_history', models.BooleanField(default=False, help_text='Of numbers; of a counter, how fast it grows. Columns about ONUs need no wish.', verbose_name='keep history')),
+                ('keeps_history', models.BooleanField(default=False, help_text='For numbers; for counters, their rate. Columns about ONUs keep it anyway.', verbose_name='keep history')),
                 ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='oids', to='snmp_jobs.snmpjob', verbose_name='job')),
             ],
             options={
@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slot_at', models.DateTimeField(verbose_name='slot')),
-                ('reason', models.CharField(choices=[('olt_busy', 'the OLT was busy with other work'), ('no_poller', 'every poller was busy'), ('own_run', 'its own run was still going on'), ('olt_unreachable', 'the OLT did not answer'), ('suspended', 'suspended after failures'), ('paused', 'paused for maintenance'), ('out_of_hours', 'its hours were over'), ('not_polling', 'Facho was not polling'), ('clock', 'the clock was set'), ('rescheduled', 'its schedule was changed'), ('first_discovery', 'its OLT was not discovered yet'), ('no_discovery', 'no discovery of its OLT could run')], max_length=20, verbose_name='reason')),
+                ('reason', models.CharField(choices=[('olt_busy', 'the OLT was busy with other work'), ('no_poller', 'every poller was busy'), ('own_run', 'its previous run had not ended'), ('olt_unreachable', 'the OLT did not answer'), ('suspended', 'suspended after failures'), ('paused', 'paused for maintenance'), ('out_of_hours', 'its hours were over'), ('not_polling', 'Facho was not polling'), ('clock', 'the clock was set'), ('rescheduled', 'its schedule was changed'), ('first_discovery', 'its OLT was not discovered yet'), ('no_discovery', 'no discovery of its OLT could run')], max_length=20, verbose_name='reason')),
                 ('first_slot_at', models.DateTimeField(blank=True, null=True, verbose_name='first slot')),
                 ('count', models.PositiveIntegerField(db_default=1, default=1, verbose_name='number of slots')),
                 ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='skipped_slots', to='snmp_jobs.workflownode', verbose_name='node')),

@@ -98,8 +98,8 @@ class Migration(migrations.Migration):
                 ('olt', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='hosts.olt')),
             ],
             options={
-                'verbose_name': 'sender of traps that did not count',
-                'verbose_name_plural': 'senders of traps that did not count',
+                'verbose_name': 'sender of rejected traps',
+                'verbose_name_plural': 'senders of rejected traps',
                 'db_table': 'trap_senders',
                 'ordering': ['-last_heard_at'],
                 'indexes': [models.Index(fields=['last_heard_at'], name='trap_sender_heard')],

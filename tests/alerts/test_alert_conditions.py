@@ -110,8 +110,8 @@ def test_a_power_step_is_a_drop_against_what_was_usual_within_a_day() -> None:
 
     where = f"{olt.name} 0/1/0: ONU {twice.serial}"
     assert [title for _, title in messages()] == [
-        f"{where} receives -24.50 dBm, and -18.00 before",
-        f"Over: {where} receives -22.00 dBm, and -18.00 before",
+        f"{where} receives -24.50 dBm, down from -18.00",
+        f"Over: {where} receives -22.00 dBm, down from -18.00",
     ]
 
 

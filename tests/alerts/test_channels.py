@@ -69,7 +69,7 @@ def test_every_other_scheme_is_refused(url: str) -> None:
 )
 @pytest.mark.parametrize("url", [f"ntfys://{CANARY}", "mailto://a:b@isp.example", "slack://T1J/A1B/#room"])
 def test_a_parameter_that_is_not_needed_is_refused(url: str, parameter: str) -> None:
-    with pytest.raises(ChannelFault, match="only these"):
+    with pytest.raises(ChannelFault, match="Only these"):
         check_service(f"{url}?{parameter}")
 
 

@@ -57,7 +57,7 @@ def test_somebody_signs_on_through_the_provider_until_the_group_is_gone(
     phone.page.get_by_role("link", name="Entrar con la cuenta de la empresa").click()
     phone.page.fill("[name=sub]", "sub-ana")
     phone.page.get_by_role("button", name="Authorize").click()
-    expect(phone.page.get_by_role("alert")).to_contain_text("No pertenece a ningún grupo")
+    expect(phone.page.get_by_role("alert")).to_contain_text("Ninguno de sus grupos")
     phone.keep("sign-on-refused-360-dark")
     seen.append((phone.width(), [], phone.faults()))
     desk.page.goto(f"{live_server.url}/onus/")
@@ -156,7 +156,7 @@ def test_somebody_logs_in_with_the_password_of_the_directory(
         phone.page.fill("[name=password]", "ana's own password")
         phone.page.click("main button[type=submit]")
 
-        expect(phone.page.get_by_role("alert")).to_contain_text("No pertenece a ningún grupo")
+        expect(phone.page.get_by_role("alert")).to_contain_text("Ninguno de sus grupos")
         assert (phone.width(), phone.complaints, phone.faults()) == (PHONE, [], [])
         desk.page.goto(f"{live_server.url}/onus/")
         expect(desk.page.locator("[name=password]")).to_be_visible()

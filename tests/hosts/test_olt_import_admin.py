@@ -49,7 +49,7 @@ def test_what_would_change_is_shown_before_and_then_done() -> None:
         (4, "Norte", RowVerdict.NEW),
     ]
     assert list(plan.rows[0].in_words) == ["Host: 192.0.2.1 → 192.0.2.9", "Community: will be set"]
-    assert plan.rows[1].secret_words == ["Community: stays"]
+    assert plan.rows[1].secret_words == ["Community: kept"]
     assert "Vendor definition: huawei_smartax" in plan.rows[2].in_words
     assert plan.new_groups == ("Norte",)
     assert CANARY not in repr(plan)

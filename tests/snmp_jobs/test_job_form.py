@@ -68,7 +68,7 @@ def test_an_oid_above_live_columns_is_refused_beside_it(administrator: Client) -
 def test_a_discovery_takes_nothing_that_it_would_not_read(administrator: Client, row: dict[str, str]) -> None:
     page = add_job(administrator, query_type="discovery", **row).content.decode()
 
-    assert "A discovery reads onu.serial, onu.mac, onu.id alone" in page
+    assert "A discovery reads only onu.serial, onu.mac, onu.id" in page
     assert add_job(administrator, query_type="discovery", column="onu.serial").status_code == 302
 
 

@@ -194,7 +194,7 @@ def test_a_node_of_a_live_job_is_never_chained() -> None:
     live.master_job = master.job
     node = WorkflowNode(workflow=master.workflow, job=live, interval_seconds=3600, master_node=master)
 
-    assert "runs by itself" in refusal(check_node, node)[0]
+    assert "in a job of its own" in refusal(check_node, node)[0]
 
 
 @pytest.mark.django_db

@@ -173,7 +173,7 @@ def test_a_dry_run_prints_what_would_change_and_writes_nothing(facho: Command, t
         "2",
         "centro",
         "changed",
-        "SNMP version: 2c → 1; Community: stays",
+        "SNMP version: 2c → 1; Community: kept",
     ]
     assert [(row["line"], row["name"], row["what"]) for row in rows] == [(2, "centro", "changed"), (3, "norte", "new")]
     assert "canary" not in table.out

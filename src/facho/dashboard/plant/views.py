@@ -306,7 +306,7 @@ class BoxForm(PlantForm):
         label=gettext_lazy("Fed by"),
         required=False,
         max_length=80,
-        help_text=gettext_lazy("The box upstream of it, towards the OLT. Empty: fed by the OLT itself."),
+        help_text=gettext_lazy("The box that feeds it. Empty: fed by the OLT itself."),
         widget=forms.TextInput(attrs={"list": "boxes-known", "autocomplete": "off"}),
     )
     olt = forms.ChoiceField(label=gettext_lazy("OLT"), required=False)

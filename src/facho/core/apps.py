@@ -1,11 +1,8 @@
-"""Names the rooms for people, restricts what the product writes, and gives the admin our index.
-
-A room with something to do at the start has an `apps.py` of its own.
-"""
+"""Names the rooms for people, restricts what the product writes, and gives the admin our index."""
 
 import os
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.conf import settings
 from django.contrib.admin import apps as admin_apps
 from django.db.backends.signals import connection_created
@@ -14,6 +11,21 @@ from django.utils.translation import gettext_lazy as _
 from facho.core.checks import register_checks
 from facho.core.database import prefer_indexes
 from facho.polling.vendors.loader import use_own_definitions
+
+# What people call the rooms that have no `apps.py`.
+NAMES = {
+    "accounts": _("Accounts"),
+    "api": _("API"),
+    "dashboard": _("Dashboard"),
+    "executions": _("Executions"),
+    "hosts": _("OLTs"),
+    "neighbours": _("other systems"),
+    "plant": _("fibre plant"),
+    "snmp_get": _("Collectors"),
+    "snmp_jobs": _("SNMP jobs"),
+    "traps": _("traps"),
+    "zabbix_pollers": _("Pollers"),
+}
 
 
 class CoreConfig(AppConfig):
@@ -31,63 +43,10 @@ class CoreConfig(AppConfig):
         use_own_definitions(settings.DATA_FOLDER.definitions)
         register_checks()
         connection_created.connect(prefer_indexes)
+        for label, words in NAMES.items():
+            apps.get_app_config(label).verbose_name = words
 
 
 class FachoAdminConfig(admin_apps.AdminConfig):
     default = False
     default_site = "facho.core.admin_site.FachoAdminSite"
-
-
-class DashboardConfig(AppConfig):
-    name = "facho.dashboard"
-    verbose_name = _("Dashboard")
-
-
-class NeighboursConfig(AppConfig):
-    name = "facho.neighbours"
-    verbose_name = _("other systems")
-
-
-class ApiConfig(AppConfig):
-    name = "facho.api"
-    verbose_name = _("API")
-
-
-class ZabbixPollersConfig(AppConfig):
-    name = "facho.zabbix_pollers"
-    verbose_name = _("Pollers")
-
-
-class PlantConfig(AppConfig):
-    name = "facho.plant"
-    verbose_name = _("fibre plant")
-
-
-class TrapsConfig(AppConfig):
-    name = "facho.traps"
-    verbose_name = _("traps")
-
-
-class ExecutionsConfig(AppConfig):
-    name = "facho.executions"
-    verbose_name = _("Executions")
-
-
-class SnmpGetConfig(AppConfig):
-    name = "facho.snmp_get"
-    verbose_name = _("Collectors")
-
-
-class SnmpJobsConfig(AppConfig):
-    name = "facho.snmp_jobs"
-    verbose_name = _("SNMP jobs")
-
-
-class AccountsConfig(AppConfig):
-    name = "facho.accounts"
-    verbose_name = _("Accounts")
-
-
-class HostsConfig(AppConfig):
-    name = "facho.hosts"
-    verbose_name = _("OLTs")

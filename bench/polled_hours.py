@@ -19,7 +19,7 @@ from bench.virtual_engine import DirectGateway, LoopClock
 from facho.core.wiring import OltBusy, Parts, build_scheduler, run_interactive
 from facho.execution_coordinator.coordinator import ExecutionCoordinator
 from facho.executions.models import Origin
-from facho.executions.runner import InProcessExecutor, NoHints
+from facho.executions.runner import Hints, InProcessExecutor
 from facho.executions.store import ClaimRequest, end_abandoned, load_active_of_owner
 from facho.hosts.models import Olt
 from facho.hosts.store import load_due_probes, pause
@@ -120,7 +120,7 @@ class EngineRun:
         database: Any = DirectGateway()
         clock: Any = olts.clock
         network: Any = None
-        self.parts = Parts(network, database, clock, f"engine/{next(self._numbers)}", NoHints())
+        self.parts = Parts(network, database, clock, f"engine/{next(self._numbers)}", Hints())
         self.olts = olts
         self.executor = InProcessExecutor(self.parts.runner(olts), lambda: self.scheduler.on_task_completed())
         self.scheduler = build_scheduler(self.parts, self.executor)

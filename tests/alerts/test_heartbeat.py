@@ -14,7 +14,7 @@ from facho.core.env import read_environment
 from facho.core.processes import housekeeping as processes_housekeeping
 from facho.core.processes.housekeeping import Housekeeping
 from facho.core.wiring import Parts
-from facho.executions.runner import NoHints
+from facho.executions.runner import Hints
 from facho.infrastructure.gateway import SystemClock
 from facho.polling.domain.lease import HeldLease
 from facho.zabbix_pollers.scheduler import FRESH_TICK_SECONDS, Leases, ZabbixScheduler
@@ -49,7 +49,7 @@ def test_it_beats_only_while_nodes_are_started(settings: Settings, is_scheduling
     async def keep() -> None:
         stop = asyncio.Event()
         nothing: Any = None  # neither network nor database has a part in it
-        parts = Parts(nothing, nothing, SystemClock(), "engine/test", NoHints())
+        parts = Parts(nothing, nothing, SystemClock(), "engine/test", Hints())
         house = Housekeeping(parts, stop, is_scheduling=lambda: is_scheduling)
         keeping = asyncio.create_task(processes_housekeeping.beating(house))
         asyncio.get_running_loop().call_later(0.2, stop.set)

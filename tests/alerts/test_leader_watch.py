@@ -24,7 +24,7 @@ from facho.core.processes import leader_watch as processes_leader_watch
 from facho.core.processes.housekeeping import Housekeeping
 from facho.core.processes.leader_watch import LeaderWatch, watching
 from facho.core.wiring import Parts
-from facho.executions.runner import NoHints
+from facho.executions.runner import Hints
 from facho.infrastructure.gateway import SystemClock, ThreadGateway
 from facho.infrastructure.standstill import Standstill
 from facho.polling.domain.lease import all_shards
@@ -113,7 +113,7 @@ async def test_who_keeps_the_house_without_leading_takes_back_nothing(
 
     monkeypatch.setattr(processes_housekeeping, "run_pass", note_pass)
     nothing: Any = None
-    parts = Parts(nothing, ThreadGateway(threads=1), SystemClock(), "engine/test", NoHints())
+    parts = Parts(nothing, ThreadGateway(threads=1), SystemClock(), "engine/test", Hints())
     async with asyncio.timeout(5):
         await processes_housekeeping.alerting(Housekeeping(parts, stop, is_scheduling=lambda: is_scheduling))
 
@@ -162,7 +162,7 @@ async def test_an_engine_does_not_take_back_that_another_is_gone(
     for shard in (one, two) if is_other_alive else (one,):
         await sync_to_async(renew_leadership)(f"engine/{shard}", now=SystemClock().now(), shard=shard)
     nothing: Any = None
-    parts = Parts(nothing, ThreadGateway(threads=1), SystemClock(), "engine/1", NoHints(), shard=one)
+    parts = Parts(nothing, ThreadGateway(threads=1), SystemClock(), "engine/1", Hints(), shard=one)
     async with asyncio.timeout(5):
         await processes_housekeeping.alerting(Housekeeping(parts, stop))
 

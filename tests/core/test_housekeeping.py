@@ -13,7 +13,7 @@ from facho.core.processes import housekeeping as processes_housekeeping
 from facho.core.processes.housekeeping import CLEANUP_BATCH, Housekeeping, _for_each, cleaning_up
 from facho.core.wiring import OltBusy, Parts
 from facho.execution_coordinator.retention import RETENTIONS, Retention
-from facho.executions.runner import NoHints
+from facho.executions.runner import Hints
 from facho.infrastructure.gateway import SystemClock
 from facho.infrastructure.storage import Reserve, Storage
 
@@ -70,7 +70,7 @@ async def clean_up(shelf: Any, is_wanted: Callable[[], bool], is_over: Callable[
     """Keep a house that has no other database until it is over, or until everybody has had many turns."""
     nothing: Any = None
     stop = asyncio.Event()
-    house = Housekeeping(Parts(nothing, shelf, SystemClock(), "engine/test", NoHints(), shelf.storage), stop, is_wanted)
+    house = Housekeeping(Parts(nothing, shelf, SystemClock(), "engine/test", Hints(), shelf.storage), stop, is_wanted)
     cleaning = asyncio.create_task(cleaning_up(house))
     for _ in range(1_000):
         if is_over():
@@ -134,7 +134,7 @@ async def test_month_that_was_asked_for_begins_before_the_next_look_for_due_ones
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     months, shelf, nothing, stop = Months(monkeypatch), Shelf(monkeypatch, 0), cast(Any, None), asyncio.Event()
-    parts = Parts(nothing, cast(Any, shelf), SystemClock(), "engine/test", NoHints(), shelf.storage)
+    parts = Parts(nothing, cast(Any, shelf), SystemClock(), "engine/test", Hints(), shelf.storage)
     reporting = asyncio.create_task(processes_housekeeping.reporting(Housekeeping(parts, stop)))
     await turns(50)
     looks_before = months.looks

@@ -19,7 +19,7 @@ from facho.core.wiring import Parts, build_scheduler
 from facho.execution_coordinator.models import CoordinatorLog, ExecutionPlan, OltState, QuotaTracker
 from facho.executions import store
 from facho.executions.models import Execution, Origin
-from facho.executions.runner import InProcessExecutor, NoHints
+from facho.executions.runner import Hints, InProcessExecutor
 from facho.executions.store import ClaimRequest
 from facho.hosts.models import Olt
 from facho.polling.domain.collection import Collected, CollectRequest, RunControl
@@ -76,7 +76,7 @@ class Loops:
         self.clock: Any = LoopClock(START)
         network: Any = None
         self._stop = asyncio.Event()
-        parts = Parts(network, database, self.clock, "engine/living", NoHints())
+        parts = Parts(network, database, self.clock, "engine/living", Hints())
         executor = InProcessExecutor(parts.runner(SteadyOlts()), lambda: scheduler.on_task_completed())
         scheduler = build_scheduler(parts, executor)
         self._work = asyncio.gather(

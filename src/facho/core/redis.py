@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from facho.executions.run import Run
+from facho.executions.runner import Hints
 from facho.infrastructure.gateway import background
 
 DEFAULT_PORT = 6379
@@ -77,7 +78,7 @@ def _expect(connection: socket.socket, words: list[str], wanted: bytes) -> None:
 Command = tuple[str | int, ...]
 
 
-class RedisHints:
+class RedisHints(Hints):
     """Queues hints, and sends them from a task of its own."""
 
     def __init__(self, redis: "Redis", *, lock_seconds: float) -> None:

@@ -21,7 +21,6 @@ from facho.executions.runner import (
     Hints,
     InProcessExecutor,
     NodeRunner,
-    NoHints,
     Times,
 )
 from facho.executions.store import Active, ClaimRequest
@@ -222,7 +221,7 @@ async def _claim_when_free(parts: Parts, wish: ClaimRequest, wait_seconds: float
 @asynccontextmanager
 async def _open_hints() -> AsyncIterator[Hints]:
     if settings.FACHO_MODE is Mode.EMBEDDED:
-        yield NoHints()
+        yield Hints()
         return
     # Its client takes half a second to import, which no command of the embedded product should wait for.
     from facho.core.redis import open_hints

@@ -26,8 +26,8 @@ from facho.polling.snmp.errors import OwnershipLost, OwnershipUnproven
 from facho.snmp_jobs.due import is_another_due
 
 
-class Hints(Protocol):
-    """Notifies other processes without waiting; a hint may get lost."""
+class Hints:
+    """Notifies other processes without waiting; a hint may get lost. This one has no other process to notify."""
 
     def held(self, run: Run) -> None:
         """Say that the run holds its OLT, for a lease from now."""
@@ -43,25 +43,6 @@ class Hints(Protocol):
 
     async def listen(self, *, on_ended: Callable[[], None], on_cancelled: Callable[[int], None]) -> None:
         """React to what others say, until cancelled; without others it returns at once."""
-
-
-class NoHints:
-    """Sends nothing: there is no other process."""
-
-    def held(self, run: Run) -> None:
-        """Say nothing."""
-
-    def let_go(self, run: Run) -> None:
-        """Say nothing."""
-
-    def ended(self) -> None:
-        """Say nothing."""
-
-    def cancelled(self, execution_id: int) -> None:
-        """Say nothing."""
-
-    async def listen(self, *, on_ended: Callable[[], None], on_cancelled: Callable[[int], None]) -> None:
-        """Hear nothing."""
 
 
 @dataclass(slots=True)
@@ -206,7 +187,7 @@ class NodeRunner:
     owner: str
     times: Times
     finishing_steps: Sequence[FinishingStep]
-    hints: Hints = field(default_factory=NoHints)
+    hints: Hints = field(default_factory=Hints)
     _claims: dict[HeldToken, tuple[Claim, Run]] = field(default_factory=dict)
     _renew_now: Event = field(default_factory=Event)
     # Renews the claims of all runs; it lives while there is one.

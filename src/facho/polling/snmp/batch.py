@@ -63,7 +63,7 @@ async def get_batched(
     answers; `failure` is what ended the batch early (silence, lost permission, time budget).
     """
     batch = _Batch(session, onus, options or BatchOptions())
-    before = session.traffic.copy()
+    before = replace(session.traffic)
     failure: SnmpError | None = None
     try:
         async with asyncio.TaskGroup() as workers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp import pages
-from facho.polling.snmp.ber import Oid, Pdu, PduKind, Tag, VarBind, encode_message_raw, encode_questions
+from facho.polling.snmp.ber import Oid, Pdu, PduKind, SnmpMessage, Tag, VarBind, encode_message_raw, encode_questions
 from facho.polling.snmp.errors import (
     AgentError,
     AgentTimeout,
@@ -20,11 +20,11 @@ from facho.polling.snmp.errors import (
     UnexpectedAnswer,
     UserRefused,
 )
-from facho.polling.snmp.memory import Memory, Share
+from facho.polling.snmp.memory import Memory
 from facho.polling.snmp.oid import USM_STATS, is_under
 from facho.polling.snmp.session import NO_DEADLINE, Courier, GiveWay, Limits, Session, checked_varbinds
 from facho.polling.snmp.target import CHEAP, Community, Patience, SnmpVersion, Target, UserCredential
-from facho.polling.snmp.transport import CommunityTransport, UdpTransport
+from facho.polling.snmp.transport import Answer, CommunityTransport, Strays, UdpTransport
 from facho.polling.snmp.user_security import (
     Envelope,
     LibraryWire,
@@ -260,31 +260,16 @@ def _reason(pdu: Pdu) -> int:
 _FRESH_STARTS = 3
 
 
-class UserSession:
-    def __init__(  # noqa: PLR0913 - what a session is made of, put together in one place
-        self,
-        transport: SealedTransport,
-        target: Target,
-        credential: UserCredential,
-        permit: SendPermit,
-        limits: Limits,
-        engines: KnownEngines,
-        memory: Share,
-        give_way: GiveWay | None,
+class UserSession(Session):
+    def __init__(
+        self, link: EngineLink, courier: Courier[Opened], target: Target, limits: Limits, strays: Strays
     ) -> None:
-        self.target = target
-        self.limits = limits
-        self._courier = Courier(transport, permit, limits, memory, give_way)
-        self.memory = memory
-        self.strays = transport.strays
-        self.traffic = self._courier.traffic
-        self.round_trips = self._courier.round_trips
-        self._link = EngineLink(transport, self._courier, target, credential, engines)
+        super().__init__(courier, target, limits, strays)
+        self._link = link
 
     async def get(
         self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
     ) -> list[VarBind]:
-        """Return one varbind per OID, in order; missing ones have an exception tag and no value."""
         wanted = list(dict.fromkeys(oids))
         if not wanted:
             return []
@@ -297,7 +282,6 @@ class UserSession:
     async def next_page(
         self, oids: Sequence[Oid], repetitions: int, *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
     ) -> "VarBindPage":
-        """Return the successors of the OIDs, row by row, as many rows as every column has."""
         rows = max(1, repetitions)
         columns: list[VarBindPage] = []
         for oid in oids:
@@ -312,7 +296,7 @@ class UserSession:
         return pages.decoder.weave(columns, rows)
 
     async def close(self) -> None:
-        await self._courier.close()
+        await super().close()
         self._link.close()
 
     async def _next_of_column(self, oid: Oid, rows: int, patience: Patience, deadline: float) -> "VarBindPage":
@@ -330,37 +314,24 @@ class UserSession:
         raise AgentError(f"{self.target.address} keeps saying that its engine or its clock is another")
 
 
-if TYPE_CHECKING:
-    from facho.polling.snmp._pages import VarBindPage
+class CommunitySession(Session):
+    """Asks v1 and v2c agents."""
 
-
-class CommunitySession:
-    """A v1/v2c session with one device. Its limits hold for everything it sends."""
-
-    def __init__(  # noqa: PLR0913 - what a session is made of, put together in one place
+    def __init__(
         self,
         transport: CommunityTransport,
+        courier: Courier[SnmpMessage],
         target: Target,
-        community: Community,
-        permit: SendPermit,
         limits: Limits,
-        memory: Share,
-        give_way: GiveWay | None,
+        community: Community,
     ) -> None:
-        self.target = target
-        self.limits = limits
+        super().__init__(courier, target, limits, transport.strays)
         self._community = community
         self._transport = transport
-        self._courier = Courier(transport, permit, limits, memory, give_way)
-        self.memory = memory
-        self.strays = transport.strays
-        self.traffic = self._courier.traffic
-        self.round_trips = self._courier.round_trips
 
     async def get(
         self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
     ) -> list[VarBind]:
-        """Return one varbind per OID, in order; missing ones have an exception tag and no value."""
         found: dict[Oid, VarBind] = {}
         wanted = list(dict.fromkeys(oids))
         while wanted:
@@ -384,7 +355,6 @@ class CommunitySession:
     async def next_page(
         self, oids: Sequence[Oid], repetitions: int, *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
     ) -> "VarBindPage":
-        """Return the successors of the OIDs, row by row: GETBULK, or one row by GETNEXT for v1."""
         if self.target.version is SnmpVersion.V1:
             varbinds = await self._ask(PduKind.GET_NEXT, oids, 0, patience, deadline)
             repetitions = 1
@@ -395,9 +365,6 @@ class CommunitySession:
         if len(varbinds) > len(oids) * repetitions:
             raise UnexpectedAnswer(f"{self.target.address} answered with more rows than asked")
         return varbinds
-
-    async def close(self) -> None:
-        await self._courier.close()
 
     async def _ask(
         self, kind: PduKind, oids: Sequence[Oid], repetitions: int, patience: Patience, deadline: float
@@ -445,16 +412,21 @@ class Network:
             plain = CommunityTransport(
                 peer, credential.secret, source_address=source, on_close=lambda: self.transports.remove(plain)
             )
-            self.transports.append(plain)
-            memory = self.memory.open(target.address)
-            return CommunitySession(plain, target, credential, permit, limits, memory, self._give_way)
+            asking = self._courier(plain, permit, limits, target)
+            return CommunitySession(plain, asking, target, limits, credential)
         self._wire = self._wire or LibraryWire()
         sealed = SealedTransport(
             peer, self._wire, source_address=source, on_close=lambda: self.transports.remove(sealed)
         )
-        self.transports.append(sealed)
-        memory = self.memory.open(target.address)
-        return UserSession(sealed, target, credential, permit, limits, self._engines, memory, self._give_way)
+        courier = self._courier(sealed, permit, limits, target)
+        link = EngineLink(sealed, courier, target, credential, self._engines)
+        return UserSession(link, courier, target, limits, sealed.strays)
+
+    def _courier(
+        self, transport: UdpTransport[Answer], permit: SendPermit, limits: Limits, target: Target
+    ) -> Courier[Answer]:
+        self.transports.append(transport)
+        return Courier(transport, permit, limits, self.memory.open(target.address), self._give_way)
 
     def close(self) -> None:
         """Close every socket; exchanges in progress end with SessionClosed."""

@@ -6,9 +6,10 @@ permit.
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, cast
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from facho.polling.domain.collection import SendPermit
 from facho.polling.snmp.ber import Oid, Pdu, VarBind
@@ -56,17 +57,8 @@ class Traffic:
     bytes_sent: int = 0
     bytes_received: int = 0
 
-    def copy(self) -> "Traffic":
-        return Traffic(self.packets, self.retransmissions, self.varbinds, self.bytes_sent, self.bytes_received)
-
     def since(self, earlier: "Traffic") -> "Traffic":
-        return Traffic(
-            self.packets - earlier.packets,
-            self.retransmissions - earlier.retransmissions,
-            self.varbinds - earlier.varbinds,
-            self.bytes_sent - earlier.bytes_sent,
-            self.bytes_received - earlier.bytes_received,
-        )
+        return Traffic(*(now - then for now, then in zip(astuple(self), astuple(earlier), strict=True)))
 
 
 @dataclass(slots=True)
@@ -84,50 +76,6 @@ class RoundTrips:
         self.total_seconds += seconds
         if seconds > self.longest_seconds:
             self.longest_seconds = seconds
-
-
-class Session(Protocol):
-    """Requests to one device. Every failure is an SnmpError; deadlines are on the running loop's clock."""
-
-    @property
-    def target(self) -> Target:
-        """The device."""
-
-    @property
-    def limits(self) -> Limits:
-        """Limits of this session, shared by all its users."""
-
-    @property
-    def traffic(self) -> Traffic:
-        """Counters, growing."""
-
-    @property
-    def round_trips(self) -> RoundTrips:
-        """Response times of requests that were sent once; retransmitted ones are left out."""
-
-    @property
-    def strays(self) -> Strays:
-        """Datagrams that answered no request, or could not be trusted."""
-
-    @property
-    def memory(self) -> Share:
-        """Memory of its answers; callers that keep more account for it here."""
-
-    async def get(
-        self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
-    ) -> list[VarBind]:
-        """Return one varbind per OID, in order; missing ones have an exception tag and no value."""
-
-    async def next_page(
-        self, oids: Sequence[Oid], repetitions: int, *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
-    ) -> "VarBindPage":
-        """Return the successors of the OIDs, row by row, at most `repetitions` rows; one row for v1.
-
-        MissingObject from a v1 agent means that the OID at its `index` has no successor.
-        """
-
-    async def close(self) -> None:
-        """End exchanges in progress with SessionClosed; nothing is sent afterwards."""
 
 
 _NAMES = {
@@ -444,3 +392,38 @@ class Courier(Generic[Answer]):
     def _forget(self, pending: Pending[Answer]) -> None:
         self._open.discard(pending)
         self._transport.close_request(pending)
+
+
+class Session(ABC):
+    """Requests to one device. Every failure is an SnmpError; deadlines are on the running loop's clock."""
+
+    def __init__(self, courier: Courier[Any], target: Target, limits: Limits, strays: Strays) -> None:
+        self.target = target
+        # Shared by all its users.
+        self.limits = limits
+        self.strays = strays
+        self.traffic = courier.traffic
+        # Of requests that were sent once: of others nobody can tell which copy was answered.
+        self.round_trips = courier.round_trips
+        # Of its answers; callers that keep more account for it here.
+        self.memory = courier.memory
+        self._courier = courier
+
+    @abstractmethod
+    async def get(
+        self, oids: Sequence[Oid], *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
+    ) -> list[VarBind]:
+        """Return one varbind per OID, in order; missing ones have an exception tag and no value."""
+
+    @abstractmethod
+    async def next_page(
+        self, oids: Sequence[Oid], repetitions: int, *, patience: Patience = CHEAP, deadline: float = NO_DEADLINE
+    ) -> "VarBindPage":
+        """Return the successors of the OIDs, row by row, at most `repetitions` rows; one row for v1.
+
+        MissingObject from a v1 agent means that the OID at its `index` has no successor.
+        """
+
+    async def close(self) -> None:
+        """Let no further question leave, and end exchanges in progress with SessionClosed."""
+        await self._courier.close()

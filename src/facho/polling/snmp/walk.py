@@ -152,7 +152,7 @@ async def walk_columns(
     an earlier, aborted walk of the same columns and returns only the rows after them.
     """
     walk = _Walk(session, columns, options or WalkOptions(), resume)
-    before = session.traffic.copy()
+    before = replace(session.traffic)
     failure: SnmpError | None = None
     try:
         await walk.run()

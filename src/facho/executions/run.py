@@ -44,27 +44,12 @@ class Run:
     result: Summary
 
 
-# What a runner needs of the row of an execution; first its key.
-RUN_COLUMNS = (
-    "id",
-    "token",
-    "olt_id",
-    "node_id",
-    "poller_id",
-    "poller_group",
-    "slot_at",
-    "task_type",
-    "origin",
-    "attempt",
-    "started_at",
-    "created_at",
-    "master_execution_id",
-    "chain_position",
-    "address",
-    "port",
-    "cursor",
-    "result",
+_COPIED = (
+    *("token", "olt_id", "node_id", "poller_id", "poller_group", "slot_at", "task_type", "origin", "attempt"),
+    *("master_execution_id", "chain_position"),
 )
+# What a runner needs of the row of an execution; first its key.
+RUN_COLUMNS = ("id", *_COPIED, "started_at", "created_at", "address", "port", "cursor", "result")
 
 
 def runs(executions: QuerySet[Execution]) -> QuerySet[Execution]:
@@ -82,20 +67,10 @@ def build_run(columns: Sequence[Any]) -> Run:
     row = dict(zip(RUN_COLUMNS, columns, strict=True))
     return Run(
         execution_id=row["id"],
-        token=row["token"],
-        olt_id=row["olt_id"],
-        node_id=row["node_id"],
-        poller_id=row["poller_id"],
-        poller_group=row["poller_group"],
-        slot_at=row["slot_at"],
-        task_type=row["task_type"],
-        origin=row["origin"],
-        attempt=row["attempt"],
         started_at=row["started_at"] or row["created_at"],
-        master_execution_id=row["master_execution_id"],
-        chain_position=row["chain_position"],
         request=_collect_request(row),
         result=row["result"] or {},
+        **{name: row[name] for name in _COPIED},
     )
 
 

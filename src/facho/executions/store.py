@@ -342,20 +342,7 @@ def request_cancel(execution_id: int, *, now: datetime) -> bool:
 def load_active(which: Q | None = None) -> list[Active]:
     """Load everything that holds an OLT, or which of it, in one query."""
     rows = _active().filter(which or Q()).select_related("olt").defer(*OLT_SECRETS)
-    return [
-        Active(
-            execution.id,
-            execution.olt_id,
-            execution.node_id,
-            execution.poller_id,
-            execution.token,
-            execution.owner,
-            ExecutionState(execution.status),
-            execution.lease_counter,
-            wants_to_stop=execution.cancel_requested_at is not None or not execution.olt.enabled,
-        )
-        for execution in rows
-    ]
+    return [_active_of(row, is_enabled=row.olt.enabled) for row in rows]
 
 
 def load_answer_seconds(execution_ids: Iterable[int], max_timeout_seconds: float) -> dict[int, float]:
@@ -602,7 +589,7 @@ def load_unfinished(now: datetime, shard: Shard = WHOLE) -> Unfinished:
     active, waiting = [], []
     for row in map(_LookedAt._make, _unfinished(shard).rows(now=now)):
         if row.status in ACTIVE:
-            active.append(_active_of(row))
+            active.append(_active_of(row, is_enabled=row.olt__enabled))
         elif not row.is_paused and (run := _waiting(row, now)):
             waiting.append(run)
     return Unfinished(tuple(active), tuple(waiting))
@@ -660,7 +647,7 @@ def is_another_waiting(olt_id: int, *, except_node_id: int | None, now: datetime
     return (waiting.exclude(node_id=except_node_id) if except_node_id else waiting).exists()
 
 
-def _active_of(row: _LookedAt) -> Active:
+def _active_of(row: "_LookedAt | Execution", *, is_enabled: bool) -> Active:
     return Active(
         row.id,
         row.olt_id,
@@ -670,7 +657,7 @@ def _active_of(row: _LookedAt) -> Active:
         row.owner,
         ExecutionState(row.status),
         row.lease_counter,
-        wants_to_stop=row.cancel_requested_at is not None or not row.olt__enabled,
+        wants_to_stop=row.cancel_requested_at is not None or not is_enabled,
     )
 
 

@@ -1,7 +1,6 @@
 """Admin pages of quotas, violations, plans and the coordinator's log; only the engine writes them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,11 +28,11 @@ from facho.execution_coordinator.models import (
     ViolationSeverity,
 )
 from facho.execution_coordinator.quotas import tally_of
-from facho.execution_coordinator.violations import Report, read_report, read_time
+from facho.execution_coordinator.violations import read_report, read_time
 from facho.executions.models import Execution, ExecutionStates
 from facho.hosts.admin import OltFilter
 from facho.infrastructure import admin_pages as infrastructure_admin_pages
-from facho.infrastructure.admin_pages import ReadOnlyAdmin, RecentFilter, pretty_json, short_time
+from facho.infrastructure.admin_pages import ReadOnlyAdmin, RecentFilter, in_two, pretty_json, short_time
 from facho.polling.domain.quota import Tally
 from facho.polling.domain.schedule import hour_of
 from facho.snmp_jobs.models import SkippedSlot, SkipReasons
@@ -41,60 +40,6 @@ from facho.snmp_jobs.models import SkippedSlot, SkipReasons
 _DAY = timedelta(hours=24)
 # A node and one of its slots.
 Key = tuple[object, datetime]
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """The outcome of a slot: the state of an execution, or why it got none."""
-
-    state: str
-    words: str
-    execution_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run of the plan: its slot, when it should start, and how long it should take with its chain."""
-
-    slot_at: datetime | None
-    starts_at: datetime | None
-    task_type: str
-    members: tuple[str, ...]
-    seconds: float | None
-    fate: Fate
-
-
-def load_planned_runs(plan: ExecutionPlan, now: datetime) -> list[PlannedRun]:
-    """Load the outcome of each run of the plan; two queries."""
-    in_hour = {"slot_at__gte": plan.period_start, "slot_at__lt": plan.period_end}
-    skipped = SkippedSlot.objects.filter(node__workflow__olt_id=plan.olt_id, **in_hour).order_by()
-    fates: dict[Key, Fate] = {
-        (node_id, slot_at): Fate(ExecutionStates.SKIPPED, str(SkipReasons(reason).label))
-        for node_id, slot_at, reason in skipped.values_list("node_id", "slot_at", "reason")
-    }
-    executions = Execution.objects.filter(olt_id=plan.olt_id, **in_hour).order_by()
-    for node_id, slot_at, status, execution_id in executions.values_list("node_id", "slot_at", "status", "id"):
-        if slot_at:
-            fates[node_id, slot_at] = Fate(status, str(ExecutionStates(status).label), execution_id)
-    runs = plan.plan_data if isinstance(plan.plan_data, list) else []
-    return [_planned(run, fates, plan, now) for run in runs if isinstance(run, Mapping)]
-
-
-def _planned(run: Mapping[str, object], fates: Mapping[Key, Fate], plan: ExecutionPlan, now: datetime) -> PlannedRun:
-    slot_at, seconds, members = read_time(run.get("slot_at")), run.get("seconds"), run.get("members")
-    fate = fates.get((run.get("node_id"), slot_at)) if slot_at else None
-    if fate is None:
-        is_open = plan.status == PlanStatus.ACTIVE and slot_at is not None
-        fate = Fate("", (_("to come") if slot_at and slot_at > now else _("waits")) if is_open else "")
-    listed = members if isinstance(members, list) else []
-    return PlannedRun(
-        slot_at=slot_at,
-        starts_at=read_time(run.get("starts_at")),
-        task_type=str(run.get("task_type", "")),
-        members=tuple(str(member.get("task_type", "")) for member in listed if isinstance(member, Mapping)),
-        seconds=seconds if isinstance(seconds, int | float) else None,
-        fate=fate,
-    )
 
 
 # The look of each state: a shape and a colour of the style sheet; what is not here is quiet.
@@ -149,51 +94,43 @@ def progress(tally: Tally, required: int) -> SafeString:
     return render_to_string("execution_coordinator/_progress.html", context)
 
 
-def quota_progress(tracker: QuotaTracker) -> SafeString:
-    return progress(tally_of(tracker), tracker.quota_required)
-
-
-def plan_progress(plan: ExecutionPlan) -> SafeString:
-    open_runs = max(plan.total_tasks - plan.completed_tasks - plan.failed_tasks, 0)
-    is_over = plan.status != PlanStatus.ACTIVE
-    tally = Tally(plan.completed_tasks, plan.failed_tasks, pending=0 if is_over else open_runs)
-    return progress(tally, plan.total_tasks)
-
-
-def standing(tracker: QuotaTracker, now: datetime) -> SafeString:
-    """Draw where a quota stands, and below it since when it is foreseen that it will be missed."""
-    status = badge(tracker.status, tracker.get_status_display())
-    if tracker.will_miss_at is None:
-        return status
-    when = {"time": f"{localtime(tracker.will_miss_at):%H:%M}"}
-    if now < tracker.period_end:
-        return format_html("{}<br>{}", status, badge(ViolationSeverity.CRITICAL, _("will miss, since %(time)s") % when))
-    return format_html("{}<br>{}", status, badge("", _("forecast at %(time)s") % when))
-
-
-def period(starts_at: datetime, ends_at: datetime) -> SafeString:
-    local = localtime(starts_at)
-    return infrastructure_admin_pages.in_two(f"{local:%Y-%m-%d}", f"{local:%H:%M}-{localtime(ends_at):%H:%M}")
-
-
-def report_tables(report: Report) -> SafeString:
-    """Lay a violation's report out: a table of slots for each task type."""
-    severities: dict[str, Any] = dict(ViolationSeverity.choices)
-    tasks = [
-        {
-            "report": task,
-            "severity": badge(task.severity, severities.get(task.severity, task.severity)),
-            "progress": progress(task.tally, task.required),
-            "slots": [(slot, badge(_OUTCOME_LOOKS.get(slot.outcome, ""), slot.outcome_words)) for slot in task.slots],
-        }
-        for task in report.tasks
-    ]
-    return render_to_string("execution_coordinator/_report.html", {"tasks": tasks, "pauses": report.pauses})
-
-
-def plan_table(runs: Sequence[PlannedRun]) -> SafeString:
-    rows = [(run, badge(run.fate.state, run.fate.words) if run.fate.words else "") for run in runs]
+def plan_table(plan: ExecutionPlan, now: datetime) -> SafeString:
+    """Lay out the runs of a plan with their outcomes: how an execution stands, or why a slot got none; two queries."""
+    in_hour = {"slot_at__gte": plan.period_start, "slot_at__lt": plan.period_end}
+    skipped = SkippedSlot.objects.filter(node__workflow__olt_id=plan.olt_id, **in_hour).order_by()
+    fates: dict[Key, tuple[SafeString, int | None]] = {
+        (node_id, slot_at): (badge(ExecutionStates.SKIPPED, SkipReasons(reason).label), None)
+        for node_id, slot_at, reason in skipped.values_list("node_id", "slot_at", "reason")
+    }
+    executions = Execution.objects.filter(olt_id=plan.olt_id, **in_hour).order_by()
+    for node_id, slot_at, status, execution_id in executions.values_list("node_id", "slot_at", "status", "id"):
+        if slot_at:
+            fates[node_id, slot_at] = badge(status, ExecutionStates(status).label), execution_id
+    runs = plan.plan_data if isinstance(plan.plan_data, list) else []
+    rows = [_planned(run, fates, plan, now) for run in runs if isinstance(run, Mapping)]
     return render_to_string("execution_coordinator/_plan.html", {"runs": rows})
+
+
+def _planned(
+    run: Mapping[str, object], fates: Mapping[Key, tuple[SafeString, int | None]], plan: ExecutionPlan, now: datetime
+) -> dict[str, object]:
+    slot_at, seconds, members = read_time(run.get("slot_at")), run.get("seconds"), run.get("members")
+    fate: SafeString | str = ""
+    execution_id = None
+    if slot_at and (run.get("node_id"), slot_at) in fates:
+        fate, execution_id = fates[run.get("node_id"), slot_at]
+    elif slot_at and plan.status == PlanStatus.ACTIVE:
+        fate = badge("", _("to come") if slot_at > now else _("waits"))
+    listed = members if isinstance(members, list) else []
+    return {
+        "slot_at": slot_at,
+        "starts_at": read_time(run.get("starts_at")),
+        "task_type": run.get("task_type", ""),
+        "members": [member.get("task_type", "") for member in listed if isinstance(member, Mapping)],
+        "seconds": seconds if isinstance(seconds, int | float) else None,
+        "fate": fate,
+        "execution_id": execution_id,
+    }
 
 
 class PeriodFilter(admin.SimpleListFilter):
@@ -237,7 +174,8 @@ class CoordinatorAdmin(ReadOnlyAdmin):
 
     @admin.display(description=gettext_lazy("period"), ordering="period_start")
     def period(self, row: QuotaTracker | QuotaViolation | ExecutionPlan) -> SafeString:
-        return period(row.period_start, row.period_end)
+        starts_at, ends_at = localtime(row.period_start), localtime(row.period_end)
+        return in_two(f"{starts_at:%Y-%m-%d}", f"{starts_at:%H:%M}-{ends_at:%H:%M}")
 
     @admin.display(description=gettext_lazy("created"), ordering="created_at")
     def created(self, row: QuotaTracker | QuotaViolation | ExecutionPlan) -> SafeString | str:
@@ -276,11 +214,18 @@ class QuotaTrackerAdmin(CoordinatorAdmin):
 
     @admin.display(description=gettext_lazy("progress"))
     def progress(self, tracker: QuotaTracker) -> SafeString:
-        return quota_progress(tracker)
+        return progress(tally_of(tracker), tracker.quota_required)
 
     @admin.display(description=gettext_lazy("status"), ordering="status")
     def standing(self, tracker: QuotaTracker) -> SafeString:
-        return standing(tracker, timezone.now())
+        """Draw where it stands, and below it since when it is foreseen that it will be missed."""
+        status = badge(tracker.status, tracker.get_status_display())
+        if tracker.will_miss_at is None:
+            return status
+        when = {"time": f"{localtime(tracker.will_miss_at):%H:%M}"}
+        is_open = timezone.now() < tracker.period_end
+        text = _("will miss, since %(time)s") if is_open else _("forecast at %(time)s")
+        return format_html("{}<br>{}", status, badge(ViolationSeverity.CRITICAL if is_open else "", text % when))
 
     @admin.display(description=gettext_lazy("average length"), ordering="avg_duration_ms")
     def average_length(self, tracker: QuotaTracker) -> str:
@@ -308,7 +253,19 @@ class QuotaViolationAdmin(CoordinatorAdmin):
 
     @admin.display(description=gettext_lazy("report"))
     def report_tables(self, violation: QuotaViolation) -> SafeString:
-        return report_tables(read_report(violation.report))
+        report, severities = read_report(violation.report), dict[str, Any](ViolationSeverity.choices)
+        tasks = [
+            {
+                "report": task,
+                "severity": badge(task.severity, severities.get(task.severity, task.severity)),
+                "progress": progress(task.tally, task.required),
+                "slots": [
+                    (slot, badge(_OUTCOME_LOOKS.get(slot.outcome, ""), slot.outcome_words)) for slot in task.slots
+                ],
+            }
+            for task in report.tasks
+        ]
+        return render_to_string("execution_coordinator/_report.html", {"tasks": tasks, "pauses": report.pauses})
 
     @admin.display(description=gettext_lazy("report"))
     def report_laid_out(self, violation: QuotaViolation) -> SafeString:
@@ -367,8 +324,10 @@ class ExecutionPlanAdmin(CoordinatorAdmin):
 
     @admin.display(description=gettext_lazy("progress"))
     def progress(self, plan: ExecutionPlan) -> SafeString:
-        return plan_progress(plan)
+        is_over = plan.status != PlanStatus.ACTIVE
+        pending = 0 if is_over else max(plan.total_tasks - plan.completed_tasks - plan.failed_tasks, 0)
+        return progress(Tally(plan.completed_tasks, plan.failed_tasks, pending=pending), plan.total_tasks)
 
     @admin.display(description=gettext_lazy("plan"))
     def runs(self, plan: ExecutionPlan) -> SafeString:
-        return plan_table(load_planned_runs(plan, timezone.now()))
+        return plan_table(plan, timezone.now())

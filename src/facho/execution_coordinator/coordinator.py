@@ -7,9 +7,9 @@ One plan per OLT and hour is ACTIVE: the runs that the schedule will bring, for 
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -66,11 +66,6 @@ OLTS_PER_PASS = 20
 COUNTING_FROM, COUNTING_SECONDS = 30, 10
 
 T = TypeVar("T")
-
-
-def collides(olt: OltRow, lengths: Mapping[int, Length]) -> bool:
-    """Return whether an OLT's grids make its runs wait for each other long enough to move them."""
-    return overlap_seconds_per_hour(_loads(olt, lengths)) >= WORTH_SECONDS_PER_HOUR
 
 
 def repack_olts(olt_ids: Collection[int], now: datetime) -> dict[int, int]:
@@ -196,25 +191,6 @@ def _load_outcomes(plans: Collection[ExecutionPlan]) -> Mapping[tuple[int, str],
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """The predicted runs of an OLT whose slots lie in an hour."""
-
-    olt: OltRow
-    hour: Span
-    runs: tuple[PredictedRun, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _MadePlan:
-    """What is logged about a plan: how many runs it has, and how many grids moved for it."""
-
-    olt_id: int
-    hour: Span
-    runs: int
-    moved: int
-
-
 _ACTIVE = Select(
     lambda: (
         ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, olt__enabled=True)
@@ -237,10 +213,10 @@ def keep_plans(olts: Mapping[int, OltRow], now: datetime) -> None:
         plans = ExecutionPlan.objects.filter(status=PlanStatus.ACTIVE, period_start__in=starts).order_by()
         known = set(plans.values_list("olt_id", "period_start"))
         missing = [olt_id for olt_id in wanted if any((olt_id, start) not in known for start in starts)]
-        for made in _make(missing[:OLTS_PER_PASS], hours, now, known):
-            _log(EventType.PLAN_CREATED, Level.DEBUG, made)
-            if made.moved and made.hour.contains(now):
-                _log(EventType.PLAN_ADJUSTED, Level.INFO, made)
+        for plan, moved in _make(missing[:OLTS_PER_PASS], hours, now, known):
+            _log(EventType.PLAN_CREATED, Level.DEBUG, plan, moved)
+            if moved and plan.period_start <= now:
+                _log(EventType.PLAN_ADJUSTED, Level.INFO, plan, moved)
     # Of passes that are further apart one must fall into that time.
     if (now.second - COUNTING_FROM) % 60 < max(COUNTING_SECONDS, settings.FACHO_COORDINATOR_SECONDS):
         count_lately_ended(now)
@@ -256,9 +232,9 @@ def rebuild_plans(olt_ids: Iterable[int], now: datetime) -> None:
     enabled = [olt_id for olt_id in had if olts[olt_id].enabled]
     _active(enabled, now).update(status=PlanStatus.SUPERSEDED)
     _active(had, now).update(status=PlanStatus.ABORTED)
-    for made in _make(enabled, _hours(now), now):
-        if made.hour.contains(now):
-            _log(EventType.PLAN_ADJUSTED, Level.INFO, made)
+    for plan, moved in _make(enabled, _hours(now), now):
+        if plan.period_start <= now:
+            _log(EventType.PLAN_ADJUSTED, Level.INFO, plan, moved)
 
 
 def _hours(now: datetime) -> tuple[Span, Span]:
@@ -273,11 +249,15 @@ def _active(olt_ids: Iterable[int], now: datetime) -> QuerySet[ExecutionPlan]:
 
 def _make(
     olt_ids: Collection[int], hours: tuple[Span, Span], now: datetime, known: Collection[tuple[int, datetime]] = ()
-) -> list[_MadePlan]:
-    """Predict and write what is not known yet; where runs would wait for each other, their grids move apart first."""
+) -> Iterator[tuple[ExecutionPlan, int]]:
+    """Predict and write what is not known yet, and yield it with the number of grids that moved for it.
+
+    Where runs would wait for each other long enough, their grids move apart first.
+    """
     lengths = load_lengths(olt_ids)
     olts = {olt_id: olt for olt_id, olt in load_olts(list(olt_ids)).items() if olt.tasks}
-    colliding = [olt_id for olt_id, olt in olts.items() if collides(olt, lengths)]
+    overlaps = {olt_id: overlap_seconds_per_hour(_loads(olt, lengths)) for olt_id, olt in olts.items()}
+    colliding = [olt_id for olt_id, seconds in overlaps.items() if seconds >= WORTH_SECONDS_PER_HOUR]
     moved: dict[int, int] = {}
     if colliding:
         with transaction.atomic():
@@ -285,34 +265,22 @@ def _make(
             # Their plans have the slots where they were.
             _active(moved, now).update(status=PlanStatus.SUPERSEDED)
     olts |= load_olts(list(moved))
-    missing = (
-        draft
-        for draft in _predict(list(olts.values()), lengths, hours, now)
-        if draft.olt.olt_id in moved or (draft.olt.olt_id, draft.hour.start) not in known
-    )
-    task_types = {task.node_id: task.task_type for olt in olts.values() for task in olt.tasks}
-    made: list[_MadePlan] = []
-    for drafts in in_parts(missing, lambda draft: len(draft.runs)):
-        plans = [
-            ExecutionPlan(
-                olt_id=draft.olt.olt_id,
-                period_start=draft.hour.start,
-                period_end=draft.hour.end,
-                plan_data=[_entry(run, task_types) for run in draft.runs],
-                total_tasks=len(draft.runs),
-            )
-            for draft in drafts
-        ]
+    valid = {(olt_id, start) for olt_id, start in known if olt_id not in moved}
+    drafts = _predict(list(olts.values()), lengths, hours, now, valid)
+    for plans in in_parts(drafts, attrgetter("total_tasks")):
         ExecutionPlan.objects.bulk_create(plans, ignore_conflicts=True)
-        made += [
-            _MadePlan(draft.olt.olt_id, draft.hour, len(draft.runs), moved.get(draft.olt.olt_id, 0)) for draft in drafts
-        ]
-    return made
+        for plan in plans:
+            yield plan, moved.get(plan.olt_id, 0)
 
 
 def _predict(
-    olts: Collection[OltRow], lengths: Mapping[int, Length], hours: tuple[Span, Span], now: datetime
-) -> Iterable[_Draft]:
+    olts: Collection[OltRow],
+    lengths: Mapping[int, Length],
+    hours: tuple[Span, Span],
+    now: datetime,
+    known: Collection[tuple[int, datetime]],
+) -> Iterable[ExecutionPlan]:
+    """Draft what is not known: of an OLT, the predicted runs whose slots lie in an hour."""
     masters = {olt.olt_id: masters_of(composites_of(olt, lengths)) for olt in olts}
     by_node = {master.node_id: master for of_olt in masters.values() for master in of_olt}
     going = load_going([olt.olt_id for olt in olts], by_node)
@@ -326,8 +294,17 @@ def _predict(
             paused=[*pauses.get(None, ()), *pauses.get(olt.olt_id, ())],
             yield_after_seconds=settings.FACHO_YIELD_SECONDS,
         )
+        task_types = {task.node_id: task.task_type for task in olt.tasks}
         for hour in hours:
-            yield _Draft(olt, hour, tuple(run for run in runs if hour.contains(run.slot_at)))
+            if (olt.olt_id, hour.start) not in known:
+                data = [_entry(run, task_types) for run in runs if hour.contains(run.slot_at)]
+                yield ExecutionPlan(
+                    olt_id=olt.olt_id,
+                    period_start=hour.start,
+                    period_end=hour.end,
+                    plan_data=data,
+                    total_tasks=len(data),
+                )
 
 
 def _entry(run: PredictedRun, task_types: Mapping[int, str]) -> dict[str, Any]:
@@ -350,14 +327,10 @@ def _entry(run: PredictedRun, task_types: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _log(event_type: EventType, level: Level, made: _MadePlan) -> None:
+def _log(event_type: EventType, level: Level, plan: ExecutionPlan, moved: int) -> None:
+    hour = plan.period_start.isoformat()
     coordinator_logger.log_event(
-        event_type,
-        olt_id=made.olt_id,
-        level=level,
-        runs=made.runs,
-        hour=made.hour.start.isoformat(),
-        moved=made.moved,
+        event_type, olt_id=plan.olt_id, level=level, runs=plan.total_tasks, hour=hour, moved=moved
     )
 
 
@@ -423,16 +396,6 @@ def _abort(which: Q, reason: str, now: datetime) -> None:
     claimed = [run for run in executions.load_active(which) if run.status is ExecutionState.PENDING]
     release_as_seen(claimed, reason=reason, now=now)
     end_abandoned(which, now=now)
-
-
-def log_changes_detected(olt_id: int, olt_name: str, changes: Sequence[Change]) -> None:
-    if changes:
-        coordinator_logger.log_event(
-            EventType.CHANGES_DETECTED,
-            olt_id=olt_id,
-            olt=olt_name,
-            changes=", ".join(change.type for change in changes),
-        )
 
 
 def log_change(olt_id: int, change: Change, aborted: Sequence[AbortedRun] = ()) -> None:
@@ -525,7 +488,9 @@ class ExecutionCoordinator:
     @transaction.atomic
     def handle_changes(self, state: OltRow, changes: Sequence[Change], now: datetime) -> None:
         """Act on the changes of one OLT, log them, plan again, and store what was seen; all or nothing."""
-        log_changes_detected(state.olt_id, state.name, changes)
+        if changes:
+            kinds = ", ".join(change.type for change in changes)
+            coordinator_logger.log_event(EventType.CHANGES_DETECTED, olt_id=state.olt_id, olt=state.name, changes=kinds)
         for change in changes:
             log_change(state.olt_id, change, act_on(state.olt_id, change, now))
         rebuild_plans([state.olt_id], now)

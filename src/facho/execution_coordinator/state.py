@@ -203,20 +203,18 @@ def _select_olts(olt_ids: list[int] | None) -> QuerySet[Olt, Any]:
 
 
 def _select_tasks(olt_ids: list[int] | None, as_if_enabled: Collection[int]) -> QuerySet[WorkflowNode, Any]:
-    is_enabled = Q(enabled=True) | Q(id__in=as_if_enabled) if as_if_enabled else Q(enabled=True)
+    is_enabled, is_left_out = Q(enabled=True), Q(master_node__enabled=False)
+    if as_if_enabled:
+        is_enabled |= Q(id__in=as_if_enabled)
+        is_left_out &= ~Q(master_node_id__in=as_if_enabled)
     nodes = WorkflowNode.objects.filter(is_enabled).order_by("id")
     if olt_ids is not None:
         nodes = nodes.filter(workflow__olt_id__in=olt_ids)
-    return nodes.exclude(_is_left_out(as_if_enabled)).values_list(*_TaskColumns._fields)
+    return nodes.exclude(is_left_out).values_list(*_TaskColumns._fields)
 
 
 _ALL_OLTS = Select(lambda: _select_olts(None))
 _ALL_TASKS = Select(lambda: _select_tasks(None, ()))
-
-
-def _is_left_out(as_if_enabled: Collection[int]) -> Q:
-    is_off = Q(master_node__enabled=False)
-    return is_off if not as_if_enabled else is_off & ~Q(master_node_id__in=as_if_enabled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,15 +181,11 @@ async def _fetch_batch(reader: Reader, keys: Sequence[str], places: Sequence[Pla
 
 
 async def walk_tables(reader: Reader, keys: Sequence[str]) -> Part:
-    """Walk as many columns at once as the family takes; the rows of a broken walk are kept, each of them is true."""
+    """Walk columns; the rows of a broken walk are kept, each of them is true."""
     gathered, failure = GatheredOnus(reader.definition), None
-    width = reader.definition.polling.max_varbinds
-    for start in range(0, len(keys), width):
-        together = keys[start : start + width]
-        walk = await reader.walk(together)
+    async for together, walk in reader.walk_each(keys):
         gathered.add_walk(together, walk.rows)
-        if failure := walk.failure:
-            break
+        failure = walk.failure
     table = gathered.table()
     counts = {"onus": len(table), **_count_misplaced(reader, gathered, len(table)), **table.rejects}
     return Part(counts, failure, Rows(table=table))

@@ -6,13 +6,11 @@ What a device sent is hostile: it is shown as printable text of bounded length, 
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
 from django.utils.translation import gettext as _
 
 from facho.hosts.store import load_target
-from facho.infrastructure.secrets import UndecryptableSecret
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.onu_table import NO_VALUE_TAGS, raw_text
@@ -28,10 +26,10 @@ from facho.polling.snmp.target import CHEAP, Patience
 from facho.polling.snmp.walk import WalkOptions, WalkResult, walk_columns
 from facho.polling.vendors.column import Column
 from facho.polling.vendors.definition import Definition
-from facho.polling.vendors.index import Index, Place, write_place
+from facho.polling.vendors.index import Place, write_place
 from facho.polling.vendors.loader import load_definitions
-from facho.polling.vendors.vocabulary import Cost, Scope, Typed
-from facho.snmp_get.reading import count_traffic, tag_name
+from facho.polling.vendors.vocabulary import Cost, Scope
+from facho.snmp_get.reading import EXPECTED, count_traffic, failure_of, plain_value, tag_name
 
 # A person reads this; a pass over the whole device is a job's.
 MAX_ROWS = 10_000
@@ -213,12 +211,9 @@ class InteractiveCollector:
             was_heard = session.traffic.bytes_received > 0
             counts = {"values": len(self.answer.values), **count_traffic(session)}
             return Collected(counts, self.answer.failure, was_heard=was_heard)
-        except SnmpError as error:
-            failure = Failure(error.kind, str(error))
-        except UndecryptableSecret as error:
-            failure = Failure(FailureKind.AUTH, str(error))
-        self.answer = Answer(failure=failure)
-        return Collected(failure=failure)
+        except EXPECTED as error:
+            self.answer = Answer(failure=failure_of(error))
+            return Collected(failure=self.answer.failure)
 
     def _patience(self, definition: Definition | None) -> Patience:
         if definition is None:
@@ -277,7 +272,7 @@ class _Reading:
         """A bound that a person set is no failure of a device that answers."""
         if isinstance(error, BudgetSpent) and self.session.traffic.bytes_received:
             return Answer(tuple(values), Cut.TIME)
-        return Answer(tuple(values), cut, None if error is None else Failure(error.kind, str(error)))
+        return Answer(tuple(values), cut, failure_of(error) if error else None)
 
     def _read(self, subjects: Sequence[Subject], walk: WalkResult) -> Iterator[ReadValue]:
         """Read what all columns had a chance to tell: the column that was cut may be a page ahead."""
@@ -295,31 +290,19 @@ def read_value(varbind: VarBind, column: Column | None) -> ReadValue:
     value, note = None, tag_name(tag) if tag in NO_VALUE_TAGS else ""
     if column is not None and not note:
         decoded = column.decode(tag, raw)
-        value, note = _shown(decoded.value), decoded.reason or ""
+        value, note = plain_value(decoded.value), decoded.reason or ""
+    # The formula may not know where the row belongs.
+    place = column.index.decode(oid[len(column.oid) :]) if column else None
     return ReadValue(
         oid=format_oid(oid),
         column=column.key if column else "",
-        place=_place(column.index, oid[len(column.oid) :]) if column else "",
+        place=write_place(column.index, place) if column and place is not None else "",
         type=tag_name(tag),
         raw="" if tag in NO_VALUE_TAGS else raw_text(tag, raw),
         value=value,
         unit=column.unit.value if column and column.unit and value is not None else "",
         note=note,
     )
-
-
-def _shown(value: Typed | None) -> int | float | str | None:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, str):
-        return "".join(letter if letter.isprintable() else " " for letter in str(value))
-    return value
-
-
-def _place(index: Index, suffix: Oid) -> str:
-    """Write where a row belongs as the pages do; nothing where the formula does not know it."""
-    place = index.decode(suffix)
-    return "" if place is None else write_place(index, place)
 
 
 def _refused(subject: Subject, error: SnmpError | None) -> ReadValue:

@@ -17,7 +17,6 @@ from facho.hosts.store import MAX_MODEL_LENGTH, MAX_NUMBER, MAX_SERIAL_LENGTH
 from facho.onus.store import load_places
 from facho.polling.domain.collection import OltValue, Rows, UnauthorisedOnu
 from facho.polling.domain.onu_table import NO_VALUE_TAGS, is_odd, raw_text
-from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Tag, Value
 from facho.polling.snmp.errors import MissingObject, SnmpError
 from facho.polling.snmp.memory import PER_ROW
@@ -95,22 +94,18 @@ async def read_olt_values(reader: Reader, keys: Sequence[str]) -> Part:
     """Read columns that are about no ONU; the rows of a broken walk are kept, each of them is true."""
     columns = [reader.definition.column(key) for key in keys]
     wishes = await reader.database.run(load_kept_reads)
-    kept = (column for column in columns if column.key in wishes or format_oid(column.oid) in wishes)
-    gathered = OltGathered(kept_oids=_texts(kept))
+    kept = {oid for column in columns if (oid := format_oid(column.oid)) in wishes or column.key in wishes}
+    gathered = OltGathered(kept_oids=kept)
     singles = [column for column in columns if column.index.scope is Scope.SCALAR]
     failure = await _get(reader, singles, gathered) if singles else None
     if failure is None:
-        failure = await _walk(reader, [column for column in columns if column not in singles], gathered)
+        failure = await _walk(reader, [column.key for column in columns if column not in singles], gathered)
     return gathered.part(failure)
 
 
 async def _get(reader: Reader, columns: Sequence[Column], gathered: OltGathered) -> SnmpError | None:
-    options = BatchOptions(
-        max_varbinds=reader.definition.polling.max_varbinds,
-        patience=reader.patience([column.key for column in columns]),
-        deadline=reader.deadline,
-    )
-    batch = await get_batched(reader.session, [[column.instance(Place())] for column in columns], options)
+    patience = reader.patience([column.key for column in columns])
+    batch = await reader.get([[column.instance(Place())] for column in columns], patience)
     for column, answer in zip(columns, batch.answers, strict=True):
         for oid, tag, raw in answer or ():
             gathered.add(column, oid[len(column.oid) :], tag, raw)
@@ -119,23 +114,17 @@ async def _get(reader: Reader, columns: Sequence[Column], gathered: OltGathered)
     return batch.failure
 
 
-async def _walk(reader: Reader, columns: Sequence[Column], gathered: OltGathered) -> SnmpError | None:
-    width = reader.definition.polling.max_varbinds
-    for start in range(0, len(columns), width):
-        together = columns[start : start + width]
-        walk = await reader.walk([column.key for column in together])
+async def _walk(reader: Reader, keys: Sequence[str], gathered: OltGathered) -> SnmpError | None:
+    failure = None
+    async for together, walk in reader.walk_each(keys):
         reader.session.memory.take(PER_ROW * sum(map(len, walk.rows)))
-        for column, rows in zip(together, walk.rows, strict=True):
+        columns, failure = list(map(reader.definition.column, together)), walk.failure
+        for column, rows in zip(columns, walk.rows, strict=True):
             for suffix, tag, raw in rows:
                 gathered.add(column, suffix, tag, raw)
-        if walk.failure:
-            return walk.failure
-        gathered.whole_oids |= _texts(together)
-    return None
-
-
-def _texts(columns: Iterable[Column]) -> set[str]:
-    return {format_oid(column.oid) for column in columns}
+        if not failure:
+            gathered.whole_oids |= {format_oid(column.oid) for column in columns}
+    return failure
 
 
 def _value_text(value: Typed | None) -> str:
@@ -158,8 +147,9 @@ DecodedRow = Mapping[str, Typed | None]
 
 async def list_waiting(reader: Reader, keys: Sequence[str]) -> Part:
     """Walk the table side by side; rows of nobody or with a place that cannot be true are counted."""
-    table = _Table.of(reader.definition)
-    wanted = [SERIAL, *table.port_columns.values(), *(key for key in keys if key == MODEL)]
+    port_columns = {name: key for name, key in PORT_COLUMNS.items() if reader.definition.has_column(key)}
+    index = reader.definition.column(SERIAL).index
+    wanted = [SERIAL, *port_columns.values(), *(key for key in keys if key == MODEL)]
     walk = await reader.walk(wanted)
     rows: dict[Oid, dict[str, Typed | None]] = {}
     for key, cells in zip(wanted, walk.rows, strict=True):
@@ -167,34 +157,20 @@ async def list_waiting(reader: Reader, keys: Sequence[str]) -> Part:
         for suffix, tag, raw in cells:
             row = rows.setdefault(suffix, {})
             row.update((column.key, column.decode(tag, raw).value) for column in columns)
-    found = [waiting for suffix, row in rows.items() if (waiting := table.read(suffix, row))]
+    found = [waiting for suffix, row in rows.items() if (waiting := _waiting(index.decode(suffix), row, port_columns))]
     counts = {"waiting_onus": len(found), "refused_rows": len(rows) - len(found)}
     return Part(counts, walk.failure, Rows(unauthorised=found, is_list_complete=walk.complete))
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    definition: Definition
-    port_columns: Mapping[str, str]
-
-    @classmethod
-    def of(cls, definition: Definition) -> "_Table":
-        return cls(definition, {name: key for name, key in PORT_COLUMNS.items() if definition.has_column(key)})
-
-    def read(self, suffix: Oid, row: DecodedRow) -> UnauthorisedOnu | None:
-        serial, port = row.get(SERIAL) or row.get(MAC), self._port(suffix, row)
-        if port is None or not isinstance(serial, str) or not serial:
-            return None
-        model = str(row.get(MODEL) or "")
-        return UnauthorisedOnu(*port[:3], serial[:MAX_SERIAL_LENGTH], model[:MAX_MODEL_LENGTH])
-
-    def _port(self, suffix: Oid, row: DecodedRow) -> Place | None:
-        place = self.definition.column(SERIAL).index.decode(suffix)
-        told = {name: number for name, key in self.port_columns.items() if isinstance(number := row.get(key), int)}
-        if place is None or len(told) < len(self.port_columns):
-            return None
-        port = place.pon._replace(**told)
-        return port if all(0 <= number <= MAX_NUMBER for number in port) else None
+def _waiting(place: Place | None, row: DecodedRow, port_columns: Mapping[str, str]) -> UnauthorisedOnu | None:
+    serial, model = row.get(SERIAL) or row.get(MAC), str(row.get(MODEL) or "")
+    told = {name: number for name, key in port_columns.items() if isinstance(number := row.get(key), int)}
+    if place is None or len(told) < len(port_columns) or not isinstance(serial, str) or not serial:
+        return None
+    port = place.pon._replace(**told)
+    if not all(0 <= number <= MAX_NUMBER for number in port):
+        return None
+    return UnauthorisedOnu(*port[:3], serial[:MAX_SERIAL_LENGTH], model[:MAX_MODEL_LENGTH])
 
 
 # More than any ONU table has; an OID that covers a whole MIB ends here.
@@ -240,12 +216,7 @@ class _FreeReading:
 
     async def get(self, oids: Sequence[Wanted]) -> SnmpError | None:
         """Ask for each OID itself; who has none below either is missing."""
-        options = BatchOptions(
-            max_varbinds=self.reader.definition.polling.max_varbinds,
-            patience=self._patience(oids),
-            deadline=self.reader.deadline,
-        )
-        batch = await get_batched(self.reader.session, [[free.oid] for free in oids], options)
+        batch = await self.reader.get([[free.oid] for free in oids], self._patience(oids))
         for number, (free, answer) in enumerate(zip(oids, batch.answers, strict=True)):
             error = batch.failures.get(number)
             if answer and answer[0][1] not in NO_VALUE_TAGS:
@@ -261,9 +232,7 @@ class _FreeReading:
 
     async def walk(self) -> SnmpError | None:
         """Walk as many tables at once as the family takes."""
-        width = self.reader.definition.polling.max_varbinds
-        for start in range(0, len(self.tables), width):
-            together = self.tables[start : start + width]
+        for together in self.reader.side_by_side(self.tables):
             subject = subject_of("walk", [format_oid(free.oid) for free in together])
             walk = await self.reader.walk_oids(
                 subject, [free.oid for free in together], self._patience(together), max_rows=MAX_FREE_ROWS

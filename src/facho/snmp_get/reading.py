@@ -3,9 +3,11 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ from facho.polling.domain.onu_table import (
     pack_place,
 )
 from facho.polling.domain.ports import DatabaseGateway
-from facho.polling.snmp.batch import BatchResult
+from facho.polling.snmp.batch import BatchOptions, BatchResult, get_batched
 from facho.polling.snmp.ber import Tag, Value
 from facho.polling.snmp.ber_values import encode_oid
 from facho.polling.snmp.errors import MissingObject, SnmpError, TooMuchData
@@ -39,12 +41,32 @@ from facho.polling.vendors.definition import Definition
 from facho.polling.vendors.index import Index, LearnedIndex, Place
 from facho.polling.vendors.vocabulary import Cost, Typed
 
+T = TypeVar("T")
+
 _TAGS = frozenset(map(int, Tag))
 
 
 def tag_name(tag: int) -> str:
     """Name the type of a value as it was on the wire."""
     return Tag(tag).name.lower() if tag in _TAGS else f"0x{tag:02x}"
+
+
+def plain_value(value: Typed | None) -> int | float | str | None:
+    """Return what a column made of a value as JSON and pages take it: printable, and a time by ISO 8601."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        return "".join(letter if letter.isprintable() else " " for letter in str(value))
+    return value
+
+
+def fits(column: Column, place: Place) -> bool:
+    """Tell whether a column's index can name a place."""
+    try:
+        column.index.encode(place)
+    except ValueError:
+        return False
+    return True
 
 
 logger = logging.getLogger(__name__)
@@ -161,6 +183,25 @@ class Reader:
         self.learn(subject, walk.stats.learned_repetitions)
         return walk
 
+    async def walk_each(self, keys: Sequence[str]) -> AsyncIterator[tuple[Sequence[str], WalkResult]]:
+        """Walk as many columns at once as the family takes, until all are read or a walk breaks."""
+        for together in self.side_by_side(keys):
+            walk = await self.walk(together)
+            yield together, walk
+            if walk.failure:
+                return
+
+    def side_by_side(self, columns: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Split columns into as many at once as the family takes."""
+        width = self.definition.polling.max_varbinds
+        return (columns[start : start + width] for start in range(0, len(columns), width))
+
+    async def get(self, oids: Sequence[Sequence[Oid]], patience: Patience) -> BatchResult:
+        """Ask for the OIDs of each row, in packets as large as the family takes."""
+        width = self.definition.polling.max_varbinds
+        options = BatchOptions(max_varbinds=width, patience=patience, deadline=self.deadline)
+        return await get_batched(self.session, oids, options)
+
     def learn(self, subject: str, rows: int | None) -> None:
         """Remember a page size that worked, if any did."""
         if rows is not None:
@@ -176,11 +217,10 @@ class Reader:
         if forged := self.session.strays.forged:
             logger.warning("snmp.forged_answers olt=%s count=%s", self.olt_id, forged)
         last, was_heard = parts[-1], self.session.traffic.bytes_received > 0
-        counts = Counter(count_traffic(self.session))
+        counts, failure = Counter(count_traffic(self.session)), failure_of(last.failure) if last.failure else None
         if isinstance(last.failure, TooMuchData):
             # An agent that sends without end is not one whose rows are true, and storing them takes memory, too.
-            return Collected(dict(counts), Failure(last.failure.kind, str(last.failure)), was_heard=was_heard)
-        failure = None if last.failure is None else Failure(last.failure.kind, str(last.failure))
+            return Collected(dict(counts), failure, was_heard=was_heard)
         for part in parts:
             counts.update(part.counts)
         return Collected(
@@ -197,11 +237,7 @@ class Reader:
 def count_traffic(session: Session) -> dict[str, int]:
     """Sum up what a session sent and how fast it was answered, for the summary of its run."""
     traffic, trips, strays = session.traffic, session.round_trips, session.strays
-    odd = {
-        "late_answers": strays.late,
-        "forged_answers": strays.forged,
-        "malformed_answers": strays.malformed,
-    }
+    odd = {"late_answers": strays.late, "forged_answers": strays.forged, "malformed_answers": strays.malformed}
     return {
         "packets": traffic.packets,
         "retransmissions": traffic.retransmissions,

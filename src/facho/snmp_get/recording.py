@@ -14,7 +14,6 @@ from typing import NamedTuple
 from facho.polling.domain.collection import Collected, CollectRequest, Failure, RunControl
 from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.onu_state import RunState
-from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
 from facho.polling.snmp.errors import SnmpError
 from facho.polling.snmp.memory import PER_ROW
@@ -27,7 +26,7 @@ from facho.polling.vendors.definition import RUN_STATE, Definition
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import GENERIC_KEY, load_definitions
 from facho.polling.vendors.vocabulary import Cost, Scope
-from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of
+from facho.snmp_get.reading import EXPECTED, Devices, Part, Reader, failure_of, fits
 
 # A line card feels each of these; sixteen show every column, and mostly sit on one port.
 LIVE_ONUS = 16
@@ -162,17 +161,13 @@ class _Tour:
         return walk.failure
 
     async def _read_table(self, keys: Sequence[str]) -> SnmpError | None:
-        """Walk as many columns at once as the family takes."""
-        width = self._reader.definition.polling.max_varbinds
-        for start in range(0, len(keys), width):
-            together = keys[start : start + width]
-            walk = await self._reader.walk(together)
+        failure = None
+        async for together, walk in self._reader.walk_each(keys):
+            failure = walk.failure
             for key, rows in zip(together, walk.rows, strict=True):
                 oid = self._reader.definition.column(key).oid
                 self._add(((*oid, *suffix), tag, value) for suffix, tag, value in rows)
-            if walk.failure is not None:
-                return walk.failure
-        return None
+        return failure
 
     async def _sample_vendor(self) -> SnmpError | None:
         """Read some of each column below the vendor's number; where it has none, below those of all vendors."""
@@ -218,13 +213,9 @@ class _Tour:
 
     async def _read_live(self) -> SnmpError | None:
         """Ask a few ONUs that are online for all their live columns at once, one PON port after the other."""
-        options = BatchOptions(
-            max_varbinds=self._reader.definition.polling.max_varbinds,
-            patience=self._reader.patience([column.key for column in self._live]),
-            deadline=self._reader.deadline,
-        )
+        patience = self._reader.patience([column.key for column in self._live])
         for _, places in groupby(sorted(self._online())[:LIVE_ONUS], key=lambda place: place.pon):
-            batch = await get_batched(self._reader.session, instances(self._live, list(places)), options)
+            batch = await self._reader.get(instances(self._live, list(places)), patience)
             for answer in batch.answers:
                 self._add(answer or ())
             if batch.failure is not None:
@@ -239,7 +230,7 @@ class _Tour:
         for oid, tag, value in self.rows.values():
             if oid[: len(state.oid)] == state.oid and state.decode(tag, value).value is RunState.ONLINE:
                 place = state.index.decode(oid[len(state.oid) :])
-                if place is not None and all(_fits(column, place) for column in self._live):
+                if place is not None and all(fits(column, place) for column in self._live):
                     yield place
 
     def _add(self, rows: Iterable[VarBind]) -> None:
@@ -266,11 +257,3 @@ def next_sample(suffixes: Sequence[Oid]) -> Oid:
 
 def _is_live(column: Column) -> bool:
     return column.cost is Cost.LIVE and column.index.scope is Scope.ONU and column.shares is None
-
-
-def _fits(column: Column, place: Place) -> bool:
-    try:
-        column.index.encode(place)
-    except ValueError:
-        return False
-    return True

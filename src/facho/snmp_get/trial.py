@@ -6,7 +6,6 @@ Columns that the OLT has to ask each ONU for are read of a few ONUs only. Nothin
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import islice
 
 from django.utils.functional import Promise
@@ -17,7 +16,6 @@ from facho.polling.domain.collection import Collected, CollectRequest, Failure, 
 from facho.polling.domain.execution_state import FailureKind
 from facho.polling.domain.onu_state import RunState
 from facho.polling.domain.onu_table import NO_VALUE_TAGS, raw_text
-from facho.polling.snmp.batch import BatchOptions, get_batched
 from facho.polling.snmp.ber import Oid, Tag, VarBind
 from facho.polling.snmp.errors import BudgetSpent, SnmpError, TooMuchData, WalkLoop
 from facho.polling.snmp.oid import format_oid
@@ -29,7 +27,16 @@ from facho.polling.vendors.index import Place, write_place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.review import ColumnVerdict, Doubt, Gap, Review, SentExample, Suspicion, judge_column
 from facho.polling.vendors.vocabulary import Cost, Scope, Typed
-from facho.snmp_get.reading import EXPECTED, Devices, Reader, count_traffic, failure_of, tag_name
+from facho.snmp_get.reading import (
+    EXPECTED,
+    Devices,
+    Reader,
+    count_traffic,
+    failure_of,
+    fits,
+    plain_value,
+    tag_name,
+)
 
 # Enough to see the format of a column and whether its values differ.
 DEFAULT_ROWS = 100
@@ -166,12 +173,8 @@ class _Tryout:
         """Ask ONUs that are online; where none is known or none answers, read the first rows of the column."""
         online = self._online(column)
         if online:
-            options = BatchOptions(
-                max_varbinds=self._reader.definition.polling.max_varbinds,
-                patience=self._reader.patience_for(column.cost),
-                deadline=self._reader.deadline,
-            )
-            batch = await get_batched(self._reader.session, [[column.instance(place)] for place in online], options)
+            patience = self._reader.patience_for(column.cost)
+            batch = await self._reader.get([[column.instance(place)] for place in online], patience)
             answers = [answer[0] for answer in batch.answers if answer]
             rows = [(oid[len(column.oid) :], tag, raw) for oid, tag, raw in answers if tag not in NO_VALUE_TAGS]
             if rows or batch.failure:
@@ -185,11 +188,11 @@ class _Tryout:
         rows = self._rows.get(state.shares or state.key, [])
         online = (suffix for suffix, tag, raw in rows if state.decode(tag, raw).value is RunState.ONLINE)
         places = (place for suffix in online if (place := state.index.decode(suffix)) is not None)
-        return [place for place in places if _fits(column, place)][: self._bounds.live_onus]
+        return [place for place in places if fits(column, place)][: self._bounds.live_onus]
 
     def _ended(self, error: SnmpError | None) -> Trial:
         columns = [self._done[key] for key in self._reader.definition.columns if key in self._done]
-        return Trial(tuple(columns), failure=None if error is None else failure_of(error))
+        return Trial(tuple(columns), failure=failure_of(error) if error else None)
 
 
 async def walk_column(reader: Reader, column: Column, *, max_rows: int) -> tuple[list[Row], bool, SnmpError | None]:
@@ -214,14 +217,6 @@ def _is_live(column: Column) -> bool:
 
 def _is_withdrawn(error: SnmpError) -> bool:
     return error.kind is FailureKind.CANCELLED
-
-
-def _fits(column: Column, place: Place) -> bool:
-    try:
-        column.instance(place)
-    except ValueError:
-        return False
-    return True
 
 
 GAPS: Mapping[Gap, Promise] = {
@@ -325,7 +320,7 @@ def _line(tried: ColumnTrial) -> TrialLine:
         place=_place(tried, example) if example else "",
         type=tag_name(example.tag) if example else "",
         raw=raw_text(example.tag, example.raw) if example else "",
-        value=_value(example) if example else None,
+        value=plain_value(example.value) if example else None,
         unit=column.unit.value if column.unit else "",
         suspicious="; ".join(doubts),
     )
@@ -336,10 +331,3 @@ def _place(tried: ColumnTrial, example: SentExample) -> str:
     if example.place is None:
         return f".{format_oid(example.suffix)}"
     return write_place(tried.verdict.column.index, example.place)
-
-
-def _value(example: SentExample) -> int | float | str | None:
-    value = example.value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, str) else value

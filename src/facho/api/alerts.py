@@ -96,21 +96,14 @@ class AlertViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet[
     """Alerts, latest first; `from` and `to` select those that fired in between."""
 
     serializer_class = AlertSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "rule": filters.number("rule_id"),
         "kind": filters.one_of("rule__kind", list(CONDITIONS)),
         "severity": filters.one_of("severity", Severity.values),
         "state": filters.one_of("state", [state.value for state in _STATES]),
-        "acknowledged": filters.condition(
-            lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
-        ),
-        "from": filters.QueryParameter(
-            lambda text: Q(resolved_at__isnull=True) | filters.moment("resolved_at__gt").narrow(text),
-            filters.moment("resolved_at").schema,
-        ),
-        "to": filters.moment("fired_at__lt"),
+        "acknowledged": filters.acknowledged(),
+        **filters.open_between("fired_at", "resolved_at"),
     }
     queryset = shown_alerts().order_by("-began_at", "-id")
 
@@ -191,7 +184,6 @@ class AlertRuleViewSet(
 
     serializer_class = AlertRuleSerializer
     permission_classes = [ReadOrAdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "kind": filters.one_of("kind", list(CONDITIONS)),
         "enabled": filters.flag("enabled"),
@@ -329,7 +321,6 @@ class AlertChannelViewSet(
 
     serializer_class = AlertChannelSerializer
     permission_classes = [ReadOrAdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     queryset = stored_channels().order_by("name", "id")
 
     @extend_schema(request=AlertChannelChangesSerializer, responses={201: AlertChannelSerializer})
@@ -381,7 +372,6 @@ class ChannelNoticeViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Notice
 
     serializer_class = NoticeSerializer
     permission_classes = [ReadOrAdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"state": filters.one_of("state", NoticeState.values)}
     queryset = Notice.objects.order_by("-id")
 

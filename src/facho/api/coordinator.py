@@ -229,7 +229,6 @@ class QuotaViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[QuotaTracker]):
     """Quotas by hour, latest first."""
 
     serializer_class = QuotaSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "task_type": filters.search("task_type"),
@@ -246,14 +245,11 @@ class ViolationViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelView
     """Hours in which an OLT missed its quota, latest first, each with a report of every slot."""
 
     serializer_class = ViolationSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "severity": filters.one_of("severity", ViolationSeverity.values),
         "notified": filters.flag("notified"),
-        "acknowledged": filters.condition(
-            lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
-        ),
+        "acknowledged": filters.acknowledged(),
         "since": filters.since("created_at"),
     }
     queryset = with_acknowledger(
@@ -264,7 +260,6 @@ class ViolationViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelView
 class PlanViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[ExecutionPlan]):
     """Plans by hour, latest first; the runs of a plan are in its detail."""
 
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "status": filters.one_of("status", PlanStatus.values),
@@ -284,7 +279,6 @@ class LogViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[CoordinatorLog]):
     """The coordinator's log, latest first; messages are in the language of the request."""
 
     serializer_class = LogSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "level": filters.one_of("level", Level.values),
@@ -300,7 +294,6 @@ class StateView(ScopedRows, generics.ListAPIView[Any]):
 
     serializer_class = CoordinatorStateSerializer
     olt_path = ""
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(""),
         "enabled": filters.flag("enabled"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -123,7 +123,6 @@ class EventViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[OnuEvent]):
 
     serializer_class = EventSerializer
     pagination_class = TimelinePage
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt_by_id(),
         "pon_port": filters.QueryParameter(
@@ -235,21 +234,14 @@ class OutageViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet
     """Outages, latest first; `from` and `to` select those open in between."""
 
     serializer_class = OutageSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "scope": filters.one_of("scope", OutageScopes.values),
         "cause": filters.one_of("cause", OutageCauses.values),
-        "acknowledged": filters.condition(
-            lambda: Q(acknowledged_at__isnull=False), "Whether somebody has taken note of it."
-        ),
-        "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it is open."),
+        "acknowledged": filters.acknowledged(),
+        "open": filters.empty("ended_at", "Whether it is open."),
         "part_of": filters.number("part_of_id"),
-        "from": filters.QueryParameter(
-            lambda text: Q(ended_at__isnull=True) | filters.moment("ended_at__gt").narrow(text),
-            filters.moment("ended_at").schema,
-        ),
-        "to": filters.moment("started_at__lt"),
+        **filters.open_between("started_at", "ended_at"),
     }
     queryset = with_acknowledger(all_outages()).order_by("-started_at", "-id")
 
@@ -266,7 +258,6 @@ class OutageOnusView(ScopedRows, generics.ListAPIView[Onu]):
     """
 
     serializer_class = OutageOnuSerializer
-    filter_backends = [filters.QueryStringFilter]
     queryset = Onu.objects.none()
 
     def get_queryset(self) -> QuerySet[Onu]:

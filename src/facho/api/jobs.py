@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
@@ -125,11 +125,10 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]
     permission_classes = [ReadOrAdministerAll]
     serializer_class = JobSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "vendor": filters.search("vendor"),
         "query_type": filters.one_of("query_type", QueryTypes.values),
-        "chained": filters.condition(lambda: Q(master_job__isnull=False), "Whether it runs after another."),
+        "chained": filters.filled("master_job", "Whether it runs after another."),
         "search": filters.search("name", "slug"),
     }
     queryset = SnmpJob.objects.select_related("brand").prefetch_related("oids").order_by("vendor", "slug", "id")

@@ -100,7 +100,6 @@ class LightFindingViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[LightFinding
 
     serializer_class = LightFindingSerializer
     olt_path = "pon_port__olt"
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt("pon_port__olt"),
         "pon_port": filters.number("pon_port_id"),
@@ -116,12 +115,8 @@ class LightFindingViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[LightFinding
             {"type": "integer"},
         ),
         "kind": filters.one_of("kind", FindingKinds.values),
-        "open": filters.condition(lambda: Q(ended_at__isnull=True), "Whether it is open."),
-        "from": filters.QueryParameter(
-            lambda text: Q(ended_at__isnull=True) | filters.moment("ended_at__gt").narrow(text),
-            filters.moment("ended_at").schema,
-        ),
-        "to": filters.moment("since__lt"),
+        "open": filters.empty("ended_at", "Whether it is open."),
+        **filters.open_between("since", "ended_at"),
     }
     queryset: QuerySet[LightFinding] = all_findings().order_by("-since", "-id")
 

@@ -239,7 +239,6 @@ class OltDataView(ScopedRows, generics.ListAPIView[OltData]):
     """The latest values of an OLT: cards, ports, interfaces and custom OIDs."""
 
     serializer_class = OltDataSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "name": filters.search("name"),
         "place": filters.search("place"),
@@ -259,7 +258,6 @@ class OnuDataView(ScopedRows, generics.ListAPIView[Any]):
     """The latest raw value of an ONU for each OID read."""
 
     serializer_class = OnuDataSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"oid": filters.search("oid")}
     # The blocks of the OLT; those values of theirs that are the ONU's come on pages.
     queryset = OnuData.objects.order_by("oid")
@@ -280,7 +278,6 @@ class WaitingOnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[WaitingOnu]):
     """ONUs waiting for authorisation, latest first; authorised ones leave the list."""
 
     serializer_class = WaitingOnuSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "frame": filters.number("frame"),
@@ -301,7 +298,6 @@ class PauseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     """Pauses, latest first; ended ones are kept as long as the quotas they excuse."""
 
     serializer_class = PauseSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "active": filters.condition(_holds_now, "Whether it holds right now."),
@@ -364,7 +360,6 @@ class OltViewSet(ScopedRows, OltInventory, OltOperations, viewsets.ReadOnlyModel
 
     serializer_class = OltSerializer
     olt_path = ""
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "state": filters.one_of("reachability", Reachability.values),
         "enabled": filters.flag("enabled"),
@@ -385,7 +380,6 @@ class NodeViewSet(ScopedRows, NodeOperations, viewsets.ReadOnlyModelViewSet[Work
 
     serializer_class = NodeSerializer
     olt_path = "workflow__olt"
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt("workflow__olt"),
         "enabled": filters.flag("enabled"),
@@ -403,7 +397,6 @@ class NodeViewSet(ScopedRows, NodeOperations, viewsets.ReadOnlyModelViewSet[Work
 class ExecutionViewSet(ScopedRows, ExecutionOperations, viewsets.ReadOnlyModelViewSet[Execution]):
     """Executions, newest first; `chained=false` lists masters only, each with its chain."""
 
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "node": filters.number("node_id"),
@@ -412,9 +405,7 @@ class ExecutionViewSet(ScopedRows, ExecutionOperations, viewsets.ReadOnlyModelVi
         "poller": filters.number("poller_id"),
         "master_execution": filters.number("master_execution_id"),
         "master": filters.QueryParameter(_of_composite, {"type": "integer"}, "A master's id: it and its chain."),
-        "chained": filters.condition(
-            lambda: Q(master_execution__isnull=False), "Whether it ran in the chain of another."
-        ),
+        "chained": filters.filled("master_execution", "Whether it ran in the chain of another."),
         "task_type": filters.search("task_type"),
     }
     queryset = (

@@ -497,7 +497,6 @@ class PonPortDetailSerializer(PonPortSerializer):
 class PonPortViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[PonPort]):
     """PON ports by place in the chassis."""
 
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "olt": filters.olt(),
         "frame": filters.number("frame"),

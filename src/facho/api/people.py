@@ -127,7 +127,6 @@ class UserViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
     serializer_class = UserSerializer
     permission_classes = [AdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {
         "search": filters.QueryParameter(
             filters.search("username", "email").narrow, description="Part of: username, email."
@@ -214,7 +213,6 @@ class OltGroupViewSet(
 
     serializer_class = OltGroupSerializer
     permission_classes = [AdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"search": filters.search("name")}
     queryset = OltGroup.objects.annotate(olts_counted=Count("olts")).order_by("name", "id")
 
@@ -300,7 +298,6 @@ class TokenViewSet(
 
     serializer_class = TokenSerializer
     permission_classes = [AdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"user": filters.number("user_id"), "role": filters.one_of("role", ROLES)}
     queryset = ApiToken.objects.select_related("user").prefetch_related("olt_groups").order_by("-id")
 

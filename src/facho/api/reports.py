@@ -182,7 +182,6 @@ class ReportOnusView(ScopedRows, generics.ListAPIView[OnuMonth]):
     """Every ONU of a month, by its id."""
 
     serializer_class = OnuMonthSerializer
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"olt": filters.olt_by_id()}
     queryset = OnuMonth.objects.none()
 

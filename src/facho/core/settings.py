@@ -190,6 +190,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["facho.api.shared.permissions.ReadOrOperate"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["facho.api.shared.problems.JsonParser"],
+    "DEFAULT_FILTER_BACKENDS": ["facho.api.shared.filters.QueryStringFilter"],
     "DEFAULT_PAGINATION_CLASS": "facho.api.shared.filters.Page",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "facho.api.shared.problems.problem_handler",

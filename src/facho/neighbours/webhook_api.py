@@ -131,7 +131,6 @@ class WebhookViewSet(
 
     serializer_class = WebhookSerializer
     permission_classes = [ReadOrAdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"enabled": filters.flag("enabled")}
     queryset = stored_webhooks().order_by("name", "id")
 
@@ -197,7 +196,6 @@ class WebhookDeliveryViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webh
 
     serializer_class = WebhookDeliverySerializer
     permission_classes = [ReadOrAdministerAll]
-    filter_backends = [filters.QueryStringFilter]
     query_parameters = {"state": filters.one_of("state", DeliveryState.values)}
     queryset = WebhookDelivery.objects.order_by("-id")
 

@@ -69,6 +69,25 @@ def condition(build: Callable[[], Q], description: str) -> QueryParameter:
     return QueryParameter(lambda text: build() if _true_or_false(text) else ~build(), {"type": "boolean"}, description)
 
 
+def filled(lookup: str, description: str) -> QueryParameter:
+    return condition(lambda: Q(**{f"{lookup}__isnull": False}), description)
+
+
+def empty(lookup: str, description: str) -> QueryParameter:
+    return condition(lambda: Q(**{f"{lookup}__isnull": True}), description)
+
+
+def acknowledged() -> QueryParameter:
+    return filled("acknowledged_at", "Whether somebody has taken note of it.")
+
+
+def open_between(began: str, ended: str) -> dict[str, QueryParameter]:
+    """Match what was open within a period: it had begun before `to`, and was not over at `from`."""
+    over_later = moment(f"{ended}__gt")
+    since = QueryParameter(lambda text: Q(**{f"{ended}__isnull": True}) | over_later.narrow(text), over_later.schema)
+    return {"from": since, "to": moment(f"{began}__lt")}
+
+
 def checked(check: Callable[[str], object]) -> QueryParameter:
     """Check a parameter that narrows nothing, such as the form of the answer."""
 

@@ -1,6 +1,6 @@
 """What one condition is made of: how it is found, its sentence, its threshold and its default rule."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from facho.alerts.models import Severity
 from facho.execution_coordinator.log_handlers import one_line
 from facho.infrastructure.standstill import Standstill
-from facho.polling.domain.alerting import Bound, Path
+from facho.polling.domain.alerting import Bound
 
 # Codes, names and numbers that sentences are built from in any language; stored as JSON.
 Facts = dict[str, Any]
@@ -51,22 +51,28 @@ class Question:
 class Finding:
     """Something wrong. If not known, an open alert stays open and no new one begins.
 
-    A finding with a value is judged by the rule's bound. `place` goes from large to small.
+    A finding with a value is judged by the rule's bound.
     """
 
     facts: Facts = field(default_factory=dict)
     olt_id: int | None = None
-    place: Path = ()
+    port: str = ""
+    # Whether its message is about its own OLT alone.
+    is_placed: bool = True
     value: float | None = None
     since: datetime | None = None
     is_known: bool = True
     # Its source, such as an outage, was acknowledged.
     is_acknowledged: bool = False
 
+    @property
+    def place(self) -> str:
+        """Where it is, from large to small: findings of one place share a message."""
+        return f"olt {self.olt_id}/{self.port}".rstrip("/") if self.olt_id and self.is_placed else ""
+
 
 # By subject. Missing subjects are healthy.
 Findings = dict[str, Finding]
-NOT_KNOWN = Finding(is_known=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +122,7 @@ class Condition:
     has_olt: bool = True
 
 
-def olt_place(olt_id: int, port: str = "") -> Path:
-    """Return where something is: an OLT, and a port of it."""
-    return (f"olt {olt_id}", port) if port else (f"olt {olt_id}",)
-
-
 def plain(text: str) -> str:
     """Make a name from outside fit for a message: one line, bounded, no control characters."""
     line = one_line(text)
     return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"
-
-
-def numbers_of(subjects: Iterable[str], prefix: str) -> list[int]:
-    """Read the ids out of subjects such as `onu 12`."""
-    return [int(subject.removeprefix(f"{prefix} ")) for subject in subjects]

@@ -188,7 +188,7 @@ class _AlertChanges:
                     olt_id=wrong.olt_id,
                     severity=rule.severity,
                     facts=wrong.facts,
-                    place="/".join(wrong.place),
+                    place=wrong.place,
                 )
                 self._new.append(alert := new_alert)
                 self._write(rule, alert, step.course, step.telling)

@@ -4,17 +4,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import (
-    Condition,
-    DefaultRule,
-    Finding,
-    Findings,
-    KnownFacts,
-    Question,
-    Threshold,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, Threshold, plain
 from facho.alerts.models import Severity
 from facho.plant.store import load_open_branch_decays
 
@@ -27,7 +17,7 @@ def find_branch_decays(question: Question) -> Findings:
         findings[f"branch {decay.id}"] = Finding(
             facts | {"db": round(decay.lost_db, 1), "rate": round(decay.rate_db, 2)},
             olt_id=decay.olt_id,
-            place=olt_place(decay.olt_id, decay.place),
+            port=decay.place,
             value=round(decay.lost_db, 2),
             since=decay.since,
         )

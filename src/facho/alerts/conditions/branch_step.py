@@ -4,17 +4,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import (
-    Condition,
-    DefaultRule,
-    Finding,
-    Findings,
-    KnownFacts,
-    Question,
-    Threshold,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, Threshold, plain
 from facho.alerts.models import Severity
 from facho.plant.store import load_open_steps
 
@@ -30,7 +20,7 @@ def find_branch_steps(question: Question) -> Findings:
         findings[f"light {step.id}"] = Finding(
             facts | {"db": round(step.lost_db, 1)},
             olt_id=step.olt_id,
-            place=olt_place(step.olt_id, step.place),
+            port=step.place,
             value=round(step.lost_db, 2),
             since=step.since,
         )

@@ -4,17 +4,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import (
-    Condition,
-    DefaultRule,
-    Finding,
-    Findings,
-    KnownFacts,
-    Question,
-    Threshold,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, Threshold, plain
 from facho.alerts.conditions.weak_light import write_powers
 from facho.alerts.models import Severity
 from facho.plant.store import load_open_decays
@@ -38,7 +28,7 @@ def find_decays(question: Question) -> Findings:
         findings[f"onu {decay.onu_id}"] = Finding(
             facts,
             olt_id=decay.olt_id,
-            place=olt_place(decay.olt_id, decay.place),
+            port=decay.place,
             value=round(decay.days_likely, 1),
             since=decay.since,
         )

@@ -3,16 +3,7 @@
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import (
-    Condition,
-    DefaultRule,
-    Finding,
-    Findings,
-    KnownFacts,
-    Question,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, plain
 from facho.alerts.models import Severity
 from facho.executions.run import FAILURES
 from facho.hosts.models import Reachability
@@ -40,7 +31,6 @@ def find_suspended_nodes(question: Question) -> Findings:
         f"node {node_id}": Finding(
             {"olt": plain(olt), "node_id": node_id, "node": plain(job), "reason": reason},
             olt_id=olt_id,
-            place=olt_place(olt_id),
             since=since,
             is_known=reason != UNREACHABLE and reachability != Reachability.DOWN,
         )

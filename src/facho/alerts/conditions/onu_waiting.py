@@ -3,7 +3,7 @@
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Question, olt_place, plain
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Question, plain
 from facho.alerts.models import Severity
 from facho.hosts.models import WaitingOnu
 from facho.infrastructure.statements import Select
@@ -21,7 +21,7 @@ def find_waiting_onus(question: Question) -> Findings:
         f"waiting {row.olt_id} {row.pon_port} {plain(row.serial)}": Finding(
             {"olt": plain(row.olt.name), "place": row.pon_port, "onu": plain(row.serial), "model": plain(row.model)},
             olt_id=row.olt_id,
-            place=olt_place(row.olt_id, row.pon_port),
+            port=row.pon_port,
             since=row.first_seen_at,
         )
         for row in waiting.only(*columns)

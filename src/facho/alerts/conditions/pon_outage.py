@@ -4,16 +4,7 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import (
-    Condition,
-    DefaultRule,
-    Facts,
-    Finding,
-    Findings,
-    KnownFacts,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Facts, Finding, Findings, KnownFacts, plain
 from facho.alerts.models import Severity
 from facho.infrastructure.statements import Select
 from facho.onus.models import Outage
@@ -52,7 +43,7 @@ def find_outages(*scopes: OutageScopes) -> Findings:
         findings[f"{outage.scope} {outage.olt_id or ''} {outage.place}".rstrip()] = Finding(
             facts | ({"olt": plain(outage.olt.name), "place": outage.place} if outage.olt else {}),
             olt_id=outage.olt_id,
-            place=olt_place(outage.olt_id) if outage.olt_id and is_port else (),
+            is_placed=is_port,
             # An alert that begins at the return is about the time since then; its sentence has the earlier times.
             since=outage.resumed_at,
             is_known=outage.part_of_id is None,

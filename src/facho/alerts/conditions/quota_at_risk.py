@@ -4,7 +4,7 @@ from django.db.models import DateTimeField, Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Question, olt_place, plain
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, Question, plain
 from facho.alerts.models import Severity
 from facho.execution_coordinator.models import QuotaStatus, QuotaTracker
 from facho.hosts.models import Reachability
@@ -29,7 +29,6 @@ def find_quotas_at_risk(question: Question) -> Findings:
         f"quota {olt_id} {task_type}": Finding(
             {"olt": plain(olt), "task_type": task_type, "completed": completed, "required": required},
             olt_id=olt_id,
-            place=olt_place(olt_id),
             since=will_miss_at,
             is_known=reachability != Reachability.DOWN,
         )

@@ -9,16 +9,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import localtime
 from django.utils.translation import gettext_lazy, ngettext
 
-from facho.alerts.condition import (
-    Condition,
-    DefaultRule,
-    Finding,
-    Findings,
-    KnownFacts,
-    Question,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, plain
 from facho.alerts.models import Severity
 from facho.execution_coordinator.models import QuotaViolation, ViolationSeverity
 from facho.infrastructure.statements import Given, Select
@@ -66,7 +57,6 @@ def find_violations(question: Question) -> Findings:
         findings[f"olt {olt_id}"] = Finding(
             facts,
             olt_id=olt_id,
-            place=olt_place(olt_id),
             since=missed[-1].period_end,
             is_acknowledged=last.acknowledged_at is not None,
         )

@@ -12,18 +12,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from facho.alerts.condition import (
-    NOT_KNOWN,
-    Condition,
-    DefaultRule,
-    Finding,
-    Findings,
-    KnownFacts,
-    Question,
-    Threshold,
-    olt_place,
-    plain,
-)
+from facho.alerts.condition import Condition, DefaultRule, Finding, Findings, KnownFacts, Question, Threshold, plain
 from facho.alerts.conditions.branch_step import BRANCH_STEP, USUAL_DB
 from facho.alerts.models import AlertRule, Severity
 from facho.hosts.models import Reachability
@@ -69,7 +58,7 @@ def unjudged(subjects: Collection[str]) -> Findings:
         return {}
     onu_ids = [int(subject.removeprefix("onu ")) for subject in subjects]
     unknown = OnuReading.objects.filter(_IS_WATCHED, onu_id__in=onu_ids).exclude(_IS_JUDGED).order_by()
-    return {f"onu {onu_id}": NOT_KNOWN for onu_id in unknown.values_list("onu_id", flat=True)}
+    return {f"onu {onu_id}": Finding(is_known=False) for onu_id in unknown.values_list("onu_id", flat=True)}
 
 
 def load_light(readings: QuerySet[OnuReading]) -> Iterable[dict[str, Any]]:
@@ -92,7 +81,7 @@ def light_finding(row: dict[str, Any], *, value: float, **facts: float) -> Findi
             **facts,
         },
         olt_id=row["onu__olt_id"],
-        place=olt_place(row["onu__olt_id"], port),
+        port=port,
         value=value,
     )
 

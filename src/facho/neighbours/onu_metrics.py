@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.http import StreamingHttpResponse
 from django.utils.decorators import method_decorator
-from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from rest_framework.exceptions import NotFound
@@ -21,7 +20,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, scope_of
-from facho.api.shared.filters import QueryStringFilter, checked, olt_by_id
+from facho.api.shared.filters import QueryStringFilter, checked, olt_by_id, one_of
 from facho.api.shared.permissions import AnyAccepted, FromThisMachine, ReadOrOperate
 from facho.infrastructure.spreadsheet import answer_parts
 from facho.onus.models import Onu, name_port
@@ -62,40 +61,30 @@ ONLINE_MEANING = "1 if the ONU is online, 0 if it is offline; none while its sta
 
 
 class OnuSample(NamedTuple):
-    """One ONU whose state is known, in the order of COLUMNS."""
+    """One ONU whose state is known, by lookup, and what is read of LIGHT."""
 
     pk: int
-    olt: str
-    frame: int
-    slot: int
-    port: int
-    is_port_known: bool
-    number: int
+    olt__name: str
+    pon_port__frame: int
+    pon_port__slot: int
+    pon_port__port: int
+    pon_port__is_known: bool
+    onu_id: int
     serial: str
-    run_state: str
+    reading__run_state: str
     figures: tuple[int | None, ...]
 
     @property
     def place(self) -> str:
-        return name_port(self.frame, self.slot, self.port, is_known=self.is_port_known)
+        place = self.pon_port__frame, self.pon_port__slot, self.pon_port__port
+        return name_port(*place, is_known=self.pon_port__is_known)
 
     @property
     def is_online(self) -> bool:
-        return self.run_state == RunStateChoice.ONLINE
+        return self.reading__run_state == RunStateChoice.ONLINE
 
 
-COLUMNS = (
-    "pk",
-    "olt__name",
-    "pon_port__frame",
-    "pon_port__slot",
-    "pon_port__port",
-    "pon_port__is_known",
-    "onu_id",
-    "serial",
-    "reading__run_state",
-    *(f"reading__{figure.column}" for figure in LIGHT),
-)
+COLUMNS = (*OnuSample._fields[:-1], *(f"reading__{figure.column}" for figure in LIGHT))
 
 
 def known_onus(*conditions: Q) -> QuerySet[Onu]:
@@ -114,11 +103,6 @@ def load_samples(onus: QuerySet[Onu], most: int) -> Iterator[OnuSample]:
         last, left = batch[-1][0], left - len(batch)
 
 
-def _check_format(text: str) -> None:
-    if text not in FORMATS:
-        raise ValueError(_("Choose one of: %(values)s.") % {"values": ", ".join(FORMATS)})
-
-
 @method_decorator(never_cache, name="dispatch")
 class OnuMetricsView(APIView):
     """Metrics of ONUs, for everybody with access to /metrics, once FACHO_ONU_METRICS says of how many."""
@@ -129,7 +113,7 @@ class OnuMetricsView(APIView):
     schema = None
     query_parameters = {
         "olt": olt_by_id(),
-        "format": checked(_check_format),
+        "format": checked(one_of("format", FORMATS).narrow),
     }
 
     def get(self, request: Request) -> StreamingHttpResponse:
@@ -181,7 +165,7 @@ def _head(name: str, meaning: str) -> bytes:
 
 
 def _labels(sample: OnuSample) -> bytes:
-    pairs = (("olt", sample.olt), ("port", sample.place), ("onu", str(sample.number)), ("serial", sample.serial))
+    pairs = (("olt", sample.olt__name), ("port", sample.place), ("onu", str(sample.onu_id)), ("serial", sample.serial))
     written = ",".join(f'{name}="{_escape_label(value)}"' for name, value in pairs)
     return f"{{{written}}}".encode(errors="replace")
 
@@ -208,7 +192,12 @@ def _count_left_out(onus: QuerySet[Onu], *, given: int, most: int) -> int:
 
 
 def _line(sample: OnuSample) -> bytes:
-    tags: Any = (("olt", sample.olt), ("onu", str(sample.number)), ("port", sample.place), ("serial", sample.serial))
+    tags: Any = (
+        ("olt", sample.olt__name),
+        ("onu", str(sample.onu_id)),
+        ("port", sample.place),
+        ("serial", sample.serial),
+    )
     written = ",".join(f"{name}={escaped}" for name, value in tags if (escaped := _escape_tag(value)))
     fields = [f"{ONLINE}={int(sample.is_online)}i"]
     if sample.is_online:

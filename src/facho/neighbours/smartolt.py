@@ -6,13 +6,14 @@ what cannot be known now, behind an OLT that does not answer, is `Unknown`, neve
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db.models import Avg, Count, Max, Q, QuerySet
 from django.utils import timezone
 
+from facho.accounts.scope import OltScope
 from facho.hosts.models import Olt, OltData, Reachability, WaitingOnu
 from facho.onus.models import Onu, Outage, PonPort
 from facho.onus.search import of_code
@@ -32,13 +33,7 @@ ONLINE, POWER_FAIL, LOS, OFFLINE, UNKNOWN = "Online", "Power fail", "LOS", "Offl
 VERY_GOOD, WARNING, CRITICAL = "Very good", "Warning", "Critical"
 POWER_CAUSES = frozenset({DownCauses.DYING_GASP, DownCauses.POWER_OFF})
 FIBRE_CAUSES = frozenset(
-    {
-        DownCauses.LOS,
-        DownCauses.LOF,
-        DownCauses.SIGNAL_FAIL,
-        DownCauses.LOSS_OF_ACK,
-        DownCauses.LOSS_OF_PLOAM,
-    }
+    {DownCauses.LOS, DownCauses.LOF, DownCauses.SIGNAL_FAIL, DownCauses.LOSS_OF_ACK, DownCauses.LOSS_OF_PLOAM}
 )
 ADMIN_WORDS = {AdminStates.ENABLED: "Enabled", AdminStates.DISABLED: "Disabled"}
 OUTAGE_WORDS = {OutageCauses.FIBRE: LOS, OutageCauses.POWER: POWER_FAIL}
@@ -46,29 +41,12 @@ OUTAGE_WORDS = {OutageCauses.FIBRE: LOS, OutageCauses.POWER: POWER_FAIL}
 TEMPERATURES = ("chassis.temperature", "board.temperature")
 # What SmartOLT says about an ONU and Facho does not keep.
 _NOT_KEPT: Mapping[str, Any] = {
-    "gpon_channel": None,
-    "onu_type_id": None,
-    "odb_port": None,
-    "mode": None,
-    "wan_mode": None,
-    "vlan": None,
-    "ip_address": None,
-    "subnet_mask": None,
-    "default_gateway": None,
-    "dns1": None,
-    "dns2": None,
-    "username": None,
-    "password": None,
-    "mgmt_ip_mode": None,
-    "mgmt_ip_address": None,
-    "tr069": None,
-    "catv": None,
-    "custom_template_name": None,
-    "authorization_date": None,
-    "service_ports": (),
-    "ethernet_ports": (),
-    "wifi_ports": (),
-    "voip_ports": (),
+    **dict.fromkeys(
+        ("gpon_channel", "onu_type_id", "odb_port", "mode", "wan_mode", "vlan", "ip_address", "subnet_mask")
+    ),
+    **dict.fromkeys(("default_gateway", "dns1", "dns2", "username", "password", "mgmt_ip_mode", "mgmt_ip_address")),
+    **dict.fromkeys(("tr069", "catv", "custom_template_name", "authorization_date")),
+    **dict.fromkeys(("service_ports", "ethernet_ports", "wifi_ports", "voip_ports"), ()),
 }
 # OLT, frame, slot, port and ONU.
 _PLACE_ID = re.compile(r"([0-9]{1,18})-([0-9]{1,5})-([0-9]{1,5})-([0-9]{1,5})-([0-9]{1,9})")
@@ -77,7 +55,7 @@ MAX_ID_LENGTH = 64
 
 
 class OnuRow(NamedTuple):
-    """What is read of an ONU, in the order of COLUMNS."""
+    """What is read of an ONU, by lookup, and its shown state."""
 
     pk: int
     onu_id: int
@@ -88,27 +66,27 @@ class OnuRow(NamedTuple):
     model: str
     admin_state: str
     olt_id: int
-    olt_name: str
-    frame: int
-    slot: int
-    port: int
-    is_port_known: bool
-    cause: str | None
-    since: datetime | None
-    rx_cdbm: int | None
-    olt_rx_cdbm: int | None
-    distance_m: int | None
-    label: str | None
-    address: str | None
-    phone: str | None
-    latitude: float | None
-    longitude: float | None
-    box_id: int | None
-    box_name: str | None
-    box_latitude: float | None
-    box_longitude: float | None
-    zone_id: int | None
-    zone_name: str | None
+    olt__name: str
+    pon_port__frame: int
+    pon_port__slot: int
+    pon_port__port: int
+    pon_port__is_known: bool
+    reading__last_down_cause: str | None
+    reading__state_since: datetime | None
+    reading__rx_power_cdbm: int | None
+    reading__olt_rx_power_cdbm: int | None
+    reading__distance_m: int | None
+    customer__label: str | None
+    customer__address: str | None
+    customer__phone: str | None
+    customer__latitude: float | None
+    customer__longitude: float | None
+    attachment__box_id: int | None
+    attachment__box__name: str | None
+    attachment__box__latitude: float | None
+    attachment__box__longitude: float | None
+    attachment__box__zone_id: int | None
+    attachment__box__zone__name: str | None
     shown: str
 
     @property
@@ -118,7 +96,7 @@ class OnuRow(NamedTuple):
 
     @property
     def place_id(self) -> str:
-        return f"{self.olt_id}-{self.frame}-{self.slot}-{self.port}-{self.onu_id}"
+        return f"{self.olt_id}-{self.pon_port__frame}-{self.pon_port__slot}-{self.pon_port__port}-{self.onu_id}"
 
     @property
     def status(self) -> str:
@@ -126,46 +104,13 @@ class OnuRow(NamedTuple):
             return ONLINE
         if self.shown != ShownState.OFFLINE:
             return UNKNOWN
-        return POWER_FAIL if self.cause in POWER_CAUSES else LOS if self.cause in FIBRE_CAUSES else OFFLINE
+        cause = self.reading__last_down_cause
+        return POWER_FAIL if cause in POWER_CAUSES else LOS if cause in FIBRE_CAUSES else OFFLINE
 
     @property
     def is_lit(self) -> bool:
         """Whether its light is that of now: what was read of an ONU that is down says nothing."""
         return self.shown == ShownState.ONLINE
-
-
-COLUMNS = (
-    "pk",
-    "onu_id",
-    "serial",
-    "mac",
-    "description",
-    "name",
-    "model",
-    "admin_state",
-    "olt_id",
-    "olt__name",
-    "pon_port__frame",
-    "pon_port__slot",
-    "pon_port__port",
-    "pon_port__is_known",
-    "reading__last_down_cause",
-    "reading__state_since",
-    "reading__rx_power_cdbm",
-    "reading__olt_rx_power_cdbm",
-    "reading__distance_m",
-    "customer__label",
-    "customer__address",
-    "customer__phone",
-    "customer__latitude",
-    "customer__longitude",
-    "attachment__box_id",
-    "attachment__box__name",
-    "attachment__box__latitude",
-    "attachment__box__longitude",
-    "attachment__box__zone_id",
-    "attachment__box__zone__name",
-)
 
 
 def select_onus(*conditions: Q) -> QuerySet[Onu]:
@@ -174,7 +119,7 @@ def select_onus(*conditions: Q) -> QuerySet[Onu]:
 
 
 def load_rows(onus: QuerySet[Onu]) -> list[OnuRow]:
-    return [OnuRow(*row) for row in onus.values_list(*COLUMNS, shown_state_column())]
+    return [OnuRow(*row) for row in onus.values_list(*OnuRow._fields[:-1], shown_state_column())]
 
 
 def load_in_batches(onus: QuerySet[Onu]) -> Iterator[OnuRow]:
@@ -226,11 +171,11 @@ def of_signal(word: str) -> Q:
 def shape_status(row: OnuRow) -> Shaped:
     return {
         **_shape_place(row),
-        "zone_id": _text(row.zone_id),
+        "zone_id": _text(row.attachment__box__zone_id),
         "name": _name(row),
-        "address": row.address or "",
-        "contact": row.phone or "",
-        "odb_id": _text(row.box_id),
+        "address": row.customer__address or "",
+        "contact": row.customer__phone or "",
+        "odb_id": _text(row.attachment__box_id),
         "status": row.status,
         "last_status_change": _since(row),
     }
@@ -240,15 +185,15 @@ def shape_signal(row: OnuRow) -> Shaped:
     at_onu, at_olt = _lit(row)
     return {
         **_shape_place(row),
-        "zone_id": _text(row.zone_id),
+        "zone_id": _text(row.attachment__box__zone_id),
         "signal": judge_signal(at_onu, at_olt),
         "signal_1310": _dbm(at_olt),
         "signal_1490": _dbm(at_onu),
     }
 
 
-def shape_admin_status(row: OnuRow) -> Shaped:
-    return {**_shape_place(row), "zone_id": _text(row.zone_id), "admin_status": _admin(row)}
+def shape_admin(row: OnuRow) -> Shaped:
+    return {**_shape_place(row), "zone_id": _text(row.attachment__box__zone_id), "admin_status": _admin(row)}
 
 
 def shape_details(row: OnuRow) -> Shaped:
@@ -257,22 +202,22 @@ def shape_details(row: OnuRow) -> Shaped:
     return {
         **_shape_place(row),
         "pon_type": "gpon" if row.serial else "epon" if row.mac else None,
-        "olt_name": row.olt_name,
+        "olt_name": row.olt__name,
         "onu_type_name": row.model or None,
-        "zone_id": _text(row.zone_id),
-        "zone_name": row.zone_name,
+        "zone_id": _text(row.attachment__box__zone_id),
+        "zone_name": row.attachment__box__zone__name,
         "name": _name(row),
-        "address": row.address or "",
-        "contact": row.phone or "",
-        "odb_id": _text(row.box_id),
-        "odb_name": row.box_name,
+        "address": row.customer__address or "",
+        "contact": row.customer__phone or "",
+        "odb_id": _text(row.attachment__box_id),
+        "odb_name": row.attachment__box__name,
         "administrative_status": _admin(row),
         "status": row.status,
         "last_status_change": _since(row),
         "signal": judge_signal(at_onu, at_olt),
         "signal_1310": _number(at_olt),
         "signal_1490": _number(at_onu),
-        "distance": _text(row.distance_m),
+        "distance": _text(row.reading__distance_m),
         "latitude": _text(latitude),
         "longitude": _text(longitude),
         **_NOT_KEPT,
@@ -290,7 +235,7 @@ def answer_status(row: OnuRow) -> Shaped:
 
 def answer_signal(row: OnuRow) -> Shaped:
     at_onu, at_olt = _lit(row)
-    distance = f" ({row.distance_m}m)" if row.distance_m is not None else ""
+    distance = f" ({row.reading__distance_m}m)" if row.reading__distance_m is not None else ""
     is_known = at_onu is not None or at_olt is not None
     return {
         "onu_signal": judge_signal(at_onu, at_olt),
@@ -300,7 +245,11 @@ def answer_signal(row: OnuRow) -> Shaped:
     }
 
 
-def answer_admin_status(row: OnuRow) -> Shaped:
+def answer_details(row: OnuRow) -> Shaped:
+    return {"onu_details": shape_details(row)}
+
+
+def answer_admin(row: OnuRow) -> Shaped:
     return {"administrative_status": _admin(row)}
 
 
@@ -312,8 +261,9 @@ def judge_signal(at_onu_cdbm: int | None, at_olt_cdbm: int | None) -> str:
     return CRITICAL if power < WEAKEST_CDBM else WARNING if power < WARNING_CDBM else VERY_GOOD
 
 
-def load_olts(olts: QuerySet[Olt]) -> list[Shaped]:
-    rows = olts.order_by("pk").values_list("pk", "name", "address", "port", "model__brand__name", "model__name")
+def load_olts(scope: OltScope) -> list[Shaped]:
+    olts = scope.narrow(Olt.objects.order_by("pk"), "")
+    rows = olts.values_list("pk", "name", "address", "port", "model__brand__name", "model__name")
     return [
         {
             "id": str(pk),
@@ -327,8 +277,9 @@ def load_olts(olts: QuerySet[Olt]) -> list[Shaped]:
     ]
 
 
-def load_uptimes(olts: QuerySet[Olt]) -> list[Shaped]:
+def load_uptimes(scope: OltScope) -> list[Shaped]:
     """Load time since the start and temperature as last reported; two queries. Nothing is said of a silent OLT."""
+    olts = scope.narrow(Olt.objects.all(), "")
     values: dict[tuple[int, str], tuple[str, str]] = {}
     wanted = OltData.objects.filter(olt__in=olts, name__in=("sys.uptime", *TEMPERATURES)).exclude(value="")
     for olt_id, name, value, unit in wanted.order_by("pk").values_list("olt_id", "name", "value", "unit"):
@@ -395,7 +346,7 @@ def load_outage_ports(olt: Olt) -> list[Shaped]:
         power=Count("pk", filter=down & Q(**{cause: POWER_CAUSES})),
         latest=Max("reading__state_since", filter=down),
     )
-    counts = {tuple(place): figures for *place, figures in _paired(counted)}
+    counts = {(frame, slot, port): figures for frame, slot, port, *figures in counted}
     shaped = []
     for (frame, slot, port), why in outages.items():
         total, los, power, latest = counts.get((frame, slot, port), (0, 0, 0, None))
@@ -450,24 +401,19 @@ def load_boxes(boxes: QuerySet[Box]) -> list[Shaped]:
     ]
 
 
-def _paired(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    for frame, slot, port, *figures in rows:
-        yield frame, slot, port, tuple(figures)
-
-
 def _shape_place(row: OnuRow) -> Shaped:
     return {
         "unique_external_id": row.external_id,
         "sn": row.serial or row.mac,
         "olt_id": str(row.olt_id),
-        "board": str(row.slot) if row.is_port_known else None,
-        "port": str(row.port) if row.is_port_known else None,
+        "board": str(row.pon_port__slot) if row.pon_port__is_known else None,
+        "port": str(row.pon_port__port) if row.pon_port__is_known else None,
         "onu": str(row.onu_id),
     }
 
 
 def _name(row: OnuRow) -> str:
-    return row.label or row.description or row.name
+    return row.customer__label or row.description or row.name
 
 
 def _admin(row: OnuRow) -> str | None:
@@ -475,18 +421,18 @@ def _admin(row: OnuRow) -> str | None:
 
 
 def _lit(row: OnuRow) -> tuple[int | None, int | None]:
-    return (row.rx_cdbm, row.olt_rx_cdbm) if row.is_lit else (None, None)
+    return (row.reading__rx_power_cdbm, row.reading__olt_rx_power_cdbm) if row.is_lit else (None, None)
 
 
 def _point(row: OnuRow) -> tuple[float | None, float | None]:
     """Return where the customer is, or the box."""
-    if row.latitude is not None:
-        return row.latitude, row.longitude
-    return row.box_latitude, row.box_longitude
+    if row.customer__latitude is not None:
+        return row.customer__latitude, row.customer__longitude
+    return row.attachment__box__latitude, row.attachment__box__longitude
 
 
 def _since(row: OnuRow) -> str | None:
-    return None if row.since is None or row.status == UNKNOWN else _time(row.since)
+    return None if row.reading__state_since is None or row.status == UNKNOWN else _time(row.reading__state_since)
 
 
 def _time(moment: datetime) -> str:

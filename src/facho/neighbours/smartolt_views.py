@@ -29,7 +29,7 @@ from facho.api.tokens import Grant
 from facho.hosts.models import Olt, Reachability, WaitingOnu
 from facho.infrastructure.spreadsheet import answer_parts, write_json
 from facho.neighbours import smartolt
-from facho.neighbours.smartolt import OnuRow, Shaped
+from facho.neighbours.smartolt import OnuRow, Shaped, answer_admin
 from facho.onus.models import Onu
 from facho.onus.search import of_code
 from facho.plant.boxes import visible_boxes, visible_zones
@@ -141,32 +141,18 @@ class OtherCallView(SmartOltView):
 
 
 class ListView(SmartOltView):
-    """A short list, of the OLTs in scope."""
+    """A short list: of the OLTs in scope, or of one OLT."""
 
-    load: Callable[[OltScope], list[Shaped]]
+    load: Callable[..., list[Shaped]] = staticmethod(smartolt.load_olts)
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request, olt_id: int | None = None) -> Response:
         refuse_parameters(request)
-        return succeeded(response=type(self).load(self.scope))
+        return succeeded(response=self.load(self.scope if olt_id is None else self.find_olt(olt_id)))
 
 
-class OltsView(ListView):
-    @staticmethod
-    def load(scope: OltScope) -> list[Shaped]:
-        return smartolt.load_olts(scope.narrow(Olt.objects.all(), ""))
-
-
-class UptimesView(ListView):
-    @staticmethod
-    def load(scope: OltScope) -> list[Shaped]:
-        return smartolt.load_uptimes(scope.narrow(Olt.objects.all(), ""))
-
-
-class ZonesView(ListView):
-    @staticmethod
-    def load(scope: OltScope) -> list[Shaped]:
-        zones = visible_zones(scope).order_by("name").values_list("pk", "name")
-        return [{"id": str(pk), "name": name, "imported_date": None, "imported_from_olt": None} for pk, name in zones]
+def load_zones(scope: OltScope) -> list[Shaped]:
+    zones = visible_zones(scope).order_by("name").values_list("pk", "name")
+    return [{"id": str(pk), "name": name, "imported_date": None, "imported_from_olt": None} for pk, name in zones]
 
 
 class BoxesView(SmartOltView):
@@ -176,18 +162,6 @@ class BoxesView(SmartOltView):
         if not visible_zones(self.scope).filter(pk=zone_id).exists():
             raise NotFound(_("There is no zone with this id."))
         return succeeded(response=smartolt.load_boxes(visible_boxes(self.scope).filter(zone_id=zone_id)))
-
-
-class PortsView(SmartOltView):
-    def get(self, request: Request, olt_id: int) -> Response:
-        refuse_parameters(request)
-        return succeeded(response=smartolt.load_ports(self.find_olt(olt_id)))
-
-
-class OutagePortsView(SmartOltView):
-    def get(self, request: Request, olt_id: int) -> Response:
-        refuse_parameters(request)
-        return succeeded(response=smartolt.load_outage_ports(self.find_olt(olt_id)))
 
 
 class WaitingView(SmartOltView):
@@ -223,7 +197,7 @@ def _external_id(text: str) -> Q:
 class OnuListView(SmartOltView):
     """A list of ONUs, written while it is read."""
 
-    shape: Callable[[OnuRow], Shaped]
+    shape: Callable[[OnuRow], Shaped] = staticmethod(smartolt.shape_details)
     key = "response"
     query_parameters = {
         "olt_id": filters.number("olt_id"),
@@ -233,7 +207,7 @@ class OnuListView(SmartOltView):
     }
 
     def get(self, request: Request) -> Response | StreamingHttpResponse:
-        return self.stream(self.find_onus(request), type(self).shape)
+        return self.stream(self.find_onus(request), self.shape)
 
     def find_onus(self, request: Request) -> QuerySet[Onu]:
         conditions = QueryStringFilter().read_conditions(request, self)
@@ -252,27 +226,9 @@ def _in_envelope(key: str, parts: Iterator[bytes]) -> Iterator[bytes]:
     yield b"}"
 
 
-class StatusesView(OnuListView):
-    shape = staticmethod(smartolt.shape_status)
-
-
-class SignalsView(OnuListView):
-    shape = staticmethod(smartolt.shape_signal)
-
-
-class AdminStatusesView(OnuListView):
-    shape = staticmethod(smartolt.shape_admin_status)
-
-
-class PointsView(OnuListView):
-    shape = staticmethod(smartolt.shape_point)
-    key = "onus"
-
-
 class AllDetailsView(OnuListView):
     """Everything of all ONUs, or a page of them."""
 
-    shape = staticmethod(smartolt.shape_details)
     key = "onus"
     query_parameters = {
         **OnuListView.query_parameters,
@@ -322,7 +278,7 @@ def _chosen_fields(text: str) -> list[str]:
 class OneOnuView(SmartOltView):
     """One ONU by its external id."""
 
-    shape: Callable[[OnuRow], Shaped]
+    shape: Callable[[OnuRow], Shaped] = staticmethod(smartolt.answer_details)
 
     def get(self, request: Request, external_id: str) -> Response:
         refuse_parameters(request)
@@ -332,7 +288,7 @@ class OneOnuView(SmartOltView):
             raise SeveralOnus(
                 _("Several ONUs have this serial. Use the place instead: %(places)s.") % {"places": places}
             )
-        return succeeded(**type(self).shape(found[0]))
+        return succeeded(**self.shape(found[0]))
 
     def find_rows(self, external_id: str) -> list[OnuRow]:
         """Return up to ten ONUs in scope, at least one, or raise."""
@@ -344,24 +300,6 @@ class OneOnuView(SmartOltView):
         return rows
 
 
-class StatusView(OneOnuView):
-    shape = staticmethod(smartolt.answer_status)
-
-
-class SignalView(OneOnuView):
-    shape = staticmethod(smartolt.answer_signal)
-
-
-class AdminStatusView(OneOnuView):
-    shape = staticmethod(smartolt.answer_admin_status)
-
-
-class DetailsView(OneOnuView):
-    @staticmethod
-    def shape(row: OnuRow) -> Shaped:
-        return {"onu_details": smartolt.shape_details(row)}
-
-
 class DetailsBySerialView(OneOnuView):
     def get(self, request: Request, external_id: str) -> Response:
         """Return all ONUs with a serial; usually one."""
@@ -371,31 +309,26 @@ class DetailsBySerialView(OneOnuView):
 
 # As SmartOLT has them, without a slash at the end.
 smartolt_calls = [
-    path("system/get_olts", OltsView.as_view(), name="smartolt-olts"),
-    path("system/get_zones", ZonesView.as_view(), name="smartolt-zones"),
-    path("system/get_odbs/<int:zone_id>", BoxesView.as_view(), name="smartolt-odbs"),
-    path("system/get_olt_pon_ports_details/<int:olt_id>", PortsView.as_view(), name="smartolt-ports"),
-    path("system/get_outage_pons/<int:olt_id>", OutagePortsView.as_view(), name="smartolt-outage-ports"),
-    path("olt/get_olts_uptime_and_env_temperature", UptimesView.as_view(), name="smartolt-uptimes"),
-    path("onu/get_onus_statuses", StatusesView.as_view(), name="smartolt-statuses"),
-    path("onu/get_onus_signals", SignalsView.as_view(), name="smartolt-signals"),
-    path("onu/get_onus_administrative_statuses", AdminStatusesView.as_view(), name="smartolt-admin-statuses"),
-    path("onu/get_all_onus_details", AllDetailsView.as_view(), name="smartolt-all-details"),
-    path("onu/get_all_onus_gps_coordinates", PointsView.as_view(), name="smartolt-points"),
-    path("onu/unconfigured_onus", WaitingView.as_view(), name="smartolt-waiting"),
-    path("onu/unconfigured_onus_for_olt/<int:olt_id>", WaitingView.as_view(), name="smartolt-waiting-of-olt"),
-    path("onu/get_onu_status/<str:external_id>", StatusView.as_view(), name="smartolt-status"),
-    path("onu/get_onu_signal/<str:external_id>", SignalView.as_view(), name="smartolt-signal"),
-    path(
-        "onu/get_onu_administrative_status/<str:external_id>",
-        AdminStatusView.as_view(),
-        name="smartolt-admin-status",
-    ),
-    path("onu/get_onu_details/<str:external_id>", DetailsView.as_view(), name="smartolt-details"),
-    path(
-        "onu/get_onus_details_by_sn/<str:external_id>",
-        DetailsBySerialView.as_view(),
-        name="smartolt-by-serial",
-    ),
-    path("<path:call>", OtherCallView.as_view(), name="smartolt-other"),
+    path(address, view, name=f"smartolt-{name}")
+    for address, name, view in (
+        ("system/get_olts", "olts", ListView.as_view()),
+        ("system/get_zones", "zones", ListView.as_view(load=load_zones)),
+        ("system/get_odbs/<int:zone_id>", "odbs", BoxesView.as_view()),
+        ("system/get_olt_pon_ports_details/<int:olt_id>", "ports", ListView.as_view(load=smartolt.load_ports)),
+        ("system/get_outage_pons/<int:olt_id>", "outage-ports", ListView.as_view(load=smartolt.load_outage_ports)),
+        ("olt/get_olts_uptime_and_env_temperature", "uptimes", ListView.as_view(load=smartolt.load_uptimes)),
+        ("onu/get_onus_statuses", "statuses", OnuListView.as_view(shape=smartolt.shape_status)),
+        ("onu/get_onus_signals", "signals", OnuListView.as_view(shape=smartolt.shape_signal)),
+        ("onu/get_onus_administrative_statuses", "admin-statuses", OnuListView.as_view(shape=smartolt.shape_admin)),
+        ("onu/get_all_onus_details", "all-details", AllDetailsView.as_view()),
+        ("onu/get_all_onus_gps_coordinates", "points", OnuListView.as_view(shape=smartolt.shape_point, key="onus")),
+        ("onu/unconfigured_onus", "waiting", WaitingView.as_view()),
+        ("onu/unconfigured_onus_for_olt/<int:olt_id>", "waiting-of-olt", WaitingView.as_view()),
+        ("onu/get_onu_status/<str:external_id>", "status", OneOnuView.as_view(shape=smartolt.answer_status)),
+        ("onu/get_onu_signal/<str:external_id>", "signal", OneOnuView.as_view(shape=smartolt.answer_signal)),
+        ("onu/get_onu_administrative_status/<str:external_id>", "admin-status", OneOnuView.as_view(shape=answer_admin)),
+        ("onu/get_onu_details/<str:external_id>", "details", OneOnuView.as_view()),
+        ("onu/get_onus_details_by_sn/<str:external_id>", "by-serial", DetailsBySerialView.as_view()),
+        ("<path:call>", "other", OtherCallView.as_view()),
+    )
 ]

@@ -31,10 +31,17 @@ from facho.alerts.models import (
 )
 from facho.alerts.store import find_faults, shown_alerts
 from facho.api.shared import filters
-from facho.api.shared.filters import ScopedRows
 from facho.api.shared.permissions import ReadOrAdministerAll
-from facho.api.shared.problems import Conflict, collisions_are_conflicts
-from facho.api.shared.serializers import AcknowledgeAction, KnownFields, given_names, read_body, read_nothing
+from facho.api.shared.problems import Conflict
+from facho.api.shared.views import (
+    AcknowledgeAction,
+    KnownFields,
+    RowSerializer,
+    ScopedRows,
+    WrittenRows,
+    described,
+    read_nothing,
+)
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
 
@@ -44,19 +51,13 @@ MAX_MINUTES = 10_080
 _Channels: TypeAlias = "serializers.PrimaryKeyRelatedField[AlertChannel]"
 
 
-class AlertSerializer(serializers.ModelSerializer[Alert]):
+class AlertSerializer(RowSerializer[Alert]):
     """An alert; `sentence` explains it in the language of the request, `facts` holds the same for programs."""
 
-    rule_id = serializers.IntegerField()
-    rule = serializers.CharField(source="rule.name")
     kind = serializers.ChoiceField(source="rule.kind", choices=CHOICES)
     state = serializers.ChoiceField(choices=[(state.value, state.label) for state in _STATES])
-    olt_id = serializers.IntegerField(allow_null=True)
-    olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
     sentence = serializers.SerializerMethodField()
     facts = serializers.SerializerMethodField()
-    acknowledged_by_id = serializers.IntegerField(allow_null=True)
-    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
 
     class Meta:
         model = Alert
@@ -108,10 +109,9 @@ class AlertViewSet(ScopedRows, AcknowledgeAction, viewsets.ReadOnlyModelViewSet[
     queryset = shown_alerts().order_by("-began_at", "-id")
 
 
-class AlertRuleSerializer(serializers.ModelSerializer[AlertRule]):
+class AlertRuleSerializer(RowSerializer[AlertRule]):
     """What to look for, when it counts, and who is notified; `threshold` is in the unit of the kind."""
 
-    olt_group_id = serializers.IntegerField(allow_null=True)
     channel_ids: _Channels = serializers.PrimaryKeyRelatedField(source="channels", many=True, read_only=True)
     escalation_channel_ids: _Channels = serializers.PrimaryKeyRelatedField(
         source="escalation_channels", many=True, read_only=True
@@ -177,12 +177,15 @@ class AlertRuleWishSerializer(KnownFields, serializers.ModelSerializer[AlertRule
         return {**stored, "escalation_channels": list(rule.escalation_channels.values_list("id", flat=True))}
 
 
-class AlertRuleViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[AlertRule]
-):
+@described(
+    create="Create a rule; without channels its alerts are only shown.",
+    change="Change a rule; open alerts continue under the new terms.",
+)
+class AlertRuleViewSet(WrittenRows):
     """Rules by name. Disabling one resolves its alerts and sends a notification; deleting one deletes its alerts."""
 
     serializer_class = AlertRuleSerializer
+    wish_class = AlertRuleWishSerializer
     permission_classes = [ReadOrAdministerAll]
     query_parameters = {
         "kind": filters.one_of("kind", list(CONDITIONS)),
@@ -191,32 +194,6 @@ class AlertRuleViewSet(
     queryset = AlertRule.objects.prefetch_related(
         Prefetch("channels", stored_channels()), Prefetch("escalation_channels", stored_channels())
     ).order_by("name", "id")
-
-    @extend_schema(request=AlertRuleWishSerializer, responses={201: AlertRuleSerializer})
-    def create(self, request: Request) -> Response:
-        """Create a rule; without channels its alerts are only shown."""
-        wish = AlertRuleWishSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
-        return self._save(wish, Action.ADDED, status.HTTP_201_CREATED)
-
-    @extend_schema(request=AlertRuleWishSerializer, responses=AlertRuleSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Change a rule; open alerts continue under the new terms."""
-        wish = AlertRuleWishSerializer(self.get_object(), data=read_body(request), partial=True)
-        wish.is_valid(raise_exception=True)
-        return self._save(wish, Action.CHANGED, status.HTTP_200_OK)
-
-    def perform_destroy(self, instance: AlertRule) -> None:
-        read_nothing(self.request)
-        with transaction.atomic():
-            record(self.request.user, instance, Action.DELETED)
-            instance.delete()
-
-    def _save(self, wish: AlertRuleWishSerializer, done: Action, code: int) -> Response:
-        with collisions_are_conflicts(), transaction.atomic():
-            rule = wish.save()
-            record(self.request.user, rule, done, given_names(wish))
-        return Response(AlertRuleSerializer(rule).data, status=code)
 
 
 class AlertChannelSerializer(serializers.ModelSerializer[AlertChannel]):
@@ -282,18 +259,18 @@ class AlertChannelChangesSerializer(KnownFields, serializers.ModelSerializer[Ale
             raise serializers.ValidationError(faults)
         return {**attrs, "given": given}
 
-    def save_as(self, channel: AlertChannel) -> None:
-        values = dict(self.validated_data)
+    def save(self, **_options: Any) -> AlertChannel:
+        channel, values = self.instance or AlertChannel(), dict(self.validated_data)
         given = values.pop("given")
         for name, value in values.items():
             setattr(channel, name, value)
         save_channel(channel, given)
+        return channel
 
 
-class NoticeSerializer(serializers.ModelSerializer[Notice]):
+class NoticeSerializer(RowSerializer[Notice]):
     """A notification and its delivery; `last_error` is of the last failed attempt, even if a later one succeeded."""
 
-    channel_id = serializers.IntegerField()
     text = serializers.CharField(source="body")
 
     class Meta:
@@ -314,39 +291,14 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
         ]
 
 
-class AlertChannelViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[AlertChannel]
-):
+@described(create="Create a channel.", change="Change a channel; pending notifications go to its new address.")
+class AlertChannelViewSet(WrittenRows):
     """Channels by name; their secrets are never loaded."""
 
     serializer_class = AlertChannelSerializer
+    wish_class = AlertChannelChangesSerializer
     permission_classes = [ReadOrAdministerAll]
     queryset = stored_channels().order_by("name", "id")
-
-    @extend_schema(request=AlertChannelChangesSerializer, responses={201: AlertChannelSerializer})
-    def create(self, request: Request) -> Response:
-        """Create a channel."""
-        wish = AlertChannelChangesSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
-        channel = AlertChannel()
-        self._save(wish, channel, Action.ADDED)
-        return Response(AlertChannelSerializer(channel).data, status=status.HTTP_201_CREATED)
-
-    @extend_schema(request=AlertChannelChangesSerializer, responses=AlertChannelSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Change a channel; pending notifications go to its new address."""
-        channel = self.get_object()
-        wish = AlertChannelChangesSerializer(channel, data=read_body(request), partial=True)
-        wish.is_valid(raise_exception=True)
-        self._save(wish, channel, Action.CHANGED)
-        return Response(AlertChannelSerializer(channel).data)
-
-    def perform_destroy(self, instance: AlertChannel) -> None:
-        """Delete a channel with its log; pending notifications are dropped."""
-        read_nothing(self.request)
-        with transaction.atomic():
-            record(self.request.user, instance, Action.DELETED)
-            instance.delete()
 
     @extend_schema(request=None, responses={202: NoticeSerializer})
     @action(detail=True, methods=["post"])
@@ -360,11 +312,6 @@ class AlertChannelViewSet(
             record(request.user, channel, Action.CHANGED, _("Sent a test"))
             notice = write_test(channel, now=timezone.now())
         return Response(NoticeSerializer(notice).data, status=status.HTTP_202_ACCEPTED)
-
-    def _save(self, wish: AlertChannelChangesSerializer, channel: AlertChannel, done: Action) -> None:
-        with collisions_are_conflicts(), transaction.atomic():
-            wish.save_as(channel)
-            record(self.request.user, channel, done, given_names(wish))
 
 
 class ChannelNoticeViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Notice]):

@@ -11,12 +11,10 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
-from rest_framework.views import APIView
 
 from facho.accounts.acknowledge import with_acknowledger
 from facho.api.shared import filters
-from facho.api.shared.filters import NoParameters, ScopedRows, must_see
-from facho.api.shared.serializers import AcknowledgeAction
+from facho.api.shared.views import AcknowledgeAction, NoParameters, RowSerializer, ScopedRows, must_see
 from facho.execution_coordinator.feasibility import NodeNeed, OltFeasibility, load_feasibility, words_of
 from facho.execution_coordinator.logger import describe
 from facho.execution_coordinator.models import (
@@ -39,11 +37,9 @@ from facho.polling.domain.schedule import hour_of
 from facho.zabbix_pollers.views import HolderSerializer
 
 
-class QuotaSerializer(serializers.ModelSerializer[QuotaTracker]):
+class QuotaSerializer(RowSerializer[QuotaTracker]):
     """What an OLT owes of a task type in an hour; `will_miss_at` is since when a miss is forecast."""
 
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
     share_completed = serializers.SerializerMethodField()
     at_risk = serializers.SerializerMethodField()
 
@@ -85,14 +81,10 @@ class ReportField(serializers.JSONField):
     """Every slot of the hour that was due, its outcome and reason, by task type."""
 
 
-class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
+class ViolationSerializer(RowSerializer[QuotaViolation]):
     """What an OLT failed to get in an hour."""
 
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
     report = ReportField()
-    acknowledged_by_id = serializers.IntegerField(allow_null=True)
-    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
 
     class Meta:
         model = QuotaViolation
@@ -114,11 +106,8 @@ class ViolationSerializer(serializers.ModelSerializer[QuotaViolation]):
         ]
 
 
-class PlanSerializer(serializers.ModelSerializer[ExecutionPlan]):
+class PlanSerializer(RowSerializer[ExecutionPlan]):
     """The runs expected of an OLT in an hour, counted."""
-
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
 
     class Meta:
         model = ExecutionPlan
@@ -156,11 +145,9 @@ class DetailsField(serializers.JSONField):
     """The values behind a message."""
 
 
-class LogSerializer(serializers.ModelSerializer[CoordinatorLog]):
+class LogSerializer(RowSerializer[CoordinatorLog]):
     """A decision of the coordinator, in the language of the request; without an OLT it concerns everything."""
 
-    olt_id = serializers.IntegerField(allow_null=True)
-    olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
     message = serializers.SerializerMethodField()
     details = DetailsField()
 
@@ -357,7 +344,7 @@ class FeasibilitySerializer(serializers.Serializer[OltFeasibility]):
         return " ".join(words_of(found))
 
 
-class FeasibilityView(NoParameters, APIView):
+class FeasibilityView(NoParameters):
     """The load of one OLT compared with the hour."""
 
     @extend_schema(responses=FeasibilitySerializer, operation_id="olts_feasibility", tags=["olts"])

@@ -18,8 +18,8 @@ from rest_framework.views import APIView
 from facho.accounts.acknowledge import with_acknowledger
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
-from facho.api.shared.filters import Page, ScopedRows, with_exactness
-from facho.api.shared.serializers import AcknowledgeAction
+from facho.api.shared.filters import Page, with_exactness
+from facho.api.shared.views import AcknowledgeAction, RowSerializer, ScopedRows
 from facho.onus.events import Count, EventPage, all_events, count_events, describe_event, load_page
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.onus.outages import all_outages, onus_of
@@ -76,21 +76,13 @@ class TimelinePage(BasePagination):
         return replace_query_param(self._address, CURSOR, str(cursor)) if cursor else None
 
 
-class EventSerializer(serializers.ModelSerializer[OnuEvent]):
+class EventSerializer(RowSerializer[OnuEvent]):
     """An event of an ONU, at the place it had then; `message` explains it in the language of the request.
 
     `onu_number` is the ONU's number at the port. `before` and `after` are descriptions, powers in dBm or states.
     """
 
     message = serializers.SerializerMethodField()
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
-    pon_port_id = serializers.IntegerField()
-    pon_port = serializers.CharField(source="pon_port.__str__")
-    onu_id = serializers.IntegerField()
-    onu = serializers.CharField(source="onu.__str__")
-    other_port_id = serializers.IntegerField(allow_null=True)
-    other_port = serializers.CharField(source="other_port.__str__", default=None, allow_null=True)
 
     class Meta:
         model = OnuEvent
@@ -138,7 +130,7 @@ class EventViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[OnuEvent]):
     queryset = all_events()
 
 
-class OutageSerializer(serializers.ModelSerializer[Outage]):
+class OutageSerializer(RowSerializer[Outage]):
     """An outage; `probable_cause` explains `cause` in the language of the request.
 
     Without an OLT it is the poller's own network. `affected` counts the ONUs it took down, `down` those still down;
@@ -146,16 +138,11 @@ class OutageSerializer(serializers.ModelSerializer[Outage]):
     end continues, since `resumed_at`.
     """
 
-    olt_id = serializers.IntegerField(allow_null=True)
-    olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
     place = serializers.CharField(allow_blank=True)
     probable_cause = serializers.CharField(source="get_cause_display")
     is_open = serializers.SerializerMethodField()
     duration_seconds = serializers.SerializerMethodField()
-    part_of_id = serializers.IntegerField(allow_null=True)
     parts = serializers.IntegerField(source="part_count")
-    acknowledged_by_id = serializers.IntegerField(allow_null=True)
-    acknowledged_by = serializers.CharField(source="acknowledged_by.username", default=None, allow_null=True)
 
     class Meta:
         model = Outage
@@ -194,16 +181,12 @@ class OutageSerializer(serializers.ModelSerializer[Outage]):
         return max(0, int((until - outage.started_at).total_seconds()))
 
 
-class OutageOnuSerializer(serializers.ModelSerializer[Onu]):
+class OutageOnuSerializer(RowSerializer[Onu]):
     """An ONU of an outage with its current state; `onu_number` is its number at the port."""
 
     onu_id = serializers.IntegerField(source="id")
     onu = serializers.CharField(source="__str__")
     onu_number = serializers.IntegerField(source="onu_id")
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
-    pon_port_id = serializers.IntegerField()
-    pon_port = serializers.CharField(source="pon_port.__str__")
     state = serializers.SerializerMethodField()
     state_since = serializers.DateTimeField(source="reading.state_since", default=None, allow_null=True)
     last_down_cause = serializers.CharField(source="reading.last_down_cause", default=None, allow_null=True)

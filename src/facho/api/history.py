@@ -16,7 +16,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from facho.api.shared.filters import must_see, unknown_parameters
+from facho.api.shared.filters import unknown_parameters
+from facho.api.shared.views import must_see
 from facho.hosts.models import Olt, OltData
 from facho.onus.history import PortSeries, Series
 from facho.onus.history_models import Floats, Ints, Metric

@@ -7,7 +7,7 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers, status, viewsets
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -18,7 +18,7 @@ from facho.accounts.scope import scope_of
 from facho.api.shared import filters
 from facho.api.shared.permissions import ReadOrAdminister, ReadOrAdministerAll
 from facho.api.shared.problems import collisions_are_conflicts
-from facho.api.shared.serializers import KnownFields, given_names, read_body, read_nothing
+from facho.api.shared.views import KnownFields, RowSerializer, WrittenRows, described, read_body, valid
 from facho.hosts.models import Brand, Olt
 from facho.hosts.olt_entry import SECRET_COLUMNS
 from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS
@@ -39,12 +39,10 @@ class JobReadSerializer(KnownFields, serializers.ModelSerializer[SnmpJobOid]):
         fields = ["column_key", "oid", "name", "unit", "keeps_history"]
 
 
-class JobSerializer(serializers.ModelSerializer[SnmpJob]):
+class JobSerializer(RowSerializer[SnmpJob]):
     """What to read, how, and the suggested interval; `nodes` is the number of OLTs it runs on."""
 
-    brand = serializers.CharField(source="brand.name", default=None, allow_null=True)
     task_type = serializers.CharField(read_only=True)
-    master_job_id = serializers.IntegerField(allow_null=True)
     oids = JobReadSerializer(many=True)
     nodes = serializers.IntegerField(source="nodes_counted", read_only=True)
 
@@ -91,8 +89,17 @@ class JobWishSerializer(KnownFields, serializers.ModelSerializer[SnmpJob]):
         # Reported by the form, in its own words, together with everything else.
         validators: list[Any] = []
 
+    def save(self, **_options: Any) -> SnmpJob:
+        job = SnmpJob.objects.get(pk=self.instance.pk) if self.instance else SnmpJob()
+        values = dict(self.validated_data)
+        reads = values.pop("oids", None)
+        try:
+            return save_job(job, values, reads, now=timezone.now())
+        except JobRefused as error:
+            raise ValidationError(error.faults) from error
 
-class ApplySerializer(KnownFields, serializers.Serializer[Any]):
+
+class ApplySerializer(KnownFields):
     """The OLTs to add a job to."""
 
     olts = serializers.ListField(
@@ -119,12 +126,16 @@ class AppliedSerializer(serializers.Serializer[Any]):
     has = serializers.ListField(child=serializers.CharField())
 
 
-class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
+@described(
+    create="Create a job; it runs on no OLT yet.",
+    change="Change a job on all its OLTs; the intervals of its nodes stay.",
+)
+class JobViewSet(WrittenRows):
     """Jobs; `vendor` is empty for those that fit every OLT."""
 
-    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
     permission_classes = [ReadOrAdministerAll]
     serializer_class = JobSerializer
+    wish_class = JobWishSerializer
     query_parameters = {
         "vendor": filters.search("vendor"),
         "query_type": filters.one_of("query_type", QueryTypes.values),
@@ -135,39 +146,18 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
 
     def get_queryset(self) -> QuerySet[SnmpJob]:
         in_scope = scope_of(self.request.user).condition("nodes__workflow__olt")
-        return super().get_queryset().annotate(nodes_counted=Count("nodes", filter=in_scope))
-
-    @extend_schema(request=JobWishSerializer, responses={201: JobSerializer})
-    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Create a job; it runs on no OLT yet."""
-        saved = self._save(SnmpJob(), JobWishSerializer(data=read_body(request)), Action.ADDED)
-        return Response(self._shown(saved), status=status.HTTP_201_CREATED)
-
-    @extend_schema(request=JobWishSerializer, responses=JobSerializer)
-    def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Change a job on all its OLTs; the intervals of its nodes stay."""
-        job = SnmpJob.objects.get(pk=self.get_object().pk)
-        saved = self._save(job, JobWishSerializer(job, data=read_body(request), partial=True), Action.CHANGED)
-        return Response(self._shown(saved))
-
-    @transaction.atomic
-    def perform_destroy(self, instance: SnmpJob) -> None:
-        """Delete a job with its nodes; the data they read stays."""
-        read_nothing(self.request)
-        record(self.request.user, instance, Action.DELETED)
-        instance.delete()
+        jobs: QuerySet[SnmpJob] = super().get_queryset()
+        return jobs.annotate(nodes_counted=Count("nodes", filter=in_scope))
 
     @extend_schema(request=ApplySerializer, responses=AppliedSerializer(many=True), filters=False)
     @action(detail=True, methods=["post"], pagination_class=None, permission_classes=[ReadOrAdminister])
     def apply(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Add the job and its chain to OLTs; returns what each got, already had, or could not get and why."""
         job = self.get_object()
-        wish = ApplySerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
+        ids = valid(ApplySerializer(data=read_body(request)))["olts"]
         jobs = with_chains([job])
         with collisions_are_conflicts(), transaction.atomic():
             # Load the OLTs within scope; an unknown id is an error.
-            ids = wish.validated_data["olts"]
             rows = Olt.objects.select_related("model__brand").defer(*SECRET_COLUMNS).filter(id__in=ids)
             seen = scope_of(self.request.user).narrow(rows, "")
             found = list(seen.order_by("name"))
@@ -180,18 +170,3 @@ class JobViewSet(viewsets.ModelViewSet[SnmpJob]):
             if names:
                 record(request.user, job, Action.CHANGED, names)
         return Response(AppliedSerializer(plan, many=True).data)
-
-    def _save(self, job: SnmpJob, wish: JobWishSerializer, done: Action) -> SnmpJob:
-        wish.is_valid(raise_exception=True)
-        values = {**wish.validated_data}
-        reads = values.pop("oids", None)
-        try:
-            with collisions_are_conflicts(), transaction.atomic():
-                saved = save_job(job, values, reads, now=timezone.now())
-                record(self.request.user, saved, done, given_names(wish))
-        except JobRefused as error:
-            raise ValidationError(error.faults) from error
-        return saved
-
-    def _shown(self, job: SnmpJob) -> Any:
-        return JobSerializer(self.get_queryset().get(pk=job.pk)).data

@@ -8,28 +8,24 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from facho.api.shared import filters
-from facho.api.shared.filters import NoParameters, ScopedRows, must_see
+from facho.api.shared.views import NoParameters, RowSerializer, ScopedRows, must_see
 from facho.onus.models import PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding
 from facho.plant.store import all_findings, describe_finding, explain_finding, explain_hint, hit_of
 from facho.plant.tree import load_tree
 
 
-class FindingOnuSerializer(serializers.ModelSerializer[FindingOnu]):
+class FindingOnuSerializer(RowSerializer[FindingOnu]):
     """An ONU that was hit; `size_db` is what it lost, or loses a day."""
-
-    onu_id = serializers.IntegerField()
-    onu = serializers.CharField(source="onu.__str__")
 
     class Meta:
         model = FindingOnu
         fields = ["onu_id", "onu", "size_db"]
 
 
-class LightFindingSerializer(serializers.ModelSerializer[LightFinding]):
+class LightFindingSerializer(RowSerializer[LightFinding]):
     """Something that light shows; `message`, `rests_on` and `cause` explain it in the language of the request.
 
     `size_db` was lost at once (below 0), is lost per day, or is noise, by `kind`; `upstream_db` is the same at the OLT,
@@ -38,9 +34,6 @@ class LightFindingSerializer(serializers.ModelSerializer[LightFinding]):
 
     olt_id = serializers.IntegerField(source="pon_port.olt_id")
     olt = serializers.CharField(source="pon_port.olt.name")
-    pon_port_id = serializers.IntegerField()
-    pon_port = serializers.CharField(source="pon_port.__str__")
-    onu_id = serializers.IntegerField(allow_null=True)
     is_open = serializers.SerializerMethodField()
     message = serializers.SerializerMethodField()
     rests_on = serializers.SerializerMethodField()
@@ -95,6 +88,11 @@ class LightFindingSerializer(serializers.ModelSerializer[LightFinding]):
         return FindingOnuSerializer(hit_of(finding), many=True).data
 
 
+def _of_onu(text: str) -> Q:
+    onu_id = filters.whole_number(text)
+    return Q(onu_id=onu_id) | Q(id__in=FindingOnu.objects.filter(onu_id=onu_id, is_hit=True).values("finding_id"))
+
+
 class LightFindingViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[LightFinding]):
     """What light shows, latest first; `from` and `to` select those open in between."""
 
@@ -103,17 +101,7 @@ class LightFindingViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[LightFinding
     query_parameters = {
         "olt": filters.olt("pon_port__olt"),
         "pon_port": filters.number("pon_port_id"),
-        "onu": filters.QueryParameter(
-            lambda text: (
-                Q(onu_id=filters.whole_number(text))
-                | Q(
-                    id__in=FindingOnu.objects.filter(onu_id=filters.whole_number(text), is_hit=True).values(
-                        "finding_id"
-                    )
-                )
-            ),
-            {"type": "integer"},
-        ),
+        "onu": filters.QueryParameter(_of_onu, {"type": "integer"}),
         "kind": filters.one_of("kind", FindingKinds.values),
         "open": filters.empty("ended_at", "Whether it is open."),
         **filters.open_between("since", "ended_at"),
@@ -136,7 +124,7 @@ class PlacedBoxSerializer(serializers.Serializer[Any]):
     onu_ids = serializers.ListField(child=serializers.IntegerField())
 
 
-class PortTreeView(NoParameters, APIView):
+class PortTreeView(NoParameters):
     """Which ONUs of a PON port share a box."""
 
     @extend_schema(operation_id="pon_ports_tree", tags=["pon-ports"], responses=PlacedBoxSerializer(many=True))

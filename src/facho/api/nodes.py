@@ -1,50 +1,47 @@
-"""What a person can do to an OLT, a node or a run, once however often it is sent; and pollers, queue and figures."""
+"""Nodes and their runs, what a person can do to them, once however often it is sent; and pollers, queue and figures."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.core.exceptions import ValidationError as ModelError
 from django.db import transaction
+from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
-from rest_framework import status
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import serializers, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import ModelSerializer
+from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
 
-from facho.accounts.audit import Action, changed_words, record
+from facho.accounts.audit import Action, record
 from facho.api.models import KeptAnswer
-from facho.api.shared.filters import NoParameters
+from facho.api.shared import filters
 from facho.api.shared.problems import Conflict
-from facho.api.shared.serializers import (
-    ExecutionDetailSerializer,
-    NodeChangesSerializer,
-    NodeSerializer,
-    OltChangesSerializer,
-    OltSerializer,
+from facho.api.shared.views import (
+    KnownFields,
+    NoParameters,
+    RowSerializer,
+    ScopedRows,
     read_body,
     read_nothing,
+    recorded,
 )
-from facho.executions.models import Execution
+from facho.executions.models import Execution, ExecutionAttempt, ExecutionStates, Origin
 from facho.executions.store import cancel
-from facho.hosts.models import Olt
-from facho.snmp_jobs.models import WorkflowNode
+from facho.hosts.olt_entry import SECRET_COLUMNS
+from facho.hosts.store import OLT_SECRETS
+from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS
+from facho.snmp_jobs.models import QueryTypes, WorkflowNode
+from facho.snmp_jobs.safety import check_change
 from facho.snmp_jobs.store import NodeChange, change_nodes, resume
 from facho.zabbix_pollers import views
 from facho.zabbix_pollers.explain import load_explanation
 from facho.zabbix_pollers.views import ExplanationSerializer, RunSerializer
-
-if TYPE_CHECKING:
-    from rest_framework.views import APIView
-
-    _View = APIView
-else:
-    _View = object  # joined to a view, which imports this through the settings
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -59,7 +56,265 @@ KEY_PARAMETER = OpenApiParameter(
 )
 
 
-class Idempotent(_View):
+class NodeSerializer(serializers.ModelSerializer[WorkflowNode]):
+    """One job on one OLT: its schedule and state."""
+
+    name = serializers.CharField(source="job.name")
+    olt_id = serializers.IntegerField(source="workflow.olt_id")
+    olt = serializers.CharField(source="workflow.olt.name")
+    task_type = serializers.CharField(source="job.task_type")
+    query_type = serializers.CharField(source="job.query_type")
+    master_node_id = serializers.IntegerField(allow_null=True)
+
+    class Meta:
+        model = WorkflowNode
+        fields = [
+            "id",
+            "name",
+            "olt_id",
+            "olt",
+            "job_id",
+            "task_type",
+            "query_type",
+            "enabled",
+            "interval_seconds",
+            "offset_seconds",
+            "priority",
+            "is_chain_node",
+            "master_node_id",
+            "next_run_at",
+            "last_run_at",
+            "run_requested_at",
+            "slots_skipped",
+            "consecutive_failures",
+            "suspended_at",
+            "suspend_reason",
+        ]
+
+
+class NodeChangesSerializer(KnownFields, serializers.ModelSerializer[WorkflowNode]):
+    """The fields of a node that can be written."""
+
+    interval_seconds = serializers.IntegerField(min_value=1, max_value=MAX_INTERVAL_SECONDS)
+
+    class Meta:
+        model = WorkflowNode
+        fields = ["enabled", "interval_seconds", "priority"]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        try:
+            check_change(self.instance, attrs)  # type: ignore[arg-type]  # only a stored node is changed
+        except ModelError as error:
+            raise serializers.ValidationError({"interval_seconds": error.messages}) from error
+        return attrs
+
+
+class NodeViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[WorkflowNode]):
+    """Nodes: one job on one OLT."""
+
+    serializer_class = NodeSerializer
+    olt_path = "workflow__olt"
+    query_parameters = {
+        "olt": filters.olt("workflow__olt"),
+        "enabled": filters.flag("enabled"),
+        "chained": filters.flag("is_chain_node"),
+        "query_type": filters.one_of("job__query_type", QueryTypes.values),
+        "search": filters.search("job__name", "job__slug"),
+    }
+    queryset = (
+        WorkflowNode.objects.select_related("job", "workflow__olt")
+        .defer(*(f"workflow__olt__{name}" for name in SECRET_COLUMNS))
+        .order_by("workflow__olt__name", "id")
+    )
+
+    @extend_schema(request=NodeChangesSerializer, responses=NodeSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change the node's interval or enable it; its next run is rescheduled at once."""
+        wish = NodeChangesSerializer(self.get_object(), data=read_body(request), partial=True)
+        with recorded(request, wish) as (node, values):
+            change_nodes(WorkflowNode.objects.filter(pk=node.pk), NodeChange(**values), now=timezone.now())
+        return Response(NodeSerializer(self.get_object()).data)
+
+    @extend_schema(responses=ExplanationSerializer)
+    @action(detail=True)
+    def explain(self, request: Request, pk: str) -> Response:
+        """Explain why the node waits: what holds its OLT and since when, its place in the queue, its next run."""
+        return Response(ExplanationSerializer(load_explanation(self.get_object().id, timezone.now())).data)
+
+    @extend_schema(request=None, responses=NodeSerializer)
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, pk: str) -> Response:
+        """Return a suspended node to its schedule; it runs at its next slot."""
+        read_nothing(request)
+        node = self.get_object()
+        if not resume(request.user, node, now=timezone.now()):
+            raise Conflict(_("This node is not suspended."))
+        return Response(NodeSerializer(self.get_object()).data)
+
+
+@extend_schema_field(
+    {
+        "type": ["object", "null"],
+        "description": "What the run brought and cost; null before its end. `packets` were sent, `retransmissions` of "
+        "them again; `round_trips` of them were sent once and answered, after `round_trips_ms` together and "
+        "`longest_round_trip_ms` at most. `late_answers`, `forged_answers` and `malformed_answers` came and were not "
+        "used.",
+    }
+)
+class SummaryField(serializers.JSONField):
+    """Counts and sizes of a run; null before its end."""
+
+
+class ProgressSerializer(serializers.Serializer[dict[str, int]]):
+    """How far a running read has come; 0 in all is not known."""
+
+    rows = serializers.IntegerField()
+    rows_in_all = serializers.IntegerField()
+    ports = serializers.IntegerField(help_text="PON ports that were read to their end; what they brought is stored.")
+    ports_in_all = serializers.IntegerField()
+
+
+class MemberSerializer(RowSerializer[Execution]):
+    """A run in the chain of another."""
+
+    node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
+
+    class Meta:
+        model = Execution
+        fields = [
+            "id",
+            "node_id",
+            "node_name",
+            "task_type",
+            "status",
+            "poller_id",
+            "chain_position",
+            "started_at",
+            "finished_at",
+            "duration_ms",
+            "failure_kind",
+        ]
+
+
+class ExecutionSerializer(RowSerializer[Execution]):
+    """One run with its poller, master and chain; `total_duration_ms` includes the chain."""
+
+    node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
+    chain = serializers.SerializerMethodField()
+    chain_executions = MemberSerializer(many=True)
+    total_duration_ms = serializers.SerializerMethodField()
+    result = SummaryField()
+    progress = ProgressSerializer(source="shown_progress", allow_null=True)
+
+    class Meta:
+        model = Execution
+        fields = [
+            "id",
+            "olt_id",
+            "olt",
+            "node_id",
+            "node_name",
+            "task_type",
+            "origin",
+            "status",
+            "slot_at",
+            "attempt",
+            "poller_id",
+            "master_execution_id",
+            "chain_position",
+            "chain",
+            "chain_executions",
+            "created_at",
+            "started_at",
+            "finished_at",
+            "resume_at",
+            "cancel_requested_at",
+            "duration_ms",
+            "total_duration_ms",
+            "failure_kind",
+            "error",
+            "result",
+            "progress",
+        ]
+
+    def get_chain(self, execution: Execution) -> list[int]:
+        return [member.id for member in execution.chain_executions.all()]
+
+    def get_total_duration_ms(self, execution: Execution) -> int:
+        """Add the time of the chain to the master's."""
+        return execution.duration_ms + sum(member.duration_ms for member in execution.chain_executions.all())
+
+
+class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
+    """One attempt of an execution."""
+
+    class Meta:
+        model = ExecutionAttempt
+        fields = ["number", "status", "started_at", "finished_at", "failure_kind", "error"]
+
+
+class ExecutionDetailSerializer(ExecutionSerializer):
+    """One run with its attempts."""
+
+    attempts = AttemptSerializer(many=True)
+
+    class Meta(ExecutionSerializer.Meta):
+        fields = [*ExecutionSerializer.Meta.fields, "attempts"]
+
+
+def _of_composite(master: str) -> Q:
+    return filters.number("id").narrow(master) | filters.number("master_execution_id").narrow(master)
+
+
+class ExecutionViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Execution]):
+    """Executions, newest first; `chained=false` lists masters only, each with its chain."""
+
+    query_parameters = {
+        "olt": filters.olt(),
+        "node": filters.number("node_id"),
+        "status": filters.one_of("status", ExecutionStates.values),
+        "origin": filters.one_of("origin", Origin.values),
+        "poller": filters.number("poller_id"),
+        "master_execution": filters.number("master_execution_id"),
+        "master": filters.QueryParameter(_of_composite, {"type": "integer"}, "A master's id: it and its chain."),
+        "chained": filters.filled("master_execution", "Whether it ran in the chain of another."),
+        "task_type": filters.search("task_type"),
+    }
+    queryset = (
+        Execution.objects.select_related("olt", "node__job")
+        .defer("cursor", *OLT_SECRETS)
+        .prefetch_related(
+            Prefetch(
+                "chain_executions",
+                Execution.objects.select_related("node__job")
+                .defer("cursor", "result")
+                .order_by("chain_position", "id"),
+            )
+        )
+        .order_by("-id")
+    )
+
+    def get_queryset(self) -> QuerySet[Execution]:
+        queryset = super().get_queryset()
+        return queryset.prefetch_related("attempts") if self.action == "retrieve" else queryset
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        return ExecutionDetailSerializer if self.action == "retrieve" else ExecutionSerializer
+
+    @extend_schema(request=None, responses={202: ExecutionDetailSerializer})
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Request, pk: str) -> Response:
+        """Stop a run before its next packet, or at once if it waits; the rest of its chain is skipped."""
+        read_nothing(request)
+        execution = self.get_object()
+        with transaction.atomic():
+            if not cancel(execution.id, now=timezone.now()):
+                raise Conflict(_("This execution has ended."))
+            record(request.user, execution, Action.CHANGED, gettext_lazy("cancelled"))
+        return Response(ExecutionDetailSerializer(self.get_object()).data, status=status.HTTP_202_ACCEPTED)
+
+
+class Idempotent(APIView):
     def post(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Process a request with a new key, or repeat the stored answer to a known one."""
         key: str = request.headers.get(HEADER, "")
@@ -101,77 +356,6 @@ def _take_over(row: KeptAnswer, path: str, now: datetime) -> bool:
         return False
     as_read = KeptAnswer.objects.filter(pk=row.pk, status=None, created_at=row.created_at)
     return bool(as_read.update(created_at=now))
-
-
-if TYPE_CHECKING:
-    from rest_framework.viewsets import GenericViewSet
-
-    _OltViews = GenericViewSet[Olt]
-    _NodeViews = GenericViewSet[WorkflowNode]
-    _ExecutionViews = GenericViewSet[Execution]
-else:
-    _OltViews = _NodeViews = _ExecutionViews = object  # joined to a view set, whose stubs alone take type parameters
-
-
-class OltOperations(_OltViews):
-    @extend_schema(request=OltChangesSerializer, responses=OltSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Enable or disable the OLT, or set its poller group; runs on a disabled OLT stop at their next packet."""
-        wish = OltChangesSerializer(self.get_object(), data=read_body(request), partial=True)
-        with _recorded(request, wish) as (olt, values):
-            Olt.objects.filter(pk=olt.pk).update(**values)
-        return Response(OltSerializer(self.get_object()).data)
-
-
-class NodeOperations(_NodeViews):
-    @extend_schema(request=NodeChangesSerializer, responses=NodeSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Change the node's interval or enable it; its next run is rescheduled at once."""
-        wish = NodeChangesSerializer(self.get_object(), data=read_body(request), partial=True)
-        with _recorded(request, wish) as (node, values):
-            change_nodes(WorkflowNode.objects.filter(pk=node.pk), NodeChange(**values), now=timezone.now())
-        return Response(NodeSerializer(self.get_object()).data)
-
-    @extend_schema(responses=ExplanationSerializer)
-    @action(detail=True)
-    def explain(self, request: Request, pk: str) -> Response:
-        """Explain why the node waits: what holds its OLT and since when, its place in the queue, its next run."""
-        return Response(ExplanationSerializer(load_explanation(self.get_object().id, timezone.now())).data)
-
-    @extend_schema(request=None, responses=NodeSerializer)
-    @action(detail=True, methods=["post"])
-    def resume(self, request: Request, pk: str) -> Response:
-        """Return a suspended node to its schedule; it runs at its next slot."""
-        read_nothing(request)
-        node = self.get_object()
-        if not resume(request.user, node, now=timezone.now()):
-            raise Conflict(_("This node is not suspended."))
-        return Response(NodeSerializer(self.get_object()).data)
-
-
-class ExecutionOperations(_ExecutionViews):
-    @extend_schema(request=None, responses={202: ExecutionDetailSerializer})
-    @action(detail=True, methods=["post"])
-    def cancel(self, request: Request, pk: str) -> Response:
-        """Stop a run before its next packet, or at once if it waits; the rest of its chain is skipped."""
-        read_nothing(request)
-        execution = self.get_object()
-        with transaction.atomic():
-            if not cancel(execution.id, now=timezone.now()):
-                raise Conflict(_("This execution has ended."))
-            record(request.user, execution, Action.CHANGED, gettext_lazy("cancelled"))
-        return Response(ExecutionDetailSerializer(self.get_object()).data, status=status.HTTP_202_ACCEPTED)
-
-
-@contextmanager
-def _recorded(request: Request, wish: ModelSerializer[Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    wish.is_valid(raise_exception=True)
-    row: Any = wish.instance
-    values = wish.validated_data
-    before = {name: getattr(row, name) for name in values}
-    with transaction.atomic():
-        yield row, values
-        record(request.user, row, Action.CHANGED, changed_words(before, values))
 
 
 class PollersEndpoint(NoParameters, views.PollersView):

@@ -1,13 +1,14 @@
-"""OLTs with their nodes, runs, values, waiting ONUs and pauses, and adding OLTs by the inventory's rules.
+"""OLTs with their values, waiting ONUs and pauses, and adding OLTs by the inventory's rules.
 
 Secrets go in, never out.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, IntegerField, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -19,52 +20,95 @@ from rest_framework.exceptions import NotFound, PermissionDenied, ValidationErro
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 from rest_framework.settings import api_settings
 
 from facho.accounts.audit import Action, record
-from facho.accounts.scope import scope_of, visible_reasons
-from facho.api.operations import ExecutionOperations, NodeOperations, OltOperations
+from facho.accounts.scope import NOTHING, OltScope, scope_of, visible_reasons
 from facho.api.shared import filters
-from facho.api.shared.filters import ScopedRows, must_see
 from facho.api.shared.permissions import ReadOrAdminister
 from facho.api.shared.problems import Conflict
-from facho.api.shared.serializers import (
-    ExecutionDetailSerializer,
-    ExecutionSerializer,
+from facho.api.shared.views import (
     KnownFields,
-    NewPauseSerializer,
-    NodeSerializer,
-    OltSerializer,
-    PauseSerializer,
+    RowSerializer,
+    ScopedRows,
+    must_see,
     read_body,
     read_nothing,
+    recorded,
+    valid,
 )
-from facho.executions.models import Execution, ExecutionStates, Origin
 from facho.hosts.inventory import InventoryError, Saved, add_olt, import_olts
-from facho.hosts.models import Olt, OltData, OltGroup, Pause, Reachability, WaitingOnu
+from facho.hosts.models import Olt, OltData, OltGroup, Pause, Reachability, SnmpVersionChoice, WaitingOnu
 from facho.hosts.olt_data import title_of
-from facho.hosts.olt_entry import MAX_HOST, MAX_NAME, SECRET_COLUMNS, OltEntry
-from facho.hosts.store import OLT_SECRETS, end_pause, pause
+from facho.hosts.olt_entry import MAX_HOST, MAX_NAME, SECRET_COLUMNS, OltEntry, group_faults
+from facho.hosts.store import MAX_PAUSE_MINUTES, OLT_SECRETS, end_pause, pause, refusal_of
 from facho.infrastructure.secrets import Secret
 from facho.onus.models import Onu, OnuData
 from facho.onus.raw_values import load_raw_values
 from facho.onus.shown_state import in_state
 from facho.onus.words import ShownState
 from facho.snmp_jobs.application import apply_ready_made_jobs
-from facho.snmp_jobs.models import QueryTypes, WorkflowNode
 from facho.snmp_jobs.store import load_named_reads, name_read
 from facho.zabbix_pollers.poller_manager import PollerManager
 
-if TYPE_CHECKING:
-    from rest_framework.viewsets import GenericViewSet
-
-    _OltViews = GenericViewSet[Olt]
-else:
-    _OltViews = object  # joined to a view set, whose stubs alone take type parameters
-
 MAX_TEXT = 255
 BY_ADMINS = frozenset({"create", "destroy", "connection"})
+
+
+class OltSerializer(RowSerializer[Olt]):
+    """An OLT, its health and number of ONUs; fields keep the names they are written under."""
+
+    version = serializers.ChoiceField(source="snmp_version", choices=SnmpVersionChoice.choices)
+    model = serializers.CharField(source="model.name", default=None, allow_null=True)
+    brand = serializers.CharField(source="model.brand.name", default=None, allow_null=True)
+    onus_total = serializers.IntegerField()
+    onus_online = serializers.IntegerField()
+
+    class Meta:
+        model = Olt
+        fields = [
+            "id",
+            "name",
+            "host",
+            "address",
+            "port",
+            "vendor",
+            "brand",
+            "model",
+            "enabled",
+            "version",
+            "group",
+            "poller_group",
+            "trap_addresses",
+            "reachability",
+            "consecutive_failures",
+            "last_answer_at",
+            "last_error",
+            "sys_name",
+            "sys_descr",
+            "sys_object_id",
+            "onus_total",
+            "onus_online",
+            "created_at",
+        ]
+
+    def to_representation(self, olt: Olt) -> dict[str, Any]:
+        """For a device that is not an OLT, return why it is not polled as its error."""
+        shown: dict[str, Any] = super().to_representation(olt)
+        return shown | {"last_error": olt.last_error or refusal_of(olt)}
+
+
+class OltChangesSerializer(KnownFields, serializers.ModelSerializer[Olt]):
+    """The fields of an OLT that can be written."""
+
+    class Meta:
+        model = Olt
+        fields = ["enabled", "poller_group"]
+
+    def validate_poller_group(self, group: str) -> str:
+        for fault in group_faults(group, settings.FACHO_POLLER_GROUPS) if group else ():
+            raise serializers.ValidationError(fault)
+        return group
 
 
 class _Optional(serializers.CharField):
@@ -74,7 +118,7 @@ class _Optional(serializers.CharField):
         super().__init__(required=False, allow_blank=True, default="", max_length=MAX_TEXT, **options)
 
 
-class ConnectionSerializer(KnownFields, serializers.Serializer[Any]):
+class ConnectionSerializer(KnownFields):
     """How an OLT is reached; fields left out or empty keep their values.
 
     With another host or port, all stored secrets and the SNMPv3 user are erased unless sent again. Secrets are never
@@ -121,7 +165,32 @@ class NewOltSerializer(ConnectionSerializer):
         return attrs | {"group": attrs["group"] if attrs["group"] in mine else mine[0]}
 
 
-class OltInventory(_OltViews):
+def _count_onus(reference: str, condition: Q | None = None) -> Coalesce:
+    """Count the present ONUs per row in a subquery: a join with GROUP BY would count those of all pages."""
+    present = Onu.objects.filter(condition or Q(), **{reference: OuterRef("pk")}, is_present=True)
+    counted = present.order_by().values(reference).annotate(n=Count("pk")).values("n")
+    return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
+
+
+class OltViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[Olt]):
+    """OLTs: `state` is the result of the last operation; `search` covers name, host and system name."""
+
+    serializer_class = OltSerializer
+    olt_path = ""
+    query_parameters = {
+        "state": filters.one_of("reachability", Reachability.values),
+        "enabled": filters.flag("enabled"),
+        "vendor": filters.search("vendor"),
+        "group": filters.search("group__name"),
+        "search": filters.search("name", "host", "sys_name"),
+    }
+    queryset = (
+        Olt.objects.defer(*SECRET_COLUMNS)
+        .select_related("model__brand", "group")
+        .annotate(onus_total=_count_onus("olt"), onus_online=_count_onus("olt", in_state(ShownState.ONLINE)))
+        .order_by("name", "id")
+    )
+
     def get_permissions(self) -> list[BasePermission]:
         return [ReadOrAdminister()] if self.action in BY_ADMINS else super().get_permissions()  # type: ignore[return-value]
 
@@ -129,15 +198,15 @@ class OltInventory(_OltViews):
     def create(self, request: Request) -> Response:
         """Add an OLT; if the vendor is recognised automatically, it gets its jobs after the first answer."""
         wish = NewOltSerializer(data=read_body(request), context={"scope": scope_of(request.user)})
-        wish.is_valid(raise_exception=True)
+        values = valid(wish)
 
         def after_save(olt: Olt) -> None:
             record(request.user, olt, Action.ADDED)
-            if wish.validated_data["with_jobs"]:
+            if values["with_jobs"]:
                 _give_jobs(olt)
 
         try:
-            olt = add_olt(wish.entry_of(wish.validated_data["name"]), after_save=after_save)
+            olt = add_olt(wish.entry_of(values["name"]), after_save=after_save)
         except InventoryError as error:
             raise _refusal(request, error) from error
         return Response(OltSerializer(self.get_queryset().get(pk=olt.pk)).data, status=status.HTTP_201_CREATED)
@@ -148,7 +217,7 @@ class OltInventory(_OltViews):
         """Change how the OLT is reached; a run in progress finishes at the old address."""
         olt = self.get_object()
         wish = ConnectionSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
+        valid(wish)
 
         def finish(saved: Saved) -> None:
             if saved.added:  # it was deleted or renamed since it was found
@@ -173,6 +242,14 @@ class OltInventory(_OltViews):
             record(request.user, olt, Action.DELETED)
             Olt.objects.filter(pk=olt.pk).delete()
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=OltChangesSerializer, responses=OltSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Enable or disable the OLT, or set its poller group; runs on a disabled OLT stop at their next packet."""
+        wish = OltChangesSerializer(self.get_object(), data=read_body(request), partial=True)
+        with recorded(request, wish) as (olt, values):
+            Olt.objects.filter(pk=olt.pk).update(**values)
+        return Response(OltSerializer(self.get_object()).data)
 
 
 def _give_jobs(olt: Olt) -> None:
@@ -210,11 +287,9 @@ class OnuDataSerializer(serializers.Serializer[dict[str, Any]]):
     updated_at = serializers.DateTimeField(label="Updated")
 
 
-class WaitingOnuSerializer(serializers.ModelSerializer[WaitingOnu]):
+class WaitingOnuSerializer(RowSerializer[WaitingOnu]):
     """An ONU that an OLT detected and that is not authorised yet."""
 
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
     pon_port = serializers.CharField()
 
     class Meta:
@@ -289,6 +364,30 @@ class WaitingOnuViewSet(ScopedRows, viewsets.ReadOnlyModelViewSet[WaitingOnu]):
     queryset = WaitingOnu.objects.select_related("olt").defer(*OLT_SECRETS).order_by("-first_seen_at", "-id")
 
 
+class PauseSerializer(RowSerializer[Pause]):
+    """A period without polling, or only without alerts if it keeps polling; without an OLT it is global."""
+
+    class Meta:
+        model = Pause
+        fields = ["id", "olt_id", "olt", "starts_at", "ends_at", "note", "keeps_polling"]
+
+
+class _SeenOlt(serializers.PrimaryKeyRelatedField[Olt]):
+    """An OLT in the user's scope; others do not exist."""
+
+    def get_queryset(self) -> QuerySet[Olt]:
+        scope: OltScope = self.context.get("scope", NOTHING)
+        return scope.narrow(Olt.objects.defer(*SECRET_COLUMNS), "")
+
+
+class NewPauseSerializer(KnownFields):
+    """A pause that starts now; `olt_id` must be given, null for all OLTs."""
+
+    olt_id = _SeenOlt(queryset=Olt.objects.none(), source="olt", allow_null=True, required=True)
+    minutes = serializers.IntegerField(min_value=1, max_value=MAX_PAUSE_MINUTES)
+    note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
+
+
 def _holds_now() -> Q:
     now = timezone.now()
     return Q(starts_at__lte=now, ends_at__gt=now)
@@ -316,11 +415,10 @@ class PauseViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Ge
     @extend_schema(request=NewPauseSerializer, responses={201: PauseSerializer})
     def create(self, request: Request) -> Response:
         """Start a pause now: nothing new starts, running executions finish."""
-        wish = NewPauseSerializer(data=read_body(request), context={"scope": scope_of(request.user)})
-        wish.is_valid(raise_exception=True)
-        _refuse_everything(request, wish.validated_data["olt"])
+        values = valid(NewPauseSerializer(data=read_body(request), context={"scope": scope_of(request.user)}))
+        _refuse_everything(request, values["olt"])
         with transaction.atomic():
-            made = pause(**wish.validated_data, now=timezone.now())
+            made = pause(**values, now=timezone.now())
             record(request.user, made, Action.ADDED)
         return Response(PauseSerializer(made).data, status=status.HTTP_201_CREATED)
 
@@ -342,89 +440,3 @@ def _refuse_everything(request: Request, olt: Olt | None) -> None:
     """Allow a global pause only to users who see all OLTs."""
     if olt is None and not scope_of(request.user).is_everything:
         raise PermissionDenied(_("This affects OLTs outside your scope."))
-
-
-def _count_onus(reference: str, condition: Q | None = None) -> Coalesce:
-    """Count the present ONUs per row in a subquery: a join with GROUP BY would count those of all pages."""
-    present = Onu.objects.filter(condition or Q(), **{reference: OuterRef("pk")}, is_present=True)
-    counted = present.order_by().values(reference).annotate(n=Count("pk")).values("n")
-    return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
-
-
-def _of_composite(master: str) -> Q:
-    return filters.number("id").narrow(master) | filters.number("master_execution_id").narrow(master)
-
-
-class OltViewSet(ScopedRows, OltInventory, OltOperations, viewsets.ReadOnlyModelViewSet[Olt]):
-    """OLTs: `state` is the result of the last operation; `search` covers name, host and system name."""
-
-    serializer_class = OltSerializer
-    olt_path = ""
-    query_parameters = {
-        "state": filters.one_of("reachability", Reachability.values),
-        "enabled": filters.flag("enabled"),
-        "vendor": filters.search("vendor"),
-        "group": filters.search("group__name"),
-        "search": filters.search("name", "host", "sys_name"),
-    }
-    queryset = (
-        Olt.objects.defer(*SECRET_COLUMNS)
-        .select_related("model__brand", "group")
-        .annotate(onus_total=_count_onus("olt"), onus_online=_count_onus("olt", in_state(ShownState.ONLINE)))
-        .order_by("name", "id")
-    )
-
-
-class NodeViewSet(ScopedRows, NodeOperations, viewsets.ReadOnlyModelViewSet[WorkflowNode]):
-    """Nodes: one job on one OLT."""
-
-    serializer_class = NodeSerializer
-    olt_path = "workflow__olt"
-    query_parameters = {
-        "olt": filters.olt("workflow__olt"),
-        "enabled": filters.flag("enabled"),
-        "chained": filters.flag("is_chain_node"),
-        "query_type": filters.one_of("job__query_type", QueryTypes.values),
-        "search": filters.search("job__name", "job__slug"),
-    }
-    queryset = (
-        WorkflowNode.objects.select_related("job", "workflow__olt")
-        .defer(*(f"workflow__olt__{name}" for name in SECRET_COLUMNS))
-        .order_by("workflow__olt__name", "id")
-    )
-
-
-class ExecutionViewSet(ScopedRows, ExecutionOperations, viewsets.ReadOnlyModelViewSet[Execution]):
-    """Executions, newest first; `chained=false` lists masters only, each with its chain."""
-
-    query_parameters = {
-        "olt": filters.olt(),
-        "node": filters.number("node_id"),
-        "status": filters.one_of("status", ExecutionStates.values),
-        "origin": filters.one_of("origin", Origin.values),
-        "poller": filters.number("poller_id"),
-        "master_execution": filters.number("master_execution_id"),
-        "master": filters.QueryParameter(_of_composite, {"type": "integer"}, "A master's id: it and its chain."),
-        "chained": filters.filled("master_execution", "Whether it ran in the chain of another."),
-        "task_type": filters.search("task_type"),
-    }
-    queryset = (
-        Execution.objects.select_related("olt", "node__job")
-        .defer("cursor", *(f"olt__{name}" for name in SECRET_COLUMNS))
-        .prefetch_related(
-            Prefetch(
-                "chain_executions",
-                Execution.objects.select_related("node__job")
-                .defer("cursor", "result")
-                .order_by("chain_position", "id"),
-            )
-        )
-        .order_by("-id")
-    )
-
-    def get_queryset(self) -> QuerySet[Execution]:
-        queryset = super().get_queryset()
-        return queryset.prefetch_related("attempts") if self.action == "retrieve" else queryset
-
-    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
-        return ExecutionDetailSerializer if self.action == "retrieve" else ExecutionSerializer

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import Http404, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -22,9 +23,9 @@ from rest_framework.views import APIView
 
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
-from facho.api.shared.filters import LongPage, NoParameters, ScopedRows
+from facho.api.shared.filters import LongPage
 from facho.api.shared.problems import Conflict
-from facho.api.shared.serializers import KnownFields, read_body, read_nothing
+from facho.api.shared.views import KnownFields, NoParameters, RowSerializer, ScopedRows, read_body, read_nothing, valid
 from facho.executions.onu_reads import NotThere, TooManyReads, request_read_for
 from facho.hosts.inventory import EntryProblem, InventoryError
 from facho.infrastructure.spreadsheet import FILE_TYPES, Cell, answer_file, write_file, write_json
@@ -72,17 +73,13 @@ def _read(kind: type[serializers.Field[Any, Any, Any, Any]], name: str) -> Any:
     return kind(source=f"reading.{name}", default=None, allow_null=True)
 
 
-class OnuSerializer(serializers.ModelSerializer[Onu]):
+class OnuSerializer(RowSerializer[Onu]):
     """An ONU by serial and place, with its customer and latest values.
 
     `run_state` is the current state: unknown behind an OLT that does not answer, absent when it has left.
     `last_known_state` is the last state the OLT reported. `last_up_at` and `last_down_at` are by the OLT's clock.
     """
 
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
-    pon_port_id = serializers.IntegerField()
-    pon_port = serializers.CharField(source="pon_port.__str__")
     frame = serializers.IntegerField(source="pon_port.frame")
     slot = serializers.IntegerField(source="pon_port.slot")
     port = serializers.IntegerField(source="pon_port.port")
@@ -314,7 +311,7 @@ class OnuReadSerializer(serializers.Serializer[ReadProgress]):
         return describe_read(progress)
 
 
-class OnuReadView(NoParameters, APIView):
+class OnuReadView(NoParameters):
     """Read the state and receive power of one ONU now."""
 
     @extend_schema(responses=OnuReadSerializer, operation_id="onus_read_progress", tags=["onus"])
@@ -335,10 +332,7 @@ class OnuReadView(NoParameters, APIView):
 
 
 def _find(request: Request, onu_id: int) -> Onu:
-    onu = scope_of(request.user).narrow(Onu.objects.select_related("pon_port")).filter(id=onu_id).first()
-    if onu is None:
-        raise Http404
-    return onu
+    return get_object_or_404(scope_of(request.user).narrow(Onu.objects.select_related("pon_port")), id=onu_id)
 
 
 def _progress(onu: Onu) -> dict[str, object]:
@@ -352,7 +346,7 @@ def _progress(onu: Onu) -> dict[str, object]:
 MOST_CUSTOMERS = 1_000
 
 
-class GivenCustomerSerializer(KnownFields, serializers.Serializer[Any]):
+class GivenCustomerSerializer(KnownFields):
     """A customer by the serial, the hardware address, or OLT and place of the ONU; fields not sent stay as they are."""
 
     serial = serializers.CharField(required=False, allow_blank=True, max_length=64)
@@ -373,7 +367,7 @@ class GivenCustomerSerializer(KnownFields, serializers.Serializer[Any]):
     longitude = serializers.FloatField(required=False, allow_null=True)
 
 
-class GivenCustomersSerializer(KnownFields, serializers.Serializer[Any]):
+class GivenCustomersSerializer(KnownFields):
     customers = serializers.ListField(child=GivenCustomerSerializer(), allow_empty=False, max_length=MOST_CUSTOMERS)
 
 
@@ -390,7 +384,7 @@ class CustomersWrittenSerializer(serializers.Serializer[Any]):
     left_out = LeftOutSerializer(many=True)
 
 
-class CustomersView(NoParameters, APIView):
+class CustomersView(NoParameters):
     """Customers of ONUs, written by other systems."""
 
     @extend_schema(
@@ -404,11 +398,10 @@ class CustomersView(NoParameters, APIView):
 
         An entry whose ONU is not found is left out and listed. At most 1,000 in one request.
         """
-        body = GivenCustomersSerializer(data=read_body(request))
-        body.is_valid(raise_exception=True)
+        body = valid(GivenCustomersSerializer(data=read_body(request)))
         entries: list[CustomerEntry] = []
         problems: list[EntryProblem] = []
-        for index, given in enumerate(body.validated_data["customers"]):
+        for index, given in enumerate(body["customers"]):
             try:
                 entries.append(read_entry(index, given))
             except InventoryError as error:
@@ -429,11 +422,9 @@ def _by_index(problems: Iterable[EntryProblem]) -> dict[str, dict[str, list[str]
     return found
 
 
-class PonPortSerializer(serializers.ModelSerializer[PonPort]):
+class PonPortSerializer(RowSerializer[PonPort]):
     """A PON port with its ONUs by current state; `onus_total` counts those present."""
 
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
     name = serializers.CharField(source="__str__")
     onus_total = serializers.IntegerField(source="counts.total")
     onus_online = serializers.IntegerField(source="counts.online")

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, ProtectedError, QuerySet
+from django.db.models import Count, Model, ProtectedError, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -22,7 +22,16 @@ from facho.api.models import ApiToken
 from facho.api.shared import filters
 from facho.api.shared.permissions import AdministerAll
 from facho.api.shared.problems import Conflict, collisions_are_conflicts
-from facho.api.shared.serializers import KnownFields, read_body, read_nothing
+from facho.api.shared.views import (
+    DeletedRows,
+    KnownFields,
+    RowSerializer,
+    WrittenRows,
+    described,
+    read_body,
+    read_nothing,
+    valid,
+)
 from facho.api.tokens import DEFAULT_DAYS, MOST_DAYS, RoleTooHigh, create_token, digest
 from facho.hosts.models import GROUP_IN_USE, OltGroup
 
@@ -169,8 +178,7 @@ class UserViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     def _save(self, request: Request, user: User | None) -> User:
         wish = UserWishSerializer(user, data=read_body(request), partial=user is not None, context={"by": request.user})
         before = facts_of(user) if user else {}
-        wish.is_valid(raise_exception=True)
-        values = dict(wish.validated_data)
+        values = valid(wish)
         role, groups = values.pop("role", None), values.pop("olt_groups", None)
         saved = user or User()
         for name, value in values.items():
@@ -206,52 +214,34 @@ class OltGroupWishSerializer(KnownFields, serializers.ModelSerializer[OltGroup])
         fields = ["name"]
 
 
-class OltGroupViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[OltGroup]
-):
+@described(create="Create a group without OLTs.", change="Rename a group.")
+class OltGroupViewSet(WrittenRows):
     """Groups of OLTs by name."""
 
     serializer_class = OltGroupSerializer
+    wish_class = OltGroupWishSerializer
     permission_classes = [AdministerAll]
     query_parameters = {"search": filters.search("name")}
     queryset = OltGroup.objects.annotate(olts_counted=Count("olts")).order_by("name", "id")
 
-    @extend_schema(request=OltGroupWishSerializer, responses={201: OltGroupSerializer})
-    def create(self, request: Request) -> Response:
-        """Create a group without OLTs."""
-        return self._save(OltGroupWishSerializer(data=read_body(request)), Action.ADDED, status.HTTP_201_CREATED)
-
-    @extend_schema(request=OltGroupWishSerializer, responses=OltGroupSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Rename a group."""
-        wish = OltGroupWishSerializer(self.get_object(), data=read_body(request), partial=True)
-        return self._save(wish, Action.CHANGED, status.HTTP_200_OK)
-
-    def perform_destroy(self, instance: OltGroup) -> None:
+    def perform_destroy(self, instance: Model) -> None:
         """Delete a group; its OLTs stay, without one. 409 while people, tokens or rules are limited to it."""
-        read_nothing(self.request)
         try:
-            with transaction.atomic():
-                record(self.request.user, instance, Action.DELETED)
-                instance.delete()
+            super().perform_destroy(instance)
         except ProtectedError as error:
-            raise Conflict(GROUP_IN_USE % {"group": instance.name}) from error
+            raise Conflict(GROUP_IN_USE % {"group": instance}) from error
 
-    def _save(self, wish: OltGroupWishSerializer, done: Action, code: int) -> Response:
-        wish.is_valid(raise_exception=True)
+    def save(self, wish: "serializers.BaseSerializer[Any]", done: Action) -> OltGroup:
         before = wish.instance.name if wish.instance else None
-        with collisions_are_conflicts(), transaction.atomic():
-            group = wish.save()
-            if words := changed_words({"name": before}, {"name": group.name}):
-                record(self.request.user, group, done, words)
-        return Response(OltGroupSerializer(self.get_queryset().get(pk=group.pk)).data, status=code)
+        group: OltGroup = wish.save()
+        if words := changed_words({"name": before}, {"name": group.name}):
+            record(self.request.user, group, done, words)
+        return group
 
 
-class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+class TokenSerializer(RowSerializer[ApiToken]):
     """A token without its text, which is stored nowhere."""
 
-    user_id = serializers.IntegerField()
-    user = serializers.CharField(source="user.username")
     olt_group_ids = serializers.SerializerMethodField()
 
     class Meta:
@@ -281,7 +271,7 @@ class NewTokenSerializer(TokenSerializer):
         fields = [*TokenSerializer.Meta.fields, "token"]
 
 
-class TokenWishSerializer(KnownFields, serializers.Serializer[Any]):
+class TokenWishSerializer(KnownFields):
     """Whose token, what it may do at most, and when it ends; by default it may do what its owner may."""
 
     user_id = serializers.PrimaryKeyRelatedField(source="user", queryset=people())
@@ -291,9 +281,7 @@ class TokenWishSerializer(KnownFields, serializers.Serializer[Any]):
     olt_group_ids = GroupsField()
 
 
-class TokenViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[ApiToken]
-):
+class TokenViewSet(DeletedRows):
     """Tokens of every account. They do not change: another one is made, and the old one revoked."""
 
     serializer_class = TokenSerializer
@@ -304,9 +292,7 @@ class TokenViewSet(
     @extend_schema(request=TokenWishSerializer, responses={201: NewTokenSerializer})
     def create(self, request: Request) -> Response:
         """Create a token; answers with its text, this one time."""
-        wish = TokenWishSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
-        values = wish.validated_data
+        values = valid(TokenWishSerializer(data=read_body(request)))
         try:
             with transaction.atomic():
                 text = create_token(
@@ -322,10 +308,3 @@ class TokenViewSet(
             raise ValidationError({"role": [_("Its owner has fewer rights than that.")]}) from error
         shown = TokenSerializer(token).data
         return Response({**shown, "token": text}, status=status.HTTP_201_CREATED, headers=ONCE)
-
-    def perform_destroy(self, instance: ApiToken) -> None:
-        """Revoke a token."""
-        read_nothing(self.request)
-        with transaction.atomic():
-            record(self.request.user, instance, Action.DELETED)
-            instance.delete()

@@ -8,11 +8,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
-from facho.api.shared.filters import NoParameters, ScopedRows
+from facho.api.shared.views import NoParameters, ScopedRows
 from facho.plant.models import MonthRun, OnuMonth
 from facho.plant.report import (
     ReportQuestion,
@@ -120,7 +119,7 @@ class ReportSerializer(serializers.Serializer[Any]):
     repairs = ReportRepairSerializer(many=True)
 
 
-class ReportMonthsView(NoParameters, APIView):
+class ReportMonthsView(NoParameters):
     """The computed months, the latest first."""
 
     @extend_schema(responses=ReportMonthSerializer(many=True))
@@ -140,7 +139,7 @@ def question_of(request: Request, text: str) -> ReportQuestion:
     return ReportQuestion(run, scope_of(request.user))
 
 
-class ReportView(NoParameters, APIView):
+class ReportView(NoParameters):
     """The report of a month such as 2026-10."""
 
     @extend_schema(responses=ReportSerializer)

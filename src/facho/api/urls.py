@@ -5,7 +5,6 @@ from django.views.generic import RedirectView
 from rest_framework.routers import SimpleRouter
 
 from facho.api import coordinator
-from facho.api import olts as api_olts
 from facho.api.alerts import AlertChannelViewSet, AlertRuleViewSet, AlertViewSet, ChannelNoticeViewSet
 from facho.api.coordinator import FeasibilityView
 from facho.api.events import EventViewSet, OutageOnusView, OutageViewSet
@@ -18,18 +17,25 @@ from facho.api.history import (
 )
 from facho.api.jobs import JobViewSet
 from facho.api.light import LightFindingViewSet, PortTreeView
-from facho.api.olts import OltDataView, OnuDataView, PauseViewSet, WaitingOnuViewSet
+from facho.api.nodes import (
+    ExecutionViewSet,
+    NodeViewSet,
+    PollersEndpoint,
+    QueueEndpoint,
+    RunNodeOnceView,
+    StatsEndpoint,
+)
+from facho.api.olts import OltDataView, OltViewSet, OnuDataView, PauseViewSet, WaitingOnuViewSet
 from facho.api.onus import CustomersView, OnuReadView, OnuViewSet, PonPortViewSet
-from facho.api.operations import PollersEndpoint, QueueEndpoint, RunNodeOnceView, StatsEndpoint
 from facho.api.people import OltGroupViewSet, TokenViewSet, UserViewSet
 from facho.api.reports import ReportMonthsView, ReportOnusView, ReportView
 from facho.api.shared.schema import docs, schema
 
 router = SimpleRouter()
-router.register("olts", api_olts.OltViewSet, basename="olt")
+router.register("olts", OltViewSet, basename="olt")
 router.register("jobs", JobViewSet, basename="job")
-router.register("nodes", api_olts.NodeViewSet, basename="node")
-router.register("executions", api_olts.ExecutionViewSet, basename="execution")
+router.register("nodes", NodeViewSet, basename="node")
+router.register("executions", ExecutionViewSet, basename="execution")
 router.register("pauses", PauseViewSet, basename="pause")
 router.register("pon-ports", PonPortViewSet, basename="pon-port")
 router.register("onus", OnuViewSet, basename="onu")

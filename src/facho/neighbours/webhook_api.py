@@ -20,20 +20,19 @@ from facho.accounts.audit import Action, record
 from facho.alerts.channels import ChannelSecrets
 from facho.api.shared import filters
 from facho.api.shared.permissions import ReadOrAdministerAll
-from facho.api.shared.problems import Conflict, collisions_are_conflicts
-from facho.api.shared.serializers import KnownFields, given_names, read_body, read_nothing
+from facho.api.shared.problems import Conflict
+from facho.api.shared.views import KnownFields, RowSerializer, WrittenRows, described, read_body, read_nothing, valid
 from facho.hosts.models import OltGroup
 from facho.infrastructure.secrets import Secret
 from facho.neighbours.models import WEBHOOK_KINDS, DeliveryState, Webhook, WebhookDelivery
 from facho.neighbours.webhooks import Replay, find_faults, replay, save_webhook, stored_webhooks, write_test
 
 
-class WebhookSerializer(serializers.ModelSerializer[Webhook]):
+class WebhookSerializer(RowSerializer[Webhook]):
     """A program that gets events; `address` shows its server. `failing_since` is null while it takes what it gets."""
 
     address = serializers.CharField(source="shown_as")
     kinds = serializers.ListField(child=serializers.ChoiceField(choices=WEBHOOK_KINDS))
-    olt_group_id = serializers.IntegerField(allow_null=True)
 
     class Meta:
         model = Webhook
@@ -80,15 +79,16 @@ class WebhookChangesSerializer(KnownFields, serializers.ModelSerializer[Webhook]
             raise serializers.ValidationError(faults)
         return {**attrs, "given": given}
 
-    def save_as(self, webhook: Webhook) -> None:
-        values = dict(self.validated_data)
+    def save(self, **_options: Any) -> Webhook:
+        webhook, values = self.instance or Webhook(), dict(self.validated_data)
         given = values.pop("given")
         for name, value in values.items():
             setattr(webhook, name, value)
         save_webhook(webhook, given, now=timezone.now())
+        return webhook
 
 
-class WebhookReplayWishSerializer(KnownFields, serializers.Serializer[Any]):
+class WebhookReplayWishSerializer(KnownFields):
     """Since when everything is sent again."""
 
     since = serializers.DateTimeField()
@@ -102,10 +102,8 @@ class WebhookReplaySerializer(serializers.Serializer[Replay]):
     outages = serializers.IntegerField()
 
 
-class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
+class WebhookDeliverySerializer(RowSerializer[WebhookDelivery]):
     """A batch and its delivery; `last_error` is of the last failed attempt."""
-
-    webhook_id = serializers.IntegerField()
 
     class Meta:
         model = WebhookDelivery
@@ -124,40 +122,18 @@ class WebhookDeliverySerializer(serializers.ModelSerializer[WebhookDelivery]):
         ]
 
 
-class WebhookViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet[Webhook]
-):
+@described(
+    create="Create a webhook; it gets what happens from now on.",
+    change="Change a webhook; what it has not taken yet goes to its new address, at once.",
+)
+class WebhookViewSet(WrittenRows):
     """Webhooks by name; their secrets are never loaded."""
 
     serializer_class = WebhookSerializer
+    wish_class = WebhookChangesSerializer
     permission_classes = [ReadOrAdministerAll]
     query_parameters = {"enabled": filters.flag("enabled")}
     queryset = stored_webhooks().order_by("name", "id")
-
-    @extend_schema(request=WebhookChangesSerializer, responses={201: WebhookSerializer})
-    def create(self, request: Request) -> Response:
-        """Create a webhook; it gets what happens from now on."""
-        wish = WebhookChangesSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
-        webhook = Webhook()
-        self._save(wish, webhook, Action.ADDED)
-        return Response(WebhookSerializer(webhook).data, status=status.HTTP_201_CREATED)
-
-    @extend_schema(request=WebhookChangesSerializer, responses=WebhookSerializer)
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Change a webhook; what it has not taken yet goes to its new address, at once."""
-        webhook = self.get_object()
-        wish = WebhookChangesSerializer(webhook, data=read_body(request), partial=True)
-        wish.is_valid(raise_exception=True)
-        self._save(wish, webhook, Action.CHANGED)
-        return Response(WebhookSerializer(webhook).data)
-
-    def perform_destroy(self, instance: Webhook) -> None:
-        """Delete a webhook with its log; what it has not taken yet is not sent."""
-        read_nothing(self.request)
-        with transaction.atomic():
-            record(self.request.user, instance, Action.DELETED)
-            instance.delete()
 
     @extend_schema(request=None, responses={202: WebhookDeliverySerializer})
     @action(detail=True, methods=["post"])
@@ -177,18 +153,11 @@ class WebhookViewSet(
     def replay(self, request: Request, pk: str) -> Response:
         """Send everything since a time again, marked as such, as far as events are kept."""
         webhook = self.get_object()
-        wish = WebhookReplayWishSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
-        since = wish.validated_data["since"]
+        since = valid(WebhookReplayWishSerializer(data=read_body(request)))["since"]
         with transaction.atomic():
             record(request.user, webhook, Action.CHANGED, _("Sends again since %(time)s") % {"time": since.isoformat()})
             done = replay(webhook.pk, since)
         return Response(WebhookReplaySerializer(done).data, status=status.HTTP_202_ACCEPTED)
-
-    def _save(self, wish: WebhookChangesSerializer, webhook: Webhook, done: Action) -> None:
-        with collisions_are_conflicts(), transaction.atomic():
-            wish.save_as(webhook)
-            record(self.request.user, webhook, done, given_names(wish))
 
 
 class WebhookDeliveryViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[WebhookDelivery]):

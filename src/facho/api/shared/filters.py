@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
@@ -17,7 +17,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from rest_framework.exceptions import ErrorDetail, NotFound, ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.request import Request
@@ -25,14 +25,8 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 
-from facho.accounts.scope import scope_of
 from facho.hosts.models import Olt
 from facho.onus.search import MANY, short_enough
-
-if TYPE_CHECKING:
-    _View = APIView
-else:
-    _View = object  # joined to a view
 
 _ID_OR_NAME = "Id or exact name of the OLT."
 _ADDRESS_OR_NULL = {"type": ["string", "null"], "format": "uri"}
@@ -199,12 +193,6 @@ def refuse_parameters(request: Request) -> None:
         raise ValidationError(unknown)
 
 
-class NoParameters(_View):
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        refuse_parameters(request)
-
-
 def _parameters(view: APIView) -> Mapping[str, QueryParameter]:
     declared: Mapping[str, QueryParameter] = getattr(view, "query_parameters", {})
     return declared
@@ -323,27 +311,3 @@ def with_exactness(page: dict[str, Any]) -> dict[str, Any]:
         "required": [*page["required"], "count_is_exact"],
         "properties": {**page["properties"], "count_is_exact": exactness},
     }
-
-
-if TYPE_CHECKING:
-    from rest_framework.generics import GenericAPIView
-
-    _Views = GenericAPIView[Any]
-else:
-    _Views = object  # joined to a view, whose stubs alone take type parameters
-
-
-class ScopedRows(_Views):
-    """Limits a view's rows to OLTs in scope; others are 404."""
-
-    # The way from a row to its OLT; empty for OLTs themselves.
-    olt_path = "olt"
-
-    def get_queryset(self) -> QuerySet[Any]:
-        return scope_of(self.request.user).narrow(super().get_queryset(), self.olt_path)
-
-
-def must_see(request: Request, rows: QuerySet[Any], olt_path: str = "olt") -> None:
-    """Raise 404 unless one of the rows exists and is in scope."""
-    if not scope_of(request.user).narrow(rows, olt_path).exists():
-        raise NotFound

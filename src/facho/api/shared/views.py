@@ -1,48 +1,41 @@
-"""The shapes in which the API shows OLTs, nodes, executions and pauses, and acknowledging. No secret is in any.
+"""What views and shapes of the API share: known names, the scope of the user, writing with audit, acknowledging.
 
 Bodies of write requests refuse unknown names, in the query and the body, nested ones too: a mistyped or read-only field
 must not look as if it had been saved.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import extend_schema, extend_schema_field
-from rest_framework import serializers
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
 from rest_framework.decorators import action
-from rest_framework.exceptions import ErrorDetail, UnsupportedMediaType
+from rest_framework.exceptions import ErrorDetail, NotFound, UnsupportedMediaType
+from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
+from rest_framework.viewsets import GenericViewSet
 
 from facho.accounts.acknowledge import MAX_NOTE_LENGTH, AcknowledgementError, acknowledge, take_back
-from facho.accounts.scope import NOTHING, OltScope
+from facho.accounts.audit import Action, changed_words, record
+from facho.accounts.scope import scope_of
 from facho.api.shared.filters import refuse_parameters
-from facho.api.shared.problems import Conflict
-from facho.executions.models import Execution, ExecutionAttempt
-from facho.hosts.models import Olt, Pause, SnmpVersionChoice
-from facho.hosts.olt_entry import SECRET_COLUMNS, group_faults
-from facho.hosts.store import MAX_PAUSE_MINUTES, refusal_of
-from facho.polling.domain.schedule import MAX_INTERVAL_SECONDS
-from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.safety import check_change
+from facho.api.shared.problems import Conflict, collisions_are_conflicts
 
-if TYPE_CHECKING:
-    _Serializer = serializers.Serializer[Any]
-else:
-    _Serializer = object  # joined to a serializer, whose stubs alone take type parameters
-
+Row = TypeVar("Row", bound=Model)
 
 # An answer is not to grow with what somebody sends.
 MOST_NAMES = 20
 MOST_LETTERS = 60
 
 
-class KnownFields(_Serializer):
+class KnownFields(serializers.Serializer[Any]):
     """Reports unknown fields together with all other errors."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -68,7 +61,7 @@ class KnownFields(_Serializer):
         return {name: [ErrorDetail(text, "unknown")] for name in shown}
 
 
-class Nothing(KnownFields, serializers.Serializer[Any]):
+class Nothing(KnownFields):
     """The body of a request that needs none."""
 
 
@@ -87,286 +80,134 @@ def read_nothing(request: Request) -> None:
     Nothing(data=sent).is_valid(raise_exception=True)
 
 
-def given_names(wish: "serializers.BaseSerializer[Any]") -> str:
-    return ", ".join(sorted(wish.initial_data))
+def valid(wish: "serializers.BaseSerializer[Any]") -> dict[str, Any]:
+    """Return what was sent, once it is checked."""
+    wish.is_valid(raise_exception=True)
+    values: dict[str, Any] = wish.validated_data
+    return values
 
 
-class OltSerializer(serializers.ModelSerializer[Olt]):
-    """An OLT, its health and number of ONUs; fields keep the names they are written under."""
+class RowSerializer(serializers.ModelSerializer[Row]):
+    """Shows what a row refers to: by its id under names such as `olt_id`, by its name under such as `olt`."""
 
-    version = serializers.ChoiceField(source="snmp_version", choices=SnmpVersionChoice.choices)
-    group = serializers.CharField(source="group.name", default=None, allow_null=True)
-    model = serializers.CharField(source="model.name", default=None, allow_null=True)
-    brand = serializers.CharField(source="model.brand.name", default=None, allow_null=True)
-    onus_total = serializers.IntegerField()
-    onus_online = serializers.IntegerField()
+    def get_uniqueness_extra_kwargs(self, field_names: Any, declared_fields: Any, extra_kwargs: Any) -> Any:
+        relations = {field.name for field in self.Meta.model._meta.get_fields() if field.is_relation}  # type: ignore[attr-defined]
+        own = [name for name in field_names if name not in relations]
+        return super().get_uniqueness_extra_kwargs(own, declared_fields, extra_kwargs)
 
-    class Meta:
-        model = Olt
-        fields = [
-            "id",
-            "name",
-            "host",
-            "address",
-            "port",
-            "vendor",
-            "brand",
-            "model",
-            "enabled",
-            "version",
-            "group",
-            "poller_group",
-            "trap_addresses",
-            "reachability",
-            "consecutive_failures",
-            "last_answer_at",
-            "last_error",
-            "sys_name",
-            "sys_descr",
-            "sys_object_id",
-            "onus_total",
-            "onus_online",
-            "created_at",
-        ]
+    def build_property_field(self, field_name: str, model_class: type[Row]) -> Any:
+        relations = {field.attname: field for field in model_class._meta.concrete_fields if field.is_relation}
+        if relation := relations.get(field_name):
+            return serializers.IntegerField, {"allow_null": True} if relation.null else {}
+        return super().build_property_field(field_name, model_class)
 
-    def to_representation(self, olt: Olt) -> dict[str, Any]:
-        """For a device that is not an OLT, return why it is not polled as its error."""
-        shown: dict[str, Any] = super().to_representation(olt)
-        return shown | {"last_error": olt.last_error or refusal_of(olt)}
+    def build_relational_field(self, field_name: str, relation_info: Any) -> Any:
+        if relation_info.to_many:
+            return super().build_relational_field(field_name, relation_info)
+        # Its text is what the row says of itself.
+        return serializers.CharField, {"default": None, "allow_null": True} if relation_info.model_field.null else {}
 
 
-class NodeSerializer(serializers.ModelSerializer[WorkflowNode]):
-    """One job on one OLT: its schedule and state."""
-
-    name = serializers.CharField(source="job.name")
-    olt_id = serializers.IntegerField(source="workflow.olt_id")
-    olt = serializers.CharField(source="workflow.olt.name")
-    task_type = serializers.CharField(source="job.task_type")
-    query_type = serializers.CharField(source="job.query_type")
-    master_node_id = serializers.IntegerField(allow_null=True)
-
-    class Meta:
-        model = WorkflowNode
-        fields = [
-            "id",
-            "name",
-            "olt_id",
-            "olt",
-            "job_id",
-            "task_type",
-            "query_type",
-            "enabled",
-            "interval_seconds",
-            "offset_seconds",
-            "priority",
-            "is_chain_node",
-            "master_node_id",
-            "next_run_at",
-            "last_run_at",
-            "run_requested_at",
-            "slots_skipped",
-            "consecutive_failures",
-            "suspended_at",
-            "suspend_reason",
-        ]
+class NoParameters(APIView):
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        refuse_parameters(request)
 
 
-class OltChangesSerializer(KnownFields, serializers.ModelSerializer[Olt]):
-    """The fields of an OLT that can be written."""
+class ScopedRows(GenericAPIView[Any]):
+    """Limits a view's rows to OLTs in scope; others are 404."""
 
-    class Meta:
-        model = Olt
-        fields = ["enabled", "poller_group"]
+    # The way from a row to its OLT; empty for OLTs themselves.
+    olt_path = "olt"
 
-    def validate_poller_group(self, group: str) -> str:
-        for fault in group_faults(group, settings.FACHO_POLLER_GROUPS) if group else ():
-            raise serializers.ValidationError(fault)
-        return group
+    def get_queryset(self) -> QuerySet[Any]:
+        return scope_of(self.request.user).narrow(super().get_queryset(), self.olt_path)
 
 
-class NodeChangesSerializer(KnownFields, serializers.ModelSerializer[WorkflowNode]):
-    """The fields of a node that can be written."""
-
-    interval_seconds = serializers.IntegerField(min_value=1, max_value=MAX_INTERVAL_SECONDS)
-
-    class Meta:
-        model = WorkflowNode
-        fields = ["enabled", "interval_seconds", "priority"]
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        try:
-            check_change(self.instance, attrs)  # type: ignore[arg-type]  # only a stored node is changed
-        except ValidationError as error:
-            raise serializers.ValidationError({"interval_seconds": error.messages}) from error
-        return attrs
+def must_see(request: Request, rows: QuerySet[Any], olt_path: str = "olt") -> None:
+    """Raise 404 unless one of the rows exists and is in scope."""
+    if not scope_of(request.user).narrow(rows, olt_path).exists():
+        raise NotFound
 
 
-@extend_schema_field(
-    {
-        "type": ["object", "null"],
-        "description": "What the run brought and cost; null before its end. `packets` were sent, `retransmissions` of "
-        "them again; `round_trips` of them were sent once and answered, after `round_trips_ms` together and "
-        "`longest_round_trip_ms` at most. `late_answers`, `forged_answers` and `malformed_answers` came and were not "
-        "used.",
-    }
-)
-class SummaryField(serializers.JSONField):
-    """Counts and sizes of a run; null before its end."""
+class DeletedRows(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, GenericViewSet[Any]):
+    """Rows that may be deleted, with an audit entry."""
+
+    def perform_destroy(self, instance: Model) -> None:
+        read_nothing(self.request)
+        with transaction.atomic():
+            record(self.request.user, instance, Action.DELETED)
+            instance.delete()
 
 
-class ProgressSerializer(serializers.Serializer[dict[str, int]]):
-    """How far a running read has come; 0 in all is not known."""
+class WrittenRows(DeletedRows):
+    """Rows that are written as `wish_class` and shown as `serializer_class`; `described` says what writing does."""
 
-    rows = serializers.IntegerField()
-    rows_in_all = serializers.IntegerField()
-    ports = serializers.IntegerField(help_text="PON ports that were read to their end; what they brought is stored.")
-    ports_in_all = serializers.IntegerField()
+    wish_class: type[serializers.ModelSerializer[Any]]
 
+    def create(self, request: Request) -> Response:
+        return self._write(self.wish_class(data=read_body(request)), Action.ADDED, status.HTTP_201_CREATED)
 
-class MemberSerializer(serializers.ModelSerializer[Execution]):
-    """A run in the chain of another."""
+    def partial_update(self, request: Request, pk: str) -> Response:
+        wish = self.wish_class(self.get_object(), data=read_body(request), partial=True)
+        return self._write(wish, Action.CHANGED, status.HTTP_200_OK)
 
-    node_id = serializers.IntegerField(allow_null=True)
-    node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
+    def save(self, wish: "serializers.BaseSerializer[Any]", done: Action) -> Any:
+        """Save what was sent with its audit entry, in a transaction."""
+        row = wish.save()
+        record(self.request.user, row, done, ", ".join(sorted(wish.initial_data)))
+        return row
 
-    class Meta:
-        model = Execution
-        fields = [
-            "id",
-            "node_id",
-            "node_name",
-            "task_type",
-            "status",
-            "poller_id",
-            "chain_position",
-            "started_at",
-            "finished_at",
-            "duration_ms",
-            "failure_kind",
-        ]
+    def _write(self, wish: "serializers.BaseSerializer[Any]", done: Action, code: int) -> Response:
+        valid(wish)
+        with collisions_are_conflicts(), transaction.atomic():
+            row = self.save(wish, done)
+        return Response(self.get_serializer(self.get_queryset().get(pk=row.pk)).data, status=code)
 
 
-class ExecutionSerializer(serializers.ModelSerializer[Execution]):
-    """One run with its poller, master and chain; `total_duration_ms` includes the chain."""
-
-    olt_id = serializers.IntegerField()
-    olt = serializers.CharField(source="olt.name")
-    node_id = serializers.IntegerField(allow_null=True)
-    node_name = serializers.CharField(source="node.job.name", default=None, allow_null=True)
-    master_execution_id = serializers.IntegerField(allow_null=True)
-    chain = serializers.SerializerMethodField()
-    chain_executions = MemberSerializer(many=True)
-    total_duration_ms = serializers.SerializerMethodField()
-    result = SummaryField()
-    progress = ProgressSerializer(source="shown_progress", allow_null=True)
-
-    class Meta:
-        model = Execution
-        fields = [
-            "id",
-            "olt_id",
-            "olt",
-            "node_id",
-            "node_name",
-            "task_type",
-            "origin",
-            "status",
-            "slot_at",
-            "attempt",
-            "poller_id",
-            "master_execution_id",
-            "chain_position",
-            "chain",
-            "chain_executions",
-            "created_at",
-            "started_at",
-            "finished_at",
-            "resume_at",
-            "cancel_requested_at",
-            "duration_ms",
-            "total_duration_ms",
-            "failure_kind",
-            "error",
-            "result",
-            "progress",
-        ]
-
-    def get_chain(self, execution: Execution) -> list[int]:
-        return [member.id for member in execution.chain_executions.all()]
-
-    def get_total_duration_ms(self, execution: Execution) -> int:
-        """Add the time of the chain to the master's."""
-        return execution.duration_ms + sum(member.duration_ms for member in execution.chain_executions.all())
+View = TypeVar("View", bound=type[WrittenRows])
 
 
-class AttemptSerializer(serializers.ModelSerializer[ExecutionAttempt]):
-    """One attempt of an execution."""
+def described(*, create: str, change: str) -> Callable[[View], View]:
+    """Describe the writes of a view in the API's document."""
 
-    class Meta:
-        model = ExecutionAttempt
-        fields = ["number", "status", "started_at", "finished_at", "failure_kind", "error"]
+    def describe(view: View) -> View:
+        shown: Any = view.serializer_class  # type: ignore[misc]  # generic by its stubs
+        wish = view.wish_class
+        return extend_schema_view(
+            create=extend_schema(description=create, request=wish, responses={201: shown}),
+            partial_update=extend_schema(description=change, request=wish, responses=shown),
+        )(view)
 
-
-class ExecutionDetailSerializer(ExecutionSerializer):
-    """One run with its attempts."""
-
-    attempts = AttemptSerializer(many=True)
-
-    class Meta(ExecutionSerializer.Meta):
-        fields = [*ExecutionSerializer.Meta.fields, "attempts"]
+    return describe
 
 
-class PauseSerializer(serializers.ModelSerializer[Pause]):
-    """A period without polling, or only without alerts if it keeps polling; without an OLT it is global."""
-
-    olt_id = serializers.IntegerField(allow_null=True)
-    olt = serializers.CharField(source="olt.name", default=None, allow_null=True)
-
-    class Meta:
-        model = Pause
-        fields = ["id", "olt_id", "olt", "starts_at", "ends_at", "note", "keeps_polling"]
-
-
-class _SeenOlt(serializers.PrimaryKeyRelatedField[Olt]):
-    """An OLT in the user's scope; others do not exist."""
-
-    def get_queryset(self) -> QuerySet[Olt]:
-        scope: OltScope = self.context.get("scope", NOTHING)
-        return scope.narrow(Olt.objects.defer(*SECRET_COLUMNS), "")
+@contextmanager
+def recorded(request: Request, wish: "serializers.BaseSerializer[Any]") -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Write what was sent of a row, with an audit entry of the differences, in one transaction."""
+    values = valid(wish)
+    row: Any = wish.instance
+    before = {name: getattr(row, name) for name in values}
+    with transaction.atomic():
+        yield row, values
+        record(request.user, row, Action.CHANGED, changed_words(before, values))
 
 
-class NewPauseSerializer(KnownFields, serializers.Serializer[Pause]):
-    """A pause that starts now; `olt_id` must be given, null for all OLTs."""
-
-    olt_id = _SeenOlt(queryset=Olt.objects.none(), source="olt", allow_null=True, required=True)
-    minutes = serializers.IntegerField(min_value=1, max_value=MAX_PAUSE_MINUTES)
-    note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
-
-
-if TYPE_CHECKING:
-    from rest_framework.viewsets import GenericViewSet
-
-    _Views = GenericViewSet[Any]
-else:
-    _Views = object  # joined to a view set, whose stubs alone take type parameters
-
-
-class NoteSerializer(KnownFields, serializers.Serializer[Any]):
+class NoteSerializer(KnownFields):
     """A note for the colleagues who see the acknowledgement."""
 
     note = serializers.CharField(max_length=MAX_NOTE_LENGTH, allow_blank=True, default="")
 
 
-class AcknowledgeAction(_Views):
+class AcknowledgeAction(GenericViewSet[Any]):
     @extend_schema(request=NoteSerializer)
     @action(detail=True, methods=["post"])
     def acknowledge(self, request: Request, pk: str) -> Response:
         """Acknowledge in your name, with an optional note; 409 if somebody else already did."""
-        wish = NoteSerializer(data=read_body(request))
-        wish.is_valid(raise_exception=True)
+        note = valid(NoteSerializer(data=read_body(request)))["note"]
         thing = self.get_object()
         try:
-            acknowledge(thing, request.user, wish.validated_data["note"], now=timezone.now())
+            acknowledge(thing, request.user, note, now=timezone.now())
         except AcknowledgementError as error:
             raise Conflict(str(error)) from error
         return Response(self.get_serializer(thing).data)

@@ -23,6 +23,18 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 DESKTOP, PHONE = 1280, 360
+# A push sees a page in Spanish on a phone and in English on a desktop; the rest sees it in every language on both.
+EVERY_WINDOW = pytest.mark.parametrize(
+    ("language", "width"),
+    [
+        ("es", PHONE),
+        ("en", DESKTOP),
+        *(
+            pytest.param(language, width, marks=pytest.mark.thorough)
+            for language, width in (("pt-br", PHONE), ("en", PHONE), ("es", DESKTOP), ("pt-br", DESKTOP))
+        ),
+    ],
+)
 
 
 CUT_TEXTS = """() => {

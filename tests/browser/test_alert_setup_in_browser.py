@@ -17,7 +17,7 @@ from alerts.alert_world import add_onus, answering_olt, cut
 from alerts.outbox_rows import LOOPBACK, Post, StillClock, deliver, make_channel
 from alerts.sinks import smtp_sink
 from api.rows import PASSWORD, make_user
-from browser.conftest import DESKTOP, PHONE, Visit, Visitor
+from browser.conftest import DESKTOP, EVERY_WINDOW, PHONE, Visit, Visitor
 from facho.accounts.roles import Role
 from facho.alerts.engine import run_pass
 from facho.alerts.links import save_public_address
@@ -28,7 +28,6 @@ from facho.onus.models import OnuCustomer
 from factories import NOW
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-WINDOWS = [(language, width) for language in ("es", "en", "pt-br") for width in (DESKTOP, PHONE)]
 # From the overview: three clicks to the form, six inputs, one press that saves and tests, two to the rule.
 STEPS_TO_CHANNEL_AND_RULE = 12
 # Open the link of the message, press the button.
@@ -71,7 +70,7 @@ def look(visit: Visit, name: str, width: int) -> None:
     assert (visit.width(), visit.faults(), visit.complaints) == (width, [], [])
 
 
-@pytest.mark.parametrize(("language", "width"), WINDOWS)
+@EVERY_WINDOW
 def test_a_channel_and_its_rule(
     live_server: LiveServer, visitor: Visitor, settings: Settings, language: str, width: int
 ) -> None:
@@ -148,7 +147,7 @@ def test_a_wrong_cell_is_marked_and_nothing_typed_is_lost(
     assert page.input_value("[name=name]") == "Boss"
 
 
-@pytest.mark.parametrize(("language", "width"), WINDOWS)
+@EVERY_WINDOW
 def test_acknowledging_from_a_message(
     live_server: LiveServer, visitor: Visitor, settings: Settings, language: str, width: int
 ) -> None:

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_olt, make_user
-from browser.conftest import DESKTOP, PHONE, Visitor
+from browser.conftest import EVERY_WINDOW, Visitor
 from dashboard.outage_rows import make_outage
 from facho.accounts.roles import Role
 from facho.hosts.models import Reachability
@@ -53,9 +53,7 @@ def plant() -> SmallPlant:
     return plant
 
 
-@pytest.mark.parametrize(
-    ("language", "width"), [("es", PHONE), ("en", DESKTOP), ("pt-br", PHONE), ("es", DESKTOP), ("en", PHONE)]
-)
+@EVERY_WINDOW
 def test_every_sentence_of_light_opens_to_its_plot_and_numbers(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:

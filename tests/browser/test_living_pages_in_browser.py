@@ -82,7 +82,12 @@ def test_a_list_that_stays_open_agrees_with_the_badge_and_moves_little(url: str,
 
 
 @pytest.mark.parametrize(
-    ("width", "language", "dark"), [(DESKTOP, "en", True), (PHONE, "es", False), (1920, "es", False)]
+    ("width", "language", "dark"),
+    [
+        pytest.param(DESKTOP, "en", True, marks=pytest.mark.thorough),
+        pytest.param(PHONE, "es", False, marks=pytest.mark.thorough),
+        (1920, "es", False),
+    ],
 )
 def test_the_wall_turns_and_can_be_stopped(url: str, visitor: Visitor, width: int, language: str, dark: bool) -> None:
     visit = visitor(width=width, language=language, dark=dark)

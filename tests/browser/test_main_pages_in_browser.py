@@ -22,7 +22,7 @@ WINDOWS = [
     pytest.param(("es", DESKTOP, True), marks=pytest.mark.thorough),
     pytest.param(("en", PHONE, True), marks=pytest.mark.thorough),
     pytest.param(("es", PHONE, False)),
-    pytest.param(("pt-BR", PHONE, False)),
+    pytest.param(("pt-BR", PHONE, False), marks=pytest.mark.thorough),
 ]
 # Spanish and Portuguese take more room.
 WIDE_WINDOWS = [WINDOWS[1], WINDOWS[3], WINDOWS[4]]

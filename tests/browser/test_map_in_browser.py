@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_olt, make_user
-from browser.conftest import DESKTOP, PHONE, Visit, Visitor
+from browser.conftest import DESKTOP, EVERY_WINDOW, Visit, Visitor
 from dashboard.outage_rows import make_outage
 from facho.accounts.roles import Role
 from facho.hosts.models import Reachability
@@ -91,9 +91,7 @@ def is_sound(visit: Visit, server: LiveServer, width: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    ("language", "width"), [("es", DESKTOP), ("es", PHONE), ("en", DESKTOP), ("en", PHONE), ("pt-br", PHONE)]
-)
+@EVERY_WINDOW
 def test_the_map_shows_where_it_is_dark_and_asks_nobody_else(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:
@@ -187,7 +185,7 @@ def test_a_click_on_the_map_opens_the_box_and_from_near_the_customer(
     visit.page.wait_for_url(f"{live_server.url}/onus/{plant.onus[0].id}/")
 
 
-@pytest.mark.parametrize(("language", "width"), [("es", PHONE), ("pt-br", PHONE), ("en", DESKTOP)])
+@EVERY_WINDOW
 def test_the_pages_of_the_plant_fit_and_are_read_by_everybody(
     live_server: LiveServer, visitor: Visitor, plant: SmallPlant, language: str, width: int
 ) -> None:

@@ -55,10 +55,9 @@ def month(settings: LazySettings) -> MonthRun:
     ("language", "width", "tables"),
     [
         pytest.param("es", PHONE, TABLES),
-        pytest.param("pt-br", PHONE, SOME),
         pytest.param("en", DESKTOP, SOME),
-        pytest.param("es", DESKTOP, SOME),
-        pytest.param("en", PHONE, SOME),
+        pytest.param("es", DESKTOP, SOME, marks=pytest.mark.thorough),
+        pytest.param("en", PHONE, SOME, marks=pytest.mark.thorough),
         pytest.param("pt-br", PHONE, TABLES, marks=pytest.mark.thorough),
         pytest.param("en", DESKTOP, TABLES, marks=pytest.mark.thorough),
     ],

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from pytest_django.live_server_helper import LiveServer
 
 from api.rows import PASSWORD, make_execution, make_node, make_olt, make_onu, make_user
-from browser.conftest import DESKTOP, PHONE, Visit, Visitor
+from browser.conftest import DESKTOP, EVERY_WINDOW, PHONE, Visit, Visitor
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.alerts.store import offer_default_rules
@@ -26,16 +26,6 @@ from facho.snmp_jobs.models import WorkflowNode
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 # A push has each language and each width.
-EVERYWHERE = pytest.mark.parametrize(
-    ("language", "width"),
-    [
-        ("es", PHONE),
-        ("pt-br", PHONE),
-        ("en", DESKTOP),
-        pytest.param("es", DESKTOP, marks=pytest.mark.thorough),
-        pytest.param("en", PHONE, marks=pytest.mark.thorough),
-    ],
-)
 
 
 @dataclass
@@ -77,7 +67,7 @@ def make_polled(name: str, group: OltGroup | None = None) -> Olt:
     return olt
 
 
-@EVERYWHERE
+@EVERY_WINDOW
 def test_an_olt_is_added_and_the_interval_of_a_job_changed(
     live_server: LiveServer, visitor: Visitor, language: str, width: int
 ) -> None:
@@ -114,7 +104,7 @@ def test_an_olt_is_added_and_the_interval_of_a_job_changed(
     assert task.visit.complaints == []
 
 
-@EVERYWHERE
+@EVERY_WINDOW
 def test_a_limited_user_is_added_and_sees_only_their_group(
     live_server: LiveServer, visitor: Visitor, language: str, width: int
 ) -> None:
@@ -149,7 +139,7 @@ def test_a_limited_user_is_added_and_sees_only_their_group(
     assert task.visit.complaints == guest.complaints == []
 
 
-@EVERYWHERE
+@EVERY_WINDOW
 def test_an_olt_is_silenced_tonight_from_its_page(
     live_server: LiveServer, visitor: Visitor, language: str, width: int
 ) -> None:
@@ -170,9 +160,7 @@ def test_an_olt_is_silenced_tonight_from_its_page(
     assert task.visit.complaints == []
 
 
-@pytest.mark.parametrize(
-    ("language", "dark"), [("es", False), ("pt-br", True), pytest.param("es", True, marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize(("language", "dark"), [("es", False), pytest.param("pt-br", True, marks=pytest.mark.thorough)])
 def test_every_page_of_the_settings_and_the_administration_has_the_frame_of_the_product(
     live_server: LiveServer, visitor: Visitor, language: str, dark: bool
 ) -> None:

@@ -47,7 +47,8 @@ def url(live_server: LiveServer) -> str:
 
 
 @pytest.mark.parametrize(
-    ("width", "language", "dark"), [(DESKTOP, "en", False), (PHONE, "es", False), (DESKTOP, "es", True)]
+    ("width", "language", "dark"),
+    [(DESKTOP, "en", True), (PHONE, "es", False), pytest.param(DESKTOP, "es", True, marks=pytest.mark.thorough)],
 )
 def test_the_page_of_traps_is_readable_and_what_was_opened_stays_open(
     url: str, visitor: Visitor, width: int, language: str, dark: bool

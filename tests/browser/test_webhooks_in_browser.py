@@ -11,7 +11,7 @@ from pytest_django.live_server_helper import LiveServer
 from alerts.outbox_rows import KEY, StillClock
 from alerts.sinks import http_sink
 from api.rows import PASSWORD, make_user
-from browser.conftest import DESKTOP, PHONE, Visit, Visitor
+from browser.conftest import EVERY_WINDOW, Visit, Visitor
 from facho.accounts.roles import Role
 from facho.alerts.sender import read_networks
 from facho.hosts.models import OltGroup
@@ -19,7 +19,6 @@ from facho.neighbours.models import Webhook, WebhookDelivery
 from neighbours.webhook_rows import NOW, Network, Office, told
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-WINDOWS = [(language, width) for language in ("es", "en", "pt-br") for width in (DESKTOP, PHONE)]
 
 
 def send(at: datetime) -> None:
@@ -34,7 +33,7 @@ def look(visit: Visit, name: str, width: int) -> None:
     assert (visit.width(), visit.faults(), visit.complaints) == (width, [], [])
 
 
-@pytest.mark.parametrize(("language", "width"), WINDOWS)
+@EVERY_WINDOW
 def test_a_webhook_is_made_tested_and_sent_again(
     live_server: LiveServer, visitor: Visitor, settings: Settings, language: str, width: int
 ) -> None:

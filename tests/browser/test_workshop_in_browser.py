@@ -15,7 +15,12 @@ from browser.running_demo import PATIENCE_MS, Demo
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-WINDOWS = [("en", DESKTOP), ("es", DESKTOP), ("en", PHONE), ("es", PHONE)]
+WINDOWS = [
+    ("es", PHONE),
+    ("en", DESKTOP),
+    pytest.param(("es", DESKTOP), marks=pytest.mark.thorough),
+    pytest.param(("en", PHONE), marks=pytest.mark.thorough),
+]
 CUSTOMERS = 1_000
 TAGGED = 200
 

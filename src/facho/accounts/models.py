@@ -85,8 +85,6 @@ class LinkedIdentity(models.Model):
 
 
 class WayIn(models.TextChoices):
-    """How a user authenticated."""
-
     PASSWORD = "password", _("password")
     CODE = "code", _("password and code")
     RECOVERY = "recovery", _("password and recovery code")

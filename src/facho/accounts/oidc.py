@@ -98,7 +98,6 @@ def _address(document: Mapping[str, Any], name: str) -> str:
 
 
 def authorization_url(provider: Provider, journey: Journey, back: str) -> str:
-    """Return where the browser goes."""
     digest = hashlib.sha256(journey.verifier.encode()).digest()
     question = {
         "response_type": "code",

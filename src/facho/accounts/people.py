@@ -31,7 +31,7 @@ def find_faults(user: User, by: User | AnonymousUser, *, role: str | None, is_ac
 
 
 def give(user: User, role: Role, groups: Iterable[OltGroup]) -> None:
-    """Give a saved account its role and the groups that it is limited to; none: all OLTs."""
+    """Give a saved account its role and its groups; no groups: all OLTs."""
     give_role(user, role)
     profile, _is_new = Profile.objects.get_or_create(user=user)
     profile.olt_groups.set(groups)

@@ -153,7 +153,6 @@ class AlertRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in it
                 self.fields[name].queryset = stored_channels()  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        """Show each fault at its field."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
         if "kind" in values:
             stored = self.instance if self.instance.pk else None

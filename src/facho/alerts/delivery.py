@@ -324,7 +324,6 @@ class Delivery:
         await self._serving.close()
 
     async def _with_pdf(self, parcel: Parcel) -> Parcel:
-        """Attach the report."""
         pdf = await self._reports.run(load_pdf, parcel.channel_id, parcel.payload["month"])
         return replace(parcel, message=replace(parcel.message, pdf=pdf))
 

@@ -150,8 +150,6 @@ def _follow(rules: Sequence[Rule], seen: Sighting) -> None:
 
 
 class _AlertChanges:
-    """What a pass will write."""
-
     def __init__(self, seen: Sighting, recent: Mapping[tuple[int, str], int]) -> None:
         self._seen = seen
         # How often each subject of a rule fired lately and was over again.
@@ -224,7 +222,6 @@ class _AlertChanges:
 
 
 def course_of(alert: Alert) -> Course:
-    """Read the course out of a row."""
     values = {name: getattr(alert, name) for name in _COURSE}
     return Course(Stage(alert.state), alert.began_at, **values)
 

@@ -60,8 +60,6 @@ def read_public_address(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """An ONU that a message is about, and its customer."""
-
     customer: str
     phone: str
     address: str

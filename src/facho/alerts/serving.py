@@ -25,7 +25,6 @@ class Serving:
         self.under_way: dict[int, asyncio.Task[None]] = {}
 
     def start(self, receivers: Iterable[int]) -> None:
-        """Start serving those that are not being served."""
         for receiver in receivers:
             if receiver not in self.under_way:
                 task = self.under_way[receiver] = asyncio.create_task(self._serve(receiver))

@@ -68,7 +68,6 @@ class CompressionMiddleware(GZipMiddleware):
 
 
 async def _compress_pieces(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Compress the pieces of a download to one stream."""
     stream = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
     async for piece in pieces:
         if compressed := stream.compress(piece):

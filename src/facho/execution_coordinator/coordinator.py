@@ -173,7 +173,6 @@ def _count(plans: Collection[ExecutionPlan]) -> list[ExecutionPlan]:
 
 
 def _load_outcomes(plans: Collection[ExecutionPlan]) -> Mapping[tuple[int, str], ExecutionState]:
-    """Load how runs ended, by node and slot."""
     if not plans:
         return {}
     rows = Execution.objects.filter(
@@ -469,7 +468,6 @@ class ExecutionCoordinator:
         self._looked_at = now
 
     def get_system_state(self) -> dict[int, OltRow]:
-        """Read every OLT with its tasks as they are now."""
         return self._rows.load()
 
     def calculate_state_hash(self, state: OltRow) -> str:
@@ -482,7 +480,6 @@ class ExecutionCoordinator:
         return known[2]
 
     def detect_changes(self, before: OltView | None, state: OltRow) -> list[Change]:
-        """List the changes since the last check of the OLT."""
         return detect_changes(before, state.view)
 
     @transaction.atomic

@@ -480,7 +480,6 @@ def judge_choice(
 
 
 def members_of(definition: Definition, master: str) -> list[Job]:
-    """Return the jobs that run right after a master."""
     return [job for job in definition.jobs if job.chain_of == master]
 
 

@@ -202,12 +202,10 @@ class CoordinatorLogger:
         self.log_event(EventType.TASK_ADDED, olt_id=_id_of(olt), **values)
 
     def log_quota_violation(self, olt: Olt | int | None, task_type: str, severity: str, **values: Any) -> None:
-        """Log that an hour fell short of its quota."""
         values |= {"task_type": task_type, "severity": severity}
         self.log_event(EventType.QUOTA_VIOLATION, olt_id=_id_of(olt), level=Level.CRITICAL, **values)
 
     def log_emergency_replan(self, olt: Olt | int | None, reason: str) -> None:
-        """Log that plans are made again after an error."""
         self.log_event(EventType.EMERGENCY_REPLAN, olt_id=_id_of(olt), level=Level.WARNING, reason=reason)
 
 

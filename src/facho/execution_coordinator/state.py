@@ -100,8 +100,6 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class OltRow:
-    """An OLT with the tasks that are enabled on it."""
-
     olt_id: int
     name: str
     enabled: bool

@@ -217,7 +217,6 @@ class TaskReport:
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
-        """Count why slots were lost, the most frequent reason first."""
         return Counter(slot.why for slot in self.slots if slot.why).most_common()
 
 
@@ -231,8 +230,6 @@ class ReportedPause:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an OLT failed to get in an hour."""
-
     tasks: tuple[TaskReport, ...]
     pauses: tuple[ReportedPause, ...]
 

@@ -131,7 +131,6 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("status"))
     def outcome(self, execution: Execution) -> SafeString:
-        """Draw how it stands, and how it failed."""
         words = " · ".join(filter(None, [str(execution.get_status_display()), self.failure(execution)]))
         return badge(_LOOKS.get(execution.status, "quiet"), words)
 

@@ -86,7 +86,6 @@ class CeleryExecutor:
 
 
 def queues_of(group: str) -> list[str]:
-    """Name the queues that the workers of a group read."""
     return [queue_of(name, group) for name in (DEFAULT_QUEUE, RETRY_QUEUE, HIGH_PRIORITY_QUEUE)]
 
 

@@ -133,7 +133,6 @@ class Execution(models.Model):
 
     @property
     def shown_progress(self) -> dict[str, int] | None:
-        """How far it has come, while it runs."""
         return self.progress if self.status == ExecutionState.RUNNING else None
 
 

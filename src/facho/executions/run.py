@@ -58,7 +58,6 @@ def runs(executions: QuerySet[Execution]) -> QuerySet[Execution]:
 
 
 def run_of(execution: Execution) -> Run:
-    """Copy what a runner needs from the row."""
     return build_run([getattr(execution, name) for name in RUN_COLUMNS])
 
 

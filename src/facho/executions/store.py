@@ -376,12 +376,11 @@ def claim_probes(groups: Mapping[int, str], *, at_once: int, owner: str, now: da
 
 
 def load_busy_olts() -> set[int]:
-    """Return the OLTs that an active execution holds."""
     return set(_active().values_list("olt_id", flat=True))
 
 
 def load_active_of_owner(prefix: str) -> list[Active]:
-    """Load the active executions whose owner begins with `prefix`."""
+    """The owner begins with `prefix`."""
     return load_active(Q(owner__startswith=prefix))
 
 
@@ -424,7 +423,6 @@ def open_next(run: Run, ending: Ending, *, owner: str, now: datetime) -> Run | N
 
 
 def skip_chain(run: Run, ending: Ending, now: datetime) -> None:
-    """Record every member after `run` as skipped."""
     skip(run, _members_after(run), ending, now)
 
 
@@ -448,8 +446,6 @@ def _master_succeeded(run: Run, ending: Ending) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _ChainMember:
-    """A member of a chain that follows a run."""
-
     node_id: int
     task_type: str
     chain_condition: str

@@ -203,7 +203,7 @@ def load_due_probes(now: datetime) -> list[int]:
 
 
 def end_probes(olt_id: int) -> None:
-    """Stop probing: the OLT answered, or no node is suspended."""
+    """The OLT answered, or no node is suspended."""
     Olt.objects.filter(id=olt_id).update(next_probe_at=None)
 
 

@@ -275,8 +275,6 @@ def _read_texts(content: bytes) -> list[str]:
 
 
 class _SheetRows:
-    """Collects the rows of a sheet from its elements."""
-
     def __init__(self, texts: Sequence[str]) -> None:
         self.found: list[tuple[int, list[str]]] = []
         self._texts = texts

@@ -249,7 +249,6 @@ def _returned(model: type[models.Model], names: Sequence[str]) -> tuple[str, Cal
 
 
 def _field(model: type[models.Model], name: str) -> Any:
-    """Find a field by its name or its column's."""
     return next(field for field in model._meta.concrete_fields if name in (field.name, field.attname))
 
 

@@ -425,7 +425,6 @@ def _lit(row: OnuRow) -> tuple[int | None, int | None]:
 
 
 def _point(row: OnuRow) -> tuple[float | None, float | None]:
-    """Return where the customer is, or the box."""
     if row.customer__latitude is not None:
         return row.customer__latitude, row.customer__longitude
     return row.attachment__box__latitude, row.attachment__box__longitude

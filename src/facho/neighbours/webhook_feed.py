@@ -53,8 +53,6 @@ class FeedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is sent at once, and the ids that it lies between."""
-
     after: FeedEnd
     to: FeedEnd
     events: tuple[dict[str, Any], ...]

@@ -92,7 +92,6 @@ def load_values(now: datetime, prefix: str) -> list[ZabbixValue]:
 
 
 def _load_figures(now: datetime) -> Mapping[str, Mapping[int, float]]:
-    """Load figures by key and OLT."""
     onus = count_present()
     trips: dict[int, tuple[int, int]] = {}
     for summed in load_run_sums(now - ROUND_TRIPS_OF):

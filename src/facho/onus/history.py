@@ -318,7 +318,6 @@ def read_olt(
 def read_olt_row(
     olt_id: int, row_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution
 ) -> Series:
-    """Read one row of an OLT's tables from `start` to before `end`."""
     question = _Question.of(start, end, resolution)
     found = _load(OLTS, question, [metric], _Wanted.at(olt_id, row_id))
     return question.series(metric, [grid for _, grid in found[metric]])

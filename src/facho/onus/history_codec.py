@@ -52,7 +52,6 @@ class Poll:
     values: Mapping[int, Ints]
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Return ONUs with their ports."""
         return zip(self.onu_ids.tolist(), self.pon_port_ids.tolist(), strict=True)
 
     def ports_of(self, onu_id: int | None) -> list[int]:
@@ -279,7 +278,6 @@ def decode_grid(block: Buffer, onu_id: int | None = None) -> HistoryGrid:
 
 
 def encode_bundle(grids: Iterable[tuple[int, int, HistoryGrid]], kind: int = BUNDLE) -> bytes:
-    """Encode grids with their ports and metrics."""
     parts = [(port, metric, encode_grid(grid)) for port, metric, grid in grids]
     index = b"".join(_BUNDLE_ENTRY.pack(port, metric, len(block)) for port, metric, block in parts)
     head = _BUNDLE_HEAD.pack(kind, len(parts), zlib.crc32(index))

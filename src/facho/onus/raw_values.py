@@ -55,7 +55,6 @@ class RawBlock:
         return raw_text(int(self.values.tags[row]), self.values.at(row)), int(self.changed_at[row])
 
     def only(self, is_kept: Bools) -> "RawBlock":
-        """Keep these ONUs."""
         values = _packed(take(self.values, is_kept))
         return replace(
             self,

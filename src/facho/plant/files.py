@@ -299,7 +299,6 @@ class _KmlReader:
 
 
 def write_file(kind: str, scope: OltScope) -> Iterator[bytes]:
-    """Write the plant in scope as one of KINDS, while it is read."""
     rows = records(scope)
     if kind == "csv":
         return write_csv(as_table(rows))

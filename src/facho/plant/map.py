@@ -361,7 +361,6 @@ def segment_words(segment: BrokenSegment, boxes: Mapping[int, Box]) -> str:
 
 
 def describe_break(found: FoundBreak) -> list[str]:
-    """Describe where the fibre broke, and on what it rests."""
     fibre = found.fibre
     if fibre.evidence is BreakEvidence.BOXES:
         return [

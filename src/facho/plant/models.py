@@ -246,8 +246,6 @@ class Box(models.Model):
 
 
 class OnuAttachment(models.Model):
-    """The box that an ONU is on, and who said so."""
-
     onu = models.OneToOneField(
         Onu, on_delete=models.CASCADE, primary_key=True, related_name="attachment", verbose_name=_("ONU")
     )

@@ -107,8 +107,6 @@ class ReportRepair:
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """The numbers that a report begins with."""
-
     onus: int
     times: ReportTimes
     interruptions: int

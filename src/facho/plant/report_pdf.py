@@ -117,7 +117,6 @@ class ReportSheet:
         self.turn()
 
     def turn(self) -> None:
-        """Begin the next page."""
         if self.number:
             self.canvas.showPage()
         self.number += 1
@@ -187,8 +186,6 @@ class ReportSheet:
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """Everything that the PDF shows, loaded once."""
-
     question: ReportQuestion
     summary: ReportSummary
     histogram: list[tuple[int, int]]
@@ -272,7 +269,6 @@ def _front(sheet: ReportSheet, data: ReportData, installation: str, about: str) 
 
 
 def summary_figures(summary: ReportSummary) -> list[tuple[str, str]]:
-    """The numbers that a report begins with, as words and figures."""
     return [
         (_("Availability"), percent(summary.times.availability)),
         (_("ONUs"), number_format(summary.onus, force_grouping=True)),
@@ -395,7 +391,6 @@ def _tables(sheet: ReportSheet, data: ReportData) -> None:
 
 
 def repair_words(repair: ReportRepair) -> str:
-    """What a repair brought, without its place."""
     gain = number_format(repair.gain_db, 1)
     day = date_format(repair.on, "SHORT_DATE_FORMAT")
     if len(repair.onus) == 1:

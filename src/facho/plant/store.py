@@ -156,7 +156,6 @@ def all_findings() -> QuerySet[LightFinding]:
 
 
 def hit_of(finding: LightFinding) -> list[FindingOnu]:
-    """Return the ONUs that `all_findings` loaded with a finding."""
     hit: list[FindingOnu] = finding.hit  # type: ignore[attr-defined]  # prefetched
     return hit
 
@@ -228,7 +227,6 @@ _EXPLAINED: Mapping[str, Promise] = MappingProxyType(
 
 
 def explain_finding(finding: LightFinding) -> str:
-    """Write what a finding of `all_findings` rests on."""
     if finding.kind == FindingKinds.COMMON_STEP:
         kept = finding.onus_read - len(hit_of(finding))
         if not kept:

@@ -261,7 +261,6 @@ def save_common_step(step: CommonStep, steps: LightSteps, group: GroupWatch, *, 
 
 
 def end_repaired(pon_port_id: int, onu_ids: Ints, at: datetime) -> None:
-    """End the findings of a port whose ONUs got their light back."""
     back = set(onu_ids.tolist())
     for finding in LightFinding.objects.filter(
         kind=FindingKinds.COMMON_STEP, pon_port_id=pon_port_id, ended_at__isnull=True, since__lt=at

@@ -33,8 +33,6 @@ WATER_DAYS: Final = 5.0
 
 
 class PlantFault(StrEnum):
-    """What can happen to the plant."""
-
     BRANCH_STEP = "branch_step"
     ONU_STEP = "onu_step"
     CUT = "cut"

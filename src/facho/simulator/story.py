@@ -100,7 +100,6 @@ def _hurt(kind: PlantFault, onus: Sequence[SimulatedOnu], size: float, since: fl
 
 
 def flapping(world: OltWorld) -> list[SimulatedOnu]:
-    """Name the ONUs that flap."""
     return [onu for position, onu in enumerate(world.onus, start=1) if position % FLAPPING_EVERY == 0]
 
 

@@ -143,7 +143,6 @@ def _state_keys(definition: Definition) -> list[str]:
 
 
 def _online_places(table: OnuTable) -> frozenset[int]:
-    """Return the packed places of ONUs whose state is online."""
     for column in table.columns:
         if column.key == RUN_STATE and column.codes is not None and RunState.ONLINE in column.words:
             return frozenset(table.places[column.codes == column.words.index(RunState.ONLINE)].tolist())

@@ -116,8 +116,6 @@ class ProbedPlace:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """An advice about one OLT, written out."""
-
     title: str
     meaning: str
     checks: tuple[str, ...]
@@ -251,7 +249,6 @@ def place_of(olt: Olt, *, asked_from: str) -> ProbedPlace:
 
 
 def diagnose(finding: ProbeFinding, place: ProbedPlace) -> Diagnosis:
-    """Write out what to tell about one OLT."""
     advice = ADVICE[finding]
     words = {
         "address": place.address,

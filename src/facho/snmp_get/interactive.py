@@ -91,7 +91,6 @@ def plan_question(
 
 
 def column_at(oid: Oid, definition: Definition | None) -> Column | None:
-    """Return the column in which an OID lies."""
     columns = definition.columns.values() if definition else ()
     return next((column for column in columns if oid[: len(column.oid)] == column.oid and not column.shares), None)
 
@@ -127,7 +126,6 @@ def _oid(way: Way, column: Column, place: Place | None) -> Oid:
 
 
 def _cost(subject: Subject, definition: Definition | None) -> Cost:
-    """Return the highest cost at or below an OID."""
     if subject.column:
         return subject.column.cost
     below = [

@@ -368,7 +368,6 @@ class GatheredOnus:
         return GatheredOnus(self.definition, _oids=moved)
 
     def clear(self) -> None:
-        """Forget what came."""
         self._oids.clear()
 
     def table(self) -> OnuTable:

@@ -249,8 +249,6 @@ SUSPICIONS: Mapping[Suspicion, Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class TrialLine:
-    """One column as commands and pages show it."""
-
     column: str
     oid: str
     rows: str

@@ -208,7 +208,6 @@ class ApplyForm(forms.Form):
         ]
 
     def clean(self) -> dict[str, Any]:
-        """Gather the OLTs from all three ways."""
         values = super().clean() or {}
         groups, ids = set(values.get("groups") or ()), set(values.get("olts") or ())
         chosen = [olt for olt in self._fitting if values.get("everything") or olt.group in groups or str(olt.pk) in ids]
@@ -389,7 +388,6 @@ class SnmpJobAdmin(ApplyAdmin):
 
     @admin.display(description=gettext_lazy("chain"))
     def chain(self, job: SnmpJob) -> str:
-        """Show after which job it runs, or how many run after it."""
         if job.master_job:
             return _("after %(master)s") % {"master": job.master_job.name}
         number = getattr(job, "chain_length", 0) or 0
@@ -544,11 +542,9 @@ class WorkflowNodeAdmin(LongListAdmin):
 
     @admin.display(description=gettext_lazy("runs after"), ordering="master_node")
     def master(self, node: WorkflowNode) -> str:
-        """Name the node after which a chain member runs."""
         return node.master_node.job.name if node.master_node else ""
 
     def save_model(self, request: HttpRequest, obj: WorkflowNode, form: Any, change: bool) -> None:
-        """Add the node, or change what was changed in the form."""
         now = timezone.now()
         if change:
             changed = {name: form.cleaned_data[name] for name in form.changed_data}
@@ -577,7 +573,6 @@ class WorkflowNodeAdmin(LongListAdmin):
     @admin.action(description=gettext_lazy("Return to the schedule"), permissions=["change"])
     @transaction.atomic
     def resume(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
-        """End the suspension of the nodes that were chosen."""
         chosen = WorkflowNode.objects.filter(id__in=[node.id for node in queryset])
         resumed = return_to_schedule(chosen, now=timezone.now())
         write_down(request, queryset, CHANGE, gettext_lazy("Returned to the schedule."))
@@ -613,6 +608,5 @@ def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[Workflo
 
 
 def _warn(request: HttpRequest, olt_ids: Collection[int]) -> None:
-    """Report what follows for OLTs whose work has changed."""
     for warning in advise(olt_ids):
         messages.warning(request, warning)

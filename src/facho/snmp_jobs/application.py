@@ -82,8 +82,6 @@ class PlannedNode:
 
 @dataclass(frozen=True, slots=True)
 class OltApplication:
-    """What one OLT would get, and what it has already."""
-
     olt_id: int
     olt: str
     nodes: tuple[PlannedNode, ...]

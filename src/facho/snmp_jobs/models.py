@@ -30,8 +30,6 @@ class Cadence(models.TextChoices):
 
 
 class ChainCondition(models.TextChoices):
-    """When a chained job runs after its master."""
-
     ALWAYS = "always", _("whatever the master's result")
     ON_SUCCESS = "on_success", _("only after success")
 
@@ -145,8 +143,6 @@ class SnmpJobOid(models.Model):
 
 
 class Workflow(models.Model):
-    """All the nodes of one OLT, as a host holds its items."""
-
     olt = models.OneToOneField(Olt, on_delete=models.CASCADE, related_name="workflow", verbose_name=_("OLT"))
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 

@@ -40,8 +40,6 @@ class Outcomes(models.TextChoices):
 
 
 class Reasons(models.TextChoices):
-    """Why notifications did not count."""
-
     UNKNOWN_SENDER = "unknown_sender", _("not the address of an OLT")
     AMBIGUOUS = "ambiguous", _("several OLTs have this address")
     RATE = "rate", _("too many at once")

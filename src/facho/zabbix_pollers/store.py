@@ -297,7 +297,6 @@ _OCCUPY = Update(
 
 
 def occupy(claimed: Sequence[Active], *, delayed: Collection[int], now: datetime) -> None:
-    """Mark the pollers of the claims as busy."""
     _OCCUPY.run_each(
         {
             "poller_id": claim.poller_id,

@@ -95,7 +95,6 @@ def _free_udp_port() -> int:
 
 
 def _start_simulator(simulator: Child, arguments: Namespace, port: int) -> None:
-    """Start the simulated OLTs on ports of their own, one after the other."""
     numbers = (arguments.olts, arguments.onus, port, split_bind(settings.FACHO_TRAPS_BIND)[1])
     simulator.arguments = [str(number) for number in numbers]
     simulator.start()

@@ -408,7 +408,6 @@ def save_history(worlds: Sequence[DemoWorld], *, now: datetime) -> None:
 def _blocks(
     onus: Sequence[SimulatedOnu], rows: dict[str, tuple[int, int]], faults: Sequence[PastFault], now: datetime
 ) -> Iterator[HistorySamples]:
-    """Encode the days of one port."""
     began = int(now.timestamp())
     at = np.arange(began - PAST_DAYS * DAY_SECONDS, began - WAITING_SECONDS, STEP_SECONDS)
     moments = (at - began).astype(np.float64)

@@ -63,7 +63,6 @@ def show_plan(content: bytes, arguments: Namespace) -> int:
 
 
 def export_file(arguments: Namespace) -> int:
-    """Write the whole plant to standard output."""
     for part in write_file(arguments.kind, EVERYTHING):
         sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
@@ -120,7 +119,6 @@ def save_pdf(arguments: Namespace) -> int:
 
 
 def compute(arguments: Namespace) -> int:
-    """Compute a month now, in this process."""
     now = timezone.now()
     month = _month(arguments)
     if not is_kept(month, now):

@@ -26,8 +26,6 @@ TARGET = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(\S*)")
 
 @dataclass(frozen=True, slots=True)
 class S3Account:
-    """Where the storage is, and the keys for it."""
-
     endpoint: str
     region: str
     access_key: str

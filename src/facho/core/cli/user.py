@@ -147,7 +147,6 @@ def list_sessions(arguments: Namespace) -> int:
 
 
 def end_sessions(arguments: Namespace) -> int:
-    """End all sessions of a person."""
     user = find_user(arguments.name)
     with transaction.atomic():
         ended = end_sessions_of(user)

@@ -52,8 +52,6 @@ TRANSPORT_ALIASES["redis"] = "facho.core.processes.celery_app:Transport"
 
 
 class FachoCelery(Celery):
-    """Knows the worker that stands behind its messages."""
-
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.slots: int | None = None

@@ -66,7 +66,6 @@ class _Work:
     on_duty: asyncio.Task[None] | None = None
 
     def describe(self) -> ProcessReport:
-        """Say what this worker is, and what it has completed."""
         return ProcessReport(
             self.parts.owner,
             VERSION,

@@ -485,7 +485,6 @@ class RuleForm(_RuleModelForm):
         return any(name in self.errors for name in rare)
 
     def clean(self) -> dict[str, Any]:
-        """Show each fault at its cell."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
         rule = {"kind": self.instance.kind, "olt_group": self.instance.olt_group, **values}
         for name, text in find_faults(rule, stored=self.instance).items():
@@ -593,7 +592,6 @@ def rule_add(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins_of_all_olts
 def rule_delete(request: HttpRequest, rule_id: int) -> HttpResponse:
-    """Say what is deleted with a rule, ask once, and delete it."""
     rule = get_object_or_404(AlertRule, pk=rule_id)
     if request.method == "POST":
         with transaction.atomic():

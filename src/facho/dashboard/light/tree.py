@@ -65,8 +65,6 @@ class TreeBox:
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """A correction as a line."""
-
     id: int
     made_at: datetime
     made_by: str
@@ -109,8 +107,6 @@ class BoxOnu:
 
 @dataclass(frozen=True, slots=True)
 class BoxEvidence:
-    """What one box of a tree rests on."""
-
     name: str
     words: str
     onus: list[BoxOnu]
@@ -240,7 +236,6 @@ def _who(port: PonPort, cause: LightFinding | Outage, lines: dict[int, OnuLine])
 @require_safe
 @for_users
 def tree_box(request: HttpRequest, pon_port_id: int, number: int) -> HttpResponse:
-    """Show what one box of an inferred tree rests on."""
     ports = scope_of(request.user).narrow(PonPort.objects.filter(is_known=True).select_related("olt"))
     port, now = get_object_or_404(ports.defer(*OLT_SECRETS), id=pon_port_id), timezone.now()
     evidence = load_box_evidence(port, number, now)

@@ -201,7 +201,6 @@ class LightEvidence:
 @require_safe
 @for_users
 def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
-    """Show what one finding rests on."""
     findings, now = scope_of(request.user).narrow(all_findings(), "pon_port__olt"), timezone.now()
     finding = get_object_or_404(findings, id=finding_id)
     context = {
@@ -248,7 +247,6 @@ def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
 
 
 def _lost_db(finding: LightFinding) -> float:
-    """What an ONU of a finding lost up to now, in dB."""
     return abs(finding.size_db) if finding.kind in STEPS else abs(lost_so_far(finding))
 
 

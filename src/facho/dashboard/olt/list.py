@@ -61,8 +61,6 @@ DISABLED, PAUSED = "disabled", "paused"
 
 
 class OltFilterForm(ListFilter):
-    """Name or address, state and group."""
-
     q = search_field(gettext_lazy("Search"), gettext_lazy("name or address"))
     state = choice_field(
         gettext_lazy("State"),

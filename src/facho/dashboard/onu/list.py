@@ -302,8 +302,6 @@ def _of_customer(line: OnuLine, name: str) -> str:
 
 
 def _measured(name: str, unit: str, digits: int) -> dict[str, Any]:
-    """Draw and write a value of the reading."""
-
     def read(line: OnuLine) -> float | None:
         value: float | None = getattr(getattr(line.onu, "reading", None), name, None)
         return value
@@ -316,7 +314,6 @@ def _measured(name: str, unit: str, digits: int) -> dict[str, Any]:
 
 
 def _written(name: str) -> dict[str, Any]:
-    """Show a text of the customer."""
     return {"value": lambda line: _of_customer(line, name), "look": "words", "is_usual": False}
 
 

@@ -37,7 +37,6 @@ def cause_of(onu: Onu) -> str:
 
 
 def since_of(onu: Onu, state: ShownState) -> Since:
-    """Return since when a loaded ONU is in its shown state."""
     reading = getattr(onu, "reading", None)
     if state is ShownState.ABSENT:
         return Since(onu.absent_since)

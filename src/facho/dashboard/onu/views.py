@@ -548,7 +548,6 @@ PARTS = {
 @require_POST
 @for_users
 def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
-    """Request a read of this ONU; operators and administrators only."""
     must_operate(request)
     onu, refused = find_onu(request, onu_id), ""
     try:

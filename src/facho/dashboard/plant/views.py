@@ -191,7 +191,6 @@ BOX_TABLE = ListTable(
 @require_safe
 @for_users
 def boxes_page(request: HttpRequest) -> HttpResponseBase:
-    """List the boxes in scope."""
     scope, now, choice = scope_of(request.user), timezone.now(), BOX_TABLE.choose(request.GET)
     form = BoxFilterForm(request.GET, scope)
     boxes = form.find()
@@ -250,8 +249,6 @@ def box_page(request: HttpRequest, box_id: int) -> HttpResponse:
 
 
 class PlantForm(forms.Form):
-    """The form of a zone or a box, validated like a row of a file."""
-
     kind_of_entry = EntryType.ZONE
     name = forms.CharField(label=gettext_lazy("Name"), max_length=80)
     latitude = forms.CharField(
@@ -368,7 +365,6 @@ def _typed(box: Box) -> dict[str, Any]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_users
 def box_delete(request: HttpRequest, box_id: int) -> HttpResponse:
-    """Say what is lost with a box, and delete it when that is confirmed."""
     must_operate(request)
     box = find_box(request, box_id)
     if request.method == "POST":
@@ -527,7 +523,6 @@ def plant_import(request: HttpRequest) -> HttpResponse:
 @require_safe
 @for_users
 def plant_export(request: HttpRequest, kind: str) -> HttpResponseBase:
-    """Send all of the plant in scope as a file."""
     if kind not in KINDS:
         raise Http404
     return answer_plant(kind, scope_of(request.user))

@@ -124,7 +124,7 @@ class WindowForm(forms.Form):
         return {**values, "span": span}
 
     def _find_olts(self, values: dict[str, Any]) -> list[Olt] | None:
-        """Return the chosen OLTs in scope; None for all of them."""
+        """None stands for all OLTs."""
         if values.get("everything"):
             return None
         chosen = Q(id__in=self.chosen) | Q(group__in=values.get("groups") or [])
@@ -170,8 +170,6 @@ def load_choices(scope: OltScope, chosen: Sequence[int], text: str) -> OltChoice
 
 @dataclass(frozen=True, slots=True)
 class WindowLine:
-    """One window: the pauses that were planned together."""
-
     first_id: int
     starts_at: datetime
     ends_at: datetime
@@ -227,7 +225,6 @@ def seen_pauses(scope: OltScope) -> QuerySet[Pause]:
 @vary_on_headers("HX-Request")
 @for_users
 def maintenance(request: HttpRequest) -> HttpResponse:
-    """Show what is silenced or paused, and plan another window."""
     scope, now = scope_of(request.user), timezone.now()
     must_operate(request)
     given = request.POST if request.method == "POST" else request.GET

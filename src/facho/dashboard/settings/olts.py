@@ -85,8 +85,6 @@ def settings_page(request: HttpRequest) -> HttpResponse:
 
 
 class OltListForm(ListFilter):
-    """What narrows the list of OLTs."""
-
     ids = "olts-%s"
     q = search_field(gettext_lazy("Search"), gettext_lazy("name or address"))
     group = choice_field(gettext_lazy("Group"))
@@ -139,8 +137,6 @@ class SortLink:
 
 @dataclass(frozen=True, slots=True)
 class OltSettingsLine:
-    """One OLT of the list."""
-
     olt: Olt
     state: str
     words: str | Promise
@@ -201,8 +197,6 @@ def _line(olt: Olt, families: dict[str, str]) -> OltSettingsLine:
 
 
 class MoveForm(forms.Form):
-    """The group that ticked OLTs are moved to."""
-
     group = forms.ModelChoiceField(OltGroup.objects.none(), label=gettext_lazy("Group"), required=False)
 
     def __init__(self, groups: QuerySet[OltGroup], data: Any = None) -> None:
@@ -372,8 +366,6 @@ def olt_switch(request: HttpRequest, olt_id: int) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class GoneRows:
-    """Rows of a kind that are deleted with an OLT."""
-
     count: int
     name: str | Promise
 
@@ -395,7 +387,6 @@ def load_gone(olt: Olt) -> list[GoneRows]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins
 def olt_delete(request: HttpRequest, olt_id: int) -> HttpResponse:
-    """Say what is deleted with an OLT, and delete it when that is confirmed."""
     olt = find_olt(request, olt_id)
     if request.method == "POST":
         with transaction.atomic():

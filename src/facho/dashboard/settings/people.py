@@ -100,8 +100,6 @@ class PersonForm(_PersonModelForm):
 
 @dataclass(frozen=True, slots=True)
 class PersonLine:
-    """One person of the list."""
-
     user: User
     role: str | Promise
     groups: list[str]
@@ -163,7 +161,6 @@ def person_add(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins_of_all_olts
 def person(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Show or change one account."""
     user = get_object_or_404(people().select_related("identity"), id=user_id)
     name, before = user.username, facts_of(user)
     form = PersonForm(request.POST or None, instance=user, by=request.user)
@@ -214,7 +211,6 @@ def person_reset(request: HttpRequest, user_id: int) -> HttpResponse:
 @require_POST
 @for_admins_of_all_olts
 def person_session_end(request: HttpRequest, user_id: int, session_id: int) -> HttpResponse:
-    """End one session of somebody."""
     ended = get_object_or_404(LoginSession.objects.select_related("session", "user"), id=session_id, user_id=user_id)
     with transaction.atomic():
         record(request.user, ended.user, Action.CHANGED, changed_words({"session": ended}, {"session": ""}))
@@ -265,8 +261,6 @@ def _take_link(request: HttpRequest) -> dict[str, str] | None:
 
 
 class FirstPasswordForm(_Password):
-    """A password, twice, by the rules that hold for every password."""
-
     def __init__(self, user: User, data: Any = None) -> None:
         super().__init__(user, data, label_suffix="")
 

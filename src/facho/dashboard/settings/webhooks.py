@@ -221,7 +221,6 @@ def _test_result(request: HttpRequest, test: WebhookDelivery) -> HttpResponse:
 @require_POST
 @for_admins_of_all_olts
 def webhook_replay(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    """Have everything since a time sent again."""
     webhook, again = _find(webhook_id), ReplayForm(request.POST)
     if not again.is_valid():
         return _page(request, webhook, WebhookForm(webhook=webhook), again)
@@ -251,7 +250,6 @@ def webhook_switch(request: HttpRequest, webhook_id: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins_of_all_olts
 def webhook_delete(request: HttpRequest, webhook_id: int) -> HttpResponse:
-    """Say what is lost, ask once, and delete a webhook with its log."""
     webhook = _find(webhook_id)
     if request.method == "POST":
         with transaction.atomic():

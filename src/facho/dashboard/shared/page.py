@@ -177,14 +177,12 @@ class LivePartsMiddleware:
 
 
 def offer(form: forms.Form, name: str, choices: Iterable[tuple[Any, Any]]) -> None:
-    """Set what a field offers that depends on the user."""
     field = form.fields[name]
     if isinstance(field, forms.ChoiceField):
         field.choices = list(choices)
 
 
 def named_olts(scope: OltScope) -> list[tuple[str, str]]:
-    """Offer the OLTs in scope."""
     olts = scope.narrow(Olt.objects.order_by("name"), "").values_list("id", "name")
     return [(str(pk), name) for pk, name in olts]
 
@@ -203,7 +201,6 @@ def search_field(label: Any, placeholder: Any = "", *, max_length: int = 100, **
 
 
 def named_zones(scope: OltScope) -> list[tuple[str, str]]:
-    """Offer the zones in scope."""
     return [(str(pk), name) for pk, name in visible_zones(scope).order_by("name").values_list("id", "name")]
 
 

@@ -97,7 +97,6 @@ class PlotRange:
 
     @property
     def grid(self) -> PlotSpan:
-        """The lines of the time axis."""
         if self.span:
             return SPANS[self.span]
         length = self.end - self.start
@@ -147,7 +146,6 @@ class PlotRange:
 
     @property
     def spans(self) -> list[tuple[PlotSpan, str]]:
-        """The spans that end now, each with its address."""
         return [(span, replace(self, span=span.key).query) for span in SPANS.values()]
 
     def with_compared(self, onu_ids: Iterable[int], problem: str = "") -> "PlotRange":

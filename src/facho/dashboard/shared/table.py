@@ -291,7 +291,6 @@ def in_batches(rows: QuerySet[Any], build: Callable[[list[Any]], Iterable[Any]] 
 
 
 def table_context(table: ListTable, choice: TableChoice) -> dict[str, Any]:
-    """Build what the tools of a table need."""
     return {"table_page": reverse(table.name), "kinds": list(FILE_TYPES), "choice": choice}
 
 

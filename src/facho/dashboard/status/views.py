@@ -57,8 +57,6 @@ STATE_WORDS: dict[ZoneState, Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class ZoneOnus:
-    """How many ONUs of a zone are on each OLT."""
-
     name: str
     by_olt: Counter[int]
 
@@ -73,8 +71,6 @@ class ZoneTrouble:
 
 @dataclass(frozen=True, slots=True)
 class ZoneStatus:
-    """One zone as customers see it."""
-
     name: str
     state: ZoneState
     since: datetime | None

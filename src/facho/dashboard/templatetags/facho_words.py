@@ -94,7 +94,6 @@ def clock(moment: datetime) -> str:
 
 @register.simple_tag
 def hour(starts_at: datetime, ends_at: datetime) -> str:
-    """Format an hour: date, start and end."""
     return f"{localtime(starts_at):%Y-%m-%d %H:%M}-{localtime(ends_at):%H:%M}"
 
 

@@ -81,7 +81,6 @@ class Shard:
         return number % self.count == self.remainder
 
     def share(self, numbers: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-        """Keep, of the pollers of each group, those of this engine."""
         return {group: [number for number in own if self.holds(number)] for group, own in numbers.items()}
 
     def __str__(self) -> str:

@@ -9,5 +9,4 @@ __all__ = ["decoder", "is_compiled"]
 
 
 def is_compiled() -> bool:
-    """Whether the compiled decoder is in use."""
     return decoder.__name__.endswith("._pages")

@@ -312,7 +312,6 @@ def seal_envelope(envelope: Envelope, credential: UserCredential, engine: SnmpEn
 
 
 def encode_scoped(context_engine_id: bytes, context_name: bytes, encoded_pdu: bytes) -> bytes:
-    """Encode the plain content of a v3 message."""
     return wrap(SEQUENCE, _octets(context_engine_id) + _octets(context_name) + encoded_pdu)
 
 

@@ -113,7 +113,6 @@ def _is_true(column: OnuColumn) -> NDArray[np.bool_]:
 
 
 def _has(column: OnuColumn, values: Sequence[object]) -> NDArray[np.bool_]:
-    """Tell the rows in which a column has one of these values."""
     if column.codes is not None:
         return np.isin(column.codes, [code for code, word in enumerate(column.words) if word in values])
     return np.array([value in values for value in column.values_of(np.arange(len(column.raw)))], np.bool_)

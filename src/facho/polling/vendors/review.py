@@ -350,8 +350,6 @@ class SentExample:
 
 @dataclass(frozen=True, slots=True)
 class ColumnVerdict:
-    """What a column made of the rows that were read."""
-
     column: Column
     rows: int
     example: SentExample | None

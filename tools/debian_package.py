@@ -6,10 +6,10 @@ It is for the Debian and the architecture that it is built on, since compiled mo
 import argparse
 import gzip
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Container
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,12 +60,11 @@ def build(stage: Path, folder: Path, sources: Path, python: str) -> Path:
     for shell, path in COMPLETIONS.items():
         _write(stage / path, _run(home / "bin/facho", "completion", shell).encode())
     _move_home(home, stage)
-    units = stage / "lib/systemd/system"
-    shutil.copytree(ROOT / "deploy/systemd", units)
+    copy_tracked("deploy/systemd", stage / "lib/systemd/system")
     _write(stage / "usr/bin/facho", (ROOT / "deploy/facho").read_bytes(), mode=0o755)
     documents = stage / "usr/share/doc/facho"
     _write(documents / "copyright", (ROOT / "LICENSE").read_bytes())
-    shutil.copytree(ROOT / "deploy", documents / "deploy", ignore=shutil.ignore_patterns("debian", "secrets", "*.env"))
+    copy_tracked("deploy", documents / "deploy", leave_out=("debian",))
     major, minor = _run(python, "-c", "import sys; print(*sys.version_info[:2])").split()
     kilobytes = sum(path.lstat().st_size for path in stage.rglob("*")) // 1024
     architecture = _run("dpkg", "--print-architecture").strip()
@@ -80,6 +79,21 @@ def build(stage: Path, folder: Path, sources: Path, python: str) -> Path:
     target = folder / f"facho_{name}_{architecture}.deb"
     _run("dpkg-deb", "--root-owner-group", "--uniform-compression", "-Zgzip", "-z3", "--build", stage, target)
     return target
+
+
+def copy_tracked(folder: str, target: Path, *, leave_out: Container[str] = ()) -> None:
+    """Copy what git tracks in a folder: an operator keeps passwords, keys and dumps in the same place."""
+    for name in tracked_files(ROOT / folder):
+        if Path(name).parts[0] not in leave_out:
+            _write(target / name, (ROOT / folder / name).read_bytes())
+
+
+def tracked_files(folder: Path) -> list[str]:
+    try:
+        listed = _run("git", "-C", folder, "ls-files", "-z")
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        raise SystemExit(f"make deb needs git and a checkout: only tracked files of {folder} are packed") from error
+    return listed.rstrip("\0").split("\0")
 
 
 def _move_home(home: Path, stage: Path) -> None:

@@ -29,8 +29,9 @@ QUIET = ("without_gossip", "without_mingle", "without_heartbeat")
 
 def options_of(command: list[str]) -> dict[str, Any]:
     """Parse as Celery does, without starting anything."""
-    program, named, name, *arguments = command
-    assert (PurePath(program).name, named) == ("celery", "--app=facho.core")
+    program, named, quiet, name, *arguments = command
+    # Its banner would be text in a log of JSON.
+    assert (PurePath(program).name, named, quiet) == ("celery", "--app=facho.core", "--quiet")
     context = click.Context(CELERY[name], obj=CLIContext(app=app, no_color=True, workdir=None))
     CELERY[name].parse_args(context, arguments)
     return context.params

@@ -1,10 +1,11 @@
 """The distributed product as real processes: a scheduler, workers, Redis and PostgreSQL."""
 
+import json
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Thread
 
@@ -12,10 +13,11 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
+from deploy.deploy_files import compose_command
 from distributed.simulated_olts import LONG, QUICK, add, has_ended, is_running, simulated
 from facho.core.product import BAD_CONFIGURATION
 from facho.executions import store
-from facho.executions.models import Execution, ExecutionAttempt, Origin
+from facho.executions.models import Execution, ExecutionAttempt, Origin, ProductProcess
 from facho.hosts.models import Olt
 from facho.polling.domain.execution_state import ExecutionState
 from facho.simulator.server import SimulatorConfig
@@ -247,3 +249,43 @@ def test_what_cannot_work_does_not_start(
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "hunter2" not in ended.stderr + ended.stdout
+
+
+# In the order in which they start; the last carries out what beat sends.
+PARTS = ("web", "scheduler", "traps", "worker", "beat", "beat-worker")
+REPORTING = ["scheduler", "web", "worker", "worker"]
+MODULES = {"celery": "celery", "facho": "facho.core.cli.main"}
+
+
+@pytest.fixture
+def deployed(cluster: Cluster) -> Cluster:
+    """All parts as compose starts them, with JSON in their logs."""
+    cluster.environ |= {"FACHO_LOG_FORMAT": "json", "FACHO_BIND": "127.0.0.1:0", "FACHO_TRAPS_BIND": "127.0.0.1:0"}
+    for part in PARTS:
+        if part == "beat-worker":
+            wait_until(lambda: bool(cluster.redis.client().llen("zabbix_scheduler")), "a message of beat")
+        cluster.start(part, *arguments_of(part))
+    owners = ProductProcess.objects.values_list("owner", flat=True)
+    wait_until(lambda: sorted(owner.partition("/")[0] for owner in owners.all()) == REPORTING, "all reports")
+    return cluster
+
+
+def arguments_of(part: str) -> list[str]:
+    program, *arguments = compose_command(part)
+    return ["-m", MODULES[program], *arguments]
+
+
+@pytest.mark.thorough
+def test_every_line_that_a_part_prints_is_json_where_its_log_is(deployed: Cluster) -> None:
+    statuses = {part: deployed.stop(part) for part in PARTS}
+
+    assert statuses == dict.fromkeys(PARTS, 0)
+    printed = {part: deployed.log(part).splitlines() for part in PARTS}
+    assert {part for part, lines in printed.items() if lines} >= {"web", "scheduler", "worker", "beat-worker"}
+    assert [line for lines in printed.values() for line in lines if not is_object(line)] == []
+
+
+def is_object(line: str) -> bool:
+    with suppress(ValueError):
+        return isinstance(json.loads(line), dict)
+    return False

@@ -389,3 +389,19 @@ def test_the_embedded_product_is_refused_in_distributed_mode(environ: dict[str, 
     assert ended.returncode == BAD_CONFIGURATION
     assert "DATABASE_URL" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_every_line_that_the_product_prints_is_json_where_its_log_is(environ: dict[str, str], tmp_path: Path) -> None:
+    give_database(Path(environ["FACHO_DATA_DIR"]))
+    printed = tmp_path / "printed"
+    environ |= {"FACHO_LOG_FORMAT": "json", "FACHO_ALLOWED_HOSTS": "*"}
+    with printed.open("wb") as log:
+        process = subprocess.Popen([*FACHO, "run", "--bind", "127.0.0.1:0"], env=environ, stdout=log, stderr=log)
+        wait_until(lambda: process.poll() is not None or "Ready." in printed.read_text(), "ready")
+        process.terminate()
+
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+    messages = [json.loads(line)["message"] for line in printed.read_text().splitlines()]
+    assert [message for message in messages if message.startswith(("url: ", "setup: ", "Stopped."))]
+    assert any("engine.started" in message for message in messages)

@@ -47,12 +47,12 @@ class Cluster:
         """Start a Celery worker on these queues."""
         options = ["-Q", queues, "-c", str(slots), "-n", f"{name}@%h"]
         quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-        self.start(name, "-m", "celery", "-A", "facho.core", "worker", *options, *quiet)
+        self.start(name, "-m", "celery", "-A", "facho.core", "--quiet", "worker", *options, *quiet)
 
     def start_beat(self, name: str = "beat") -> None:
         """Start beat with a schedule file of its own."""
         schedule = str(self.folder / f"{name}-schedule")
-        self.start(name, "-m", "celery", "-A", "facho.core", "beat", "-s", schedule, "--pidfile=")
+        self.start(name, "-m", "celery", "-A", "facho.core", "--quiet", "beat", "-s", schedule, "--pidfile=")
 
     def start(self, name: str, *arguments: str) -> None:
         """Start a Python process that ends with this one."""

@@ -1,11 +1,13 @@
 """Opens the product for a process: data folder, settings, Django, database. Every obstacle becomes one sentence."""
 
+import logging
 import os
 import sys
 from contextlib import suppress
 from gettext import gettext as _
 from importlib.metadata import version
 from pathlib import Path
+from typing import TextIO
 
 import django
 from django.conf import settings
@@ -25,6 +27,7 @@ from facho.core.database import (
     named,
 )
 from facho.core.env import Environment, Mode, read_environment
+from facho.core.security import JsonFormatter
 from facho.infrastructure.statements import Select
 from facho.infrastructure.storage import sqlite_file
 
@@ -112,7 +115,8 @@ def checked_environment() -> Environment:
 
 
 def set_up_django() -> None:
-    """Load settings and apps, and speak the configured language."""
+    """Load settings and apps, log warnings of Python in the form of the log, and speak the configured language."""
+    logging.captureWarnings(True)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "facho.core.settings")
     django.setup()
     translation.activate(settings.LANGUAGE_CODE)
@@ -183,17 +187,24 @@ def tell_closed() -> None:
     """Close folder and database to other users, and say what they could read until now."""
     for path in close_to_others(settings.DATA_FOLDER, Path(settings.DATABASES["default"]["NAME"])):
         text = _("Other users of this machine could read %s until now; it is closed to them.")
-        print("facho: " + text % path, file=sys.stderr)
+        say("facho: " + text % path)
 
 
 def tell_warnings() -> None:
     """Say on standard error what is odd about settings and folder; for a product that starts, once."""
     for warning in startup_warnings():
-        print(f"facho: {_sentence(warning)}", file=sys.stderr)
+        say(f"facho: {_sentence(warning)}")
     folder: DataFolder = settings.DATA_FOLDER
     if others_may_enter(folder.path):
         text = _("Other users of this machine may enter %(path)s. Run: chmod 700 %(path)s")
-        print("facho: " + text % {"path": folder.path}, file=sys.stderr)
+        say("facho: " + text % {"path": folder.path})
+
+
+def say(line: str, file: TextIO | None = None) -> None:
+    """Print what a running product says beside its log, on standard error by default; as JSON where the log is JSON."""
+    if read_environment(os.environ)["FACHO_LOG_FORMAT"] == "json":
+        line = JsonFormatter().format(logging.LogRecord("facho", logging.INFO, "", 0, line, None, None))
+    print(line, file=file or sys.stderr, flush=True)
 
 
 def _sentence(message: CheckMessage) -> str:

@@ -272,8 +272,9 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 3.0, "socket_keepal
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_FOLDER.path / "celerybeat-schedule")
-# Logging is set up by Django, as in every other process.
+# Logging is set up by Django, as in every other process: redirected, standard error would lead back into the log.
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_REDIRECT_STDOUTS = False
 
 LOG_FORMATTER = "json" if ENVIRONMENT["FACHO_LOG_FORMAT"] == "json" else "line"
 LOGGING = {

@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
+from functools import partial
 from importlib import import_module
 
 from django.conf import settings
@@ -12,7 +13,15 @@ from django.db import Error
 
 from facho.core.cli.parser import Needs
 from facho.core.env import read_environment
-from facho.core.product import FAILED, OperatorError, bring_up_to_date, database_failure, open_existing, set_up_django
+from facho.core.product import (
+    FAILED,
+    OperatorError,
+    bring_up_to_date,
+    database_failure,
+    open_existing,
+    say,
+    set_up_django,
+)
 from facho.infrastructure.secrets import UndecryptableSecret
 
 
@@ -21,8 +30,10 @@ def run_command(arguments: Namespace) -> int:
         status = _run(arguments)
         sys.stdout.flush()
     except OperatorError as error:
+        # The lines of what starts a process go where its log goes; those of other commands are read by a person.
+        tell = say if arguments.needs is Needs.NOTHING else partial(print, file=sys.stderr)
         for line in error.lines:
-            print(f"facho: {line}", file=sys.stderr)
+            tell(f"facho: {line}")
         if read_environment(os.environ)["FACHO_LOG_LEVEL"] == "DEBUG":
             traceback.print_exception(error, file=sys.stderr)
         return error.status

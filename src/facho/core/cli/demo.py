@@ -10,11 +10,11 @@ from typing import IO
 from django.conf import settings
 from django.utils import timezone
 
-from facho.core.cli.run import alone_on_folder, listen, product_children, start, tell, tell_end, wait_until_ready
+from facho.core.cli.run import alone_on_folder, listen, product_children, start, tell_end, wait_until_ready
 from facho.core.env import split_bind
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
-from facho.core.product import OperatorError, bring_up_to_date, open_product, tell_warnings
+from facho.core.product import OperatorError, bring_up_to_date, open_product, say, tell_warnings
 
 DEFAULT_FOLDER = "facho-demo-data"
 # Where simulated OLTs listen, one port after the other; a block that is taken is given up for another.
@@ -51,7 +51,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
     listening = listen(arguments.bind)
     product = product_children(listening, lock)
     # Before the long part; standard output is for the address and the login.
-    tell(_("Starting; the data is in %s.") % folder.path)
+    say(_("Starting; the data is in %s.") % folder.path)
     simulator = Child("facho.core.processes.simulator", reads_stdout=True, needs_django=False)
     children = [*product, simulator]
     try:
@@ -81,11 +81,11 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
         print(_("Press Ctrl-C to stop."), flush=True)
         supervisor.supervise(children, tell=tell_end)
     except supervisor.Stopped:
-        tell(_("Stopping."))
+        say(_("Stopping."))
         return 0
     finally:
         supervisor.stop(children, seconds=STOP_SECONDS)
-        tell(_("Stopped."))
+        say(_("Stopped."))
 
 
 def _free_udp_port() -> int:

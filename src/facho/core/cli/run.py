@@ -26,6 +26,7 @@ from facho.core.product import (
     open_existing,
     open_product,
     refuse_newer,
+    say,
     tell_warnings,
 )
 from facho.polling.domain.lease import Shard, all_shards
@@ -40,7 +41,7 @@ READY_LOOK_SECONDS = 0.1
 def run_product(arguments: Namespace) -> int:
     if sys.stderr.isatty():
         # Loading takes seconds on a small server, with no other output until then.
-        tell(_("Starting Facho."))
+        say(_("Starting Facho."))
     if arguments.pollers:
         os.environ["FACHO_POLLERS"] = str(arguments.pollers)
     open_product()
@@ -56,35 +57,30 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
     tell_warnings()
     socket = listen(arguments.bind)
     children = product_children(socket, lock)
-    tell(_("The data is in %s; bringing the database up to date.") % settings.DATA_FOLDER.path)
+    say(_("The data is in %s; bringing the database up to date.") % settings.DATA_FOLDER.path)
     bring_up_to_date(holds_lock=True)
     try:
         supervisor.raise_on_signals()
-        tell(_("Starting web and engine."))
+        say(_("Starting web and engine."))
         start(children)
-        print(f"url: {supervisor.url_of(socket)}", flush=True)
+        say(f"url: {supervisor.url_of(socket)}", sys.stdout)
         # It needs the models, so it is loaded after Django.
         from facho.dashboard.account.views import make_setup_path
 
         if path := make_setup_path():
-            print(_("Open this link once to create the first administrator (valid for 24 hours):"))
-            print(f"setup: {supervisor.url_of(socket)}{path}", flush=True)
+            say(_("Open this link once to create the first administrator (valid for 24 hours):"), sys.stdout)
+            say(f"setup: {supervisor.url_of(socket)}{path}", sys.stdout)
         if wait_until_ready(supervisor.url_of(socket), children[0]):
-            tell(_("Ready. Press Ctrl-C to stop."))
+            say(_("Ready. Press Ctrl-C to stop."))
         # Also when a slow machine needs longer: systemd would end what never says that it is ready.
         supervisor.notify_ready()
         supervisor.supervise(children, tell=tell_end, check=refuse_newer)
     except supervisor.Stopped:
-        tell(_("Stopping; reads in progress finish first, for up to 15 s."))
+        say(_("Stopping; reads in progress finish first, for up to 15 s."))
         return 0
     finally:
         supervisor.stop(children)
-        tell(_("Stopped."))
-
-
-def tell(line: str) -> None:
-    """Say on standard error what is being done."""
-    print(line, file=sys.stderr, flush=True)
+        say(_("Stopped."))
 
 
 def wait_until_ready(url: str, web: Child) -> bool:
@@ -145,7 +141,7 @@ def start(children: list[Child]) -> None:
 def tell_end(child: Child, status: int) -> None:
     """Say that a process died and comes back."""
     ended = {"name": child.name or child.module, "status": status}
-    print("facho: " + _("%(name)s ended with status %(status)s; starting it again") % ended, file=sys.stderr)
+    say("facho: " + _("%(name)s ended with status %(status)s; starting it again") % ended)
 
 
 @contextmanager
@@ -174,7 +170,7 @@ def run_web(arguments: Namespace) -> int:
     from facho.core.processes.web import serve
 
     socket = listen(arguments.bind)
-    print(f"url: {supervisor.url_of(socket)}", flush=True)
+    say(f"url: {supervisor.url_of(socket)}", sys.stdout)
     serve(socket)
     return 0
 

@@ -24,7 +24,7 @@ from facho.core.processes.supervisor import (
     share_arenas,
     switch_often,
 )
-from facho.core.product import OperatorError, open_distributed
+from facho.core.product import OperatorError, open_distributed, say
 from facho.polling.domain.planning import group_of
 
 
@@ -84,8 +84,7 @@ def refuse_to_start(**_about: object) -> None:
         open_distributed()
     except OperatorError as error:
         for line in error.lines:
-            # Celery has turned the usual standard error into a log of its own by now.
-            print(f"facho: {line}", file=sys.__stderr__)
+            say(f"facho: {line}")
         sys.exit(error.status)
 
 
@@ -105,8 +104,13 @@ def learn_duty(instance: Any, **_about: object) -> None:
 
 
 @worker_ready.connect
-def begin(**_about: object) -> None:
+def begin(sender: Any, **_about: object) -> None:
     """Look for lost messages where executions are carried out."""
+    # It loads the whole worker, which a scheduler has no use for.
+    from celery.apps.worker import install_worker_term_handler  # type: ignore[attr-defined]  # celery-types lacks it
+
+    # The handler that is there prints a line of text into a log that may be JSON.
+    install_worker_term_handler(sender.controller, verbose=False)
     logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
     collect_seldom()
     switch_often()

@@ -10,6 +10,8 @@ from datetime import timedelta
 from threading import Thread
 
 import pytest
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -289,3 +291,29 @@ def is_object(line: str) -> bool:
     with suppress(ValueError):
         return isinstance(json.loads(line), dict)
     return False
+
+
+@pytest.mark.thorough
+def test_every_part_ends_when_the_database_becomes_newer_and_does_not_start_again(deployed: Cluster) -> None:
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("hosts", "0999_from_the_future")
+    try:
+        # Ten seconds between two looks, eight that runs may take to finish.
+        wait_until(
+            lambda: all(each.poll() is not None for each in deployed.processes.values()), "their end", seconds=30
+        )
+        again = {part: start_in_vain(deployed, part) for part in PARTS}
+    finally:
+        recorder.record_unapplied("hosts", "0999_from_the_future")
+
+    assert {part: process.returncode for part, process in deployed.processes.items()} == dict.fromkeys(PARTS, 0)
+    assert [part for part in PARTS if "database.newer" not in deployed.log(part)] == []
+    assert again == dict.fromkeys(PARTS, BAD_CONFIGURATION)
+
+
+def start_in_vain(cluster: Cluster, part: str) -> int:
+    command = [sys.executable, *arguments_of(part)]
+    ended = subprocess.run(command, env=cluster.environ, cwd=cluster.folder, capture_output=True, text=True, timeout=60)
+    assert "0999_from_the_future" in ended.stderr
+    assert [line for line in (ended.stdout + ended.stderr).splitlines() if not is_object(line)] == []
+    return ended.returncode

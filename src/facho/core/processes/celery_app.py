@@ -1,9 +1,10 @@
 """The Celery app of the distributed mode, and what a worker or a beat does at its start and its end."""
 
+import asyncio
 import logging
 import os
 import sys
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from celery import Celery
@@ -25,6 +26,7 @@ from facho.core.processes.supervisor import (
     switch_often,
 )
 from facho.core.product import OperatorError, open_distributed, say
+from facho.infrastructure.gateway import ThreadGateway
 from facho.polling.domain.planning import group_of
 
 
@@ -119,7 +121,11 @@ def begin(sender: Any, **_about: object) -> None:
 
 
 @beat_init.connect
-def note_beat(**_about: object) -> None:
+def begin_beat(**_about: object) -> None:
+    """Watch the version beside Celery's loop, which offers no turn to others."""
+    from facho.core.processes.leader_watch import watch_version
+
+    Thread(target=lambda: asyncio.run(watch_version(ThreadGateway(1))), name="version", daemon=True).start()
     notify_ready()
 
 

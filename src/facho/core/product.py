@@ -201,7 +201,7 @@ def tell_warnings() -> None:
 
 
 def say(line: str, file: TextIO | None = None) -> None:
-    """Print what a running product says beside its log, on standard error by default; as JSON where the log is JSON."""
+    """Print what a process says outside of its log, on standard error by default; as JSON where the log is JSON."""
     if read_environment(os.environ)["FACHO_LOG_FORMAT"] == "json":
         line = JsonFormatter().format(logging.LogRecord("facho", logging.INFO, "", 0, line, None, None))
     print(line, file=file or sys.stderr, flush=True)

@@ -154,6 +154,16 @@ class Outage(Acknowledgeable):
         numbers = {OutageScopes.PON: 3, OutageScopes.CARD: 2}.get(OutageScopes(self.scope), 0)
         return "/".join(str(number) for number in (self.frame, self.slot, self.port)[:numbers])
 
+    @property
+    def lasted_seconds(self) -> float:
+        """0 while it still lasts."""
+        return (self.ended_at - self.started_at).total_seconds() if self.ended_at else 0.0
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether its end is unknown because its OLT was disabled first."""
+        return not self.ended_at and self.olt is not None and not self.olt.enabled
+
 
 def name_port(frame: int, slot: int, port: int, *, is_known: bool) -> str:
     return f"{frame}/{slot}/{port}" if is_known else UNKNOWN_PORT

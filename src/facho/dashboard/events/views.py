@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.names import EventLine, event_rows
-from facho.dashboard.shared.outages import OutageRow, shape_outages, with_names
+from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
     TimelineFilter,
@@ -80,7 +80,7 @@ class EventFilter(TimelineFilter):
 class FoldedOutage(EventLine):
     """An outage as one line instead of the events of its ONUs; `address` opens or closes it."""
 
-    outage: OutageRow
+    outage: Outage
     is_open: bool
     address: str
 
@@ -170,7 +170,7 @@ def events_page(request: HttpRequest) -> HttpResponseBase:
 
 def _lines_of(events: Sequence[OnuEvent], folds: Sequence[Outage], asked: QueryDict) -> list[EventLine]:
     """Shape the lines of a page; two queries if an outage of it is open."""
-    outages = {first_event_of(outage): row for outage, row in zip(folds, shape_outages(folds), strict=True)}
+    outages = {first_event_of(outage): outage for outage in folds}
     lines: list[EventLine] = []
     for event, line in zip(events, event_rows(events), strict=True):
         outage = outages.get(event.pk)
@@ -184,7 +184,7 @@ def _lines_of(events: Sequence[OnuEvent], folds: Sequence[Outage], asked: QueryD
     return lines
 
 
-def _fold(line: EventLine, outage: OutageRow, asked: QueryDict, *, is_open: bool) -> FoldedOutage:
+def _fold(line: EventLine, outage: Outage, asked: QueryDict, *, is_open: bool) -> FoldedOutage:
     query = asked.copy()
     query.pop(OPEN, None)
     if not is_open:
@@ -193,7 +193,7 @@ def _fold(line: EventLine, outage: OutageRow, asked: QueryDict, *, is_open: bool
     values = {each.name: getattr(line, each.name) for each in fields(line)}
     values |= {
         "look": "up" if outage.ended_at else "down",
-        "what": words % {"number": outage.affected, "cause": outage.cause_words},
+        "what": words % {"number": outage.affected, "cause": outage.get_cause_display()},
         "place": outage.place,
         "description": "",
     }

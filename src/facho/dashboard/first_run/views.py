@@ -1,7 +1,6 @@
 """The pages of the guided steps. Only an administrator adds OLTs; packets leave from the engine, never from here."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -22,14 +21,13 @@ from facho.accounts.audit import Action, record
 from facho.accounts.scope import OltScope, scope_of, visible_reasons
 from facho.alerts.store import load_is_no_one_notified
 from facho.dashboard.first_run.progress import STEPS, Setup, SetupStep, load_setup
-from facho.dashboard.olt.views import NodeLine, OnuNotice, load_nodes, load_onu_notice
+from facho.dashboard.olt.views import NodeLine, load_nodes, load_onu_notice
 from facho.dashboard.shared.olt_rows import OnuCounts, load_onu_counts
 from facho.dashboard.shared.page import for_admins
 from facho.dashboard.templatetags.facho_words import length_of_time
-from facho.dashboard.traps.views import TrapOffer, load_offer
+from facho.dashboard.traps.views import load_offer
 from facho.execution_coordinator.feasibility import (
     JobCost,
-    OltFeasibility,
     OltSize,
     is_live,
     judge_choice,
@@ -73,32 +71,6 @@ class FirstRunStage(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRun:
-    node: NodeLine
-    stage: FirstRunStage
-
-
-@dataclass(frozen=True, slots=True)
-class FirstData:
-    runs: list[FirstRun]
-    onus: OnuCounts
-    values: int
-    measured: OltFeasibility | None
-    is_polling: bool
-    notice: OnuNotice | None
-    traps: TrapOffer
-
-    @property
-    def has_data(self) -> bool:
-        return bool(self.onus.total or self.values)
-
-    @property
-    def percent(self) -> float:
-        """Share of the hour the jobs take, as measured so far."""
-        return self.measured.judged.share * 100 if self.measured else 0.0
-
-
 @transaction.atomic
 def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, now: datetime) -> int:
     """Give the OLT the chosen jobs and start the cheap ones at once: the operator is waiting."""
@@ -110,72 +82,39 @@ def start_jobs(olt: Olt, definition: Definition, intervals: dict[str, int], *, n
     return added
 
 
-def load_first_data(olt: Olt, now: datetime) -> FirstData:
+def load_first_data(olt: Olt, now: datetime) -> dict[str, Any]:
     olt_id = olt.pk
-    nodes = load_nodes(olt_id, now)
-    return FirstData(
-        runs=[FirstRun(node, _stage(node)) for node in nodes],
-        onus=load_onu_counts(olt_id=olt_id).get(olt_id, OnuCounts()),
-        values=OltData.objects.filter(olt_id=olt_id).count(),
-        measured=load_feasibility([olt_id]).get(olt_id),
-        is_polling=load_is_polling(now),
-        notice=load_onu_notice(olt_id),
-        traps=load_offer(olt_id, olt.vendor),
+    onus, values = (
+        load_onu_counts(olt_id=olt_id).get(olt_id, OnuCounts()),
+        OltData.objects.filter(olt_id=olt_id).count(),
     )
+    measured = load_feasibility([olt_id]).get(olt_id)
+    return {
+        "runs": [{"line": line, "stage": _stage(line)} for line in load_nodes(olt_id, now)],
+        "onus": onus,
+        "values": values,
+        "has_data": bool(onus.total or values),
+        "measured": measured,
+        # Share of the hour the jobs take, as measured so far.
+        "percent": measured.judged.share * 100 if measured else 0.0,
+        "is_polling": load_is_polling(now),
+        "notice": load_onu_notice(olt_id),
+        "traps": load_offer(olt_id, olt.vendor),
+    }
 
 
-def _stage(node: NodeLine) -> FirstRunStage:
-    if node.situation is Situation.RUNNING:
+def _stage(line: NodeLine) -> FirstRunStage:
+    if line.situation is Situation.RUNNING:
         return FirstRunStage.NOW
-    if node.failures or node.situation in (Situation.SUSPENDED, Situation.RETRY):
+    if line.node.consecutive_failures or line.situation in (Situation.SUSPENDED, Situation.RETRY):
         return FirstRunStage.FAILED
-    return FirstRunStage.DONE if node.last_run_at else FirstRunStage.COMING
+    return FirstRunStage.DONE if line.node.last_run_at else FirstRunStage.COMING
 
 
 DEFAULT_ONUS = 500
 MAX_ONUS = 20_000
 SECONDS_PER_HOUR = 3_600
 HOURS_PER_DAY = 24
-
-
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """A job with its inputs and cost; a chain member runs at its master's interval."""
-
-    name: str
-    job: Job
-    chosen: forms.BoundField
-    every: forms.BoundField | None
-    is_chosen: bool
-    runs_per_hour: float
-    cost: JobCost
-    seconds_per_hour: float
-    minimum_seconds: int
-    is_live: bool
-
-    @property
-    def is_member(self) -> bool:
-        return self.job.chain_of is not None
-
-    @property
-    def runs_per_day(self) -> float:
-        """Set only for jobs that run less than once an hour."""
-        return self.runs_per_hour * HOURS_PER_DAY
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    rows: list[JobRow]
-    minutes_per_hour: float
-    percent: float
-    fits: bool
-    words: list[str]
-    is_measured: bool
-
-    @property
-    def width(self) -> float:
-        """Width of the bar in percent."""
-        return round(min(self.percent, 100.0), 1)
 
 
 class JobsForm(forms.Form):
@@ -214,45 +153,48 @@ class JobsForm(forms.Form):
         chosen = [job for job in self.definition.jobs if values[_ticked(job)]]
         return {job.slug: values[f"every_{job.chain_of or job.slug}"] for job in chosen}
 
-    def bill(self, name: str, *, round_trip_seconds: float) -> Bill:
+    def bill(self, name: str, *, round_trip_seconds: float) -> dict[str, Any]:
         """Sum up the cost of the choice; invalid inputs are ignored."""
         values = self._values()
         costs = load_job_costs(self.definition, OltSize(values["onus"], round_trip_seconds))
         found = judge_choice(name, self.definition, self.intervals(), costs)
         rows = list(self._rows(costs))
-        return Bill(
-            rows,
-            minutes_per_hour=found.judged.minutes_per_hour,
-            percent=found.judged.share * 100,
-            fits=found.judged.fits,
-            words=[] if found.judged.fits else list(words_of(found))[1:],
-            is_measured=any(row.cost.is_measured for row in rows),
-        )
+        percent = found.judged.share * 100
+        return {
+            "rows": rows,
+            "minutes_per_hour": found.judged.minutes_per_hour,
+            "percent": percent,
+            "width": round(min(percent, 100.0), 1),
+            "fits": found.judged.fits,
+            "words": [] if found.judged.fits else list(words_of(found))[1:],
+            "is_measured": any(row["cost"].is_measured for row in rows),
+        }
 
     def _values(self) -> dict[str, Any]:
         """Return the submitted values, or the suggested ones where they are missing or invalid."""
         suggested = {name: field.initial for name, field in self.fields.items()}
         return {**suggested, **getattr(self, "cleaned_data", {})} if self.is_bound else suggested
 
-    def _rows(self, costs: Mapping[str, JobCost]) -> Iterator[JobRow]:
-        masters = [job for job in self.definition.jobs if job.chain_of is None]
-        for master in masters:
+    def _rows(self, costs: Mapping[str, JobCost]) -> Iterator[dict[str, Any]]:
+        """Yield each job with its inputs and its cost; a chain member runs at its master's interval."""
+        values = self._values()
+        for master in (job for job in self.definition.jobs if job.chain_of is None):
+            seconds = values[_every(master)]
             for job in (master, *members_of(self.definition, master.slug)):
-                cost = costs[job.slug]
-                values = self._values()
-                is_chosen, seconds = bool(values[_ticked(job)] and values[_ticked(master)]), values[_every(master)]
-                yield JobRow(
-                    name=ready_name(job.name),
-                    job=job,
-                    chosen=self[_ticked(job)],
-                    every=self[_every(job)] if job is master else None,
-                    is_chosen=is_chosen,
-                    runs_per_hour=SECONDS_PER_HOUR / seconds,
-                    cost=cost,
-                    seconds_per_hour=cost.seconds_per_hour(seconds) if is_chosen else 0.0,
-                    minimum_seconds=safe_minimum_seconds(self.definition, [job]),
-                    is_live=is_live(self.definition, job),
-                )
+                is_chosen, cost = bool(values[_ticked(job)] and values[_ticked(master)]), costs[job.slug]
+                yield {
+                    "name": ready_name(job.name),
+                    "job": job,
+                    "chosen": self[_ticked(job)],
+                    "every": self[_every(job)] if job is master else None,
+                    "is_chosen": is_chosen,
+                    "runs_per_hour": SECONDS_PER_HOUR / seconds,
+                    "runs_per_day": SECONDS_PER_HOUR / seconds * HOURS_PER_DAY,
+                    "cost": cost,
+                    "seconds_per_hour": cost.seconds_per_hour(seconds) if is_chosen else 0.0,
+                    "minimum_seconds": safe_minimum_seconds(self.definition, [job]),
+                    "is_live": is_live(self.definition, job),
+                }
 
 
 def _ticked(job: Job) -> str:

@@ -27,7 +27,7 @@ from facho.dashboard.shared.outages import load_outages_of
 from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
 from facho.dashboard.traps.views import load_said
 from facho.execution_coordinator.feasibility import load_feasibility, words_of
-from facho.executions.models import Execution, ExecutionStates, Origin
+from facho.executions.models import Execution
 from facho.executions.run import FAILURES_IN_SHORT, explain_failure, warn_of_places
 from facho.hosts.models import Olt, OltData
 from facho.hosts.olt_data import shown_growth, shown_value, title_of
@@ -90,74 +90,44 @@ EVENT_LINES = 12
 PAUSE_MINUTES = 30
 
 
-@dataclass(frozen=True, slots=True)
-class OltFigure:
-    """A formatted value; `percent` is set where a meter is drawn, `is_bad` for a faulty state."""
-
-    title: str
-    text: str = ""
-    percent: float | None = None
-    is_bad: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ValueTable:
-    """A row per place, with a column for each value that any of them has."""
-
-    titles: list[str]
-    lines: list[tuple[str, list[OltFigure]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    cards: ValueTable
-    hardware: list[tuple[str, OltFigure]]
-    uplinks: ValueTable
-    more_uplinks: int
-    read_at: datetime | None
-
-    @property
-    def is_known(self) -> bool:
-        return self.read_at is not None
-
-
-def load_health(olt_id: int) -> Health:
+def load_health(olt_id: int) -> dict[str, Any]:
     """Load the latest values of the OLT itself; one query."""
     rows = list(
         OltData.objects.filter(olt_id=olt_id, name__in=[*_CARD, *_HARDWARE, *_INTERFACE]).order_by("index", "id")
     )
     # Recognise PON ports by name among interfaces: they are shown in the light map instead.
     uplinks = _pivot(_INTERFACE, (row for row in rows if row.name in _INTERFACE and "pon" not in row.place.lower()))
-    return Health(
-        cards=_pivot(_CARD, (row for row in rows if row.name in _CARD)),
-        hardware=[(row.place, _figure(row)) for row in rows if row.name in _HARDWARE],
-        uplinks=ValueTable(uplinks.titles, uplinks.lines[:INTERFACE_LINES]),
-        more_uplinks=max(len(uplinks.lines) - INTERFACE_LINES, 0),
-        read_at=max((row.updated_at for row in rows), default=None),
-    )
+    return {
+        "cards": _pivot(_CARD, (row for row in rows if row.name in _CARD)),
+        "hardware": [(row.place, _figure(row)) for row in rows if row.name in _HARDWARE],
+        "uplinks": uplinks | {"lines": uplinks["lines"][:INTERFACE_LINES]},
+        "more_uplinks": max(len(uplinks["lines"]) - INTERFACE_LINES, 0),
+        "read_at": max((row.updated_at for row in rows), default=None),
+    }
 
 
-def _pivot(names: Sequence[str], rows: Iterable[OltData]) -> ValueTable:
+def _pivot(names: Sequence[str], rows: Iterable[OltData]) -> dict[str, list[Any]]:
+    """Make a row per place, with a column for each value that any of them has."""
     by_place: Mapping[str, dict[str, OltData]] = defaultdict(dict)
     for row in rows:
         by_place[row.place or row.index][row.name] = row
     used = [name for name in names if any(name in found for found in by_place.values())]
     lines = [
-        (place, [_figure(found[name]) if name in found else OltFigure(title_of(name)) for name in used])
+        (place, [_figure(found[name]) if name in found else {"title": title_of(name)} for name in used])
         for place, found in by_place.items()
     ]
-    return ValueTable([title_of(name) for name in used], lines)
+    return {"titles": [title_of(name) for name in used], "lines": lines}
 
 
-def _figure(row: OltData) -> OltFigure:
-    growth = shown_growth(row.per_second, row.unit)
+def _figure(row: OltData) -> dict[str, Any]:
     is_counter = row.name.endswith("_octets")
-    return OltFigure(
-        title_of(row.name),
-        text=growth if is_counter else shown_value(row.name, row.value, row.unit),
-        percent=_percent(row.value) if row.unit == "percent" else None,
-        is_bad=row.name in _STATES and row.value not in _FINE,
-    )
+    return {
+        "title": title_of(row.name),
+        "text": shown_growth(row.per_second, row.unit) if is_counter else shown_value(row.name, row.value, row.unit),
+        # Where a meter is drawn.
+        "percent": _percent(row.value) if row.unit == "percent" else None,
+        "is_bad": row.name in _STATES and row.value not in _FINE,
+    }
 
 
 def _percent(value: str) -> float | None:
@@ -167,16 +137,8 @@ def _percent(value: str) -> float | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class OnuNotice:
-    """What is wrong with the list of ONUs of an OLT that answers."""
-
-    text: str
-    is_bad: bool
-
-
-def load_onu_notice(olt_id: int) -> OnuNotice | None:
-    """Say what the last discovery could not read of the ONUs; one query."""
+def load_onu_notice(olt_id: int) -> dict[str, Any] | None:
+    """Say what is wrong with the list of ONUs of an OLT that answers, by its last discovery; one query."""
     runs = Execution.objects.filter(olt_id=olt_id, task_type=QueryType.DISCOVERY, finished_at__isnull=False)
     is_meaningful = Q(status=ExecutionState.SUCCESS) | Q(failure_kind=FailureKind.HIDDEN_ONUS)
     last = runs.filter(is_meaningful).order_by("-created_at").values_list("failure_kind", "result").first()
@@ -184,23 +146,17 @@ def load_onu_notice(olt_id: int) -> OnuNotice | None:
         return None
     kind, summary = last[0], last[1] or {}
     text = explain_failure(kind, summary) if kind else warn_of_places(summary)
-    return OnuNotice(text, is_bad=bool(kind)) if text else None
+    return {"text": text, "is_bad": bool(kind)} if text else None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
     """A master, or a chain member below it, which has no due time of its own."""
 
-    id: int
-    name: str
-    task_type: str
-    is_member: bool
-    interval_seconds: int
-    last_run_at: datetime | None
-    runs_at: datetime | None
+    node: WorkflowNode
     situation: Situation
+    runs_at: datetime | None
     said: list[str]
-    failures: int
 
     @property
     def look(self) -> str:
@@ -210,7 +166,7 @@ class NodeLine:
     @property
     def can_be_asked(self) -> bool:
         """Whether it can be run by hand: not a chain member, and not disabled."""
-        return not self.is_member and self.situation not in _OFF
+        return not self.node.is_chain_node and self.situation not in _OFF
 
     @property
     def is_suspended(self) -> bool:
@@ -231,53 +187,16 @@ def load_nodes(olt_id: int, now: datetime) -> list[NodeLine]:
             node.id,
         )
     )
-    return [_row(node, explained[node.id]) for node in rows]
+    return [_line(node, explained[node.id]) for node in rows]
 
 
-def _row(node: WorkflowNode, explanation: Explanation) -> NodeLine:
-    return NodeLine(
-        id=node.id,
-        name=node.job.name,
-        task_type=node.job.task_type,
-        is_member=node.is_chain_node,
-        interval_seconds=node.interval_seconds,
-        last_run_at=node.last_run_at,
-        runs_at=None if node.is_chain_node else explanation.runs_at,
-        situation=explanation.situation,
-        said=[] if explanation.situation in _SPEAK_FOR_THEMSELVES else sentences(explanation),
-        failures=node.consecutive_failures,
-    )
+def _line(node: WorkflowNode, explanation: Explanation) -> NodeLine:
+    situation = explanation.situation
+    said = [] if situation in _SPEAK_FOR_THEMSELVES else sentences(explanation)
+    return NodeLine(node, situation, None if node.is_chain_node else explanation.runs_at, said)
 
 
-@dataclass(frozen=True, slots=True)
-class RunStep:
-    id: int
-    name: str
-    state: str
-    state_words: str
-    seconds: float
-    attempt: int
-    why: str
-    error: str
-    # While it runs: since when, and how far it has come.
-    running_since: datetime | None
-    progress: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunGroup:
-    created_at: datetime
-    poller_id: int | None
-    origin: str
-    is_scheduled: bool
-    steps: list[RunStep]
-
-    @property
-    def seconds(self) -> float:
-        return sum(step.seconds for step in self.steps)
-
-
-def load_run_groups(olt_id: int, count: int) -> list[RunGroup]:
+def load_run_groups(olt_id: int, count: int) -> list[list[dict[str, Any]]]:
     """Load the last `count` master runs with their chains, latest first; two queries."""
     runs = Execution.objects.select_related("node__job").only(*_COLUMNS)
     masters = list(runs.filter(olt_id=olt_id, master_execution__isnull=True).order_by("-created_at", "-id")[:count])
@@ -285,31 +204,18 @@ def load_run_groups(olt_id: int, count: int) -> list[RunGroup]:
     ids = [master.id for master in masters]
     for member in runs.filter(master_execution_id__in=ids).order_by("chain_position", "id"):
         members[member.master_execution_id].append(member)
-    return [
-        RunGroup(
-            created_at=master.created_at,
-            poller_id=master.poller_id,
-            origin=str(Origin(master.origin).label),
-            is_scheduled=master.origin == Origin.SCHEDULE,
-            steps=[_step(run) for run in (master, *members[master.id])],
-        )
-        for master in masters
-    ]
+    return [[_step(run) for run in (master, *members[master.id])] for master in masters]
 
 
-def _step(run: Execution) -> RunStep:
-    return RunStep(
-        id=run.id,
-        name=run.node.job.name if run.node else run.task_type,
-        state=run.status,
-        state_words=str(ExecutionStates(run.status).label),
-        seconds=run.duration_ms / 1000,
-        attempt=run.attempt,
-        why=str(FAILURES_IN_SHORT.get(run.failure_kind, run.failure_kind)),
-        error=run.error,
-        running_since=run.started_at if run.status == ExecutionState.RUNNING else None,
-        progress=_progress_words(run.shown_progress or {}),
-    )
+def _step(run: Execution) -> dict[str, Any]:
+    return {
+        "run": run,
+        "name": run.node.job.name if run.node else run.task_type,
+        "seconds": run.duration_ms / 1000,
+        "why": str(FAILURES_IN_SHORT.get(run.failure_kind, run.failure_kind)),
+        "is_running": run.status == ExecutionState.RUNNING,
+        "progress": _progress_words(run.shown_progress or {}),
+    }
 
 
 def _progress_words(progress: Mapping[str, int]) -> str:
@@ -320,43 +226,27 @@ def _progress_words(progress: Mapping[str, int]) -> str:
     return ngettext("%(rows)s row so far", "%(rows)s rows so far", rows) % {"rows": rows} if rows else ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunTraffic:
-    """Runs that ended in the last hour, of one task type or in total."""
-
-    task_type: str
-    runs: Runs
-    failed: int
-
-    @property
-    def average_seconds(self) -> float:
-        return self.runs.total_ms / self.runs.count / 1000 if self.runs.count else 0.0
-
-    @property
-    def repeated_percent(self) -> float:
-        """Share of packets retransmitted after a timeout."""
-        return 100 * self.runs.retransmissions / self.runs.packets if self.runs.packets else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SnmpFigures:
-    """Traffic by task type and in total, and the learned batch size per kind of read."""
-
-    traffic: list[RunTraffic]
-    total: RunTraffic
-    learned: list[tuple[str, int]]
-
-
-def load_snmp_figures(olt_id: int, now: datetime) -> SnmpFigures:
-    """Load the SNMP figures of the last hour; two queries."""
+def load_snmp_figures(olt_id: int, now: datetime) -> dict[str, Any]:
+    """Load the SNMP figures of runs that ended in the last hour, by task type and in total; two queries."""
     runs: dict[str, Runs] = defaultdict(Runs)
     failed: dict[str, int] = defaultdict(int)
     for summed in load_run_sums(now - LAST, olt_id):
         runs[summed.task_type] += summed.runs
         failed[summed.task_type] += summed.runs.count if summed.status == ExecutionState.FAILED else 0
-    traffic = [RunTraffic(kind, runs[kind], failed[kind]) for kind in sorted(runs)]
-    total = RunTraffic("", sum(runs.values(), Runs()), sum(failed.values()))
-    return SnmpFigures(traffic, total, sorted(load_learned_sizes(olt_id).items()))
+    traffic = [_traffic(kind, runs[kind], failed[kind]) for kind in sorted(runs)]
+    total = _traffic("", sum(runs.values(), Runs()), sum(failed.values()))
+    return {"traffic": traffic, "total": total, "learned": sorted(load_learned_sizes(olt_id).items())}
+
+
+def _traffic(task_type: str, runs: Runs, failed: int) -> dict[str, Any]:
+    return {
+        "task_type": task_type,
+        "runs": runs,
+        "failed": failed,
+        "average_seconds": runs.total_ms / runs.count / 1000 if runs.count else 0.0,
+        # Packets that were sent again after a time-out.
+        "repeated_percent": 100 * runs.retransmissions / runs.packets if runs.packets else 0.0,
+    }
 
 
 @require_safe

@@ -31,7 +31,7 @@ from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
 from facho.dashboard.reports.views import load_onu_months
 from facho.dashboard.shared.import_page import ImportPage
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
-from facho.dashboard.shared.outages import OutageRow, outage_rows
+from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
     PagePart,
     for_users,
@@ -222,7 +222,7 @@ class OnuSheet:
     # None if the OLT does not report the port: its neighbours are unknown.
     port: PortCounts | None
     neighbours: str
-    outage: OutageRow | None
+    outage: Outage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def load_sheet(onu: Onu) -> OnuSheet:
         is_old_light=state is not ShownState.ONLINE,
         port=port,
         neighbours=tell_neighbours(state, port),
-        outage=next(iter(outage_rows(now_out[:1])), None),
+        outage=with_names(now_out).first(),
     )
 
 
@@ -261,12 +261,11 @@ def load_onu_events(onu_id: int, count: int) -> list[EventLine]:
     return event_rows(load_page(all_events().filter(onu_id=onu_id), None, count).events)
 
 
-def load_onu_outages(onu: Onu, count: int) -> list[OutageRow]:
+def load_onu_outages(onu: Onu, count: int) -> list[Outage]:
     """Load the latest outages of its port, card and OLT since the ONU was first seen."""
     since = Q(started_at__gte=onu.first_seen_at) | Q(ended_at__isnull=True)
-    return outage_rows(
-        Outage.objects.filter(outages_of_place(onu.pon_port), since).order_by("-started_at", "-id")[:count]
-    )
+    past = with_names(Outage.objects.filter(outages_of_place(onu.pon_port), since))
+    return list(past.order_by("-started_at", "-id")[:count])
 
 
 def load_raw_values(onu: Onu) -> list[RawValue]:

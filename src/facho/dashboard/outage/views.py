@@ -22,10 +22,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.scope import OltScope, scope_of
-from facho.dashboard.onu.list import OnuLine, rows_of
+from facho.dashboard.onu.list import rows_of
 from facho.dashboard.onu.names import cause_of
 from facho.dashboard.shared.hour import Scale, draw_ticks
-from facho.dashboard.shared.outages import OutageRow, outage_rows, shape_outages, whole_outages, with_names
+from facho.dashboard.shared.outages import whole_outages, with_names
 from facho.dashboard.shared.page import (
     PagePart,
     TimelineFilter,
@@ -278,38 +278,25 @@ def _beside(neighbours: Neighbours) -> str:
     return text % values
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    row: OutageRow
-    # When service was back in between; empty unless it recurred.
-    breaks: str
-    meaning: str
-    evidence: list[str]
-    # Where the fibre broke, and the numbers behind it; empty where that is no question.
-    where: list[str]
-    where_rests_on: str
-    drawing: OutageDrawing
-    part_of: OutageRow | None
-    parts: list[OutageRow]
-
-
-def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> Sheet:
+def load_sheet(outage: Outage, scope: OltScope, now: datetime) -> dict[str, Any]:
     """Load everything about an outage loaded with its names; at most ten queries."""
     changes = load_changes(outage) if outage.scope in _COUNTED else []
     findings = _find_out(outage, changes)
-    seen = scope.narrow(Outage.objects.all())
+    seen = with_names(scope.narrow(Outage.objects.all()))
     found = load_break(outage)
-    return Sheet(
-        row=shape_outages([outage])[0],
-        breaks=describe_breaks(breaks_of(outage), started_at=outage.started_at),
-        meaning=meaning_of(outage.cause, findings),
-        evidence=evidence_lines(findings),
-        where=describe_break(found) if found else [],
-        where_rests_on=explain_break(found) if found else "",
-        drawing=_draw(outage, changes, now),
-        part_of=next(iter(outage_rows(seen.filter(pk=outage.part_of_id))), None) if outage.part_of_id else None,
-        parts=outage_rows(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),
-    )
+    return {
+        "row": outage,
+        # When service was back in between; empty unless it recurred.
+        "breaks": describe_breaks(breaks_of(outage), started_at=outage.started_at),
+        "meaning": meaning_of(outage.cause, findings),
+        "evidence": evidence_lines(findings),
+        # Where the fibre broke, and the numbers behind it; empty where that is no question.
+        "where": describe_break(found) if found else [],
+        "where_rests_on": explain_break(found) if found else "",
+        "drawing": _draw(outage, changes, now),
+        "part_of": seen.filter(pk=outage.part_of_id).first() if outage.part_of_id else None,
+        "parts": list(seen.filter(part_of=outage.pk).order_by("-affected", "id")[:PART_LINES]),
+    }
 
 
 def _find_out(outage: Outage, changes: list[MemberChange]) -> Findings:
@@ -341,23 +328,15 @@ def _draw(outage: Outage, changes: Sequence[MemberChange], now: datetime) -> Out
     return draw_outage(list(steps.items()), moments, starts_at=outage.started_at, ends_at=outage.ended_at or now)
 
 
-@dataclass(frozen=True, slots=True)
-class OutageOnus:
-    """A page of ONUs with the reason each went down; no total is counted."""
-
-    rows: list[tuple[OnuLine, str]]
-    number: int
-    has_more: bool
-
-
-def load_outage_onus(outage: Outage, page: str) -> OutageOnus:
-    """Load a page by its number; anything invalid is page 1."""
+def load_outage_onus(outage: Outage, page: str) -> dict[str, Any]:
+    """Load a page of ONUs, each with the reason it went down, by its number; anything invalid is page 1."""
     number = min(int(page), LAST_PAGE) if page.isascii() and page.isdigit() and int(page) else 1
     first = (number - 1) * ONUS_PER_PAGE
+    # No total is counted: one more says whether there is another page.
     found = list(onus_of(outage).select_related("customer")[first : first + ONUS_PER_PAGE + 1])
     shown = found[:ONUS_PER_PAGE]
     rows = list(zip(rows_of(shown), map(cause_of, shown), strict=True))
-    return OutageOnus(rows, number, len(found) > ONUS_PER_PAGE)
+    return {"rows": rows, "number": number, "has_more": len(found) > ONUS_PER_PAGE}
 
 
 class OutageFilter(TimelineFilter):
@@ -385,28 +364,24 @@ class OutageFilter(TimelineFilter):
         return super().narrow(outages)
 
 
-def _draw_cause(row: OutageRow, now: datetime) -> SafeString:
+def _draw_cause(row: Outage, now: datetime) -> SafeString:
     look, address = "up" if row.ended_at else "down", reverse("outage", args=[row.id])
     cause = format_html(
-        '<a id="over-outage-{}-why" class="mark {}" href="{}">{}</a>', row.id, look, address, row.cause_words
+        '<a id="over-outage-{}-why" class="mark {}" href="{}">{}</a>', row.id, look, address, row.get_cause_display()
     )
     if not row.acknowledged_at:
         return cause
-    seen = _("acknowledged by %(who)s") % {"who": row.acknowledged_by}
+    seen = _("acknowledged by %(who)s") % {"who": who_acknowledged(row)}
     return format_html('{} <span class="tag seen">{}</span>', cause, seen)
 
 
-def _draw_where(row: OutageRow, now: datetime) -> SafeString:
-    scope = format_html('{} <span class="mono">{}</span>', row.scope_words, row.place) if row.place else row.scope_words
+def _draw_where(row: Outage, now: datetime) -> SafeString:
+    scope = format_html('{} <span class="mono">{}</span>' if row.place else "{}", row.get_scope_display(), row.place)
     if not row.olt_id:
         olts = ngettext("%s OLT", "%s OLTs", row.affected_olts) % row.affected_olts if row.affected_olts else ""
-        return format_html("{} · {}", scope, olts) if olts else format_html("{}", scope)
+        return format_html("{} · {}", scope, olts) if olts else scope
     address = reverse("olt", args=[row.olt_id])
     return format_html('<a id="over-outage-{}" href="{}">{}</a> · {}', row.id, address, row.olt, scope)
-
-
-def _draw_lasted(row: OutageRow, now: datetime) -> str:
-    return length_of_time(row.lasted_seconds) if row.ended_at else ""
 
 
 OUTAGE_TABLE = ListTable(
@@ -414,7 +389,7 @@ OUTAGE_TABLE = ListTable(
     (
         TableColumn("cause", gettext_lazy("Probable cause"), "cause", _draw_cause),
         TableColumn(
-            "where", gettext_lazy("Where"), lambda row: f"{row.olt} {row.scope} {row.place}".strip(), _draw_where
+            "where", gettext_lazy("Where"), lambda row: f"{row.olt or ''} {row.scope} {row.place}".strip(), _draw_where
         ),
         TableColumn(
             "since",
@@ -423,7 +398,13 @@ OUTAGE_TABLE = ListTable(
             lambda row, now: when(row.started_at, now),
             look="short",
         ),
-        TableColumn("lasted", gettext_lazy("Lasted"), "lasted_seconds", _draw_lasted, look="short"),
+        TableColumn(
+            "lasted",
+            gettext_lazy("Lasted"),
+            "lasted_seconds",
+            lambda row, now: length_of_time(row.lasted_seconds) if row.ended_at else "",
+            look="short",
+        ),
         TableColumn(
             "ended",
             gettext_lazy("Ended at"),
@@ -450,7 +431,6 @@ OUTAGE_TABLE = ListTable(
         "affected": ("affected",),
     },
     time_column="started_at",
-    build=shape_outages,
 )
 
 
@@ -461,7 +441,7 @@ def outages_page(request: HttpRequest) -> HttpResponseBase:
     form = OutageFilter(request.GET, scope)
     outages = form.narrow(whole_outages(scope))
     if is_export(request):
-        return export_table(request, OUTAGE_TABLE, in_batches(with_names(outages), shape_outages))
+        return export_table(request, OUTAGE_TABLE, in_batches(with_names(outages)))
     over = with_names(outages.filter(ended_at__isnull=False))
     loaded = load_table(request, OUTAGE_TABLE, over)
     going_on = outages.filter(ended_at__isnull=True).order_by("-affected", "started_at", "id")
@@ -469,7 +449,7 @@ def outages_page(request: HttpRequest) -> HttpResponseBase:
         "here": "outages",
         "form": form,
         **loaded,
-        "going_on": [] if cursor_of(request) or PAGE in request.GET else outage_rows(going_on[:OPEN_LINES]),
+        "going_on": [] if cursor_of(request) or PAGE in request.GET else with_names(going_on)[:OPEN_LINES],
     }
     return render_part_or_page(request, "outage/list.html", "outage/outages.html", context)
 

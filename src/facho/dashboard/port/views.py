@@ -37,7 +37,7 @@ from facho.dashboard.onu.plot import (
 )
 from facho.dashboard.onu.views import find_compared, marked_events, outages_of_place
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
-from facho.dashboard.shared.outages import OutageRow, outage_rows
+from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
     Bar,
     PagePart,
@@ -104,7 +104,7 @@ class PortSheet:
     limits: list[AxisLabel]
     values: list[AxisLabel]
     optics: list[tuple[str, str]]
-    outages_now: list[OutageRow]
+    outages_now: list[Outage]
 
     @property
     def total(self) -> int:
@@ -154,7 +154,7 @@ def load_sheet(port: PonPort) -> PortSheet:
         limits=[label_at(frame, limit, f"{limit:.0f} dBm") for limit in limits],
         values=[label_at(frame, value, f"{value:.0f}") for value in choose_lines(frame.lowest, frame.highest)],
         optics=[(title_of(row.name), _value(row)) for row in _load_values(port, (*_PORT_VALUES, *_TRAFFIC))],
-        outages_now=outage_rows(now_out[:1]),
+        outages_now=list(with_names(now_out)[:1]),
     )
 
 
@@ -323,7 +323,7 @@ def _past(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
     outages = Outage.objects.filter(outages_of_place(port)).order_by("-started_at", "-id")
     return {
         "events": event_rows(load_page(timeline, None, EVENT_LINES).events),
-        "outages": outage_rows(outages[:OUTAGE_LINES]),
+        "outages": with_names(outages)[:OUTAGE_LINES],
         "findings": load_port_findings(port, now, FINDING_LINES),
         "traps": load_said_of_port(port.olt_id, (port.frame, port.slot, port.port), EVENT_LINES),
     }

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
+from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.dashboard.shared.hour import zone_in_short
@@ -21,6 +22,7 @@ from facho.snmp_jobs.application import ready_name
 
 register = template.Library()
 register.filter(ready_name)
+register.filter(who_acknowledged)
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 # Under two ticks of the scheduler nothing is late; live.js has the same number.

@@ -1,7 +1,7 @@
 """Loads the definition files into values; anything that is not exactly right stops with file and key path."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -62,24 +62,43 @@ def use_own_definitions(folder: Path) -> None:
         load_definitions.cache_clear()
 
 
+class _Definitions(Mapping[str, Definition]):
+    """Builds each definition when it is first asked for: most processes need one vendor, and all take 0.2 s of CPU."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._built: dict[str, Definition] = {}
+
+    def __getitem__(self, key: str) -> Definition:
+        if key not in self._built:
+            built = read_definition(self._texts[key], f"{key}.yaml")
+            check_file_name(built.key, f"{key}.yaml")
+            self._built[key] = built
+        return self._built[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @lru_cache(maxsize=1)
 def load_definitions() -> Mapping[str, Definition]:
-    """Return all definitions by key; reads the files once per process."""
-    found = _read_folder(files("facho.polling.vendors") / "definitions")
-    for folder in _own_folders:
-        found |= _read_folder(folder) if folder.is_dir() else {}
-    return MappingProxyType(found)
+    """Return all definitions by key; reads the files once per process: an upgrade may replace them under it.
 
-
-def _read_folder(folder: Traversable) -> dict[str, Definition]:
-    found: dict[str, Definition] = {}
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if not file.name.endswith(".yaml"):
-            continue
-        loaded = read_definition(read_text(file), file.name)
-        check_file_name(loaded.key, file.name)
-        found[loaded.key] = loaded
+    DefinitionError if one of the operator's own cannot be used.
+    """
+    own = {key: text for folder in _own_folders if folder.is_dir() for key, text in _read_texts(folder).items()}
+    found = _Definitions(_read_texts(files("facho.polling.vendors") / "definitions") | own)
+    for key in own:
+        found[key]
     return found
+
+
+def _read_texts(folder: Traversable) -> dict[str, str]:
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return {entry.name.removesuffix(".yaml"): read_text(entry) for entry in entries if entry.name.endswith(".yaml")}
 
 
 def check_file_name(key: str, name: str) -> None:

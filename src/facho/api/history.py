@@ -1,7 +1,6 @@
 """How values of an ONU, of all ONUs of a PON port, or the load of the pollers changed over time. Gaps are nulls."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -238,7 +237,15 @@ def _numbers(values: Floats) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-class OnuHistoryView(APIView):
+class HistoryView(APIView):
+    def handle_exception(self, exc: Exception) -> Response:
+        """Turn an impossible period or resolution into a problem that names the parameter."""
+        if isinstance(exc, WrongQuestion):
+            exc = ValidationError({exc.field: [str(exc)]})
+        return super().handle_exception(exc)
+
+
+class OnuHistoryView(HistoryView):
     """The history of one ONU."""
 
     @extend_schema(
@@ -254,14 +261,13 @@ class OnuHistoryView(APIView):
         to two days, hours for up to two months and days beyond that, if still stored.
         """
         must_see(request, Onu.objects.filter(pk=onu_id))
-        with wrong_questions_are_problems():
-            question = _question(request)
-            series = load_onu_history(onu_id, question)
+        question = _question(request)
+        series = load_onu_history(onu_id, question)
         body = {**_asked(question), "onu_id": onu_id, "points": series}
-        return Response(OnuHistorySerializer(body, context={"is_summed_up": bool(question.resolution)}).data)
+        return Response(OnuHistorySerializer(body, context=_context(question)).data)
 
 
-class PortHistoryView(APIView):
+class PortHistoryView(HistoryView):
     """The history of all ONUs of one PON port."""
 
     @extend_schema(
@@ -273,11 +279,10 @@ class PortHistoryView(APIView):
     def get(self, request: Request, pon_port_id: int) -> Response:
         """Return one metric of all ONUs that were on a PON port, by default their receive power of the last day."""
         must_see(request, PonPort.objects.filter(pk=pon_port_id))
-        with wrong_questions_are_problems():
-            question = _question(request)
-            series = load_port_history(pon_port_id, question)
+        question = _question(request)
+        series = load_port_history(pon_port_id, question)
         body = {**_asked(question), "pon_port_id": pon_port_id, "at": series.at, "onus": series}
-        context = {"is_summed_up": bool(question.resolution), "names": load_names(series.onu_ids.tolist())}
+        context = _context(question) | {"names": load_names(series.onu_ids.tolist())}
         return Response(PortHistorySerializer(body, context=context).data)
 
 
@@ -304,15 +309,6 @@ class PollerHistoryView(APIView):
         return Response(LoadHistorySerializer(load_history(start, end)).data)
 
 
-@contextmanager
-def wrong_questions_are_problems() -> Iterator[None]:
-    """Turn an impossible period or resolution into a problem that names the parameter."""
-    try:
-        yield
-    except WrongQuestion as error:
-        raise ValidationError({error.field: [str(error)]}) from error
-
-
 def read_wishes(request: Request, kind: type[TimeQuestionSerializer]) -> dict[str, Any]:
     """Read the query string; empty parameters are ignored, as in lists."""
     wanted = kind(data={name: text for name, text in request.query_params.items() if text})
@@ -324,13 +320,8 @@ def read_wishes(request: Request, kind: type[TimeQuestionSerializer]) -> dict[st
 
 
 def ask_for(metric: int, values: Mapping[str, Any]) -> HistoryQuery:
-    return ask(
-        metric,
-        start=values.get("from"),
-        end=values.get("to"),
-        detail=Detail(values["resolution"]),
-        now=timezone.now(),
-    )
+    period = {"start": values.get("from"), "end": values.get("to")}
+    return ask(metric, **period, detail=Detail(values["resolution"]), now=timezone.now())
 
 
 def _question(request: Request) -> HistoryQuery:
@@ -344,14 +335,10 @@ def _asked(question: HistoryQuery) -> dict[str, Any]:
 
 
 def span_of(question: HistoryQuery) -> dict[str, Any]:
-    return {
-        "resolution": question.detail.value,
-        "from": question.start,
-        "to": question.end,
-    }
+    return {"resolution": question.detail.value, "from": question.start, "to": question.end}
 
 
-class OltValueHistoryView(APIView):
+class OltValueHistoryView(HistoryView):
     """The history of one value of an OLT."""
 
     @extend_schema(
@@ -369,20 +356,17 @@ class OltValueHistoryView(APIView):
         wishes = read_wishes(request, OltValueQuestionSerializer)
         oid, index = wishes["oid"], wishes["index"]
         metric, row_id = find_metric(oid), find_row(olt_id, index)
-        with wrong_questions_are_problems():
-            question = ask_for(metric or _NEVER_KEPT, wishes)
-            series = load_olt_value_history(olt_id, row_id, question) if metric and row_id else _NOTHING
-        value = OltData.objects.filter(olt_id=olt_id, oid=oid, index=index).first()
+        question = ask_for(metric or _NEVER_KEPT, wishes)
+        series = load_olt_value_history(olt_id, row_id, question) if metric and row_id else _NOTHING
         # Named as its latest value is, if there is one.
-        named = {"name": "", "unit": "", "place": ""}
-        if value is not None:
-            unit = value.unit if value.per_second is None else f"{value.unit}/s"
-            named = {"name": value.name, "unit": unit, "place": value.place}
+        value = OltData.objects.filter(olt_id=olt_id, oid=oid, index=index).first() or OltData()
+        unit = value.unit if value.per_second is None else f"{value.unit}/s"
+        named = {"name": value.name, "unit": unit, "place": value.place}
         body = {"olt_id": olt_id, "oid": oid, "index": index, "points": series, **span_of(question), **named}
         return Response(OltValueHistorySerializer(body, context=_context(question)).data)
 
 
-class OnuValueHistoryView(APIView):
+class OnuValueHistoryView(HistoryView):
     """The history of one OID of an ONU."""
 
     @extend_schema(
@@ -397,9 +381,8 @@ class OnuValueHistoryView(APIView):
         must_see(request, onus)
         wishes = read_wishes(request, ValueQuestionSerializer)
         metric = find_metric(wishes["oid"])
-        with wrong_questions_are_problems():
-            question = ask_for(metric or _NEVER_KEPT, wishes)
-            series = load_onu_history(onu_id, question) if metric else _NOTHING
+        question = ask_for(metric or _NEVER_KEPT, wishes)
+        series = load_onu_history(onu_id, question) if metric else _NOTHING
         vendor = onus.values_list("olt__vendor", flat=True).first() or ""
         read = name_read(wishes["oid"], load_named_reads(vendor))
         body = {"onu_id": onu_id, "oid": wishes["oid"], "name": read.name, "unit": read.unit, "points": series}

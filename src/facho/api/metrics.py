@@ -1,9 +1,10 @@
 """Metrics for Prometheus at /metrics: every process reads the same rows, so every process gives the same answer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.metadata import version
+from operator import attrgetter
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -16,7 +17,7 @@ from rest_framework.views import APIView
 
 from facho.accounts.scope import EVERYTHING, OltScope, scope_of
 from facho.alerts.models import Severity
-from facho.api.metrics_snapshot import LightSum, OpenOutages, Snapshot, load_snapshot
+from facho.api.metrics_snapshot import Snapshot, load_snapshot
 from facho.api.shared.permissions import AnyAccepted, FromThisMachine, ReadOrOperate
 from facho.hosts.models import Reachability
 from facho.onus.models import RunStateChoice
@@ -107,7 +108,7 @@ def _quotas(figure: str) -> Callable[[Snapshot], Samples]:
         names = snapshot.names
         for (olt_id, kind), quota in snapshot.quotas.items():
             if olt_id in names:
-                yield (names[olt_id], kind), getattr(quota, figure)
+                yield (names[olt_id], kind), getattr(quota, f"quota_{figure}")
 
     return samples
 
@@ -116,19 +117,23 @@ def _violations(snapshot: Snapshot) -> Samples:
     return (((severity.value,), snapshot.violations.get(severity, 0)) for severity in LossSeverity)
 
 
-def _light(figure: Callable[[LightSum], float | None]) -> Callable[[Snapshot], Samples]:
+def _light(figure: str) -> Callable[[Snapshot], Samples]:
     def samples(snapshot: Snapshot) -> Samples:
         names = snapshot.names
         for (olt_id, port), light in snapshot.light.items():
-            value = figure(light)
+            value: float | None = getattr(light, figure)
             if olt_id in names and value is not None:
                 yield (names[olt_id], port), value
 
     return samples
 
 
-def _outages(figure: Callable[[OpenOutages], int]) -> Callable[[Snapshot], Samples]:
-    return lambda snapshot: ((labels, figure(outages)) for labels, outages in snapshot.outages.items())
+def _open_outages(snapshot: Snapshot) -> Samples:
+    return ((labels, count) for labels, (count, _down) in snapshot.outages.items())
+
+
+def _outage_onus(snapshot: Snapshot) -> Samples:
+    return ((labels, down) for labels, (_count, down) in snapshot.outages.items())
 
 
 def _alerts(snapshot: Snapshot) -> Samples:
@@ -186,35 +191,25 @@ OLT_FAMILIES = (
         ("severity",),
         _violations,
     ),
-    MetricFamily(
-        "facho_pon_rx_power_lowest_dbm",
-        "Weakest receive power of an online ONU of the PON port.",
-        ("olt", "port"),
-        _light(lambda light: light.lowest),
-    ),
-    MetricFamily(
-        "facho_pon_rx_power_mean_dbm",
-        "Mean receive power of the online ONUs of the PON port.",
-        ("olt", "port"),
-        _light(lambda light: light.mean),
-    ),
-    MetricFamily(
-        "facho_pon_olt_rx_power_lowest_dbm",
-        "Weakest receive power of one of them at the OLT, where it measures that.",
-        ("olt", "port"),
-        _light(lambda light: light.lowest_at_olt),
+    *(
+        MetricFamily(f"facho_pon_{figure}_dbm", meaning, ("olt", "port"), _light(figure))
+        for figure, meaning in (
+            ("rx_power_lowest", "Weakest receive power of an online ONU of the PON port."),
+            ("rx_power_mean", "Mean receive power of the online ONUs of the PON port."),
+            ("olt_rx_power_lowest", "Weakest receive power of one of them at the OLT, where it measures that."),
+        )
     ),
     MetricFamily(
         "facho_outages_open",
         "Open outages by scope and probable cause; parts of a larger one are not counted.",
         ("scope", "cause"),
-        _outages(lambda outages: outages.count),
+        _open_outages,
     ),
     MetricFamily(
         "facho_outage_onus_down",
         "ONUs that are down in these outages.",
         ("scope", "cause"),
-        _outages(lambda outages: outages.onus_down),
+        _outage_onus,
     ),
     MetricFamily("facho_alerts_firing", "Alerts that fire, by severity.", ("severity",), _alerts),
     MetricFamily(
@@ -304,17 +299,12 @@ POLLING_FAMILIES = (
         ("poller",),
         _each_poller(lambda poller: round(poller.busy_percentage / 100, 3)),
     ),
-    MetricFamily(
-        "facho_poller_tasks_completed_total",
-        "Composites, a master with its chain, that the poller has completed.",
-        ("poller",),
-        _each_poller(lambda poller: poller.tasks_completed),
-    ),
-    MetricFamily(
-        "facho_poller_tasks_delayed_total",
-        "Composites that the poller began later than their interval.",
-        ("poller",),
-        _each_poller(lambda poller: poller.tasks_delayed),
+    *(
+        MetricFamily(f"facho_poller_{figure}_total", meaning, ("poller",), _each_poller(attrgetter(figure)))
+        for figure, meaning in (
+            ("tasks_completed", "Composites, a master with its chain, that the poller has completed."),
+            ("tasks_delayed", "Composites that the poller began later than their interval."),
+        )
     ),
     MetricFamily("facho_queue_length", "Nodes that are due and not running.", (), _queue_length),
     MetricFamily(
@@ -341,11 +331,11 @@ def _of_types(figure: Callable[[Runs], float]) -> Callable[[Snapshot], Samples]:
 
 
 def _retries(snapshot: Snapshot) -> Samples:
-    return (((kind,), retries.count) for kind, retries in snapshot.retries.items())
+    return (((kind,), count) for kind, (count, _waited) in snapshot.retries.items())
 
 
 def _retry_waits(snapshot: Snapshot) -> Samples:
-    return (((kind,), retries.waited_seconds) for kind, retries in snapshot.retries.items())
+    return (((kind,), waited) for kind, (_count, waited) in snapshot.retries.items())
 
 
 def _olt_executions(snapshot: Snapshot) -> Samples:
@@ -377,6 +367,12 @@ def _of_olts(figure: Callable[[Runs], float]) -> Callable[[Snapshot], Samples]:
     return samples
 
 
+def _olt_figures(**meanings: str) -> Iterator[MetricFamily]:
+    for figure, meaning in meanings.items():
+        yield MetricFamily(f"facho_olt_{figure}_last_hour", meaning, ("olt",), _of_olts(attrgetter(figure)))
+
+
+FROM_OLT = "Datagrams from the OLT's address to these runs"
 RUN_FAMILIES = (
     MetricFamily(
         "facho_executions_last_hour",
@@ -420,23 +416,10 @@ RUN_FAMILIES = (
         ("olt",),
         _success_ratio,
     ),
-    MetricFamily(
-        "facho_olt_packets_last_hour",
-        "Packets sent to the OLT by the runs that ended in the last hour.",
-        ("olt",),
-        _of_olts(lambda runs: runs.packets),
-    ),
-    MetricFamily(
-        "facho_olt_retransmissions_last_hour",
-        "Those of these packets that were sent again because no answer came in time.",
-        ("olt",),
-        _of_olts(lambda runs: runs.retransmissions),
-    ),
-    MetricFamily(
-        "facho_olt_round_trips_last_hour",
-        "Those of these packets that were sent once and answered, so that their round trip is known.",
-        ("olt",),
-        _of_olts(lambda runs: runs.round_trips),
+    *_olt_figures(
+        packets="Packets sent to the OLT by the runs that ended in the last hour.",
+        retransmissions="Those of these packets that were sent again because no answer came in time.",
+        round_trips="Those of these packets that were sent once and answered, so that their round trip is known.",
     ),
     MetricFamily(
         "facho_olt_round_trip_last_hour_seconds",
@@ -450,17 +433,9 @@ RUN_FAMILIES = (
         ("olt",),
         _of_olts(lambda runs: runs.longest_round_trip_ms / 1000),
     ),
-    MetricFamily(
-        "facho_olt_forged_answers_last_hour",
-        "Datagrams from the OLT's address to these runs with an unknown id, or a wrong community or signature.",
-        ("olt",),
-        _of_olts(lambda runs: runs.forged_answers),
-    ),
-    MetricFamily(
-        "facho_olt_malformed_answers_last_hour",
-        "Datagrams from the OLT's address to these runs that were not valid SNMP.",
-        ("olt",),
-        _of_olts(lambda runs: runs.malformed_answers),
+    *_olt_figures(
+        forged_answers=f"{FROM_OLT} with an unknown id, or a wrong community or signature.",
+        malformed_answers=f"{FROM_OLT} that were not valid SNMP.",
     ),
     MetricFamily(
         "facho_olt_traps_total",

@@ -5,18 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import (
-    Avg,
-    Count,
-    DateTimeField,
-    DurationField,
-    ExpressionWrapper,
-    F,
-    Min,
-    OuterRef,
-    Subquery,
-    Sum,
-)
+from django.db.models import Avg, Count, DateTimeField, F, Min, OuterRef, Subquery, Sum
 
 from facho.accounts.scope import EVERYTHING, OltScope
 from facho.alerts.models import Alert, AlertState
@@ -44,14 +33,7 @@ TRAFFIC = {
     "if.out_octets": ("interface", "out"),
 }
 MOST_TRAFFIC_PORTS = 128
-
-
-@dataclass(frozen=True, slots=True)
-class OltFacts:
-    name: str
-    enabled: bool
-    reachability: str
-    last_answer_at: datetime | None
+QUOTA_COLUMNS = ("quota_required", "quota_completed", "quota_failed", "quota_skipped", "quota_pending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,39 +49,12 @@ class NodeMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Retries:
-    """Attempts after the first, and the total seconds of delay before them."""
-
-    count: int
-    waited_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """Quota of an OLT and task type for this hour, and its progress."""
-
-    required: int
-    completed: int
-    failed: int
-    skipped: int
-    pending: int
-
-
-@dataclass(frozen=True, slots=True)
 class LightSum:
     """Receive power of the online ONUs of a PON port, in dBm, and at the OLT where it measures them."""
 
-    lowest: float
-    mean: float
-    lowest_at_olt: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class OpenOutages:
-    """Open outages of a kind, and how many ONUs are down in them."""
-
-    count: int
-    onus_down: int
+    rx_power_lowest: float
+    rx_power_mean: float
+    olt_rx_power_lowest: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +64,15 @@ class Snapshot:
     leaders: Mapping[Shard, Leader]
     pollers: Sequence[PollerView]
     candidates: Queue
-    olts: Mapping[int, OltFacts]
+    olts: Mapping[int, Olt]
     nodes: Sequence[NodeMetrics]
     # Of the last hour: by task type and state, and by OLT and state.
     runs_of_types: Mapping[tuple[str, str], Runs]
     runs_of_olts: Mapping[tuple[int, str], Runs]
-    # By task type; of runs that ended in the last hour.
-    retries: Mapping[str, Retries]
+    # By task type, of runs that ended in the last hour: tries after the first one, and the seconds waited before them.
+    retries: Mapping[str, tuple[int, float]]
     # By OLT and task type; of this hour.
-    quotas: Mapping[tuple[int, str], Quota]
+    quotas: Mapping[tuple[int, str], QuotaTracker]
     # By severity; of the last day.
     violations: Mapping[str, int]
     # By OLT and state.
@@ -127,8 +82,8 @@ class Snapshot:
     refused_traps: Mapping[str, int]
     # By OLT and PON port.
     light: Mapping[tuple[int, str], LightSum]
-    # By scope and cause; and, by severity, alerts that fire.
-    outages: Mapping[tuple[str, str], OpenOutages]
+    # By scope and cause how many are open, and the ONUs down in them; and, by severity, alerts that fire.
+    outages: Mapping[tuple[str, str], tuple[int, int]]
     alerts: Mapping[str, int]
     # By OLT, kind of port, its place and the direction: bytes a second.
     traffic: Mapping[tuple[int, str, str, str], float]
@@ -153,21 +108,19 @@ def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
 
     Pollers and queue cover all OLTs, everything else those in scope.
     """
-    rows = scope.narrow(Olt.objects.order_by("name"), "").values_list(
-        "id", "name", "enabled", "reachability", "last_answer_at"
-    )
-    olts = {
-        olt_id: OltFacts(name, enabled, reachability, last_answer_at)
-        for olt_id, name, enabled, reachability, last_answer_at in rows
-    }
+    rows = Olt.objects.only("name", "enabled", "reachability", "last_answer_at").order_by("name")
+    olts = scope.narrow(rows, "").in_bulk()
     # Load the runs since a time once, and add them up in both ways.
-    of_types: dict[tuple[str, str], Runs] = defaultdict(Runs)
-    of_olts: dict[tuple[int, str], Runs] = defaultdict(Runs)
+    runs_of_types: dict[tuple[str, str], Runs] = defaultdict(Runs)
+    runs_of_olts: dict[tuple[int, str], Runs] = defaultdict(Runs)
     for summed in load_run_sums(now - HOUR):
         if summed.olt_id in olts:
-            of_types[summed.task_type, summed.status] += summed.runs
-            of_olts[summed.olt_id, summed.status] += summed.runs
-    runs_of_types, runs_of_olts = of_types, of_olts
+            runs_of_types[summed.task_type, summed.status] += summed.runs
+            runs_of_olts[summed.olt_id, summed.status] += summed.runs
+    refused = TrapSender.objects.order_by().values_list("reason").annotate(Sum("count"))
+    violations = QuotaViolation.objects.filter(scope.condition(), created_at__gt=now - DAY).order_by()
+    firing = Alert.objects.filter(scope.condition(), state=AlertState.FIRING).order_by()
+    quotas = QuotaTracker.objects.filter(period_start=hour_of(now).start)
     return Snapshot(
         now=now,
         leaders=load_leaders(our_shards()),
@@ -178,14 +131,14 @@ def load_snapshot(now: datetime, scope: OltScope = EVERYTHING) -> Snapshot:
         runs_of_types=runs_of_types,
         runs_of_olts=runs_of_olts,
         retries=_load_retries(now - HOUR, scope),
-        quotas=_load_quotas(hour_of(now).start),
-        violations=_load_violations(now - DAY, scope),
+        quotas={(row.olt_id, row.task_type): row for row in quotas.only("olt_id", "task_type", *QUOTA_COLUMNS)},
+        violations=dict(violations.values_list("severity").annotate(Count("id"))),
         onus=count_present(),
         traps=dict(OltTraps.objects.values_list("olt_id", "heard")),
-        refused_traps=_load_refused() if scope.is_everything else {},
+        refused_traps=dict(refused) if scope.is_everything else {},
         light=_load_light(scope),
         outages=_load_outages(scope),
-        alerts=_load_alerts(scope),
+        alerts=dict(firing.values_list("severity").annotate(Count("id"))),
         traffic=_load_traffic(scope),
     )
 
@@ -209,16 +162,11 @@ def _load_light(scope: OltScope) -> dict[tuple[int, str], LightSum]:
     }
 
 
-def _load_outages(scope: OltScope) -> dict[tuple[str, str], OpenOutages]:
+def _load_outages(scope: OltScope) -> dict[tuple[str, str], tuple[int, int]]:
     # A part of a larger one is counted there.
     open_now = Outage.objects.filter(scope.condition(), ended_at=None, part_of=None).order_by()
     rows = open_now.values_list("scope", "cause").annotate(Count("id"), Sum("down"))
-    return {(scope_, cause): OpenOutages(count, down) for scope_, cause, count, down in rows}
-
-
-def _load_alerts(scope: OltScope) -> dict[str, int]:
-    firing = Alert.objects.filter(scope.condition(), state=AlertState.FIRING).order_by()
-    return dict(firing.values_list("severity").annotate(Count("id")))
+    return {(scope_, cause): (count, down) for scope_, cause, count, down in rows}
 
 
 def _load_traffic(scope: OltScope) -> dict[tuple[int, str, str, str], float]:
@@ -238,10 +186,6 @@ def _load_traffic(scope: OltScope) -> dict[tuple[int, str, str, str], float]:
     return traffic
 
 
-def _load_refused() -> dict[str, int]:
-    return dict(TrapSender.objects.order_by().values_list("reason").annotate(Sum("count")))
-
-
 def _load_nodes(scope: OltScope) -> list[NodeMetrics]:
     # Newest first along the index of the node's runs: the first success ends the look, however long the history is.
     succeeded = Execution.objects.filter(node=OuterRef("id"), status=ExecutionState.SUCCESS).order_by("-created_at")
@@ -258,7 +202,7 @@ def _load_nodes(scope: OltScope) -> list[NodeMetrics]:
     return [NodeMetrics(olt_id, task_type(QueryType(query), slug), *values) for olt_id, query, slug, *values in rows]
 
 
-def _load_retries(since: datetime, scope: OltScope) -> dict[str, Retries]:
+def _load_retries(since: datetime, scope: OltScope) -> dict[str, tuple[int, float]]:
     before = ExecutionAttempt.objects.filter(execution=OuterRef("execution"), number=OuterRef("number") - 1)
     ended_at = Subquery(before.values("finished_at")[:1], output_field=DateTimeField())
     rows = (
@@ -268,24 +212,6 @@ def _load_retries(since: datetime, scope: OltScope) -> dict[str, Retries]:
         )
         .order_by()
         .values_list("execution__task_type")
-        .annotate(Count("id"), waited=Sum(ExpressionWrapper(F("started_at") - ended_at, DurationField())))
+        .annotate(Count("id"), waited=Sum(F("started_at") - ended_at))
     )
-    return {kind: Retries(count, waited.total_seconds() if waited else 0.0) for kind, count, waited in rows}
-
-
-def _load_quotas(hour_start: datetime) -> dict[tuple[int, str], Quota]:
-    rows = QuotaTracker.objects.filter(period_start=hour_start).values_list(
-        "olt_id",
-        "task_type",
-        "quota_required",
-        "quota_completed",
-        "quota_failed",
-        "quota_skipped",
-        "quota_pending",
-    )
-    return {(olt_id, kind): Quota(*counts) for olt_id, kind, *counts in rows}
-
-
-def _load_violations(since: datetime, scope: OltScope) -> dict[str, int]:
-    rows = QuotaViolation.objects.filter(scope.condition(), created_at__gt=since).order_by().values_list("severity")
-    return dict(rows.annotate(Count("id")))
+    return {kind: (count, waited.total_seconds() if waited else 0.0) for kind, count, waited in rows}

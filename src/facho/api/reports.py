@@ -12,21 +12,8 @@ from rest_framework.response import Response
 from facho.accounts.scope import scope_of
 from facho.api.shared import filters
 from facho.api.shared.views import NoParameters, ScopedRows
+from facho.plant import report
 from facho.plant.models import MonthRun, OnuMonth
-from facho.plant.report import (
-    ReportQuestion,
-    load_longest_down,
-    load_most_interrupted,
-    load_olts,
-    load_onus,
-    load_ports,
-    load_repairs,
-    load_run,
-    load_runs,
-    load_summary,
-    load_weakest,
-    load_zones,
-)
 from facho.polling.domain.availability import Month
 
 
@@ -125,18 +112,18 @@ class ReportMonthsView(NoParameters):
     @extend_schema(responses=ReportMonthSerializer(many=True))
     def get(self, request: Request) -> Response:
         """List them all: there are as many as a year has."""
-        return Response(ReportMonthSerializer(load_runs(), many=True).data)
+        return Response(ReportMonthSerializer(report.load_runs(), many=True).data)
 
 
-def question_of(request: Request, text: str) -> ReportQuestion:
+def question_of(request: Request, text: str) -> report.ReportQuestion:
     """Return the month of an address; 404 if it is none, or was not computed."""
     try:
-        run = load_run(Month.parse(text))
+        run = report.load_run(Month.parse(text))
     except ValueError:
         run = None
     if run is None:
         raise Http404
-    return ReportQuestion(run, scope_of(request.user))
+    return report.ReportQuestion(run, scope_of(request.user))
 
 
 class ReportView(NoParameters):
@@ -146,18 +133,18 @@ class ReportView(NoParameters):
     def get(self, request: Request, month: str) -> Response:
         """Load every table; the same number of queries whatever its size."""
         question = question_of(request, month)
-        report = {
+        tables = {
             "month": question.run,
-            "summary": load_summary(question),
-            "olts": load_olts(question),
-            "ports": load_ports(question),
-            "zones": load_zones(question),
-            "longest_down": load_longest_down(question),
-            "most_interrupted": load_most_interrupted(question),
-            "weakest_light": load_weakest(question),
-            "repairs": load_repairs(question),
+            "summary": report.load_summary(question),
+            "olts": report.load_olts(question),
+            "ports": report.load_ports(question),
+            "zones": report.load_zones(question),
+            "longest_down": report.load_longest_down(question),
+            "most_interrupted": report.load_most_interrupted(question),
+            "weakest_light": report.load_weakest(question),
+            "repairs": report.load_repairs(question),
         }
-        return Response(ReportSerializer(report).data)
+        return Response(ReportSerializer(tables).data)
 
 
 class OnuMonthSerializer(serializers.ModelSerializer[OnuMonth]):
@@ -188,4 +175,4 @@ class ReportOnusView(ScopedRows, generics.ListAPIView[OnuMonth]):
         """Filter by the month of the URL; the schema generator passes none."""
         if "month" not in self.kwargs:
             return super().get_queryset()
-        return load_onus(question_of(self.request, self.kwargs["month"]))
+        return report.load_onus(question_of(self.request, self.kwargs["month"]))

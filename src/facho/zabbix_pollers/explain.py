@@ -1,9 +1,10 @@
 """Why a node does not run now, or when it will: loaded from rows, decided by rules on values, said in sentences."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils.functional import Promise
@@ -107,10 +108,8 @@ Rule = Callable[[Facts, datetime], Explanation | None]
 
 def explain(facts: Facts, now: datetime) -> Explanation:
     """Say where the node stands: the first rule that applies."""
-    for rule in _RULES:
-        if found := rule(facts, now):
-            return found
-    return _explanation(facts, Situation.NOT_SCHEDULED)
+    found = (explanation for rule in _RULES if (explanation := rule(facts, now)))
+    return next(found, None) or _explanation(facts, Situation.NOT_SCHEDULED)
 
 
 def explain_member(facts: Facts, master: Explanation, now: datetime) -> Explanation:
@@ -118,7 +117,7 @@ def explain_member(facts: Facts, master: Explanation, now: datetime) -> Explanat
     own = _running(facts, now) or _stopped(facts, now) or _suspended(facts, now)
     if own is None and master.situation is not Situation.AWAITS_DISCOVERY and not master.is_discovery:
         own = _awaits_discovery(facts, now)
-    return own or replace(_explanation(facts, Situation.CHAINED), runs_at=master.runs_at, master=master)
+    return own or _explanation(facts, Situation.CHAINED, runs_at=master.runs_at, master=master)
 
 
 def add_discovery(explained: Mapping[int, Explanation]) -> dict[int, Explanation]:
@@ -136,20 +135,17 @@ def add_discovery(explained: Mapping[int, Explanation]) -> dict[int, Explanation
     return {**explained, **awaited, **members}
 
 
-def _explanation(facts: Facts, situation: Situation) -> Explanation:
-    job, olt = facts.node.job, facts.node.workflow.olt
-    is_discovery = job.query_type == QueryType.DISCOVERY
-    return Explanation(
-        facts.node.id, ready_name(job.name), olt.id, olt.name, situation, facts.is_polling, is_discovery=is_discovery
-    )
+def _explanation(facts: Facts, situation: Situation, **details: Any) -> Explanation:
+    node, job, olt = facts.node, facts.node.job, facts.node.workflow.olt
+    details["is_discovery"] = job.query_type == QueryType.DISCOVERY
+    return Explanation(node.id, ready_name(job.name), olt.id, olt.name, situation, facts.is_polling, **details)
 
 
 def _running(facts: Facts, now: datetime) -> Explanation | None:
     holder = facts.holder
     if holder is None or facts.node.id not in (holder.node_id, holder.master_node_id):
         return None
-    running = _explanation(facts, Situation.RUNNING)
-    return replace(running, since=holder.since, execution_id=holder.execution_id, holder=holder)
+    return _explanation(facts, Situation.RUNNING, since=holder.since, execution_id=holder.execution_id, holder=holder)
 
 
 def _stopped(facts: Facts, now: datetime) -> Explanation | None:
@@ -162,9 +158,8 @@ def _suspended(facts: Facts, now: datetime) -> Explanation | None:
     node = facts.node
     if node.suspended_at is None:
         return None
-    suspended = _explanation(facts, Situation.SUSPENDED)
-    next_probe_at = node.workflow.olt.next_probe_at
-    return replace(suspended, since=node.suspended_at, until=next_probe_at, reason=node.suspend_reason)
+    until, reason = node.workflow.olt.next_probe_at, node.suspend_reason
+    return _explanation(facts, Situation.SUSPENDED, since=node.suspended_at, until=until, reason=reason)
 
 
 def _awaits_discovery(facts: Facts, now: datetime) -> Explanation | None:
@@ -172,12 +167,8 @@ def _awaits_discovery(facts: Facts, now: datetime) -> Explanation | None:
     first, due_at = facts.first_discovery, facts.due_at
     if first is None:
         return None
-    return replace(
-        _explanation(facts, Situation.AWAITS_DISCOVERY),
-        since=due_at if due_at and due_at <= now else None,
-        reason=first.value,
-        place=facts.place,
-    )
+    since = due_at if due_at and due_at <= now else None
+    return _explanation(facts, Situation.AWAITS_DISCOVERY, since=since, reason=first.value, place=facts.place)
 
 
 def _going_on(facts: Facts, now: datetime) -> DueNode | None:
@@ -194,21 +185,17 @@ def _paused(facts: Facts, now: datetime) -> Explanation | None:
     if facts.pause is None:
         return None
     pause, due_at = facts.pause, _due_at(facts, now)
-    return replace(
-        _explanation(facts, Situation.PAUSED),
-        since=pause.starts_at,
-        until=pause.ends_at,
-        runs_at=max(pause.ends_at, due_at) if due_at else None,
-        reason=pause.note,
-    )
+    since, until = pause.starts_at, pause.ends_at
+    runs_at = max(until, due_at) if due_at else None
+    return _explanation(facts, Situation.PAUSED, since=since, until=until, runs_at=runs_at, reason=pause.note)
 
 
 def _between_tries(facts: Facts, now: datetime) -> Explanation | None:
     waiting = _going_on(facts, now)
     if waiting is None or waiting.due_at <= now:
         return None
-    retry = _explanation(facts, Situation.RETRY)
-    return replace(retry, until=waiting.due_at, runs_at=waiting.due_at, execution_id=waiting.execution_id)
+    at, run = waiting.due_at, waiting.execution_id
+    return _explanation(facts, Situation.RETRY, until=at, runs_at=at, execution_id=run)
 
 
 def _queued(facts: Facts, now: datetime) -> Explanation | None:
@@ -216,8 +203,9 @@ def _queued(facts: Facts, now: datetime) -> Explanation | None:
     if due_at is None or due_at > now:
         return None
     gave_way = waiting is not None and not waiting.is_retry
-    return replace(
-        _explanation(facts, Situation.GAVE_WAY if gave_way else Situation.QUEUED),
+    return _explanation(
+        facts,
+        Situation.GAVE_WAY if gave_way else Situation.QUEUED,
         since=due_at,
         reason=facts.place.reason or "" if facts.place else "",
         execution_id=waiting.execution_id if waiting else None,
@@ -235,13 +223,12 @@ def _outside_hours(facts: Facts, now: datetime) -> Explanation | None:
     runs_at = max(opens_at, waiting.due_at) if waiting else facts.node.next_run_at
     if runs_at is None or runs_at <= now:
         return None
-    return replace(_explanation(facts, Situation.OUTSIDE_HOURS), until=opens_at, runs_at=runs_at)
+    return _explanation(facts, Situation.OUTSIDE_HOURS, until=opens_at, runs_at=runs_at)
 
 
 def _not_due(facts: Facts, now: datetime) -> Explanation | None:
-    if facts.node.next_run_at is None:
-        return None
-    return replace(_explanation(facts, Situation.NOT_DUE), runs_at=facts.node.next_run_at)
+    at = facts.node.next_run_at
+    return _explanation(facts, Situation.NOT_DUE, runs_at=at) if at else None
 
 
 _RULES: tuple[Rule, ...] = (
@@ -312,9 +299,8 @@ def _say_chained(explanation: Explanation) -> list[str]:
 
 def _say_paused(explanation: Explanation) -> list[str]:
     words = {"until": _time(explanation.until), "note": explanation.reason}
-    if explanation.reason:
-        return [_("It is paused until %(until)s: %(note)s.") % words]
-    return [_("It is paused until %(until)s.") % words]
+    text = _("It is paused until %(until)s: %(note)s.") if explanation.reason else _("It is paused until %(until)s.")
+    return [text % words]
 
 
 def _say_awaits_discovery(explanation: Explanation) -> list[str]:
@@ -335,9 +321,8 @@ def _say_awaits_discovery(explanation: Explanation) -> list[str]:
 def _waits(explanation: Explanation) -> list[str]:
     if explanation.place is None:
         return []
-    said = [_for_what(explanation.place, explanation.holder)]
-    place = {"number": explanation.place.number, "size": explanation.place.size, "on_olt": explanation.place.on_olt}
-    return [*said, _("Place %(number)s of %(size)s in the queue, %(on_olt)s on its OLT.") % place]
+    place = _("Place %(number)s of %(size)s in the queue, %(on_olt)s on its OLT.") % asdict(explanation.place)
+    return [_for_what(explanation.place, explanation.holder), place]
 
 
 def _for_what(place: QueuePlace, holder: Holder | None) -> str:
@@ -470,10 +455,7 @@ def _load_places(olt_id: int, now: datetime) -> dict[int, QueuePlace]:
     on_olt = {waiting.node_id: number for number, waiting in enumerate(rivals, start=1)}
     return {
         waiting.node_id: QueuePlace(
-            number=number,
-            size=len(queue),
-            on_olt=on_olt[waiting.node_id],
-            reason=candidates.reasons.get(waiting.node_id),
+            number, len(queue), on_olt[waiting.node_id], candidates.reasons.get(waiting.node_id)
         )
         for number, waiting in enumerate(queue, start=1)
         if waiting.node_id in on_olt

@@ -158,7 +158,7 @@ async def _tell_twice(channel: AlertChannel) -> list[str]:
         for title in ("one", "two"):
             await database.run(write_notice, channel, title)
             await delivery.look()
-            await delivery._serving.under_way[channel.pk]
+            await delivery.under_way[channel.pk]
         return await database.run(lambda: [state for state, _tries in states()])
 
 

@@ -286,11 +286,13 @@ async def _hand_to_process(address: Address, message: Message, reach: Reach) -> 
     return Outcome(Trouble(given["trouble"]) if given["trouble"] else None, given["answer"], given["is_final"])
 
 
-class Delivery:
+class Delivery(Serving):
     """Sends what waits while it is wanted; keeps no state but the current tries.
 
     Reports are written through a gateway of their own, if there is one: no claim waits behind them.
     """
+
+    not_served = "channel.not_served"
 
     def __init__(
         self,
@@ -301,11 +303,8 @@ class Delivery:
         *,
         reports: DatabaseGateway | None = None,
     ) -> None:
-        self._database = database
+        super().__init__(database, clock, reach, is_wanted)
         self._reports = reports or database
-        self._clock = clock
-        self._reach = reach
-        self._serving = Serving("channel.not_served", self._send_next, is_wanted)
 
     async def look(self) -> None:
         """Start serving the channels that have something due and are not being served."""
@@ -313,27 +312,15 @@ class Delivery:
         forgotten, due = await self._database.run(load_due, now)
         if forgotten:
             logger.warning("notices.given_up count=%s reason=channel_disabled", forgotten)
-        self._serving.start(due)
+        self.start(due)
 
-    async def settle(self) -> None:
-        """Wait until every channel that is being served has been."""
-        await self._serving.settle()
-
-    async def close(self) -> None:
-        """Wait for current tries, but not for long."""
-        await self._serving.close()
-
-    async def _with_pdf(self, parcel: Parcel) -> Parcel:
-        pdf = await self._reports.run(load_pdf, parcel.channel_id, parcel.payload["month"])
-        return replace(parcel, message=replace(parcel.message, pdf=pdf))
-
-    async def _send_next(self, channel_id: int) -> bool:
-        """Try the next message; False when there is none, or it did not arrive."""
-        parcel = await self._database.run(claim_next, channel_id, self._clock.now())
+    async def send_next(self, receiver: int) -> bool:
+        parcel = await self._database.run(claim_next, receiver, self._clock.now())
         if parcel is None:
             return False
         if parcel.message.kind == NoticeKind.REPORT and parcel.is_mail:
-            parcel = await self._with_pdf(parcel)
+            pdf = await self._reports.run(load_pdf, receiver, parcel.payload["month"])
+            parcel = replace(parcel, message=replace(parcel.message, pdf=pdf))
         outcome = await send(parcel, self._reach, now=self._clock.now())
         if outcome.is_sent:
             await self._database.run(save_sent, parcel, now=self._clock.now())

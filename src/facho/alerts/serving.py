@@ -2,8 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from functools import partial
+
+from facho.alerts.sender import Reach
+from facho.polling.domain.ports import Clock, DatabaseGateway
 
 logger = logging.getLogger(__name__)
 
@@ -12,14 +16,16 @@ RECEIVERS_AT_ONCE = 8
 GRACE_SECONDS = 4.0
 
 
-class Serving:
-    """Calls `send_next` for each receiver, by its id, until it is False; keeps only the current tries."""
+class Serving(ABC):
+    """Sends each receiver, by its id, what comes next until nothing does; keeps only the current tries."""
+
+    # What is logged when a receiver cannot be served.
+    not_served: str
 
     def __init__(
-        self, log_name: str, send_next: Callable[[int], Awaitable[bool]], is_wanted: Callable[[], bool] = lambda: True
+        self, database: DatabaseGateway, clock: Clock, reach: Reach, is_wanted: Callable[[], bool] = lambda: True
     ) -> None:
-        self._log_name = log_name
-        self._send_next = send_next
+        self._database, self._clock, self._reach = database, clock, reach
         self._is_wanted = is_wanted
         self._places = asyncio.Semaphore(RECEIVERS_AT_ONCE)
         self.under_way: dict[int, asyncio.Task[None]] = {}
@@ -42,13 +48,17 @@ class Serving:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
+    @abstractmethod
+    async def send_next(self, receiver: int) -> bool:
+        """Try what comes next; False when there is nothing, or it did not arrive."""
+
     async def _serve(self, receiver: int) -> None:
         async with self._places:
-            while self._is_wanted() and await self._send_next(receiver):
+            while self._is_wanted() and await self.send_next(receiver):
                 pass
 
     def _ended(self, receiver: int, task: asyncio.Task[None]) -> None:
         """Log what kept a receiver from being served; the next look tries it again."""
         del self.under_way[receiver]
         if not task.cancelled() and task.exception():
-            logger.error("%s id=%s", self._log_name, receiver, exc_info=task.exception())
+            logger.error("%s id=%s", self.not_served, receiver, exc_info=task.exception())

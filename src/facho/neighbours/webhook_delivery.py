@@ -226,20 +226,19 @@ def save_trouble(parcel: EventParcel, outcome: Outcome, *, now: datetime, chance
     return again_at
 
 
-class WebhookSender:
+class WebhookSender(Serving):
     """Looks for what webhooks have to get while it is wanted; keeps the current tries, and how far it has looked."""
+
+    not_served = "webhook.not_served"
 
     def __init__(
         self, database: DatabaseGateway, clock: Clock, reach: Reach, is_wanted: Callable[[], bool] = lambda: True
     ) -> None:
-        self._database = database
-        self._clock = clock
-        self._reach = reach
+        super().__init__(database, clock, reach, is_wanted)
         self._feed = Feed()
         self._end = FeedEnd(0, 0)
         self._empty: dict[int, tuple[Trace, FeedEnd]] = {}
         self._rests_until = float("-inf")
-        self._serving = Serving("webhook.not_served", self._send_next, is_wanted)
 
     async def look(self) -> None:
         """Start serving the webhooks that have something to get and are not being served."""
@@ -250,26 +249,17 @@ class WebhookSender:
             self._rests_until = self._clock.monotonic() + NONE_SECONDS
             return
         self._end, due = found
-        self._serving.start(due)
+        self.start(due)
 
-    async def settle(self) -> None:
-        """Wait until every webhook that is being served has been."""
-        await self._serving.settle()
-
-    async def close(self) -> None:
-        """Wait for current tries, but not for long."""
-        await self._serving.close()
-
-    async def _send_next(self, webhook_id: int) -> bool:
-        """Try the next batch; False when there is none, or it did not arrive."""
+    async def send_next(self, receiver: int) -> bool:
         end = self._end
-        parcel = await self._database.run(claim_next, webhook_id, end, self._clock.now())
+        parcel = await self._database.run(claim_next, receiver, end, self._clock.now())
         if not isinstance(parcel, EventParcel):
             if parcel is not None:
-                self._empty[webhook_id] = (parcel, end)
+                self._empty[receiver] = (parcel, end)
             return False
         outcome = await self._post(parcel)
-        named = f"webhook={webhook_id} delivery={parcel.delivery_id} try={parcel.try_number}"
+        named = f"webhook={receiver} delivery={parcel.delivery_id} try={parcel.try_number}"
         if outcome.is_sent:
             await self._database.run(save_arrived, parcel, now=self._clock.now())
             logger.debug("webhook.sent %s events=%s", named, len(parcel.content["events"]))

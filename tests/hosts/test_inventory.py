@@ -14,6 +14,11 @@ pytestmark = pytest.mark.django_db
 VENDORS = ("huawei_smartax", "zte_c300_c320", "zte_c600_titan")
 
 
+@pytest.fixture(autouse=True)
+def known_vendors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory, "load_definitions", lambda: dict.fromkeys(VENDORS))
+
+
 def entry(name: str = "centro", host: str = "192.0.2.1", **more: str) -> OltEntry:
     secrets = {key: Secret(more.pop(key)) for key in ("community", "v3_auth_key", "v3_priv_key") if key in more}
     line = int(more.pop("line", "0")) or None
@@ -25,7 +30,7 @@ def v3_entry(**more: str) -> OltEntry:
 
 
 def save(*entries: OltEntry) -> Saved:
-    return import_olts(entries, vendors=VENDORS)
+    return import_olts(entries)
 
 
 def reasons(*entries: OltEntry) -> list[str]:
@@ -281,10 +286,10 @@ def test_no_reason_repeats_a_secret() -> None:
 
 
 def test_adding_refuses_a_known_name() -> None:
-    add_olt(entry(), vendors=VENDORS)
+    add_olt(entry())
 
     with pytest.raises(InventoryError, match="is already an OLT"):
-        add_olt(entry(host="192.0.2.2"), vendors=VENDORS)
+        add_olt(entry(host="192.0.2.2"))
 
 
 def test_who_waits_for_a_save_hears_of_new_olts_and_changed_vendors() -> None:
@@ -293,9 +298,9 @@ def test_who_waits_for_a_save_hears_of_new_olts_and_changed_vendors() -> None:
     def hear(olt: Olt) -> None:
         heard.append(f"{olt.name} {olt.vendor}")
 
-    import_olts([entry()], vendors=VENDORS, after_save=hear)
-    import_olts([entry()], vendors=VENDORS, after_save=hear)
-    import_olts([entry(vendor="huawei")], vendors=VENDORS, after_save=hear)
+    import_olts([entry()], after_save=hear)
+    import_olts([entry()], after_save=hear)
+    import_olts([entry(vendor="huawei")], after_save=hear)
 
     assert heard == ["centro ", "centro huawei_smartax"]
 
@@ -305,7 +310,7 @@ def test_a_failure_after_the_save_undoes_it() -> None:
         raise LookupError(olt.name)
 
     with pytest.raises(LookupError):
-        import_olts([entry()], vendors=VENDORS, after_save=fail)
+        import_olts([entry()], after_save=fail)
 
     assert not Olt.objects.exists()
 

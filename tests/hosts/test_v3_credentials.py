@@ -43,7 +43,7 @@ def v3_entry(user: str = "noc", auth: str = "none", priv: str = "none") -> OltEn
 
 def refusal(entry: OltEntry) -> str:
     with pytest.raises(InventoryError) as refused:
-        import_olts([entry], vendors=())
+        import_olts([entry])
     assert not Olt.objects.exists()
     return str(refused.value)
 
@@ -60,7 +60,7 @@ def load_credential() -> Credential:
     ("auth", "priv"), [(auth, priv) for auth, privs in SUPPORTED.items() for priv in (None, *privs)] + [(None, None)]
 )
 def test_every_supported_pair_is_stored_and_used(auth: AuthProtocol | None, priv: PrivProtocol | None) -> None:
-    import_olts([v3_entry(auth=(auth or "none").lower(), priv=priv or "none")], vendors=())
+    import_olts([v3_entry(auth=(auth or "none").lower(), priv=priv or "none")])
 
     assert load_credential() == UserCredential(
         "noc", auth, AUTH_KEY.encode() if auth else b"", priv, PRIV_KEY.encode() if priv else b""
@@ -68,7 +68,7 @@ def test_every_supported_pair_is_stored_and_used(auth: AuthProtocol | None, priv
 
 
 def test_a_community_is_still_a_community() -> None:
-    import_olts([OltEntry("centro", "192.0.2.1", community=Secret("public"))], vendors=())
+    import_olts([OltEntry("centro", "192.0.2.1", community=Secret("public"))])
 
     assert load_credential() == Community(b"public")
 
@@ -91,10 +91,10 @@ def test_what_is_not_supported_is_refused_with_what_is(entry: OltEntry, words: s
 
 
 def test_a_pair_is_refused_with_the_stored_half_too() -> None:
-    import_olts([v3_entry(auth="SHA", priv="AES")], vendors=())
+    import_olts([v3_entry(auth="SHA", priv="AES")])
 
     with pytest.raises(InventoryError, match="AES-192 goes only with"):
-        import_olts([OltEntry("centro", "192.0.2.1", v3_priv_protocol="AES-192")], vendors=())
+        import_olts([OltEntry("centro", "192.0.2.1", v3_priv_protocol="AES-192")])
 
 
 def test_the_admin_form_refuses_the_same_pair(admin_client: Client) -> None:

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -86,13 +86,12 @@ def import_file(
     content: bytes,
     *,
     after_save: AfterSave | None = None,
-    vendors: Collection[str] | None = None,
     shown: str | None = None,
     finish: Finish | None = None,
 ) -> Saved:
     """Import a whole file; nothing is saved if a row is invalid or the plan differs from the one `shown`."""
     entries, problems = read_entries(content)
-    return import_olts(entries, problems=problems, after_save=after_save, vendors=vendors, shown=shown, finish=finish)
+    return import_olts(entries, problems=problems, after_save=after_save, shown=shown, finish=finish)
 
 
 def plan_file(content: bytes) -> ImportPlan:

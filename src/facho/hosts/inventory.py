@@ -326,7 +326,7 @@ class _EntryDraft:
         return self.before["vendor"] != _texts(self.olt, self.group)["vendor"]
 
 
-def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Collection[str] | None = None) -> Olt:
+def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None) -> Olt:
     """Add one OLT; an existing name is refused. `after_save` runs in the same transaction."""
     reason = _('there is already an OLT named "%s"') % entry.name
     known = InventoryError([EntryProblem(entry.line, reason, owner=entry.name, column="name")])
@@ -337,7 +337,7 @@ def add_olt(entry: OltEntry, *, after_save: AfterSave | None = None, vendors: Co
 
     if Olt.objects.filter(name=entry.name).exists():
         raise known
-    import_olts([entry], after_save=after_save, vendors=vendors, finish=refuse_update)
+    import_olts([entry], after_save=after_save, finish=refuse_update)
     return stored_olts().get(name=entry.name)
 
 
@@ -346,7 +346,6 @@ def import_olts(
     *,
     problems: Iterable[EntryProblem] = (),
     after_save: AfterSave | None = None,
-    vendors: Collection[str] | None = None,
     shown: str | None = None,
     finish: Finish | None = None,
 ) -> Saved:
@@ -356,10 +355,10 @@ def import_olts(
     It opens after names are resolved, so do not wrap this call in another one. With `shown`, the fingerprint of a plan,
     PlanChanged is raised and nothing saved if the plan differs.
     """
-    known, addresses = _look_up(entries, vendors)
+    addresses = _resolve(entries)
     with transaction.atomic():
-        drafts = _lay_over(entries, addresses, known, is_locked=True)
-        faults = [*problems, *_text_problems(entries, known), *_row_problems(drafts)]
+        drafts = _lay_over(entries, addresses, is_locked=True)
+        faults = [*problems, *_text_problems(entries), *_row_problems(drafts)]
         if shown is not None and shown != _plan(drafts, faults).fingerprint:
             raise PlanChanged
         if faults:
@@ -380,9 +379,8 @@ def import_olts(
 
 
 def plan_import(entries: Sequence[OltEntry], *, problems: Iterable[EntryProblem] = ()) -> ImportPlan:
-    known, addresses = _look_up(entries, None)
-    drafts = _lay_over(entries, addresses, known)
-    return _plan(drafts, [*problems, *_text_problems(entries, known), *_row_problems(drafts)])
+    drafts = _lay_over(entries, _resolve(entries))
+    return _plan(drafts, [*problems, *_text_problems(entries), *_row_problems(drafts)])
 
 
 def export_entries() -> Iterator[OltEntry]:
@@ -407,37 +405,34 @@ def stored_olts() -> QuerySet[Olt]:
     return Olt.objects.defer(*SECRET_COLUMNS).annotate(**presence).order_by("name")
 
 
-def _text_problems(entries: Sequence[OltEntry], vendors: Collection[str]) -> Iterator[EntryProblem]:
-    groups = settings.FACHO_POLLER_GROUPS
+def _text_problems(entries: Sequence[OltEntry]) -> Iterator[EntryProblem]:
+    vendors, groups = load_definitions().keys(), settings.FACHO_POLLER_GROUPS
     for entry in entries:
         faults = find_faults(entry, vendors=vendors, groups=groups)
         yield from (EntryProblem(entry.line, fault.reason, column=fault.column) for fault in faults)
 
 
-def _look_up(entries: Sequence[OltEntry], vendors: Collection[str] | None) -> tuple[Collection[str], Mapping[str, str]]:
-    """Resolve names and vendors before the transaction: none is open during network access."""
-    known = load_definitions().keys() if vendors is None else vendors
-    return known, resolve_all({entry.host for entry in entries if entry.host})
+def _resolve(entries: Sequence[OltEntry]) -> Mapping[str, str]:
+    """Look names up before the transaction: none is open during network access."""
+    return resolve_all({entry.host for entry in entries if entry.host})
 
 
 def _lay_over(
-    entries: Sequence[OltEntry], addresses: Mapping[str, str], vendors: Collection[str], *, is_locked: bool = False
+    entries: Sequence[OltEntry], addresses: Mapping[str, str], *, is_locked: bool = False
 ) -> list[_EntryDraft]:
     olts = stored_olts().select_for_update() if is_locked else stored_olts()
     rows = olts.in_bulk([entry.name for entry in entries], field_name="name")
     groups = dict(OltGroup.objects.values_list("id", "name"))
-    return [_draft(entry, rows.get(entry.name), addresses.get(entry.host, ""), vendors, groups) for entry in entries]
+    return [_draft(entry, rows.get(entry.name), addresses.get(entry.host, ""), groups) for entry in entries]
 
 
-def _draft(
-    entry: OltEntry, row: Olt | None, address: str, vendors: Collection[str], groups: Mapping[int, str]
-) -> _EntryDraft:
+def _draft(entry: OltEntry, row: Olt | None, address: str, groups: Mapping[int, str]) -> _EntryDraft:
     olt = row or Olt(name=entry.name, port=DEFAULT_SNMP_PORT)
     group = groups.get(olt.group_id or 0, "")
     before, place = (_texts(olt, group), olt.place) if row else ({"vendor": ""}, None)
     olt.host, olt.address = entry.host, address
     olt.port = parse_port(entry.port) or olt.port
-    olt.vendor = (find_vendor(entry.vendor, vendors) or "") if entry.vendor else olt.vendor
+    olt.vendor = (find_vendor(entry.vendor, load_definitions()) or "") if entry.vendor else olt.vendor
     olt.snmp_version = entry.version or olt.snmp_version
     olt.v3_auth_protocol = _protocol(entry.v3_auth_protocol, olt.v3_auth_protocol)
     olt.v3_priv_protocol = _protocol(entry.v3_priv_protocol, olt.v3_priv_protocol)

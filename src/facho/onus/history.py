@@ -4,6 +4,7 @@
 moment neither hides a sample nor shows it twice. Days and hours are those of UTC.
 """
 
+import functools
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from django.db import IntegrityError, connection, transaction
-from django.db.models import BinaryField, F, Model, PositiveSmallIntegerField, QuerySet, Value
+from django.db.models import BinaryField, DateTimeField, F, Model, PositiveSmallIntegerField, Q, QuerySet, Value
 from django.db.models.functions import Substr
 
 from facho.hosts.history_models import (
@@ -26,6 +27,7 @@ from facho.hosts.history_models import (
 )
 from facho.hosts.models import Olt
 from facho.infrastructure.bulk import insert_values
+from facho.infrastructure.statements import Given, Row, Select
 from facho.onus import history_codec
 from facho.onus.history_codec import (
     AVERAGE,
@@ -77,7 +79,6 @@ _NOTHING = HistoryGrid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
 _GROUP = F("pon_port_id").bitrightshift(PORTS_PER_GROUP_BITS)
 _NO_METRIC = Value(0, output_field=PositiveSmallIntegerField())
 _NO_BLOCK = Value(None, output_field=BinaryField())
-_Ids: TypeAlias = Collection[int] | QuerySet[Any, Any]
 # A port or an OLT, and values of it.
 _Placed: TypeAlias = tuple[int, HistoryGrid]
 # Waiting polls that become one row, and such rows that become a larger one: unpacking a day of polls one by one takes
@@ -275,17 +276,9 @@ def read_onu_metrics(
 ) -> dict[int, Series]:
     """Read one ONU on any port from `start` to before `end`: one statement for any number of metrics."""
     question = _Question.of(start, end, resolution)
-    # The ports where it has history, and its current one: its first samples may not be put together yet.
-    stays, here = HistoryStay.objects.filter(onu_id=onu_id), Onu.objects.filter(id=onu_id).order_by()
-    wanted = _Wanted(
-        onu_id,
-        places=stays.values_list("pon_port_id").union(here.values_list("pon_port_id")),
-        groups=stays.values_list(_GROUP).union(here.values_list(_GROUP)),
-        named=tuple(rows.values_list("pon_port_id", _NO_METRIC, _NO_BLOCK) for rows in (stays, here)),
-    )
     return {
         metric: question.series(metric, [grid for _, grid in _of_mover(found)])
-        for metric, found in _load(ONUS, question, metrics, wanted).items()
+        for metric, found in _load(ONUS, question, metrics, _Wanted(onu_id, None)).items()
     }
 
 
@@ -319,7 +312,7 @@ def read_olt_row(
     olt_id: int, row_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution
 ) -> Series:
     question = _Question.of(start, end, resolution)
-    found = _load(OLTS, question, [metric], _Wanted.at(olt_id, row_id))
+    found = _load(OLTS, question, [metric], _Wanted(row_id, olt_id))
     return question.series(metric, [grid for _, grid in found[metric]])
 
 
@@ -327,7 +320,7 @@ def _read_place(
     family: HistoryFamily, place: int, metrics: Collection[int], question: "_Question"
 ) -> dict[int, PortSeries]:
     read = {}
-    for metric, found in _load(family, question, metrics, _Wanted.at(place)).items():
+    for metric, found in _load(family, question, metrics, _Wanted(None, place)).items():
         grid = question.answer(metric, [grid for _, grid in found])
         read[metric] = PortSeries(grid.onu_ids, grid.at, *question.values(metric, grid))
     return read
@@ -374,16 +367,10 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The places to read, all of them or one ONU there; `named` selects places that are not known beforehand."""
+    """All of a place, one row there, or an ONU wherever it was: its places are not known beforehand."""
 
     onu_id: int | None
-    places: _Ids
-    groups: _Ids
-    named: tuple[QuerySet[Any, Any], ...] = ()
-
-    @classmethod
-    def at(cls, place: int, row_id: int | None = None) -> "_Wanted":
-        return cls(row_id, (place,), (place >> PORTS_PER_GROUP_BITS,))
+    place: int | None
 
 
 def _load(
@@ -393,8 +380,8 @@ def _load(
     blocks: dict[int, list[_Placed]] = {metric: [] for metric in metrics}
     waiting: dict[int, list[_Placed]] = {metric: [] for metric in metrics}
     polls, onu_id = [], wanted.onu_id
-    rows = list(_rows(family, question, metrics, wanted))
-    places = {place for place, _, block in rows if block is None} if wanted.named else set(wanted.places)
+    rows = _rows(family, question, metrics, wanted)
+    places = {place for place, _, block in rows if block is None} if wanted.place is None else {wanted.place}
     for place, of_metric, block in rows:
         if block is None:
             continue
@@ -422,25 +409,47 @@ def _in_order(grids: Iterable[_Placed]) -> list[_Placed]:
     return sorted(((port, grid) for port, grid in grids if grid.onu_ids.size), key=lambda pair: pair[1].at[:1].tolist())
 
 
-def _rows(
-    family: HistoryFamily, question: _Question, metrics: Collection[int], wanted: _Wanted
-) -> Iterable[tuple[int, int, Buffer | None]]:
+def _rows(family: HistoryFamily, question: _Question, metrics: Collection[int], wanted: _Wanted) -> list[Row]:
+    """Return place, metric and block; of an ONU that is read wherever it was, each place once more without a block."""
+    select = _select(family, question.resolution, tuple(metrics), is_mover=wanted.place is None)
+    ends = {f"until_{each.name}": question.end_at + period for each, period in _PERIODS.items()}
     # A bundle bears the time of its last poll.
-    polls: QuerySet[Any] = family.polls._default_manager.filter(
-        port_group__in=wanted.groups,
-        taken_at__gte=question.start_at,
-        taken_at__lt=question.end_at + BUNDLE_SPAN,
-    )
+    times = {"start": question.start_at, "until": question.end_at + BUNDLE_SPAN, **ends}
+    if wanted.place is None:
+        return select.rows(**times, onu_id=wanted.onu_id)
+    return select.rows(**times, place=wanted.place, group=wanted.place >> PORTS_PER_GROUP_BITS)
+
+
+@functools.cache
+def _select(family: HistoryFamily, resolution: Resolution, metrics: tuple[int, ...], *, is_mover: bool) -> Select:
+    return Select(lambda: _union(family, resolution, metrics, is_mover=is_mover))
+
+
+def _union(
+    family: HistoryFamily, resolution: Resolution, metrics: tuple[int, ...], *, is_mover: bool
+) -> QuerySet[Any, Any]:
+    start, until = (Given(name, DateTimeField()) for name in ("start", "until"))
+    its_place, its_group = Q((family.key, Given("place"))), Q(port_group=Given("group"))
+    named: list[QuerySet[Any, Any]] = []
+    if is_mover:
+        # The ports where it has history, and its current one: its first samples may not be put together yet.
+        stays = HistoryStay.objects.filter(onu_id=Given("onu_id")).order_by()
+        here = Onu.objects.filter(id=Given("onu_id")).order_by()
+        its_place = Q(pon_port_id__in=stays.values_list("pon_port_id").union(here.values_list("pon_port_id")))
+        its_group = Q(port_group__in=stays.values_list(_GROUP).union(here.values_list(_GROUP)))
+        named = [rows.values_list("pon_port_id", _NO_METRIC, _NO_BLOCK) for rows in (stays, here)]
+    polls = family.polls._default_manager.filter(its_group, taken_at__gte=start, taken_at__lt=until)
     blocks = [
         model._default_manager.filter(
-            **{f"{family.key}__in": wanted.places},
+            its_place,
             metric__in=metrics,
-            ends_at__gt=question.start_at,
-            ends_at__lt=question.end_at + _PERIODS[resolution],
+            ends_at__gt=start,
+            ends_at__lt=Given(f"until_{each.name}", DateTimeField()),
         )
-        for resolution, model in zip(Resolution, (family.samples, family.hours, family.days), strict=True)
-        if resolution <= question.resolution
+        for each, model in zip(Resolution, (family.samples, family.hours, family.days), strict=True)
+        if each <= resolution
     ]
-    return polls.values_list("port_group", _NO_METRIC, "data").union(
-        *(rows.values_list(family.key, "metric", "data") for rows in blocks), *wanted.named, all=True
+    selected: QuerySet[Any, Any] = polls.values_list("port_group", _NO_METRIC, "data").union(
+        *(rows.values_list(family.key, "metric", "data") for rows in blocks), *named, all=True
     )
+    return selected

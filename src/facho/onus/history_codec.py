@@ -248,10 +248,10 @@ def decode_poll(block: Buffer, metrics: Collection[int] | None = None) -> Poll:
     values: dict[int, Ints] = {}
     for _ in range(count):
         metric = reader.byte()
-        is_wanted = metrics is None or metric in metrics
-        column = reader.layer((1, size), slice(None) if is_wanted else slice(0))
-        if is_wanted:
-            values[metric] = column[0]
+        if metrics is None or metric in metrics:
+            values[metric] = reader.layer((1, size), slice(None))[0]
+        else:
+            reader.skip_layer(size)
     return Poll(at, onus, ports, values)
 
 
@@ -397,7 +397,8 @@ class _Reader:
         return form.unpack_from(self._data, self._at - form.size)
 
     def byte(self) -> int:
-        return int(self._octets(1)[0])
+        self._at += 1
+        return self._data[self._at - 1]
 
     def numbers(self, shape: tuple[int, ...], rows: slice | Ints = slice(None)) -> Ints:
         width = self.byte()
@@ -414,6 +415,11 @@ class _Reader:
         values = np.cumsum(self.numbers(shape, rows), axis=-1)
         values[bits.astype(bool)] = MISSING
         return values
+
+    def skip_layer(self, size: int) -> None:
+        self._at += (size + 7) // 8
+        width = self.byte()
+        self._at += width * size
 
     def _octets(self, count: int) -> NDArray[np.uint8]:
         self._at += count

@@ -12,11 +12,14 @@ from typing import Final
 
 import numpy as np
 from django.db import transaction
+from django.db.models import DateTimeField
 from numpy.typing import NDArray
 
+from facho.infrastructure.statements import Given, Select
 from facho.onus.history import Resolution, read_port
 from facho.onus.history_codec import (
     BUNDLE,
+    Buffer,
     HistoryGrid,
     Poll,
     UnreadableBlock,
@@ -63,6 +66,18 @@ OUTAGE_SETTLED: Final = timedelta(minutes=15)
 # No OLT measures bursts better.
 _LEAST_ERROR_DB: Final = 0.05
 _NEVER = datetime.fromtimestamp(0, UTC)
+_AFTER, _UNTIL = (Given(name, DateTimeField()) for name in ("after", "until"))
+_WAITING = Select(
+    lambda: HistoryPoll.objects.filter(taken_at__gt=_AFTER, taken_at__lte=_UNTIL)
+    .order_by("taken_at")
+    .values_list("taken_at", "port_group", "data")[:POLLS_AT_ONCE]
+)
+_OUTAGES = Select(
+    lambda: Outage.objects.filter(scope=OutageScopes.PON, started_at__gt=_AFTER, started_at__lte=_UNTIL)
+    .order_by()
+    .values_list("olt_id", "frame", "slot", "port")
+    .distinct()
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -122,16 +137,15 @@ class LightWatcher:
     def look(self, now: datetime) -> int:
         """Look at some polls that were not looked at yet; return how many, 0 if none is left for now."""
         after = max(self._seen_to or now - LOOK_BACK, now - LOOK_BACK)
-        waiting = HistoryPoll.objects.filter(taken_at__gt=after, taken_at__lte=now - SETTLED).order_by("taken_at")
-        rows = list(waiting[:POLLS_AT_ONCE])
+        rows = _WAITING.rows(after=after, until=now - SETTLED)
         if len(rows) == POLLS_AT_ONCE:
             # Polls of one moment belong together: the last moment may be cut in two.
-            rows = [row for row in rows if row.taken_at < rows[-1].taken_at] or rows
-        rows.sort(key=lambda row: (row.taken_at, row.port_group))
-        for (_, key), together in groupby(rows, key=lambda row: (row.taken_at, row.port_group >> GROUPS_BITS)):
-            self._look_at(key, list(together), now)
+            rows = [row for row in rows if row[0] < rows[-1][0]] or rows
+        rows.sort(key=lambda row: row[:2])
+        for (_, key), together in groupby(rows, key=lambda row: (row[0], row[1] >> GROUPS_BITS)):
+            self._look_at(key, [data for _, _, data in together], now)
         if rows:
-            self._seen_to = rows[-1].taken_at
+            self._seen_to = rows[-1][0]
         else:
             self.learn_from_outages(now)
         return len(rows)
@@ -139,16 +153,15 @@ class LightWatcher:
     def learn_from_outages(self, now: datetime) -> None:
         """Infer the trees of ports again that had an outage."""
         after, until = self._outages_to or now - LOOK_BACK, now - OUTAGE_SETTLED
-        since = Outage.objects.filter(scope=OutageScopes.PON, started_at__gt=after, started_at__lte=until)
-        for olt_id, frame, slot, port in since.order_by().values_list("olt_id", "frame", "slot", "port").distinct():
+        for olt_id, frame, slot, port in _OUTAGES.rows(after=after, until=until):
             place = PonPort.objects.filter(olt_id=olt_id, frame=frame, slot=slot, port=port)
             for pon_port_id in place.values_list("id", flat=True):
                 save_tree(pon_port_id)
         self._outages_to = until
 
-    def _look_at(self, key: int, rows: Sequence[HistoryPoll], now: datetime) -> None:
+    def _look_at(self, key: int, blocks: Sequence[Buffer], now: datetime) -> None:
         group = self._groups.setdefault(key, GroupWatch.new())
-        for poll in _at_once([poll for row in rows for poll in _polls_in(row, group.read_at)]):
+        for poll in _at_once([poll for block in blocks for poll in _polls_in(block, group.read_at)]):
             at = datetime.fromtimestamp(poll.at, UTC)
             known = [port for port in np.unique(poll.pon_port_ids).tolist() if group.read_at.get(port, _NEVER) >= at]
             is_new = ~np.isin(poll.pon_port_ids, known)
@@ -192,16 +205,16 @@ def _at_once(polls: Sequence[Poll]) -> list[Poll]:
     ]
 
 
-def _polls_in(row: HistoryPoll, read_at: Mapping[int, datetime]) -> list[Poll]:
+def _polls_in(block: Buffer, read_at: Mapping[int, datetime]) -> list[Poll]:
     """Return the polls of a row with light, oldest first; none if it is damaged, which compaction reports.
 
     Polls that were looked at one by one come again when they are bundled: `read_at` says up to when.
     """
     try:
-        if kind_of(row.data) != BUNDLE:
-            poll = decode_poll(row.data, (Metric.RX_POWER,))
+        if kind_of(block) != BUNDLE:
+            poll = decode_poll(block, (Metric.RX_POWER,))
             return [poll] if Metric.RX_POWER in poll.values else []
-        grids = [(port, grid) for port, _, grid in decode_bundle(row.data, metrics=(Metric.RX_POWER,))]
+        grids = [(port, grid) for port, _, grid in decode_bundle(block, metrics=(Metric.RX_POWER,))]
     except UnreadableBlock:
         return []
     seen_to = {port: read_at.get(port, _NEVER).timestamp() for port, _ in grids}

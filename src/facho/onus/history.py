@@ -38,7 +38,6 @@ from facho.onus.history_codec import (
     LARGE_BUNDLE,
     LOWEST,
     POLL,
-    Buffer,
     HistoryGrid,
     Poll,
     UnreadableBlock,

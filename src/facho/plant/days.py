@@ -3,8 +3,8 @@
 A block per port keeps the days: to judge them takes no more of the history than the day that is over.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import IntEnum
 from typing import Any, Final
@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 from numpy.typing import NDArray
 
+from facho.infrastructure.bulk import insert_values
 from facho.onus.history import Resolution, read_port_metrics
 from facho.onus.history_codec import (
     BUNDLE,
@@ -30,8 +31,9 @@ from facho.onus.history_codec import (
 from facho.onus.history_models import HistorySamples, Metric, from_steps, to_steps
 from facho.onus.models import Onu, PonPort
 from facho.plant.models import FindingKinds, FindingOnu, LightFinding, OnuBox, PortDays
-from facho.plant.tree import find_trees, is_worth_a_tree, save_tree
+from facho.plant.tree import find_trees, save_tree
 from facho.polling.domain.light import (
+    COMMON_ONUS,
     DECAY_DAYS,
     FLAPS_A_DAY,
     NORMAL_DAYS,
@@ -52,7 +54,7 @@ from facho.polling.domain.light import (
 
 Floats = NDArray[np.float64]
 
-PORTS_AT_ONCE: Final = 64
+PORTS_AT_ONCE: Final = 32
 # A port that was never judged brings all its days: a batch ends after so many.
 DAYS_AT_ONCE: Final = 64
 LIMIT_DBM: Final = -27.0
@@ -97,17 +99,21 @@ def judge_days(now: datetime) -> int:
     day_end = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     done = PortDays.objects.filter(ends_at__gte=day_end).values("pon_port_id")
     ports = list(PonPort.objects.exclude(id__in=done).order_by("id").values_list("id", flat=True)[:PORTS_AT_ONCE])
-    # Asked for all at once: most ports are calm, and their day costs hardly more than its light.
     stored = {row.pon_port_id: row for row in PortDays.objects.filter(pon_port_id__in=ports)}
-    is_open = LightFinding.objects.filter(pon_port_id__in=ports, ended_at__isnull=True).values_list("pon_port_id")
-    restless = {pon_port_id for (pon_port_id,) in is_open.order_by().distinct()} | find_trees(ports)
-    judged, days = 0, 0
+    days: list[_PortDay] = []
     for pon_port_id in ports:
-        days += _judge_port(pon_port_id, stored.get(pon_port_id), pon_port_id in restless, day_end, now)
-        judged += 1
-        if days >= DAYS_AT_ONCE:
+        days.append(_PortDay.add(pon_port_id, stored.get(pon_port_id), day_end))
+        if sum(day.added for day in days) >= DAYS_AT_ONCE:
             break
-    return judged
+    # Asked for all at once: most ports are calm, and their day costs hardly more than its light.
+    known = _Known.load({day.pon_port_id for day in days}, {day.pon_port_id for day in days if day.is_uneasy})
+    for day in days:
+        if day.pon_port_id in known.ports:
+            with transaction.atomic():
+                day.judge(known, now)
+    calm = [(day.pon_port_id, day_end, day.data) for day in days if day.pon_port_id not in known.ports]
+    insert_values(PortDays, ["pon_port", "ends_at", "data"], calm, unique=["pon_port"])
+    return len(days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,25 +155,96 @@ def _decode(data: Buffer) -> dict[DaySeries, HistoryGrid]:
         return {}
 
 
-def _judge_port(pon_port_id: int, stored: PortDays | None, is_restless: bool, day_end: datetime, now: datetime) -> int:
-    """Judge one port; return how many days were added. A restless one has open findings, or a tree."""
-    grids = {series: [grid] for series, grid in _decode(stored.data).items()} if stored else {}
-    first = max(stored.ends_at if stored else _first_day(pon_port_id, day_end), day_end - timedelta(days=DECAY_DAYS))
-    for series, grid in _days_of(pon_port_id, first, day_end):
-        grids.setdefault(series, []).append(grid)
-    oldest, last = int(day_end.timestamp()) - DECAY_DAYS * DAY_SECONDS, int(day_end.timestamp())
-    days = {series: join(its).between(oldest, last) for series, its in grids.items()}
-    block = encode_bundle((pon_port_id, int(series), grid) for series, grid in days.items())
-    with transaction.atomic():
-        row = PortDays(id=stored.id if stored else None, pon_port_id=pon_port_id, ends_at=day_end, data=block)
-        row.save(force_update=stored is not None, force_insert=stored is None)
+@dataclass(slots=True, eq=False)
+class _PortDay:
+    """The days of a port with those that were added to them, and what they show by themselves."""
+
+    pon_port_id: int
+    day_end: datetime
+    added: int
+    data: bytes
+    past: PortPast | None
+    decays: Decays = field(init=False)
+    upstream: Decays = field(init=False)
+    unsteady: Unsteady = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.past is not None:
+            series = self.past.series
+            self.decays, self.upstream = find_decays(series[DaySeries.LIGHT]), find_decays(series[DaySeries.OLT_LIGHT])
+            self.unsteady = find_unsteady(series[DaySeries.NOISE], series[DaySeries.JUMPS])
+
+    @classmethod
+    def add(cls, pon_port_id: int, stored: PortDays | None, day_end: datetime) -> "_PortDay":
+        grids = {series: [grid] for series, grid in _decode(stored.data).items()} if stored else {}
+        first = max(
+            stored.ends_at if stored else _first_day(pon_port_id, day_end), day_end - timedelta(days=DECAY_DAYS)
+        )
+        for series, grid in _days_of(pon_port_id, first, day_end):
+            grids.setdefault(series, []).append(grid)
+        oldest, last = int(day_end.timestamp()) - DECAY_DAYS * DAY_SECONDS, int(day_end.timestamp())
+        days = {series: join(its).between(oldest, last) for series, its in grids.items()}
+        block = encode_bundle((pon_port_id, int(series), grid) for series, grid in days.items())
         past = _by_whole_days(days, day_end)
-        if past is not None and past.onu_ids.size:
-            is_restless |= _DayVerdict(pon_port_id, past, day_end, now).save(is_restless=is_restless)
+        return cls(
+            pon_port_id, day_end, max((day_end - first).days, 0), block, past if past and past.onu_ids.size else None
+        )
+
+    @property
+    def is_uneasy(self) -> bool:
+        """Whether there may be anything to find."""
+        if self.past is None:
+            return False
+        is_falling = self.decays.is_decay | self.upstream.is_decay
+        return bool((is_falling | (self.unsteady.flapping_days > 0) | np.isfinite(self.unsteady.noise_growth)).any())
+
+    def judge(self, known: "_Known", now: datetime) -> None:
+        """Save the days with what they show, and the tree that follows."""
+        insert_values(
+            PortDays,
+            ["pon_port", "ends_at", "data"],
+            [(self.pon_port_id, self.day_end, self.data)],
+            unique=["pon_port"],
+        )
+        has_branch = False
+        if self.past is not None:
+            has_branch = _DayVerdict(self, self.past, known, now).save()
         # ONUs came and went, and people wrote down where they are.
-        if is_restless and is_worth_a_tree(pon_port_id):
-            save_tree(pon_port_id)
-    return max((day_end - first).days, 0)
+        if has_branch or self.pon_port_id in known.with_tree:
+            save_tree(self.pon_port_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """What is known of the ports that have something to judge: they are uneasy, or have open findings or a tree."""
+
+    ports: Collection[int]
+    with_tree: Collection[int]
+    # The ONUs of each port.
+    living: Mapping[int, Collection[int]]
+    # Open findings of each port and of the ONUs that are there now, and whom the light of several hit.
+    findings: Mapping[int, Sequence[LightFinding]]
+    hit: Mapping[int, Collection[int]]
+
+    @classmethod
+    def load(cls, ports: Collection[int], uneasy: Collection[int]) -> "_Known":
+        """Load it all at once, by six queries for any number of ports."""
+        here = Q(pon_port_id__in=ports) | Q(onu__pon_port_id__in=ports)
+        found = list(LightFinding.objects.filter(here, ended_at__isnull=True).select_related("onu"))
+        findings: dict[int, list[LightFinding]] = {}
+        for finding in found:
+            for port in {finding.pon_port_id, finding.onu.pon_port_id if finding.onu else finding.pon_port_id}:
+                findings.setdefault(port, []).append(finding)
+        with_tree = find_trees(ports)
+        mine = {*uneasy, *with_tree, *findings} & set(ports)
+        living: dict[int, set[int]] = {port: set() for port in mine}
+        for port, onu_id in Onu.objects.filter(pon_port_id__in=mine).values_list("pon_port_id", "id"):
+            living[port].add(onu_id)
+        hit: dict[int, set[int]] = {each.id: {each.onu_id} if each.onu_id else set() for each in found}
+        members = FindingOnu.objects.filter(finding_id__in=[each.id for each in found], is_hit=True)
+        for finding_id, onu_id in members.values_list("finding_id", "onu_id"):
+            hit[finding_id].add(onu_id)
+        return cls(mine, with_tree, living, findings, hit)
 
 
 def _first_day(pon_port_id: int, day_end: datetime) -> datetime:
@@ -223,38 +300,47 @@ def _by_whole_days(grids: Mapping[DaySeries, HistoryGrid], day_end: datetime) ->
 
 @dataclass(slots=True, eq=False)
 class _DayVerdict:
-    """What the days of a port say, ready to be compared with what was found before."""
+    """Compares what the days of a port show with what was found before."""
 
-    pon_port_id: int
+    day: _PortDay
     past: PortPast
-    day_end: datetime
+    known: _Known
     now: datetime
+    living: NDArray[np.bool_] = field(init=False)
+    # Findings that the days do not show any more.
+    over: list[LightFinding] = field(default_factory=list)
 
-    def save(self, *, is_restless: bool) -> bool:
-        """Open, renew and end the findings of a port's ONUs; return whether there was anything to find or to end."""
-        light, olt_light = self.past.series[DaySeries.LIGHT], self.past.series[DaySeries.OLT_LIGHT]
-        decays = find_decays(light)
-        upstream = find_decays(olt_light)
-        unsteady = find_unsteady(self.past.series[DaySeries.NOISE], self.past.series[DaySeries.JUMPS])
-        is_any = decays.is_decay | upstream.is_decay | (unsteady.flapping_days > 0) | np.isfinite(unsteady.noise_growth)
-        if not is_any.any() and not is_restless:
-            return False
-        here = Onu.objects.filter(id__in=self.past.onu_ids.tolist(), pon_port_id=self.pon_port_id)
-        living = np.isin(self.past.onu_ids, list(here.values_list("id", flat=True)))
-        self._end_steps(living)
-        in_branch = self._save_branches(decays, living)
-        self._save_decays(FindingKinds.DECAY, decays, LIMIT_DBM, ~in_branch & living, living)
+    def __post_init__(self) -> None:
+        self.living = np.isin(self.past.onu_ids, list(self.known.living[self.pon_port_id]))
+
+    @property
+    def pon_port_id(self) -> int:
+        return self.day.pon_port_id
+
+    def save(self) -> bool:
+        """Open, renew and end the findings of a port's ONUs; return whether a branch of it decays."""
+        decays, upstream, living = self.day.decays, self.day.upstream, self.living
+        self._end_steps()
+        in_branch = self._save_branches(decays)
+        self._save_decays(FindingKinds.DECAY, decays, LIMIT_DBM, ~in_branch & living)
         # What both directions lose is the fibre, which the other kind names.
-        down, error = rates_since(light, upstream.since_day)
+        down, error = rates_since(self.past.series[DaySeries.LIGHT], upstream.since_day)
         with np.errstate(invalid="ignore"):
             is_own = np.isfinite(down) & (down + 2 * error < 0.3 * upstream.rate_db)
         upstream.is_decay[~is_own] = False
-        self._save_decays(FindingKinds.SENDER, upstream, OLT_LIMIT_DBM, living, living)
-        self._save_unsteady(unsteady, living)
-        return True
+        self._save_decays(FindingKinds.SENDER, upstream, OLT_LIMIT_DBM, living)
+        self._save_unsteady(self.day.unsteady)
+        if self.over:
+            LightFinding.objects.filter(id__in=[each.id for each in self.over]).update(ended_at=self.now)
+        return bool(in_branch.any())
+
+    def _open(self, *kinds: FindingKinds) -> list[LightFinding]:
+        """Return the open findings of these kinds, of the port or of the ONUs that are there now."""
+        its = self.known.findings.get(self.pon_port_id, ())
+        return [each for each in its if each.kind in kinds and each.ended_at is None]
 
     def _since(self, since_day: int) -> datetime:
-        return self.day_end - timedelta(days=self.past.days - since_day)
+        return self.day.day_end - timedelta(days=self.past.days - since_day)
 
     def _hint(self, decays: Decays, rows: NDArray[np.intp]) -> tuple[float | None, str]:
         """Compare by how much both directions fell since."""
@@ -268,22 +354,24 @@ class _DayVerdict:
         hint = hint_of(fallen, upstream, doubt / np.sqrt(is_known.sum()))
         return round(float(np.mean(rate[is_known])), 3), hint.value
 
-    def _end(self, kind: FindingKinds, is_found: NDArray[np.bool_], living: NDArray[np.bool_]) -> None:
+    def _end(self, kind: FindingKinds, is_found: NDArray[np.bool_]) -> None:
         """End what the days do not show any more; of ONUs that left, only what was found here."""
-        calm, gone = (self.past.onu_ids[rows].tolist() for rows in (living & ~is_found, ~living))
-        its = Q(onu_id__in=calm) | Q(onu_id__in=gone, pon_port_id=self.pon_port_id)
-        LightFinding.objects.filter(its, kind=kind, ended_at__isnull=True).update(ended_at=self.now)
+        calm = set(self.past.onu_ids[self.living & ~is_found].tolist())
+        here = self.known.living[self.pon_port_id]
+        for each in self._open(kind):
+            if each.onu_id in calm or (each.pon_port_id == self.pon_port_id and each.onu_id not in here):
+                each.ended_at = self.now
+                self.over.append(each)
 
-    def _end_steps(self, living: NDArray[np.bool_]) -> None:
+    def _end_steps(self) -> None:
         """End losses whose light is back without a poll having shown its return, and those whose ONUs have left."""
-        light, first_day = self.past.series[DaySeries.LIGHT], self._since(0)
-        rows = dict(zip(self.past.onu_ids[living].tolist(), np.flatnonzero(living).tolist(), strict=True))
-        steps = LightFinding.objects.filter(
-            kind__in=STEPS, pon_port_id=self.pon_port_id, ended_at__isnull=True, since__lt=self.day_end
-        )
-        for finding in steps.prefetch_related("members"):
-            hit = [each.onu_id for each in finding.members.all() if each.is_hit] or [finding.onu_id or 0]
-            its = [rows[onu_id] for onu_id in hit if onu_id in rows]
+        light, first_day, day_end = self.past.series[DaySeries.LIGHT], self._since(0), self.day.day_end
+        rows = dict(zip(self.past.onu_ids[self.living].tolist(), np.flatnonzero(self.living).tolist(), strict=True))
+        over = []
+        for finding in self._open(*STEPS):
+            if finding.pon_port_id != self.pon_port_id or finding.since >= day_end:
+                continue
+            its = [rows[onu_id] for onu_id in self.known.hit[finding.id] if onu_id in rows]
             day = (finding.since - first_day).days
             # Days of both, that of the step apart.
             before, now = row_medians(light[its, max(day - 3, 0) : max(day, 0)]), light[its, -1]
@@ -291,7 +379,9 @@ class _DayVerdict:
             is_back = np.isfinite(lost) & (lost < (1 - REPAIRED) * abs(finding.size_db))
             has_passed = day < self.past.days - 1
             if not its or (has_passed and is_back.any() and is_back.sum() >= REPAIRED * len(its)):
-                LightFinding.objects.filter(id=finding.id).update(ended_at=self.day_end)
+                over.append(finding.id)
+        if over:
+            LightFinding.objects.filter(id__in=over).update(ended_at=day_end)
 
     def _save_decays(
         self,
@@ -299,12 +389,11 @@ class _DayVerdict:
         decays: Decays,
         limit_dbm: float,
         may_be: NDArray[np.bool_],
-        living: NDArray[np.bool_],
     ) -> None:
         onu_ids = self.past.onu_ids
         soonest, likely, latest = decays.days_to(limit_dbm)
         # A decay that is too slow for the forecast stays open.
-        self._end(kind, decays.is_decay & may_be, living)
+        self._end(kind, decays.is_decay & may_be)
         for row in np.flatnonzero(decays.is_decay & may_be & (likely <= FORECAST_DAYS)).tolist():
             values: dict[str, Any] = {
                 "since": self._since(int(decays.since_day[row])),
@@ -323,40 +412,49 @@ class _DayVerdict:
 
     def _renew(self, kind: FindingKinds, onu_id: int, values: dict[str, Any]) -> None:
         values |= {"pon_port_id": self.pon_port_id, "judged_at": self.now}
-        LightFinding.objects.update_or_create(
-            kind=kind, onu_id=onu_id, ended_at=None, defaults=values, create_defaults=values | {"found_at": self.now}
-        )
+        known = next((each for each in self._open(kind) if each.onu_id == onu_id), None)
+        if known is None:
+            LightFinding.objects.create(kind=kind, onu_id=onu_id, found_at=self.now, **values)
+            return
+        for name, value in values.items():
+            setattr(known, name, value)
+        known.save(update_fields=list(values))
 
-    def _save_branches(self, decays: Decays, living: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _save_branches(self, decays: Decays) -> NDArray[np.bool_]:
         """Make one finding of decays that are one; return who is in one."""
-        onu_ids, taken = self.past.onu_ids, np.zeros(len(living), dtype=bool)
-        boxes = dict(OnuBox.objects.filter(pon_port_id=self.pon_port_id).values_list("onu_id", "number"))
-        box = np.array([boxes.get(onu_id, -1) for onu_id in onu_ids.tolist()], dtype=np.int64)
-        open_now = LightFinding.objects.filter(
-            kind=FindingKinds.BRANCH_DECAY, pon_port_id=self.pon_port_id, ended_at__isnull=True
-        )
-        before: dict[int, set[int]] = {each: set() for each in open_now.values_list("id", flat=True)}
-        rows = FindingOnu.objects.filter(finding_id__in=before, is_hit=True)
-        for finding_id, onu_id in rows.values_list("finding_id", "onu_id"):
-            before[finding_id].add(onu_id)
-        for each in common_decays(decays, box):
-            each.members[~living] = False
+        onu_ids, taken = self.past.onu_ids, np.zeros(len(self.living), dtype=bool)
+        before = {each: self.known.hit[each.id] for each in self._open(FindingKinds.BRANCH_DECAY)}
+        for each in self._common_decays(decays):
+            each.members[~self.living] = False
             members = set(onu_ids[each.members].tolist())
             if len(members) < 2:
                 continue
-            same = (pk for pk, its in before.items() if len(its & members) >= SAME_BRANCH * min(len(its), len(members)))
-            known = next(same, 0)
-            before.pop(known, None)
-            self._save_branch(known, each, decays, living)
+            alike = (
+                finding
+                for finding, its in before.items()
+                if len(members.intersection(its)) >= SAME_BRANCH * min(len(its), len(members))
+            )
+            known = next(alike, None)
+            if known is not None:
+                before.pop(known)
+            finding = known or LightFinding(kind=FindingKinds.BRANCH_DECAY, found_at=self.now)
+            self._save_branch(finding, each, decays)
             taken |= each.members
-        LightFinding.objects.filter(id__in=list(before)).update(ended_at=self.now)
+        self.over += before
         return taken
 
-    def _save_branch(self, known: int, each: CommonDecay, decays: Decays, living: NDArray[np.bool_]) -> None:
+    def _common_decays(self, decays: Decays) -> Iterator[CommonDecay]:
+        if decays.is_decay.sum() < COMMON_ONUS:
+            return iter(())
+        boxes = dict(OnuBox.objects.filter(pon_port_id=self.pon_port_id).values_list("onu_id", "number"))
+        box = np.array([boxes.get(onu_id, -1) for onu_id in self.past.onu_ids.tolist()], dtype=np.int64)
+        return common_decays(decays, box)
+
+    def _save_branch(self, finding: LightFinding, each: CommonDecay, decays: Decays) -> None:
         rows = np.flatnonzero(each.members)
         soonest, likely, latest = (column[rows] for column in decays.days_to(LIMIT_DBM))
         worst = int(np.argmin(likely))
-        is_read = np.isfinite(self.past.series[DaySeries.LIGHT][:, -3:]).any(axis=1) & living
+        is_read = np.isfinite(self.past.series[DaySeries.LIGHT][:, -3:]).any(axis=1) & self.living
         upstream, hint = self._hint(decays, rows)
         values = {
             "pon_port_id": self.pon_port_id,
@@ -372,29 +470,25 @@ class _DayVerdict:
             "days_likely": float(min(likely[worst], 10 * FORECAST_DAYS)),
             "days_latest": float(min(latest[worst], 10 * FORECAST_DAYS)),
         }
-        finding = LightFinding.objects.get(id=known) if known else LightFinding(found_at=self.now)
-        for name, value in ({"kind": FindingKinds.BRANCH_DECAY} | values).items():
+        for name, value in values.items():
             setattr(finding, name, value)
         finding.save()
         # Who falls a little, too, is neither hit nor well.
         is_well = is_read & ~each.members & ~(decays.rate_db > each.rate_db / 3)
-        finding.members.all().delete()
-        FindingOnu.objects.bulk_create(
-            FindingOnu(
-                finding=finding,
-                onu_id=int(self.past.onu_ids[row]),
-                is_hit=bool(each.members[row]),
-                size_db=float(decays.rate_db[row]) if each.members[row] else None,
-            )
-            for row in np.flatnonzero(each.members | is_well).tolist()
-        )
+        rows = np.flatnonzero(each.members | is_well)
+        onu_ids, is_hit = self.past.onu_ids[rows].tolist(), each.members[rows].tolist()
+        rates = [rate if hit else None for rate, hit in zip(decays.rate_db[rows].tolist(), is_hit, strict=True)]
+        finding.members.exclude(onu_id__in=onu_ids).delete()
+        members = [(finding.id, *row) for row in zip(onu_ids, is_hit, rates, strict=True)]
+        insert_values(FindingOnu, ["finding", "onu", "is_hit", "size_db"], members, unique=["finding", "onu"])
 
-    def _save_unsteady(self, unsteady: Unsteady, living: NDArray[np.bool_]) -> None:
+    def _save_unsteady(self, unsteady: Unsteady) -> None:
         level = self.past.series[DaySeries.LIGHT][:, -1]
         flapping, noisy = unsteady.flapping_days >= FLAPPING_DAYS, np.isfinite(unsteady.noise_growth)
         for kind, is_found in ((FindingKinds.FLAPPING, flapping), (FindingKinds.NOISE, noisy & ~flapping)):
-            self._end(kind, is_found, living)
-            for row in np.flatnonzero(is_found & living).tolist():
+            self._end(kind, is_found)
+            known = {each.onu_id for each in self._open(kind)}
+            for row in np.flatnonzero(is_found & self.living).tolist():
                 is_flapping = kind is FindingKinds.FLAPPING
                 days = int(unsteady.flapping_days[row]) if is_flapping else 3
                 times = float(unsteady.jumps[row] if is_flapping else unsteady.noise_growth[row])
@@ -406,6 +500,6 @@ class _DayVerdict:
                     "confidence": float(1 - np.exp(-over)),
                 }
                 onu_id = int(self.past.onu_ids[row])
-                if not LightFinding.objects.filter(kind=kind, onu_id=onu_id, ended_at__isnull=True).exists():
+                if onu_id not in known:
                     values["since"] = self._since(self.past.days - days)  # type: ignore[assignment]
                 self._renew(kind, onu_id, values)

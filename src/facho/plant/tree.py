@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
-from django.db.models import Exists, Q
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from facho.accounts.audit import Action, record
+from facho.infrastructure.bulk import insert_values
 from facho.onus.models import OnuEvent, OnuReading, Outage, PonPort, RunStateChoice
 from facho.onus.words import EventKinds, OutageCauses, OutageScopes
 from facho.plant.models import (
@@ -47,51 +48,36 @@ MAX_EVENTS: Final = 5_000
 def save_tree(pon_port_id: int) -> None:
     """Infer again which ONUs of a port share a box."""
     readings = OnuReading.objects.filter(onu__pon_port_id=pon_port_id, onu__is_present=True).order_by("onu_id")
-    known = list(readings.values_list("onu_id", "distance_m"))
-    onu_ids = np.array([onu_id for onu_id, _ in known], dtype=np.int64)
-    distance = np.array([np.nan if metres is None else metres for _, metres in known])
-    events = [*_finding_events(pon_port_id, onu_ids), *_outage_events(pon_port_id, onu_ids)]
+    read = list(readings.values_list("onu_id", "distance_m", "run_state"))
+    onu_ids = np.array([onu_id for onu_id, _, _ in read], dtype=np.int64)
+    distance = np.array([np.nan if metres is None else metres for _, metres, _ in read])
+    online = {onu_id for onu_id, _, state in read if state == RunStateChoice.ONLINE}
+    events = [*_finding_events(pon_port_id, onu_ids), *_outage_events(pon_port_id, onu_ids, online)]
     rules, told = _rules(pon_port_id, onu_ids)
     branches = infer_branches(distance, events, rules)
+    fields = ("onu_id", "pon_port_id", "number", "confidence", "events", "is_told")
+    # Most days change nothing.
+    known = set(OnuBox.objects.filter(onu__pon_port_id=pon_port_id).values_list(*fields))
     boxes = [
-        OnuBox(
-            onu_id=onu_id,
-            pon_port_id=pon_port_id,
-            number=box,
-            confidence=confidence,
-            events=len(events),
-            is_told=onu_id in told,
-        )
+        (onu_id, pon_port_id, box, confidence, len(events), onu_id in told)
         for onu_id, box, confidence in zip(
             onu_ids.tolist(), branches.box.tolist(), branches.confidence.tolist(), strict=True
         )
     ]
-    OnuBox.objects.bulk_create(
-        boxes,
-        update_conflicts=True,
-        unique_fields=["onu"],
-        update_fields=["pon_port", "number", "confidence", "events", "is_told"],
-    )
-
-
-def is_worth_a_tree(pon_port_id: int) -> bool:
-    """Whether anything is known of the boxes of a port: an event in common, or an ONU on a box. One query."""
-    return (
-        PonPort.objects.filter(id=pon_port_id)
-        .filter(
-            Exists(OnuBox.objects.filter(pon_port_id=pon_port_id))
-            | Exists(LightFinding.objects.filter(kind__in=SHARED_KINDS, pon_port_id=pon_port_id))
-            | Exists(OnuAttachment.objects.filter(onu__pon_port_id=pon_port_id))
-        )
-        .exists()
+    insert_values(
+        OnuBox,
+        ["onu", "pon_port", "number", "confidence", "events", "is_told"],
+        [box for box in boxes if box not in known],
+        unique=["onu"],
     )
 
 
 def find_trees(pon_port_ids: Collection[int]) -> set[int]:
-    """Return which of these ports have a tree, or an ONU that people put on a box; two queries."""
+    """Return the ports with a tree, an event that ONUs have in common, or an ONU on a box; three queries."""
     with_tree = OnuBox.objects.filter(pon_port_id__in=pon_port_ids).values_list("pon_port_id")
+    shared = LightFinding.objects.filter(kind__in=SHARED_KINDS, pon_port_id__in=pon_port_ids).values_list("pon_port_id")
     attached = OnuAttachment.objects.filter(onu__pon_port_id__in=pon_port_ids).values_list("onu__pon_port_id")
-    return {port for found in (with_tree, attached) for (port,) in found.order_by().distinct()}
+    return {port for found in (with_tree, shared, attached) for (port,) in found.order_by().distinct()}
 
 
 def _finding_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
@@ -125,7 +111,7 @@ class _Change:
     lost_power: bool
 
 
-def _outage_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
+def _outage_events(pon_port_id: int, onu_ids: Ints, online: Collection[int]) -> Iterator[SharedEvent]:
     """What fibre cuts took, and who stayed online meanwhile; a street without power is no branch."""
     starts = [outage.started_at for outage in load_cuts(pon_port_id)]
     if not starts:
@@ -134,11 +120,6 @@ def _outage_events(pon_port_id: int, onu_ids: Ints) -> Iterator[SharedEvent]:
     events = OnuEvent.objects.filter(pon_port_id=pon_port_id, at__gte=starts[-1], kind__in=kinds)
     rows = events.order_by("-at", "-id").values_list("onu_id", "at", "kind", "cause")[:MAX_EVENTS]
     changes = [_Change(onu, at, kind == EventKinds.DOWN, cause in POWER_LOST) for onu, at, kind, cause in rows][::-1]
-    online = set(
-        OnuReading.objects.filter(onu_id__in=onu_ids.tolist(), run_state=RunStateChoice.ONLINE).values_list(
-            "onu_id", flat=True
-        )
-    )
     for start in starts:
         if event := _cut(start, changes, online, onu_ids):
             yield event

@@ -68,15 +68,19 @@ _LEAST_ERROR_DB: Final = 0.05
 _NEVER = datetime.fromtimestamp(0, UTC)
 _AFTER, _UNTIL = (Given(name, DateTimeField()) for name in ("after", "until"))
 _WAITING = Select(
-    lambda: HistoryPoll.objects.filter(taken_at__gt=_AFTER, taken_at__lte=_UNTIL)
-    .order_by("taken_at")
-    .values_list("taken_at", "port_group", "data")[:POLLS_AT_ONCE]
+    lambda: (
+        HistoryPoll.objects.filter(taken_at__gt=_AFTER, taken_at__lte=_UNTIL)
+        .order_by("taken_at")
+        .values_list("taken_at", "port_group", "data")[:POLLS_AT_ONCE]
+    )
 )
 _OUTAGES = Select(
-    lambda: Outage.objects.filter(scope=OutageScopes.PON, started_at__gt=_AFTER, started_at__lte=_UNTIL)
-    .order_by()
-    .values_list("olt_id", "frame", "slot", "port")
-    .distinct()
+    lambda: (
+        Outage.objects.filter(scope=OutageScopes.PON, started_at__gt=_AFTER, started_at__lte=_UNTIL)
+        .order_by()
+        .values_list("olt_id", "frame", "slot", "port")
+        .distinct()
+    )
 )
 
 

@@ -417,11 +417,9 @@ def _best_fit(daily: Floats, weather: Floats) -> "_Fit":
 
 def since_last_jump(daily_dbm: Floats) -> Floats:
     """Blank the days before the last jump of each ONU: a step is not a decay, and a repair ends one."""
-    moves = np.diff(daily_dbm, axis=1)
-    # An ONU without two days next to each other has no moves, and numpy would warn.
-    quiet = np.where(np.isfinite(moves).any(axis=1, keepdims=True), moves, 0.0)
-    noise = np.maximum(1.4826 * np.nanmedian(np.abs(quiet), axis=1), 0.02)[:, np.newaxis]
-    is_jump = np.abs(moves) > np.maximum(_LEAST_JUMP_DB, _JUMP_NOISES * noise)
+    moves = np.abs(np.diff(daily_dbm, axis=1))
+    noise = np.fmax(1.4826 * row_medians(moves), 0.02)[:, np.newaxis]
+    is_jump = moves > np.maximum(_LEAST_JUMP_DB, _JUMP_NOISES * noise)
     days = np.arange(1, daily_dbm.shape[1])
     # The day of the jump itself is half of each level.
     first = np.where(is_jump, days + 1, 0).max(axis=1, initial=0)
@@ -472,10 +470,10 @@ def _fit(daily: Floats, weather: Floats, since: int) -> _Fit:
     is_there = np.isfinite(daily)
     filled = np.where(is_there, daily, 0.0)
     weights = is_there.astype(np.float64)
-    squares = np.einsum("id,jd,nd->nij", model, model, weights, optimize=True)
+    squares = (weights @ (model[:, np.newaxis] * model).reshape(9, days).T).reshape(-1, 3, 3)
     squares[:, range(3), range(3)] += (1e-9, 1e-9, 1e-3)
     inverse = np.linalg.inv(squares)
-    factors = np.einsum("nij,jd,nd->ni", inverse, model, filled, optimize=True)
+    factors = (inverse @ (filled @ model.T)[:, :, np.newaxis])[:, :, 0]
     rest = np.where(is_there, daily - factors @ model, 0.0)
     free = np.maximum(weights.sum(axis=1) - 4, 1)
     error = (rest**2).sum(axis=1)

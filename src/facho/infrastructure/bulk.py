@@ -152,14 +152,18 @@ def _numbers(values: Row) -> str:
 
 
 def _adapted(fields: Fields, rows: Sequence[Row]) -> Sequence[Row]:
-    """Write times as the database of Django does; everything else goes as it is."""
-    times = [number for number, field in enumerate(fields) if isinstance(field, models.DateTimeField)]
-    if not times:
+    """Write times and days as the database of Django does; everything else goes as it is."""
+    ops = connection.ops
+    ways: dict[int, Callable[[Any], Any]] = {
+        number: ops.adapt_datetimefield_value if isinstance(field, models.DateTimeField) else ops.adapt_datefield_value
+        for number, field in enumerate(fields)
+        if isinstance(field, models.DateField)
+    }
+    if not ways:
         return rows
-    adapt: Callable[[datetime | None], Any] = connection.ops.adapt_datetimefield_value
     adapted = [list(row) for row in rows]
     for row in adapted:
-        for number in times:
+        for number, adapt in ways.items():
             row[number] = adapt(row[number])
     return adapted
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,7 +18,8 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from facho.hosts.models import Pause
-from facho.infrastructure.statements import Select
+from facho.infrastructure.bulk import insert_values
+from facho.infrastructure.statements import GivenMany, Row, Select
 from facho.onus.history import Resolution, read_onu_metrics, read_port_metrics
 from facho.onus.history_codec import (
     DAY_SECONDS,
@@ -46,6 +47,7 @@ from facho.polling.domain.availability import (
     local_days,
     merge,
 )
+from facho.polling.domain.light import row_medians
 from facho.polling.domain.onu_state import RunState
 
 # Polls that ran at midnight are stored by then.
@@ -60,12 +62,23 @@ _MILLISECONDS = 1_000
 _METRICS = (Metric.STATE, Metric.RX_POWER)
 # States before and after a month tell what held at its borders.
 _BORDER = timedelta(hours=6)
-ROWS_AT_ONCE = 500
 _FIELDS = (
-    "pon_port", "olt", "up_seconds", "down_seconds", "unknown_seconds", "planned_seconds", "interruptions",
-    "longest_down_seconds", "light_cdbm", "lowest_day_cdbm", "weak_days", "rise_on", "rise_before_cdbm",
-    "rise_after_cdbm",
+    "month", "onu", "pon_port", "olt", "up_seconds", "down_seconds", "unknown_seconds", "planned_seconds",
+    "interruptions", "longest_down_seconds", "light_cdbm", "lowest_day_cdbm", "weak_days", "rise_on",
+    "rise_before_cdbm", "rise_after_cdbm",
 )  # fmt: skip
+_ONU = _FIELDS.index("onu")
+_LIVING = Select(lambda: Onu.objects.filter(GivenMany("onus", "id")).order_by().values_list("id"))
+_MOVERS = Select(
+    lambda: (
+        HistoryStay.objects.filter(GivenMany("onus", "onu_id"))
+        .order_by()
+        .values("onu_id")
+        .annotate(ports=Count("id"))
+        .filter(ports__gt=1)
+        .values_list("onu_id")
+    )
+)
 
 
 def zone() -> ZoneInfo:
@@ -185,14 +198,8 @@ def compute_ports(run: MonthRun, now: datetime) -> int:
         # Computing an old month again keeps what is known of the running one.
         kept += [found.kept] if found.kept and (port.id not in known or known[port.id].month <= span.month) else []
     with transaction.atomic():
-        living = set(Onu.objects.filter(id__in=[row.onu_id for row in rows]).values_list("id", flat=True))
-        OnuMonth.objects.bulk_create(
-            [row for row in rows if row.onu_id in living],
-            batch_size=ROWS_AT_ONCE,
-            update_conflicts=True,
-            unique_fields=["month", "onu"],
-            update_fields=_FIELDS,
-        )
+        living = {onu_id for (onu_id,) in _LIVING.rows(onus=[row[_ONU] for row in rows])}
+        insert_values(OnuMonth, _FIELDS, [row for row in rows if row[_ONU] in living], unique=["month", "onu"])
         PortMonth.objects.bulk_create(
             kept,
             update_conflicts=True,
@@ -242,7 +249,7 @@ def load_planned(olt_ids: Collection[int], start: datetime, end: datetime) -> di
 class PortFigures:
     """The rows of a port's ONUs, and what the next ones begin with; None if no more days are over."""
 
-    rows: list[OnuMonth]
+    rows: list[Row]
     kept: PortMonth | None
 
 
@@ -263,9 +270,8 @@ class _Lives:
             start, end = max(since, span.start).timestamp(), min(gone or span.end, span.end).timestamp()
             if start < end:
                 found[port_id][onu_id] = start, end
-        stays = HistoryStay.objects.filter(onu_id__in=[onu_id for lives in found.values() for onu_id in lives])
-        several = stays.values("onu_id").annotate(ports=Count("id")).filter(ports__gt=1)
-        return cls(found, set(several.values_list("onu_id", flat=True)))
+        several = _MOVERS.rows(onus=[onu_id for lives in found.values() for onu_id in lives])
+        return cls(found, {onu_id for (onu_id,) in several})
 
 
 def _figures_of(
@@ -275,7 +281,7 @@ def _figures_of(
     lives, movers = all_lives.of_port[port.id], all_lives.of_port[port.id].keys() & all_lives.movers
     stayed = sorted(lives.keys() - movers)
     before = _DaysBefore.of(known, span, planned) if known else None
-    rows: list[OnuMonth] = []
+    rows: list[Row] = []
     parts = []
     for first in range(0, len(stayed), ONUS_AT_ONCE):
         its = _PortHistory(port.id, stayed[first : first + ONUS_AT_ONCE], len(stayed))
@@ -479,22 +485,19 @@ class _MonthAccount:
         lives = np.clip(self.lives, start.timestamp(), end.timestamp())
         return account(codes.at, share_online(codes.values), lives, self.planned)
 
-    def rows_of(self, port: PonPort) -> Iterator[OnuMonth]:
-        """Make the rows, after they were computed."""
-        span, days_before = self.span, _days_before(self.span)
-        in_month, rises = self.daily[:, days_before:], find_rises(self.daily)
+    def rows_of(self, port: PonPort) -> Iterator[Row]:
+        """Make the rows of `_FIELDS`, after they were computed."""
+        span, days_before, onus = self.span, _days_before(self.span), self.history.onu_ids
+        rises = find_rises(self.daily)
         # A rise belongs to the month in which it has lasted long enough.
-        is_told = rises.day + RISE_DAYS > days_before
-        for row, onu_id in enumerate(self.history.onu_ids):
-            light = in_month[row][np.isfinite(in_month[row])]
-            values = time_values(self.times, row) | light_values(light)
-            if rises.day[row] >= 0 and is_told[row]:
-                values |= {
-                    "rise_on": span.days[rises.day[row]].date(),
-                    "rise_before_cdbm": round(float(rises.before_dbm[row]) * 100),
-                    "rise_after_cdbm": round(float(rises.after_dbm[row]) * 100),
-                }
-            yield OnuMonth(month=span.month, onu_id=onu_id, pon_port_id=port.id, olt_id=port.olt_id, **values)
+        is_told = (rises.day >= 0) & (rises.day + RISE_DAYS > days_before)
+        columns: list[list[Any]] = [
+            *whole_seconds(self.times),
+            *light_columns(self.daily[:, days_before:]),
+            [span.days[day].date() if told else None for day, told in zip(rises.day.tolist(), is_told, strict=True)],
+            *(_hundredths(np.where(is_told, dbm, np.nan)) for dbm in (rises.before_dbm, rises.after_dbm)),
+        ]
+        return ((span.month, onu_id, port.id, port.olt_id, *row) for onu_id, *row in zip(onus, *columns, strict=True))
 
 
 def share_online(codes: Floats) -> Floats:
@@ -509,21 +512,22 @@ def _days_before(span: MonthSpan) -> int:
     return sum(day < span.start for day in span.days)
 
 
-def time_values(times: MonthTimes, row: int) -> dict[str, int]:
-    """Round so that the parts still add up to the whole."""
-    up, down, unknown, planned = (float(each[row]) for each in (times.up, times.down, times.unknown, times.planned))
-    edges = [round(edge) for edge in (0.0, up, up + down, up + down + unknown, up + down + unknown + planned)]
-    names = ("up_seconds", "down_seconds", "unknown_seconds", "planned_seconds")
-    seconds = {name: after - before for name, (before, after) in zip(names, pairwise(edges), strict=True)}
-    longest = min(round(float(times.longest_down[row])), seconds["down_seconds"])
-    return seconds | {"interruptions": int(times.interruptions[row]), "longest_down_seconds": longest}
+def whole_seconds(times: MonthTimes) -> list[list[int]]:
+    """Round so that the parts still add up to the whole; interruptions and the longest of them follow."""
+    edges = np.rint(np.cumsum([times.up, times.down, times.unknown, times.planned], axis=0))
+    parts = np.diff(edges, axis=0, prepend=0.0)
+    longest = np.minimum(np.rint(times.longest_down), parts[1])
+    return [column.astype(np.int64).tolist() for column in (*parts, times.interruptions, longest)]
 
 
-def light_values(light: Floats) -> dict[str, int | None]:
-    if not light.size:
-        return {"light_cdbm": None, "lowest_day_cdbm": None, "weak_days": 0}
-    return {
-        "light_cdbm": round(float(np.median(light)) * 100),
-        "lowest_day_cdbm": round(float(light.min()) * 100),
-        "weak_days": int((light < LIMIT_DBM).sum()),
-    }
+def light_columns(daily_dbm: Floats) -> list[list[int | None]]:
+    """Return each ONU's median and lowest day in hundredths, and how many of its days were too weak."""
+    lowest = np.where(np.isfinite(daily_dbm), daily_dbm, np.inf).min(axis=1, initial=np.inf)
+    weak = (daily_dbm < LIMIT_DBM).sum(axis=1)
+    return [_hundredths(row_medians(daily_dbm)), _hundredths(lowest), weak.tolist()]
+
+
+def _hundredths(dbm: Floats) -> list[int | None]:
+    is_known = np.isfinite(dbm)
+    steps = np.rint(np.where(is_known, dbm, 0.0) * 100).astype(np.int64)
+    return [step if known else None for step, known in zip(steps.tolist(), is_known.tolist(), strict=True)]

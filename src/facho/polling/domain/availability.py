@@ -272,21 +272,26 @@ def find_rises(daily_dbm: Floats) -> LightRises:
     noise = np.maximum(row_medians(moves) * 1.05, _LEAST_NOISE_DB) if days > 1 else np.full(onus, _LEAST_NOISE_DB)
     # An ONU read on single days only has no moves.
     noise = np.where(np.isfinite(noise), noise, np.inf)
-    for number in range(_LEAST_OF_THEM, days - RISE_DAYS + 1):
-        old, new = daily_dbm[:, max(number - RISE_DAYS, 0) : number], daily_dbm[:, number : number + RISE_DAYS]
-        is_judged = (np.isfinite(old).sum(axis=1) >= _LEAST_OF_THEM) & (np.isfinite(new).sum(axis=1) >= _LEAST_OF_THEM)
-        low, high = row_medians(old), row_medians(new)
-        rise = high - low
-        half = low + rise / 2
-        # The day of the rise is partly old; every one after it has to be new.
-        stays = np.where(np.isfinite(new[:, 1:]), new[:, 1:], np.inf).min(axis=1) > half
-        stays &= row_medians(daily_dbm[:, number:]) > half
-        is_rise = is_judged & stays & (rise >= np.maximum(_LEAST_RISE_DB, _RISE_NOISES * noise))
-        # The first day above the middle is the first of the new level.
-        is_first = daily_dbm[:, number] > half
-        is_better = is_rise & is_first & (rise > best)
-        day[is_better], best[is_better] = number, rise[is_better]
-        before[is_better], after[is_better] = low[is_better], high[is_better]
+    if days < RISE_DAYS + _LEAST_OF_THEM:
+        return LightRises(day, before, after)
+    # For each first day of a new level: the days before it, and its own.
+    padded = np.pad(daily_dbm, ((0, 0), (RISE_DAYS, 0)), constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, RISE_DAYS, axis=1)
+    old, new = windows[:, : days - RISE_DAYS + 1], windows[:, RISE_DAYS:]
+    low, high = (row_medians(each.reshape(-1, RISE_DAYS)).reshape(onus, -1) for each in (old, new))
+    is_judged = (np.isfinite(old).sum(axis=2) >= _LEAST_OF_THEM) & (np.isfinite(new).sum(axis=2) >= _LEAST_OF_THEM)
+    rise = np.where(is_judged, high - low, -np.inf)
+    half = low + rise / 2
+    # The day of the rise is partly old; every one after it has to be new.
+    stays = np.where(np.isfinite(new[:, :, 1:]), new[:, :, 1:], np.inf).min(axis=2) > half
+    # The first day above the middle is the first of the new level.
+    is_rise = (rise >= np.maximum(_LEAST_RISE_DB, _RISE_NOISES * noise)[:, np.newaxis]) & stays & (new[:, :, 0] > half)
+    is_rise[:, :_LEAST_OF_THEM] = False
+    for row, number in np.argwhere(is_rise).tolist():
+        later = daily_dbm[row, number:]
+        if rise[row, number] > best[row] and np.median(later[np.isfinite(later)]) > half[row, number]:
+            day[row], best[row] = number, rise[row, number]
+            before[row], after[row] = low[row, number], high[row, number]
     return LightRises(day, before, after)
 
 

@@ -84,7 +84,7 @@ class Manifest:
 Facts = dict[str, FileFacts]
 
 
-def back_up(arguments: Namespace) -> int:
+def back_up(arguments: Namespace) -> None:
     """Back up what is there; a database that waits for an upgrade too."""
     environment = checked_environment()
     account = account_of(environment) if arguments.to else None
@@ -96,10 +96,9 @@ def back_up(arguments: Namespace) -> int:
     print(_("%s contains everything, including the keys: keep it safe") % arguments.file)
     if account is not None:
         print(_("copied to %s") % store(arguments.file, arguments.to, account, now=timezone.now()))
-    return 0
 
 
-def restore(arguments: Namespace) -> int:
+def restore(arguments: Namespace) -> None:
     """Restore while no engine runs on the folder."""
     checked_environment()
     database = _database_file(_("Use `pg_restore --dbname=%(database)s %(file)s` and copy %(keys)s."))
@@ -114,7 +113,6 @@ def restore(arguments: Namespace) -> int:
     except OSError as error:
         raise OperatorError(f"{error.filename or folder.path}: {error.strerror}") from error
     print(_("restored into %s; start it with `facho run`") % folder.path)
-    return 0
 
 
 def _database_file(otherwise: str) -> Path:
@@ -346,7 +344,7 @@ def _newer(what: object) -> BackupError:
     return BackupError(_("The backup was made by a newer version of Facho (%s): install that version first.") % what)
 
 
-def bring_database_up(arguments: Namespace) -> int:
+def bring_database_up(arguments: Namespace) -> None:
     """Apply what the database lacks: in the distributed mode once, while none of its parts runs an older version."""
     open_product()
     if settings.FACHO_MODE is Mode.EMBEDDED:
@@ -360,7 +358,6 @@ def bring_database_up(arguments: Namespace) -> int:
         except Error as error:
             raise database_failure(error) from error
     print(_("The database fits this version, %s.") % VERSION)
-    return 0
 
 
 def _refuse_beside_others() -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
@@ -58,11 +59,11 @@ def _run(arguments: Namespace) -> int:
         bring_up_to_date()
     module, _, function = arguments.handler.partition(".")
     # Loaded now: it needs a Django that is set up, and no other command's module is loaded along.
-    handler = getattr(import_module(f"facho.core.cli.{module}"), function)
+    handler: Callable[[Namespace], int | None] = getattr(import_module(f"facho.core.cli.{module}"), function)
     if arguments.needs is not Needs.DATABASE:
-        return int(handler(arguments))
+        return handler(arguments) or 0
     try:
-        return int(handler(arguments))
+        return handler(arguments) or 0
     except Error as error:
         raise database_failure(error) from error
     except UndecryptableSecret as error:

@@ -49,7 +49,7 @@ def sync(arguments: Namespace) -> int:
 WEBHOOK_COLUMNS = ("name", "address", "enabled", "waiting", "failing_since", "last_error", "last_sent_at")
 
 
-def list_webhooks(arguments: Namespace) -> int:
+def list_webhooks(arguments: Namespace) -> None:
     rows = [
         (
             each.name,
@@ -63,10 +63,9 @@ def list_webhooks(arguments: Namespace) -> int:
         for each in webhooks.stored_webhooks().order_by("name")
     ]
     print_rows(WEBHOOK_COLUMNS, rows, as_json=arguments.as_json)
-    return 0
 
 
-def replay(arguments: Namespace) -> int:
+def replay(arguments: Namespace) -> None:
     """Have everything since a time sent again, marked as such."""
     webhook = webhooks.stored_webhooks().filter(name=arguments.name).first()
     if webhook is None:
@@ -85,4 +84,3 @@ def replay(arguments: Namespace) -> int:
     if not done.events.is_exact:
         text = _("Sent again: more than %(events)s events, and %(outages)s beginnings and ends of outages.")
     print(text % numbers)
-    return 0

@@ -11,11 +11,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from facho.accounts.audit import changed_words
-from facho.core.cli.output import cell, dump, print_rows, write_down
+from facho.core.cli.output import cell, dump, find_olt, print_rows, write_down
 from facho.core.product import OperatorError
 from facho.executions.models import Execution
 from facho.executions.store import cancel
-from facho.hosts.models import Olt
 from facho.hosts.store import load_pause
 from facho.snmp_jobs.models import WorkflowNode
 from facho.snmp_jobs.safety import check_change
@@ -24,21 +23,20 @@ from facho.zabbix_pollers.explain import load_explanation, sentences
 from facho.zabbix_pollers.views import ExplanationSerializer
 
 
-def explain(arguments: Namespace) -> int:
+def explain(arguments: Namespace) -> None:
     try:
         explanation = load_explanation(arguments.node, timezone.now())
     except UnknownNode as error:
         raise _no_node(arguments.node) from error
     if arguments.as_json:
         dump(ExplanationSerializer(explanation).data)
-        return 0
+        return
     print(cell(f"{explanation.olt} · {explanation.name}"))
     for sentence in sentences(explanation):
         print(cell(sentence))
-    return 0
 
 
-def change(arguments: Namespace) -> int:
+def change(arguments: Namespace) -> None:
     """Change all that were named, or none when one of them cannot be changed."""
     wanted = NodeChange(arguments.enabled, arguments.interval, arguments.priority)
     with transaction.atomic():
@@ -60,10 +58,9 @@ def change(arguments: Namespace) -> int:
             write_down("CHANGED", [node], changed_words(before, wanted.values))
     timed = _("node %(id)s (%(name)s) is changed; it runs next at %(at)s")
     _print_next_runs(nodes, timed, _("node %(id)s (%(name)s) is changed"))
-    return 0
 
 
-def resume(arguments: Namespace) -> int:
+def resume(arguments: Namespace) -> None:
     """Resume all that were named, or none when one of them is not suspended."""
     if arguments.nodes:
         known = dict(WorkflowNode.objects.filter(id__in=arguments.nodes).values_list("id", "suspended_at"))
@@ -86,7 +83,6 @@ def resume(arguments: Namespace) -> int:
         write_down("CHANGED", nodes.select_related("job", "workflow__olt"), _("resumed"))
     timed = _("node %(id)s (%(name)s) continues at %(at)s")
     _print_next_runs(nodes, timed, _("node %(id)s (%(name)s) runs again with its master"))
-    return 0
 
 
 def _print_next_runs(nodes: QuerySet[WorkflowNode], timed: str, timeless: str) -> None:
@@ -95,7 +91,7 @@ def _print_next_runs(nodes: QuerySet[WorkflowNode], timed: str, timeless: str) -
         print((timed if node.next_run_at else timeless) % words)
 
 
-def list_nodes(arguments: Namespace) -> int:
+def list_nodes(arguments: Namespace) -> None:
     last_result = Execution.objects.filter(node=OuterRef("id")).order_by("-id").values("status")[:1]
     nodes = (
         _nodes_of(arguments.olt)
@@ -115,10 +111,9 @@ def list_nodes(arguments: Namespace) -> int:
         "suspended": "suspend_reason",
     }
     print_rows(list(fields), nodes.values_list(*fields.values()), as_json=arguments.as_json)
-    return 0
 
 
-def run_nodes(arguments: Namespace) -> int:
+def run_nodes(arguments: Namespace) -> None:
     """Ask for runs: for all that were named, or for none when one of them cannot run."""
     runnable = {"is_chain_node": False, "enabled": True, "suspended_at": None, "workflow__olt__enabled": True}
     node_ids = arguments.nodes or list(
@@ -137,7 +132,6 @@ def run_nodes(arguments: Namespace) -> int:
         if refused:
             raise OperatorError(*refused)
     print("\n".join(asked))
-    return 0
 
 
 def _no_node(node_id: int) -> OperatorError:
@@ -147,9 +141,7 @@ def _no_node(node_id: int) -> OperatorError:
 def _nodes_of(olt: str | None) -> QuerySet[WorkflowNode]:
     if olt is None:
         return WorkflowNode.objects.all()
-    if not Olt.objects.filter(name=olt).exists():
-        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % olt)
-    return WorkflowNode.objects.filter(workflow__olt__name=olt)
+    return WorkflowNode.objects.filter(workflow__olt=find_olt(olt))
 
 
 def _request_run(node_id: int, now: datetime) -> str:
@@ -178,15 +170,14 @@ def _request_run(node_id: int, now: datetime) -> str:
     return _("node %(id)s (%(name)s) runs as soon as its OLT is free") % words
 
 
-def list_executions(arguments: Namespace) -> int:
+def list_executions(arguments: Namespace) -> None:
     columns = ("id", "olt", "task", "origin", "status", "attempt", "poller", "started", "resumes")
     fields = ("id", "olt__name", "task_type", "origin", "status", "attempt", "poller_id", "started_at", "resume_at")
     unfinished = Execution.objects.filter(finished_at__isnull=True).order_by("id").values_list(*fields)
     print_rows(columns, unfinished, as_json=arguments.as_json)
-    return 0
 
 
-def cancel_execution(arguments: Namespace) -> int:
+def cancel_execution(arguments: Namespace) -> None:
     """Ask one execution to end; the rest of its chain is skipped."""
     number = arguments.execution
     execution = Execution.objects.only("olt_id", "task_type").filter(id=number).first()
@@ -197,4 +188,3 @@ def cancel_execution(arguments: Namespace) -> int:
             raise OperatorError(_("Execution %s has already ended.") % number)
         write_down("CHANGED", [execution], _("cancelled"))
     print(_("execution %s ends before its next packet") % number)
-    return 0

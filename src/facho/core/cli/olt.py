@@ -13,7 +13,17 @@ from django.utils import timezone
 
 from facho.accounts.audit import Action, console, record_each
 from facho.core.cli import user
-from facho.core.cli.output import cell, file_failure, print_record, print_rows, read_csv, refused, tell_site, write_down
+from facho.core.cli.output import (
+    cell,
+    file_failures,
+    find_olt,
+    print_record,
+    print_rows,
+    read_csv,
+    refused,
+    tell_site,
+    write_down,
+)
 from facho.core.cli.parser import STDOUT
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
@@ -22,7 +32,7 @@ from facho.hosts import csv
 from facho.hosts.csv import plan_file, write_entries
 from facho.hosts.inventory import InventoryError, Saved, add_olt, export_entries, stored_olts
 from facho.hosts.models import Olt
-from facho.hosts.olt_entry import SECRET_COLUMNS, OltEntry
+from facho.hosts.olt_entry import OltEntry
 from facho.hosts.store import MAX_PAUSE_MINUTES, active_pauses, end_pauses, load_pause, pause, polling_pauses
 from facho.infrastructure.secrets import Secret
 from facho.polling.domain.execution_state import ProbeFinding
@@ -31,7 +41,7 @@ from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import Workflow
 
 
-def add(arguments: Namespace) -> int:
+def add(arguments: Namespace) -> None:
     def after_save(olt: Olt) -> None:
         _give_jobs(olt, with_jobs=not arguments.no_jobs)
         write_down("ADDED", [olt])
@@ -43,7 +53,6 @@ def add(arguments: Namespace) -> int:
         raise OperatorError(*(cell(reason[:1].upper() + reason[1:]) + "." for reason in reasons)) from None
     place = {"name": olt.name, "address": olt.address, "port": olt.port}
     print(_("OLT %(name)s added: %(address)s port %(port)s") % place)
-    return 0
 
 
 def _give_jobs(olt: Olt, *, with_jobs: bool) -> None:
@@ -121,31 +130,25 @@ def import_file(arguments: Namespace) -> int:
     return 0
 
 
-def export(arguments: Namespace) -> int:
+def export(arguments: Namespace) -> None:
     text = write_entries(export_entries())
     if arguments.file == STDOUT:
         sys.stdout.write(text)
-        return 0
-    try:
+        return
+    with file_failures(arguments.file):
         write_for_owner(Path(arguments.file), text)
-    except OSError as error:
-        raise file_failure(arguments.file, error) from error
-    return 0
 
 
-def list_olts(arguments: Namespace) -> int:
+def list_olts(arguments: Namespace) -> None:
     columns = ("name", "host", "address", "port", "vendor", "version", "enabled", "reachability", "last_answer_at")
     vendor = Coalesce(NullIf("vendor", Value("")), Value("auto"))
     fields = ("name", "host", "address", "port", vendor, "snmp_version", "enabled", "reachability", "last_answer_at")
     print_rows(columns, stored_olts().values_list(*fields), as_json=arguments.as_json)
-    return 0
 
 
-def probe(arguments: Namespace) -> int:
+def probe(arguments: Namespace) -> None:
     """Ask one OLT who it is, under its claim like every other packet."""
-    olt = Olt.objects.filter(name=arguments.name).defer(*SECRET_COLUMNS).first()
-    if olt is None:
-        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.name)
+    olt = find_olt(arguments.name)
     tell_site(arguments.name, olt.poller_group)
     try:
         report = probe_olt(olt.id)
@@ -174,29 +177,26 @@ def probe(arguments: Namespace) -> int:
         raise OperatorError(_("OLT %(name)s is not polled. %(why)s") % {"name": olt.name, "why": why})
     for line in lines if report.finding else ():
         print(cell(line), file=sys.stderr)
-    return 0
 
 
-def add_pause(arguments: Namespace) -> int:
+def add_pause(arguments: Namespace) -> None:
     if arguments.minutes > MAX_PAUSE_MINUTES:
         raise OperatorError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_PAUSE_MINUTES)
     with transaction.atomic():
-        held = pause(_olt(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
+        held = pause(_paused(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
         write_down("ADDED", [held])
     print(_("%(what)s paused until %(until)s") % {"what": _what(arguments.olt), "until": cell(held.ends_at)})
-    return 0
 
 
-def list_pauses(arguments: Namespace) -> int:
+def list_pauses(arguments: Namespace) -> None:
     rows = polling_pauses().filter(ends_at__gt=timezone.now()).order_by("starts_at", "id")
     fields = rows.values_list("id", "olt__name", "starts_at", "ends_at", "note")
     print_rows(("id", "olt", "starts_at", "ends_at", "note"), fields, as_json=arguments.as_json)
-    return 0
 
 
-def end_pause(arguments: Namespace) -> int:
+def end_pause(arguments: Namespace) -> None:
     """End the pause, and say if something else still pauses the same OLT."""
-    olt, now = _olt(arguments.olt), timezone.now()
+    olt, now = _paused(arguments.olt), timezone.now()
     with transaction.atomic():
         write_down("CHANGED", active_pauses(now).filter(olt=olt), _("ended"))
         was_paused = end_pauses(olt, now=now)
@@ -205,16 +205,10 @@ def end_pause(arguments: Namespace) -> int:
     print(_("pause of %s ended") % _what(arguments.olt))
     if olt is not None and load_pause(olt.id, now) is not None:
         print(_("everything is paused, so %s stays paused: see `facho pause list`") % _what(arguments.olt))
-    return 0
 
 
-def _olt(name: str | None) -> Olt | None:
-    if name is None:
-        return None
-    olt = stored_olts().filter(name=name).first()
-    if olt is None:
-        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
-    return olt
+def _paused(olt: str | None) -> Olt | None:
+    return None if olt is None else find_olt(olt)
 
 
 def _what(olt: str | None) -> str:

@@ -11,10 +11,9 @@ from typing import Any
 from django.db.models import Q
 from django.utils import timezone
 
-from facho.core.cli.output import cell, print_record, print_rows, problem_line, read_csv, refused
+from facho.core.cli.output import cell, find_olt, print_record, print_rows, problem_line, read_csv, refused
 from facho.core.product import OperatorError
 from facho.hosts.inventory import InventoryError
-from facho.hosts.models import Olt
 from facho.onus.customers import import_customers
 from facho.onus.events import all_events, describe_event
 from facho.onus.history_read_model import METRICS, Detail, HistoryQuery, WrongQuestion, ask, load_onu_history
@@ -56,7 +55,7 @@ def sparkline(values: Sequence[float | None], *, width: int, encoding: str) -> s
     )
 
 
-def show_history(arguments: Namespace) -> int:
+def show_history(arguments: Namespace) -> None:
     """Print a line for each hour, or for each day when it is more than a week, and all of it as a drawing."""
     onu = find_onu(arguments.onu)
     if arguments.metric not in METRICS:
@@ -83,10 +82,9 @@ def show_history(arguments: Namespace) -> int:
     print_rows(("at", "value", "min", "max", "unit"), rows, as_json=arguments.as_json)
     if not arguments.as_json:
         _draw(dict(zip(moments, average, strict=True)), question)
-    return 0
 
 
-def show_events(arguments: Namespace) -> int:
+def show_events(arguments: Namespace) -> None:
     since = timezone.now() - timedelta(days=min(arguments.days, MAX_DAYS))
     events = all_events().filter(onu_id=find_onu(arguments.onu).id, at__gte=since).order_by("-at", "-id")
     rows = [
@@ -101,7 +99,6 @@ def show_events(arguments: Namespace) -> int:
         for event in events
     ]
     print_rows(("at", "kind", "cause", "olt", "place", "message"), rows, as_json=arguments.as_json)
-    return 0
 
 
 def find_onu(text: str) -> Onu:
@@ -141,7 +138,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def list_onus(arguments: Namespace) -> int:
+def list_onus(arguments: Namespace) -> None:
     """List the ONUs that meet all that was asked for, and say when they are more than were asked for."""
     if arguments.sort not in SORT_WORDS:
         arguments.usage_error(_("--sort is one of: %s") % ", ".join(SORT_WORDS))
@@ -149,10 +146,9 @@ def list_onus(arguments: Namespace) -> int:
     print_rows(COLUMNS, [_row(onu) for onu in found[: arguments.limit]], as_json=arguments.as_json)
     if len(found) > arguments.limit:
         print("facho: " + _("there are more: narrow the list, or raise --limit."), file=sys.stderr)
-    return 0
 
 
-def show(arguments: Namespace) -> int:
+def show(arguments: Namespace) -> None:
     onu = shown_onus().get(pk=find_onu(arguments.onu).id)
     reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
     values = {
@@ -173,16 +169,12 @@ def show(arguments: Namespace) -> int:
         **{name: getattr(customer, name, None) for name in ("latitude", "longitude")},
     }
     print_record(values, as_json=arguments.as_json)
-    return 0
 
 
 def _conditions(arguments: Namespace) -> list[Q]:
     conditions = []
     if arguments.olt:
-        olt_id = Olt.objects.filter(name=arguments.olt).values_list("id", flat=True).first()
-        if olt_id is None:
-            raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.olt)
-        conditions.append(Q(olt_id=olt_id))
+        conditions.append(Q(olt=find_olt(arguments.olt)))
     if arguments.port:
         names = ("pon_port__frame", "pon_port__slot", "pon_port__port")
         conditions.append(Q(**dict(zip(names, arguments.port, strict=True))))
@@ -218,7 +210,7 @@ def _row(onu: Onu) -> tuple[Any, ...]:
     )
 
 
-def import_file(arguments: Namespace) -> int:
+def import_file(arguments: Namespace) -> None:
     """Import customers by serial, hardware address or place; who is left out is named on standard error."""
     content = read_csv(arguments.file)
     try:
@@ -234,4 +226,3 @@ def import_file(arguments: Namespace) -> int:
         print(_("%(written)s customers would be written, %(unchanged)s unchanged, %(left_out)s left out") % counts)
     else:
         print(_("%(written)s customers written, %(unchanged)s unchanged, %(left_out)s left out") % counts)
-    return 0

@@ -5,7 +5,8 @@ Text of devices cannot reach the terminal's controls.
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from gettext import gettext as _
 from pathlib import Path
@@ -18,6 +19,8 @@ from facho.accounts.audit import Action, console, record
 from facho.core.env import Mode
 from facho.core.product import OperatorError
 from facho.hosts.inventory import EntryProblem, InventoryError
+from facho.hosts.models import Olt
+from facho.hosts.olt_entry import SECRET_COLUMNS
 
 COLUMN_GAP = "  "
 NOTHING = "-"
@@ -83,6 +86,13 @@ def write_down(done: Literal["ADDED", "CHANGED", "DELETED"], rows: Iterable[Mode
         record(who, row, Action[done], message)
 
 
+def find_olt(name: str) -> Olt:
+    olt = Olt.objects.filter(name=name).defer(*SECRET_COLUMNS).first()
+    if olt is None:
+        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
+    return olt
+
+
 def tell_site(name: str, group: str) -> None:
     """Say, where workers of a group poll the OLT, that this machine may not reach it."""
     if group and settings.FACHO_MODE is Mode.DISTRIBUTED:
@@ -98,18 +108,20 @@ MAX_CSV_BYTES = 64 * 1024 * 1024
 
 
 def read_csv(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_CSV_BYTES + 1)
-    except OSError as error:
-        raise file_failure(path, error) from error
+    with file_failures(path), path.open("rb") as file:
+        content = file.read(MAX_CSV_BYTES + 1)
     if len(content) > MAX_CSV_BYTES:
         raise OperatorError(_("%s is too large to be an inventory.") % path)
     return content
 
 
-def file_failure(path: Path | str, error: OSError) -> OperatorError:
-    return OperatorError(f"{path}: {error.strerror}")
+@contextmanager
+def file_failures(path: Path | str) -> Iterator[None]:
+    """Say in a sentence why a file cannot be read or written."""
+    try:
+        yield
+    except OSError as error:
+        raise OperatorError(f"{path}: {error.strerror}") from error
 
 
 def refused(path: Path, error: InventoryError) -> OperatorError:

@@ -57,6 +57,13 @@ class Needs(Enum):
     DATABASE = auto()
 
 
+# By module or by handler; all others work with an installation.
+NEEDS = {
+    **dict.fromkeys(("demo", "run", "shell"), Needs.NOTHING),
+    **dict.fromkeys(("backup", "doctor", "vendor.check"), Needs.DJANGO),
+}
+
+
 class CommandParser(ArgumentParser):
     """The parser of `facho` and of each of its commands, which argparse makes of the same class."""
 
@@ -125,63 +132,45 @@ def add_command(
     summary: str,
     handler: str,
     *,
-    needs: Needs = Needs.DATABASE,
     check: Callable[[Namespace], None] | None = None,
 ) -> ArgumentParser:
     """Add a command that `module.function` of this package carries out; `check` refuses arguments first."""
     parser = subparsers.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+    needs = NEEDS.get(handler) or NEEDS.get(handler.partition(".")[0], Needs.DATABASE)
     parser.set_defaults(handler=handler, needs=needs, check=check, usage_error=parser.error)
     return parser
 
 
 def add_demo(subparsers: Subparsers) -> None:
-    demo = add_command(subparsers, "demo", _("try the product on simulated OLTs"), "demo.run_demo", needs=Needs.NOTHING)
+    demo = add_command(subparsers, "demo", _("try the product on simulated OLTs"), "demo.run_demo")
     demo.add_argument("--olts", type=whole_number, default=DEFAULT_OLTS, metavar="N", help=_("simulated OLTs"))
     demo.add_argument("--onus", type=whole_number, default=DEFAULT_ONUS, metavar="N", help=_("ONUs on each of them"))
     demo.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
 
 
 def add_run(subparsers: Subparsers) -> None:
-    run = add_command(
-        subparsers, "run", _("run the product: web, scheduler and pollers"), "run.run_product", needs=Needs.NOTHING
-    )
+    run = add_command(subparsers, "run", _("run the product: web, scheduler and pollers"), "run.run_product")
     run.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
     run.add_argument("--pollers", type=whole_number, metavar="N", help=_("pollers (default: FACHO_POLLERS)"))
 
 
 def add_shell(subparsers: Subparsers) -> None:
-    add_command(subparsers, "man", _("print the manual page"), "shell.show_manual", needs=Needs.NOTHING)
+    add_command(subparsers, "man", _("print the manual page"), "shell.show_manual")
     completion = add_command(
-        subparsers,
-        "completion",
-        _("print what lets a shell complete these commands"),
-        "shell.show_completion",
-        needs=Needs.NOTHING,
+        subparsers, "completion", _("print what lets a shell complete these commands"), "shell.show_completion"
     )
     completion.add_argument("shell", choices=SHELLS, help=_("the shell"))
 
 
 def add_migrate(subparsers: Subparsers) -> None:
-    add_command(
-        subparsers,
-        "migrate",
-        _("bring the database up to date with this version"),
-        "backup.bring_database_up",
-        needs=Needs.DJANGO,
-    )
+    add_command(subparsers, "migrate", _("bring the database up to date with this version"), "backup.bring_database_up")
 
 
 def add_distributed(subparsers: Subparsers) -> None:
     add_command(
-        subparsers,
-        "scheduler",
-        _("distributed mode: decide what runs; two or more, one leads"),
-        "run.run_scheduler",
-        needs=Needs.NOTHING,
+        subparsers, "scheduler", _("distributed mode: decide what runs; two or more, one leads"), "run.run_scheduler"
     )
-    web = add_command(
-        subparsers, "web", _("distributed mode: serve pages and API; any number"), "run.run_web", needs=Needs.NOTHING
-    )
+    web = add_command(subparsers, "web", _("distributed mode: serve pages and API; any number"), "run.run_web")
     web.add_argument("--bind", metavar="H:P", type=bind_address, help=_("address of the web (default: FACHO_BIND)"))
 
 
@@ -191,7 +180,6 @@ def add_traps(subparsers: Subparsers) -> None:
         "traps",
         _("receive the traps of OLTs (distributed mode), switch them on or off, or watch them"),
         "run.traps",
-        needs=Needs.NOTHING,
     )
     command.add_argument(
         "what", nargs="?", choices=("run", "on", "off", "watch"), default="run", help=_("what to do (default: run)")
@@ -204,7 +192,6 @@ def add_simulate(subparsers: Subparsers) -> None:
         "simulate",
         _("play OLTs over SNMP; prints name, host, port, vendor and community of each"),
         "run.simulate",
-        needs=Needs.NOTHING,
     )
     command.add_argument("--vendor", default="mixed", help=_("vendor definition (default: several)"))
     command.add_argument("--olts", type=whole_number, default=1, metavar="N", help=_("how many OLTs (default: 1)"))
@@ -445,13 +432,7 @@ def add_record(subparsers: Subparsers) -> None:
 
 def add_vendor(subparsers: Subparsers) -> None:
     vendors = add_group(subparsers, "vendor", _("vendor definitions that are being written"))
-    command = add_command(
-        vendors,
-        "check",
-        _("list the faults of a definition and what it leaves out"),
-        "vendor.check",
-        needs=Needs.DJANGO,
-    )
+    command = add_command(vendors, "check", _("list the faults of a definition and what it leaves out"), "vendor.check")
     command.add_argument("file", metavar=_("FILE"), type=Path, help=_("a .yaml file named after its key"))
     add_json_flag(command)
     command = add_command(
@@ -559,29 +540,17 @@ def add_netbox(subparsers: Subparsers) -> None:
 
 def add_doctor(subparsers: Subparsers) -> None:
     add_json_flag(
-        add_command(
-            subparsers,
-            "doctor",
-            _("check the installation and say what to do"),
-            "doctor.show_findings",
-            needs=Needs.DJANGO,
-        )
+        add_command(subparsers, "doctor", _("check the installation and say what to do"), "doctor.show_findings")
     )
 
 
 def add_backup(subparsers: Subparsers) -> None:
     command = add_command(
-        subparsers,
-        "backup",
-        _("write database and keys into one file, also while Facho runs"),
-        "backup.back_up",
-        needs=Needs.DJANGO,
+        subparsers, "backup", _("write database and keys into one file, also while Facho runs"), "backup.back_up"
     )
     command.add_argument("file", metavar=_("FILE"), type=Path, help=_("a file that does not exist yet"))
     command.add_argument("--to", metavar="s3://BUCKET/NAME", help=_("copy it to S3-compatible storage too"))
-    command = add_command(
-        subparsers, "restore", _("put a backup into an empty data folder"), "backup.restore", needs=Needs.DJANGO
-    )
+    command = add_command(subparsers, "restore", _("put a backup into an empty data folder"), "backup.restore")
     command.add_argument("file", metavar=_("FILE"), type=Path)
 
 

@@ -11,10 +11,18 @@ from django.utils.translation import override
 from facho.accounts.audit import console
 from facho.accounts.scope import EVERYTHING
 from facho.alerts.links import load_public_address
-from facho.core.cli.output import NOTHING, cell, print_rows, problem_line, read_csv, refused
+from facho.core.cli.output import (
+    NOTHING,
+    cell,
+    file_failures,
+    find_olt,
+    print_rows,
+    problem_line,
+    read_csv,
+    refused,
+)
 from facho.core.product import OperatorError
 from facho.hosts.inventory import InventoryError, RowVerdict
-from facho.hosts.models import Olt
 from facho.plant.files import import_plant, plan_file, write_file
 from facho.plant.months import compute_month, is_kept, zone
 from facho.plant.report import (
@@ -62,11 +70,10 @@ def show_plan(content: bytes, arguments: Namespace) -> int:
     return 0 if plan.is_good else 1
 
 
-def export_file(arguments: Namespace) -> int:
+def export_file(arguments: Namespace) -> None:
     for part in write_file(arguments.kind, EVERYTHING):
         sys.stdout.buffer.write(part)
     sys.stdout.buffer.flush()
-    return 0
 
 
 _GROUPS = {"olts": load_olts, "ports": load_ports, "zones": load_zones}
@@ -85,7 +92,7 @@ ONU_COLUMNS = ("id", "serial", "customer", "olt", "port", *_TIMES, "longest_down
 REPAIR_COLUMNS = ("day", "onus", "id", "serial", "customer", "olt", "port", "gain_db", "before_dbm", "after_dbm")
 
 
-def show(arguments: Namespace) -> int:
+def show(arguments: Namespace) -> None:
     question = _question(arguments)
     by, as_json = arguments.by, arguments.as_json
     if by in _GROUPS:
@@ -101,31 +108,26 @@ def show(arguments: Namespace) -> int:
             for row in load_repairs(question)
         ]  # fmt: skip
         print_rows(REPAIR_COLUMNS, rows, as_json=as_json)
-    return 0
 
 
-def save_pdf(arguments: Namespace) -> int:
+def save_pdf(arguments: Namespace) -> None:
     """Write a PDF in the language that was asked for, else that of the installation."""
     question = _question(arguments)
     with override(arguments.language or settings.LANGUAGE_CODE):
         about = arguments.olt or ""
         installation = load_public_address().partition("://")[2] or "Facho"
         content = write_pdf(load_report(question), installation=installation, about=about)
-    try:
+    with file_failures(arguments.file):
         arguments.file.write_bytes(content)
-    except OSError as error:
-        raise OperatorError(f"{arguments.file}: {error.strerror}") from None
-    return 0
 
 
-def compute(arguments: Namespace) -> int:
+def compute(arguments: Namespace) -> None:
     now = timezone.now()
     month = _month(arguments)
     if not is_kept(month, now):
         raise OperatorError(_("The history has no averages by the hour of %s: it cannot be computed.") % month)
     run = compute_month(month, now)
     print(_("%(month)s is computed until %(time)s") % {"month": month, "time": run.covers_until.isoformat()})
-    return 0
 
 
 def _month(arguments: Namespace) -> Month:
@@ -143,12 +145,7 @@ def _question(arguments: Namespace) -> ReportQuestion:
     run = load_run(month)
     if run is None:
         raise OperatorError(_("%(month)s is not computed: `facho report compute --month %(month)s`") % {"month": month})
-    olt_id = None
-    if arguments.olt:
-        olt_id = Olt.objects.filter(name=arguments.olt).values_list("id", flat=True).first()
-        if olt_id is None:
-            raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % arguments.olt)
-    return ReportQuestion(run, olt_id=olt_id)
+    return ReportQuestion(run, olt_id=find_olt(arguments.olt).id if arguments.olt else None)
 
 
 def _time_values(row: ReportGroup | ReportOnu) -> tuple[object, ...]:

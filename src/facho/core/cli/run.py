@@ -155,16 +155,15 @@ def alone_on_folder() -> Iterator[IO[str]]:
         yield lock
 
 
-def run_scheduler(arguments: Namespace) -> int:
+def run_scheduler(arguments: Namespace) -> None:
     open_distributed()
     tell_warnings()
     from facho.core.processes.scheduler import main
 
     main()
-    return 0
 
 
-def run_web(arguments: Namespace) -> int:
+def run_web(arguments: Namespace) -> None:
     open_distributed()
     tell_warnings()
     from facho.core.processes.web import serve
@@ -172,7 +171,6 @@ def run_web(arguments: Namespace) -> int:
     socket = listen(arguments.bind)
     say(f"url: {supervisor.url_of(socket)}", sys.stdout)
     serve(socket)
-    return 0
 
 
 LOOK_SECONDS = 0.5

@@ -49,14 +49,12 @@ class ShellCommand:
         return [action for action in self.parser._actions if action.option_strings]
 
 
-def show_manual(arguments: Namespace) -> int:
+def show_manual(arguments: Namespace) -> None:
     print("\n".join(_manual()))
-    return 0
 
 
-def show_completion(arguments: Namespace) -> int:
+def show_completion(arguments: Namespace) -> None:
     print(completion(arguments.shell), end="")
-    return 0
 
 
 def walk_commands(parser: ArgumentParser, path: str = "") -> Iterator[ShellCommand]:

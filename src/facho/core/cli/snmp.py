@@ -10,7 +10,7 @@ from gettext import gettext as _
 
 from django.conf import settings
 
-from facho.core.cli.output import NOTHING, cell, dump, print_lines, print_rows, tell_site
+from facho.core.cli.output import NOTHING, cell, dump, find_olt, print_lines, print_rows, tell_site
 from facho.core.product import OperatorError
 from facho.core.wiring import COMMAND_LINE, OltBusy, Parts, open_parts, run_interactive
 from facho.executions.models import Origin
@@ -71,8 +71,8 @@ def _shown(value: ReadValue | None) -> str:
     return f"{cell(value.value)} {value.unit}".rstrip()
 
 
-def read(arguments: Namespace) -> int:
-    olt = find_olt(arguments.name)
+def read(arguments: Namespace) -> None:
+    olt = olt_to_ask(arguments.name)
     way = Way(arguments.way)
     bounds = Bounds(min(arguments.rows, MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS))
     place = Place(*arguments.at) if arguments.at else None
@@ -99,7 +99,6 @@ def read(arguments: Namespace) -> int:
         _tell(_("There is more: only the first %s rows are shown.") % question.max_rows)
     elif answer.cut == "time":
         _tell(_("There is more: the %s s are up.") % f"{question.max_seconds:g}")
-    return 0
 
 
 def stayed_busy(name: str, seconds: float) -> OperatorError:
@@ -107,15 +106,8 @@ def stayed_busy(name: str, seconds: float) -> OperatorError:
     return OperatorError(text % {"name": name, "seconds": seconds})
 
 
-def find_olt(name: str) -> Olt:
-    """Find an OLT that may be asked something."""
-    olt = (
-        Olt.objects.filter(name=name)
-        .only("name", "vendor", "enabled", "poller_group", "sys_object_id", "sys_descr")
-        .first()
-    )
-    if olt is None:
-        raise OperatorError(_('There is no OLT "%s"; `facho olt list` shows them.') % name)
+def olt_to_ask(name: str) -> Olt:
+    olt = find_olt(name)
     if not olt.enabled:
         raise OperatorError(_("OLT %s is disabled, so it is not queried: enable it first.") % name)
     return olt

@@ -56,7 +56,7 @@ def ask_twice(prompt: str) -> str:
     return first
 
 
-def create_user(arguments: Namespace) -> int:
+def create_user(arguments: Namespace) -> None:
     """Add a person with a role and a password that Django's validators accept."""
     if User.objects.filter(username=arguments.name).exists():
         raise OperatorError(_('There is already a user "%s".') % arguments.name)
@@ -74,10 +74,9 @@ def create_user(arguments: Namespace) -> int:
     print(_("user %(name)s created with role %(role)s") % vars(arguments))
     if groups:
         print(_("only the OLTs of these groups are shown: %s") % names)
-    return 0
 
 
-def list_users(arguments: Namespace) -> int:
+def list_users(arguments: Namespace) -> None:
     groups: dict[int, list[str]] = {}
     for user_id, name in ProfileGroup.objects.order_by("oltgroup__name").values_list(
         "profile__user_id", "oltgroup__name"
@@ -94,10 +93,9 @@ def list_users(arguments: Namespace) -> int:
         for user in people().prefetch_related("groups").order_by("username")
     ]
     print_rows(("name", "role", "active", "groups", "last_login"), rows, as_json=arguments.as_json)
-    return 0
 
 
-def change_role(arguments: Namespace) -> int:
+def change_role(arguments: Namespace) -> None:
     """Give another role; the last administrator keeps theirs."""
     user = find_user(arguments.name)
     role, before = Role(arguments.role), role_of(user)
@@ -107,10 +105,9 @@ def change_role(arguments: Namespace) -> int:
         give_role(user, role)
         _record_change(user, {"role": before}, {"role": role})
     print(_("user %(name)s has the role %(role)s") % vars(arguments))
-    return 0
 
 
-def change_password(arguments: Namespace) -> int:
+def change_password(arguments: Namespace) -> None:
     """Set a password, which ends the person's sessions; at the console no login delay applies."""
     user = find_user(arguments.name)
     _check(user, password := _read_password(arguments))
@@ -120,10 +117,9 @@ def change_password(arguments: Namespace) -> int:
         _record_change(user, {}, {"password": True})
     forget_all_tries()
     print(_("user %s has a new password; other sessions have ended") % arguments.name)
-    return 0
 
 
-def reset_factors(arguments: Namespace) -> int:
+def reset_factors(arguments: Namespace) -> None:
     """Remove the second factor and the recovery codes of a person who lost both; their sessions end."""
     user = find_user(arguments.name)
     with transaction.atomic():
@@ -133,42 +129,37 @@ def reset_factors(arguments: Namespace) -> int:
         record(console(), user, Action.CHANGED, gettext_lazy("Reset the second factor"))
     factors.tries_of(user).forget()
     print(_("user %s has no second factor any more") % arguments.name)
-    return 0
 
 
-def list_sessions(arguments: Namespace) -> int:
+def list_sessions(arguments: Namespace) -> None:
     """Print the sessions of a person, the last used first."""
     user = find_user(arguments.name)
     rows = [
         (row.begun_at, row.seen_at, row.address, row.browser, row.way) for row in load_sessions(user, timezone.now())
     ]
     print_rows(("begun_at", "last_used_at", "address", "browser", "way"), rows, as_json=arguments.as_json)
-    return 0
 
 
-def end_sessions(arguments: Namespace) -> int:
+def end_sessions(arguments: Namespace) -> None:
     user = find_user(arguments.name)
     with transaction.atomic():
         ended = end_sessions_of(user)
         record(console(), user, Action.CHANGED, changed_words({"sessions": ended}, {"sessions": 0}))
     print(_("user %(name)s: %(n)s sessions ended") % {"name": arguments.name, "n": ended})
-    return 0
 
 
-def disable_user(arguments: Namespace) -> int:
+def disable_user(arguments: Namespace) -> None:
     """Close an account; the last administrator's stays open."""
     user = find_user(arguments.name)
     _refuse_last_admin(user)
     _set_active(user, is_active=False)
     print(_("user %s may not log in any more") % arguments.name)
-    return 0
 
 
-def enable_user(arguments: Namespace) -> int:
+def enable_user(arguments: Namespace) -> None:
     """Open an account again, with the password and the tokens that it had."""
     _set_active(find_user(arguments.name), is_active=True)
     print(_("user %s may log in again") % arguments.name)
-    return 0
 
 
 def find_user(name: str) -> User:
@@ -218,7 +209,7 @@ def _check(user: User, password: str) -> None:
         raise OperatorError(" ".join(error.messages)) from None
 
 
-def create_token(arguments: Namespace) -> int:
+def create_token(arguments: Namespace) -> None:
     """Print the token alone on its line, so that a script can take it."""
     user = find_user(arguments.user)
     try:
@@ -237,10 +228,9 @@ def create_token(arguments: Namespace) -> int:
             % {"user": arguments.user, "role": error}
         ) from error
     print(text)
-    return 0
 
 
-def list_tokens(arguments: Namespace) -> int:
+def list_tokens(arguments: Namespace) -> None:
     """Print every token without its text, which is not stored."""
     tokens = ApiToken.objects.select_related("user").prefetch_related("olt_groups").order_by("user__username", "id")
     rows = [
@@ -258,10 +248,9 @@ def list_tokens(arguments: Namespace) -> int:
     ]
     columns = ("id", "user", "name", "role", "groups", "created_at", "last_used_at", "expires_at")
     print_rows(columns, rows, as_json=arguments.as_json)
-    return 0
 
 
-def revoke_token(arguments: Namespace) -> int:
+def revoke_token(arguments: Namespace) -> None:
     token = ApiToken.objects.select_related("user").filter(id=arguments.id).first()
     if token is None:
         raise OperatorError(_("There is no token %s; `facho token list` shows them.") % arguments.id)
@@ -269,4 +258,3 @@ def revoke_token(arguments: Namespace) -> int:
         record(console(), token, Action.DELETED)
         token.delete()
     print(_("token %s revoked") % arguments.id)
-    return 0

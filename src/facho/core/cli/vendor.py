@@ -6,15 +6,13 @@ import os
 import secrets
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, astuple, fields
 from gettext import gettext as _
 from pathlib import Path
 
 from facho.core import wiring
-from facho.core.cli.output import cell, dump, print_rows, tell_site
-from facho.core.cli.snmp import find_olt, stayed_busy
+from facho.core.cli.output import cell, dump, file_failures, print_rows, tell_site
+from facho.core.cli.snmp import olt_to_ask, stayed_busy
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
 from facho.core.wiring import COMMAND_LINE, WAIT_SECONDS, OltBusy, open_parts
@@ -56,7 +54,7 @@ def check(arguments: Namespace) -> int:
     return FAULTY if review.faults else 0
 
 
-def try_(arguments: Namespace) -> int:
+def try_(arguments: Namespace) -> None:
     """Read the OLT with the definition; what is suspicious is printed, and no failure."""
     review = _review(arguments)
     if review.definition is None:
@@ -66,8 +64,8 @@ def try_(arguments: Namespace) -> int:
     )
     if arguments.recording:
         _print(_tried_on_recording(arguments, review.definition, bounds), None, review.definition, arguments)
-        return 0
-    olt = find_olt(arguments.olt)
+        return
+    olt = olt_to_ask(arguments.olt)
     tell_site(olt.name, olt.poller_group)
     try:
         trial = asyncio.run(_tried(olt, review.definition, bounds, arguments.wait))
@@ -77,14 +75,12 @@ def try_(arguments: Namespace) -> int:
     if trial.failure is not None:
         words = {"name": olt.name, "count": len(trial.columns), "reason": cell(trial.failure.message).rstrip(".")}
         raise OperatorError(_("OLT %(name)s answered for %(count)s columns, then: %(reason)s.") % words)
-    return 0
 
 
 def _tried_on_recording(arguments: Namespace, definition: Definition, bounds: TrialBounds) -> Trial:
     try:
-        rows = read_recording(arguments.recording.read_text())
-    except OSError as error:
-        raise OperatorError(f"{arguments.recording}: {error.strerror}") from error
+        with file_failures(arguments.recording):
+            rows = read_recording(arguments.recording.read_text())
     except (RecordingError, UnicodeDecodeError) as error:
         raise OperatorError(cell(f"{arguments.recording}: {error}")) from error
     return try_on_recording(definition, rows, bounds)
@@ -120,9 +116,9 @@ async def _tried(olt: Olt, definition: Definition, bounds: TrialBounds, wait_sec
 SALT_BYTES = 16
 
 
-def record(arguments: Namespace) -> int:
+def record(arguments: Namespace) -> None:
     """Record one OLT; a recording that is not complete leaves no file."""
-    olt = find_olt(arguments.name)
+    olt = olt_to_ask(arguments.name)
     path: Path | None = arguments.output
     part = path and _reserve(path)
     tell_site(olt.name, olt.poller_group)
@@ -134,7 +130,7 @@ def record(arguments: Namespace) -> int:
         # The salt is forgotten with this process, so no serial can be found by trying all of them.
         text = recording.text(salt=secrets.token_bytes(SALT_BYTES))
         if path and part:
-            with _file_failures(path):
+            with file_failures(path):
                 write_for_owner(part, text)
                 part.replace(path)
         else:
@@ -145,7 +141,6 @@ def record(arguments: Namespace) -> int:
     if recording.is_cut:
         _tell(_("The device has more rows than were read; these are enough for a report."))
     _tell(_("%s lines recorded. Review them before you share the file.") % text.count("\n"))
-    return 0
 
 
 def _recorded(olt: Olt, *, with_live: bool) -> Recording:
@@ -164,20 +159,12 @@ def _recorded(olt: Olt, *, with_live: bool) -> Recording:
 
 def _reserve(path: Path) -> Path:
     """Make a file under another name; a place that cannot be written fails before the OLT is asked."""
-    with _file_failures(path):
+    with file_failures(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         part = path.with_name(f"{path.name}.part")
         part.touch()
         return part
-
-
-@contextmanager
-def _file_failures(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OperatorError(f"{path}: {error.strerror}") from error
 
 
 def _tell(text: str) -> None:

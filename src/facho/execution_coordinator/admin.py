@@ -68,7 +68,6 @@ _OUTCOME_LOOKS: dict[str, str] = {
 
 
 def badge(code: str, words: object) -> SafeString:
-    """Draw a state: its words behind the shape of its look."""
     return infrastructure_admin_pages.badge(_LOOKS.get(code, "quiet"), words)
 
 
@@ -165,8 +164,6 @@ class ForecastFilter(admin.SimpleListFilter):
 
 
 class CoordinatorAdmin(ReadOnlyAdmin):
-    """What these pages share: their style sheet, and times short enough for a table."""
-
     empty_value_display = ""
 
     class Media:

@@ -242,7 +242,6 @@ def _hours(now: datetime) -> tuple[Span, Span]:
 
 
 def _active(olt_ids: Iterable[int], now: datetime) -> QuerySet[ExecutionPlan]:
-    """Select the plans of these OLTs that are not over."""
     return ExecutionPlan.objects.filter(olt_id__in=list(olt_ids), status=PlanStatus.ACTIVE, period_end__gt=now)
 
 

@@ -275,8 +275,6 @@ class NodeNeed:
 
 @dataclass(frozen=True, slots=True)
 class OltFeasibility:
-    """An OLT, what its masters need, and what that comes to."""
-
     olt_id: int
     olt: str
     needs: tuple[NodeNeed, ...]

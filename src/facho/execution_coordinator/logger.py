@@ -49,8 +49,6 @@ _ENDS = {
 
 
 class _Logged(NamedTuple):
-    """What the log says of an execution."""
-
     id: int
     olt_id: int
     olt__name: str

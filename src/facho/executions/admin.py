@@ -148,7 +148,6 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("chain"), ordering="master_execution_id")
     def chain(self, execution: Execution) -> str:
-        """Name the master of a chain member, and its position after it."""
         return f"#{execution.master_execution_id} + {execution.chain_position}" if execution.master_execution_id else ""
 
     @admin.display(description=Execution._meta.get_field("result").verbose_name)

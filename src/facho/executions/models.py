@@ -15,8 +15,6 @@ ERROR_LENGTH = 300
 
 
 class ExecutionStates(models.TextChoices):
-    """The domain's states with their words for people."""
-
     PENDING = ExecutionState.PENDING.value, _("pending")
     RUNNING = ExecutionState.RUNNING.value, _("running")
     WAITING = ExecutionState.WAITING.value, _("waiting")

@@ -24,8 +24,6 @@ from facho.snmp_jobs.store import next_slot_after_try
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An execution in the hands of a runner, as plain values."""
-
     execution_id: int
     token: int
     olt_id: int

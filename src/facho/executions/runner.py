@@ -418,13 +418,11 @@ class InProcessExecutor:
         self._tasks: dict[asyncio.Task[bool], int] = {}
 
     def start(self, execution_id: int, token: int) -> None:
-        """Begin the execution without waiting for it."""
         task = asyncio.create_task(self._runner.run(execution_id, token), name=f"execution-{execution_id}")
         self._tasks[task] = execution_id
         task.add_done_callback(self._ended)
 
     def cancel(self, execution_id: int, reason: str) -> None:
-        """Pass the wish on to the runner."""
         self._runner.cancel(execution_id, reason)
 
     async def drain(self, *, timeout_seconds: float) -> set[int]:

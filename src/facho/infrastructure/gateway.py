@@ -42,7 +42,6 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Return seconds that never jump."""
         return time.monotonic()
 
     def reading(self) -> ClockReading:

@@ -116,12 +116,10 @@ def _with_times(row: Sequence[Any], times: Iterable[int]) -> tuple[Any, ...]:
 
 
 def state_of(value: object) -> RunState | None:
-    """None if the value is not a run state."""
     return _STATES.get(value) if isinstance(value, str) else None
 
 
 def cause_of(value: object) -> DownCause | None:
-    """None if the value is not a down cause."""
     return _CAUSES.get(value) if isinstance(value, str) else None
 
 

@@ -120,22 +120,20 @@ def _numbers(raw: RawValues) -> Floats:
 
 
 def find_metric(oid: str) -> int | None:
-    """Return the number of an OID's history; None if it has none."""
     return HistoryOid.objects.filter(oid=oid).values_list("number", flat=True).first()
 
 
-def find_metrics(names: Collection[str]) -> dict[str, int]:
+def find_metrics(oids: Collection[str]) -> dict[str, int]:
     """Return the numbers of figures or OIDs that have a history; one query."""
-    return _known_oids(names)
+    return dict(HistoryOid.objects.filter(oid__in=oids).values_list("oid", "number"))
 
 
 def find_rows(olt_id: int) -> dict[str, int]:
     """Return the numbers of all rows of an OLT by their index; one query."""
-    return _known_rows(olt_id)
+    return dict(HistoryRow.objects.filter(olt_id=olt_id).values_list("index", "id"))
 
 
 def find_row(olt_id: int, index: str) -> int | None:
-    """Return the number of a row in an OLT's history; None if it has none."""
     return HistoryRow.objects.filter(olt_id=olt_id, index=index).values_list("id", flat=True).first()
 
 
@@ -148,7 +146,7 @@ def _load_growth(olt_id: int, oids: Collection[str], now: datetime) -> dict[tupl
 
 def _number_oids(oids: Collection[str]) -> dict[str, int]:
     """Return the number of each OID, assigning new ones; none when all are used."""
-    known = _known_oids(oids)
+    known = find_metrics(oids)
     if len(known) < len(oids):
         taken = set(HistoryOid.objects.values_list("number", flat=True))
         free = [number for number in OWN_NUMBERS if number not in taken]
@@ -156,19 +154,15 @@ def _number_oids(oids: Collection[str]) -> dict[str, int]:
         HistoryOid.objects.bulk_create(
             [HistoryOid(number=number, oid=oid) for number, oid in new], ignore_conflicts=True
         )
-        known = _known_oids(oids)
+        known = find_metrics(oids)
     if len(known) < len(oids):
         logger.warning("history.numbers_spent oids=%s", len(oids) - len(known))
     return known
 
 
-def _known_oids(oids: Collection[str]) -> dict[str, int]:
-    return dict(HistoryOid.objects.filter(oid__in=oids).values_list("oid", "number"))
-
-
 def _number_rows(olt_id: int, indexes: Collection[str]) -> dict[str, int]:
     """Return the number of each row, assigning new ones up to the limit per OLT."""
-    known = _known_rows(olt_id)
+    known = find_rows(olt_id)
     missing = sorted(set(indexes) - set(known))
     new = missing[: max(0, MAX_ROWS_PER_OLT - len(known))]
     if len(new) < len(missing):
@@ -176,11 +170,7 @@ def _number_rows(olt_id: int, indexes: Collection[str]) -> dict[str, int]:
     if not new:
         return known
     HistoryRow.objects.bulk_create([HistoryRow(olt_id=olt_id, index=index) for index in new], ignore_conflicts=True)
-    return _known_rows(olt_id)
-
-
-def _known_rows(olt_id: int) -> dict[str, int]:
-    return dict(HistoryRow.objects.filter(olt_id=olt_id).values_list("index", "id"))
+    return find_rows(olt_id)
 
 
 def _number(text: str) -> float | None:

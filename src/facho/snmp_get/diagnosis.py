@@ -243,7 +243,6 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
 
 
 def place_of(olt: Olt, *, asked_from: str) -> ProbedPlace:
-    """Return what the sentences name of an OLT."""
     version = SnmpVersionChoice(olt.snmp_version).label
     return ProbedPlace(address=olt.address, port=olt.port, asked_from=asked_from, version=version, user=olt.v3_user)
 

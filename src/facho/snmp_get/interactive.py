@@ -40,8 +40,6 @@ MAX_SUBJECTS = 64
 
 
 class Way(StrEnum):
-    """How the device is asked."""
-
     GET = "get"
     WALK = "walk"
     TABLE = "table"

@@ -85,7 +85,6 @@ class OltGathered:
         ]
 
     def part(self, failure: SnmpError | None) -> Part:
-        """Give what was gathered to be stored."""
         rows = Rows(olt_values=self.named(), whole_oids=self.whole_oids, kept_oids=self.kept_oids)
         return Part({"olt_values": len(self.values), **+self.counts}, failure, rows)
 
@@ -231,7 +230,6 @@ class _FreeReading:
         return batch.failure
 
     async def walk(self) -> SnmpError | None:
-        """Walk as many tables at once as the family takes."""
         for together in self.reader.side_by_side(self.tables):
             subject = subject_of("walk", [format_oid(free.oid) for free in together])
             walk = await self.reader.walk_oids(
@@ -248,7 +246,6 @@ class _FreeReading:
         return None
 
     def part(self, failure: SnmpError | None) -> Part:
-        """Give what was read to be stored."""
         of_olt = self._of_olt.part(failure)
         gathered = GatheredOnus(self.reader.definition)
         for oid, values in self._of_onus.items():

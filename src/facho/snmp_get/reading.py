@@ -112,11 +112,9 @@ class Reader:
     told: Mapping[str, Mapping[Oid, Typed]] = field(default_factory=dict)
 
     def patience(self, keys: Iterable[str]) -> Patience:
-        """Return how long to wait for columns of this cost."""
         return self.patience_for(self.definition.cost_of(keys))
 
     def patience_for(self, cost: Cost) -> Patience:
-        """Return how long to wait for what costs the OLT so much."""
         rule = self.definition.polling.classes[cost]
         return Patience(min(rule.timeout_seconds, self.max_timeout_seconds), rule.tries)
 
@@ -267,8 +265,6 @@ EXPECTED = (SnmpError, UndecryptableSecret)
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """The way to every OLT."""
-
     network: Network
     database: DatabaseGateway
     max_timeout_seconds: float
@@ -371,7 +367,6 @@ class GatheredOnus:
         self._oids.clear()
 
     def table(self) -> OnuTable:
-        """Join what was gathered and decode it."""
         places = _union([places for parts in self._oids.values() for places in parts.places])
         rejects: Counter[str] = Counter()
         columns: list[OnuColumn] = []

@@ -296,7 +296,6 @@ def _has_rows_below(tables: Sequence[Oid], trial: Trial) -> bool:
 
 
 def _doubt(doubt: Doubt) -> str:
-    """Write a suspicion with its rows and the values that caused it."""
     text = str(SUSPICIONS[doubt.suspicion])
     if doubt.suspicion is Suspicion.NO_ROWS:
         return text

@@ -379,7 +379,6 @@ class SnmpJobAdmin(ApplyAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        """Show a chain below a job that can have one."""
         return [OidInline, ChainInline] if obj and obj.master_job_id is None else [OidInline]
 
     @admin.display(description=gettext_lazy("interval"), ordering="interval_seconds")

@@ -54,7 +54,6 @@ def is_any_due(shard: Shard) -> Q:
 
 
 def times_of(now: datetime) -> dict[str, datetime]:
-    """Return the times that decide what is due."""
     return {"now": now, "soon": now + SCOUT_ASKS_WITHIN}
 
 
@@ -94,30 +93,17 @@ def load_due_nodes(now: datetime, shard: Shard = WHOLE) -> list[DueNode]:
             interval_seconds=interval,
             priority=priority,
             rank=RANK[QueryType(query_type)],
-            is_run_now=requested_at is not None,
+            is_run_now=asked_at is not None,
             failures=failures,
             is_olt_silent=reachability == Reachability.DOWN,
             group=group,
             waits_for_discovery=node_id in waits,
         )
-        for (
-            node_id,
-            olt_id,
-            due_at,
-            requested_at,
-            interval,
-            priority,
-            query_type,
-            failures,
-            reachability,
-            group,
-            _,
-        ) in due
+        for node_id, olt_id, due_at, asked_at, interval, priority, query_type, failures, reachability, group, _ in due
     ]
 
 
 def is_another_due(olt_id: int, *, except_node_id: int | None, now: datetime) -> bool:
-    """Return whether another node of the OLT could use it right now."""
     others = due_nodes(now).filter(workflow__olt_id=olt_id)
     return (others.exclude(id=except_node_id) if except_node_id else others).exists()
 

@@ -13,8 +13,6 @@ from facho.polling.domain.schedule import task_type
 
 
 class QueryTypes(models.TextChoices):
-    """The domain's query types with their words for people."""
-
     DISCOVERY = QueryType.DISCOVERY.value, _("discovery")
     GET = QueryType.GET.value, _("get")
     WALK = QueryType.WALK.value, _("walk")
@@ -225,7 +223,6 @@ class WorkflowNode(models.Model):
 
     @property
     def name(self) -> str:
-        """The job's name, as lists of one OLT show it."""
         return self.job.name
 
 
@@ -234,8 +231,6 @@ SnmpJobHost = WorkflowNode
 
 
 class SkipReasons(models.TextChoices):
-    """The domain's reasons with their words for people."""
-
     OLT_BUSY = SkipReason.OLT_BUSY.value, _("the OLT was busy with other work")
     NO_POLLER = SkipReason.NO_POLLER.value, _("every poller was busy")
     OWN_RUN = SkipReason.OWN_RUN.value, _("its previous run had not ended")

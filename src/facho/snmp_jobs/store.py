@@ -276,14 +276,9 @@ def give_first_slots(nodes: QuerySet[WorkflowNode], now: datetime) -> int:
     return len(masters)
 
 
-def save_ended(node_id: int, *, failures_in_a_row: int, now: datetime) -> None:
-    """Record the end of a run, and move past the slots that passed meanwhile: they are never caught up."""
+def save_ended(node_id: int, *, now: datetime, failures_in_a_row: int | None = None) -> None:
+    """Record the end of a run or, of a master, that of its chain; slots that passed meanwhile are never caught up."""
     _save_moved(node_id, now, last_run_at=now, failures_in_a_row=failures_in_a_row)
-
-
-def save_chain_ended(master_id: int, *, now: datetime) -> None:
-    """Record the end of a master's chain, which is the end of its run: slots that passed meanwhile are skipped."""
-    _save_moved(master_id, now, last_run_at=now)
 
 
 def save_failures(node_id: int, failures_in_a_row: int, *, now: datetime) -> None:
@@ -337,7 +332,7 @@ def put_all_on_grid(now: datetime, shard: Shard = WHOLE) -> int:
     masters = WorkflowNode.objects.filter(
         in_shard("workflow__olt_id", shard), is_chain_node=False, next_run_at__isnull=False
     )
-    return _save_on_grid(masters, now, _the_clock)
+    return _save_on_grid(masters, now, lambda _node: SkipReason.CLOCK)
 
 
 def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> int:
@@ -347,7 +342,7 @@ def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> int:
     is_ahead = Q(pk__in=[])
     for seconds in intervals:
         is_ahead |= Q(interval_seconds=seconds, next_run_at__gt=now + timedelta(seconds=seconds))
-    return _save_on_grid(masters.filter(is_ahead), now, _the_clock)
+    return _save_on_grid(masters.filter(is_ahead), now, lambda _node: SkipReason.CLOCK)
 
 
 def begin_onu_reads(olt_id: int, now: datetime) -> int:
@@ -487,10 +482,6 @@ def _pass(node: WorkflowNode, grid: Grid, due_at: datetime, until: datetime, rea
 
 def _reason_of_suspension(node: WorkflowNode) -> SkipReason:
     return SkipReason.OLT_UNREACHABLE if node.suspend_reason == UNREACHABLE else SkipReason.SUSPENDED
-
-
-def _the_clock(_node: WorkflowNode) -> SkipReason:
-    return SkipReason.CLOCK
 
 
 # The next slot of most runs has not come when they end; one that follows its runs' ends is moved by each.

@@ -379,7 +379,7 @@ def save_node_ended(finished: Finished, now: datetime) -> None:
     snmp_jobs.save_ended(node_id, failures_in_a_row=ending.failures_in_a_row, now=now)
     if finished.run.master_execution_id is not None and finished.following is None:
         master = Execution.objects.filter(id=finished.run.master_execution_id).values_list("node_id", flat=True)
-        snmp_jobs.save_chain_ended(master[0] or 0, now=now)
+        snmp_jobs.save_ended(master[0] or 0, now=now)
     if ending.suspends and ending.failure:
         # Suspend the node; when the OLT is silent, all its nodes, which would only find out the same.
         kind = ending.failure.kind

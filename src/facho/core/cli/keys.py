@@ -9,9 +9,9 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.apps import apps
@@ -37,8 +37,7 @@ class RotationRuns(Exception):
     """Another process of this machine changes the keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(NamedTuple):
     """How many stored secrets are under the first key, under an older one, and under none that is known."""
 
     current: int = 0
@@ -136,22 +135,21 @@ def retire(folder: DataFolder) -> None:
 
 def encrypt_anew(keys: Sequence[str]) -> Survey:
     """Give the first key to every secret that has another one of these."""
-    total = Survey()
+    found = []
     for model, column in secret_columns():
         for batch in _batches(model, column):
-            found, rewritten = _judge(batch, keys)
+            judged, rewritten = _judge(batch, keys)
             _write(model, column, rewritten)
-            total = Survey(
-                total.current + found.current, total.older + found.older, total.unreadable + found.unreadable
-            )
-    return total
+            found.append(judged)
+    return _added_up(found)
 
 
 def survey(keys: Sequence[str]) -> Survey:
-    found = [_judge(batch, keys)[0] for model, column in secret_columns() for batch in _batches(model, column)]
-    return Survey(
-        sum(each.current for each in found), sum(each.older for each in found), sum(each.unreadable for each in found)
-    )
+    return _added_up(_judge(batch, keys)[0] for model, column in secret_columns() for batch in _batches(model, column))
+
+
+def _added_up(found: Iterable[Survey]) -> Survey:
+    return Survey(*map(sum, zip(Survey(), *found, strict=True)))
 
 
 def secret_columns() -> list[tuple[type[Model], str]]:

@@ -193,7 +193,6 @@ def _conditions(arguments: Namespace) -> list[Q]:
 
 
 def _row(onu: Onu) -> tuple[Any, ...]:
-    """Return what lists show of an ONU, by COLUMNS."""
     reading, customer = getattr(onu, "reading", None), getattr(onu, "customer", None)
     return (
         onu.id,

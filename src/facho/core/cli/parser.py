@@ -596,7 +596,6 @@ def bind_address(text: str) -> str:
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Read HOST:PORT into its parts; wrong use otherwise."""
     try:
         return split_bind(text)
     except ValueError as error:

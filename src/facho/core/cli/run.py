@@ -124,7 +124,6 @@ def _receiver() -> Child:
 
 
 def listen(bind: str | None) -> Socket:
-    """Bind the web's address, by default the setting's."""
     try:
         return supervisor.listen(bind or settings.FACHO_BIND)
     except supervisor.CannotListen as error:

@@ -44,7 +44,6 @@ def is_interactive() -> bool:
 
 
 def ask(prompt: str) -> str:
-    """Ask without showing what is typed."""
     return getpass(f"{prompt}: ")
 
 
@@ -57,7 +56,6 @@ def ask_twice(prompt: str) -> str:
 
 
 def create_user(arguments: Namespace) -> None:
-    """Add a person with a role and a password that Django's validators accept."""
     if User.objects.filter(username=arguments.name).exists():
         raise OperatorError(_('There is already a user "%s".') % arguments.name)
     user = User(username=arguments.name)

@@ -425,5 +425,4 @@ class Session(ABC):
         """
 
     async def close(self) -> None:
-        """Let no further question leave, and end exchanges in progress with SessionClosed."""
         await self._courier.close()

@@ -231,11 +231,6 @@ class SteppedIndex(Index):
         return place, is_valid & (sub_ids[0] < self.step << STEP_BITS)
 
 
-def count_in_steps(index: Index, step: int) -> SteppedIndex:
-    """Return the index whose first sub-identifier has its highest field in steps."""
-    return SteppedIndex(*parts_of(index), step=step)
-
-
 Formula = tuple[str, Scope, int, Mapping[str, BitField], int, bool, tuple[_SubId, ...], tuple[_Part | None, ...]]
 
 

@@ -33,13 +33,14 @@ from facho.polling.vendors.index import (
     NamedPortsIndex,
     Place,
     SpelledPart,
+    SteppedIndex,
     build_either,
     build_index,
     build_learned_index,
     build_spelled,
     count_from,
-    count_in_steps,
     name_ports,
+    parts_of,
 )
 from facho.polling.vendors.notifications import read_notifications
 from facho.polling.vendors.schema import MAX_BYTES, DefinitionError, Section, parse
@@ -270,7 +271,7 @@ def _read_formula(name: str, scope: Scope, section: Section, key: str, written: 
         raise section.error(key, "only the first sub-identifier can count in steps")
     with section.blaming(key):
         formula = build_index(name, scope, components)
-    return count_in_steps(formula, steps[0]) if steps else formula
+    return SteppedIndex(*parts_of(formula), step=steps[0]) if steps else formula
 
 
 def _read_learned_index(name: str, scope: Scope, section: Section) -> LearnedIndex:

@@ -16,16 +16,9 @@ from django.db import Error
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import translation
 
+from facho.core import database
 from facho.core.checks import startup_errors, startup_warnings
 from facho.core.data_folder import DataFolder, DataFolderError, EngineRuns, close_to_others, others_may_enter, prepare
-from facho.core.database import (
-    BetweenVersions,
-    MissingMigrations,
-    NewerDatabase,
-    compare,
-    ensure_current,
-    named,
-)
 from facho.core.env import Environment, Mode, read_environment
 from facho.core.security import JsonFormatter
 from facho.infrastructure.statements import Select
@@ -125,10 +118,10 @@ def set_up_django() -> None:
 def bring_up_to_date(*, holds_lock: bool = False) -> None:
     """Refuse a newer database; apply what is missing in embedded mode, and say how in distributed mode."""
     try:
-        ensure_current(holds_lock=holds_lock)
+        database.ensure_current(holds_lock=holds_lock)
     except Error as error:
         raise database_failure(error) from error
-    except BetweenVersions as error:
+    except database.BetweenVersions as error:
         raise OperatorError(
             between_versions(str(error)),
             _("Start the version that ran on it before: its backups and its data are not lost."),
@@ -138,13 +131,13 @@ def bring_up_to_date(*, holds_lock: bool = False) -> None:
             ),
             status=BAD_CONFIGURATION,
         ) from error
-    except NewerDatabase as error:
+    except database.NewerDatabase as error:
         raise _too_new(str(error)) from error
     except EngineRuns as error:
         raise OperatorError(
             _("Facho still runs with an older version on this database: stop or restart it, then try again.")
         ) from error
-    except MissingMigrations as error:
+    except database.MissingMigrations as error:
         raise OperatorError(
             _("The database lacks changes of this version (%(name)s): run `%(command)s`.")
             % {"name": error, "command": MIGRATE}
@@ -158,8 +151,8 @@ def refuse_newer() -> None:
     """Raise when another process has migrated the database beyond this version; a database that is away passes."""
     # Whether there is such a table is not asked: without it the query fails, and this is asked every ten seconds.
     with suppress(Error):
-        if unknown := compare(_APPLIED.rows()).unknown:
-            raise _too_new(named(unknown))
+        if unknown := database.compare(_APPLIED.rows()).unknown:
+            raise _too_new(database.named(unknown))
 
 
 def _too_new(migration: str) -> OperatorError:

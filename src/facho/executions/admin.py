@@ -18,15 +18,7 @@ from facho.executions.run import FAILURES_IN_SHORT
 from facho.executions.store import cancel
 from facho.hosts.admin import OltFilter
 from facho.hosts.models import Olt
-from facho.infrastructure.admin_pages import (
-    ReadOnlyAdmin,
-    RecentFilter,
-    badge,
-    pretty_json,
-    short_time,
-    without_secrets,
-    write_down,
-)
+from facho.infrastructure import admin_pages
 from facho.polling.domain.execution_state import TERMINAL, FailureKind
 from facho.snmp_jobs.models import WorkflowNode
 
@@ -93,12 +85,12 @@ class FailureFilter(admin.SimpleListFilter):
 
 
 @admin.register(Execution)
-class ExecutionAdmin(ReadOnlyAdmin):
+class ExecutionAdmin(admin_pages.ReadOnlyAdmin):
     """Each run of a node: by which poller, under which master, how it ended."""
 
     empty_value_display = ""
     list_display = ["id", "olt", "task_type", "outcome", "poller_id", "chain", "claimed", "length"]
-    list_filter = [StatusFilter, RecentFilter, FailureFilter, "origin", OltFilter]
+    list_filter = [StatusFilter, admin_pages.RecentFilter, FailureFilter, "origin", OltFilter]
     search_fields = ["olt__name"]
     search_help_text = _("Number of an execution, or a part of the name of an OLT or of a job.")
     sortable_by = ["id", "claimed"]
@@ -112,7 +104,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
         rows: QuerySet[Execution] = super().get_queryset(request)
         others = ("node__workflow__olt", "master_execution__olt")
         return rows.select_related("node__job", *others).defer(
-            *(name for path in others for name in without_secrets(Execution, path))
+            *(name for path in others for name in admin_pages.without_secrets(Execution, path))
         )
 
     def get_search_results(
@@ -132,7 +124,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
     @admin.display(description=_("status"))
     def outcome(self, execution: Execution) -> SafeString:
         words = " · ".join(filter(None, [str(execution.get_status_display()), self.failure(execution)]))
-        return badge(_LOOKS.get(execution.status, "quiet"), words)
+        return admin_pages.badge(_LOOKS.get(execution.status, "quiet"), words)
 
     @admin.display(description=_("failure"))
     def failure(self, execution: Execution) -> str:
@@ -140,7 +132,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("claimed"), ordering="created_at")
     def claimed(self, execution: Execution) -> SafeString | str:
-        return short_time(execution.created_at)
+        return admin_pages.short_time(execution.created_at)
 
     @admin.display(description=_("duration"))
     def length(self, execution: Execution) -> str:
@@ -152,7 +144,7 @@ class ExecutionAdmin(ReadOnlyAdmin):
 
     @admin.display(description=Execution._meta.get_field("result").verbose_name)
     def summary(self, execution: Execution) -> str:
-        return pretty_json(execution.result)
+        return admin_pages.pretty_json(execution.result)
 
     @admin.action(description=_("Cancel"))
     @transaction.atomic
@@ -160,6 +152,6 @@ class ExecutionAdmin(ReadOnlyAdmin):
         """Let the runs that were chosen end before their next packet; those that are over stay as they are."""
         now = timezone.now()
         asked = [execution for execution in queryset if cancel(execution.id, now=now)]
-        write_down(request, asked, CHANGE, _("Cancelled."))
+        admin_pages.write_down(request, asked, CHANGE, _("Cancelled."))
         text = ngettext("%(n)s execution ends.", "%(n)s executions end.", len(asked)) % {"n": len(asked)}
         self.message_user(request, text)

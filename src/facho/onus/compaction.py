@@ -14,23 +14,8 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from facho.onus import history_codec as codec
 from facho.onus.history import FAMILIES, Block, HistoryFamily, WaitingPoll, new_stays
-from facho.onus.history_codec import (
-    BUNDLE,
-    DAY_SECONDS,
-    HOUR_SECONDS,
-    LARGE_BUNDLE,
-    HistoryGrid,
-    UnreadableBlock,
-    by_port,
-    decode_bundle,
-    decode_grid,
-    decode_poll,
-    encode_grid,
-    join,
-    kind_of,
-    summarise,
-)
 from facho.onus.history_models import HistoryStay
 
 logger = logging.getLogger(__name__)
@@ -78,39 +63,39 @@ def _merge_polls(family: HistoryFamily, now: datetime, limits: CompactionLimits)
     if oldest is None:
         return 0
     rows = list(waiting.filter(port_group=oldest.port_group)[: limits.polls])
-    parts: dict[Key, list[HistoryGrid]] = defaultdict(list)
+    parts: dict[Key, list[codec.HistoryGrid]] = defaultdict(list)
     for place, metric, grid in _waiting_grids(rows):
         if grid.at.size:
-            parts[place, metric, datetime.fromtimestamp((grid.day + 1) * DAY_SECONDS, UTC)].append(grid)
+            parts[place, metric, datetime.fromtimestamp((grid.day + 1) * codec.DAY_SECONDS, UTC)].append(grid)
     # Grids of a deleted port or OLT are dropped.
     places = {place for place, _, _ in parts}
     known = set(family.places._default_manager.filter(pk__in=places).values_list("pk", flat=True))
-    merged = {key: join(grids) for key, grids in parts.items() if key[0] in known}
+    merged = {key: codec.join(grids) for key, grids in parts.items() if key[0] in known}
     stored = _load(family, family.samples, merged)
     stays = new_stays(_pairs(merged) - _pairs(stored.grids)) if family.has_stays else []
     _replace(family, [*rows, *stored.rows], family.samples, stored.joined_with(merged), stays)
     return len(rows)
 
 
-def _waiting_grids(rows: Sequence[WaitingPoll]) -> Iterator[tuple[int, int, HistoryGrid]]:
+def _waiting_grids(rows: Sequence[WaitingPoll]) -> Iterator[tuple[int, int, codec.HistoryGrid]]:
     """Return bundles in their order, then what polls still stand alone: they are younger."""
     polls = []
     for row in rows:
         try:
-            if kind_of(row.data) in (BUNDLE, LARGE_BUNDLE):
-                yield from list(decode_bundle(row.data))
+            if codec.kind_of(row.data) in (codec.BUNDLE, codec.LARGE_BUNDLE):
+                yield from list(codec.decode_bundle(row.data))
             else:
-                polls.append(decode_poll(row.data))
-        except UnreadableBlock:
+                polls.append(codec.decode_poll(row.data))
+        except codec.UnreadableBlock:
             # It would block everything after it forever.
             logger.exception("history.block_dropped poll=%s", row)
-    yield from by_port(polls)
+    yield from codec.by_port(polls)
 
 
 def _fold_samples(family: HistoryFamily, now: datetime, limits: CompactionLimits) -> int:
     horizon = now - timedelta(days=settings.FACHO_HISTORY_DAYS)
     rows = list(family.samples._default_manager.filter(ends_at__lte=horizon).order_by("ends_at")[: limits.blocks])
-    return _fold(family, rows, family.hours, {row.ends_at: row.ends_at for row in rows}, HOUR_SECONDS)
+    return _fold(family, rows, family.hours, {row.ends_at: row.ends_at for row in rows}, codec.HOUR_SECONDS)
 
 
 def _fold_hours(family: HistoryFamily, now: datetime) -> int:
@@ -122,40 +107,40 @@ def _fold_hours(family: HistoryFamily, now: datetime) -> int:
         return 0
     start, end = _month_of(oldest.ends_at - _DAY)
     rows = list(hours.filter(ends_at__gt=start, ends_at__lte=end, **{family.key: family.place_of(oldest)}))
-    return _fold(family, rows, family.days, {row.ends_at: end for row in rows}, DAY_SECONDS)
+    return _fold(family, rows, family.days, {row.ends_at: end for row in rows}, codec.DAY_SECONDS)
 
 
 def _fold(
     family: HistoryFamily, rows: Sequence[Block], model: type[Any], ends: Mapping[datetime, datetime], seconds: int
 ) -> int:
-    parts: dict[Key, list[HistoryGrid]] = defaultdict(list)
+    parts: dict[Key, list[codec.HistoryGrid]] = defaultdict(list)
     for row in rows:
         for grid in _readable(row):
             key = family.place_of(row), row.metric, ends[row.ends_at]
-            parts[key].append(summarise(grid, row.metric, seconds))
-    folded = {key: join(grids) for key, grids in parts.items()}
+            parts[key].append(codec.summarise(grid, row.metric, seconds))
+    folded = {key: codec.join(grids) for key, grids in parts.items()}
     stored = _load(family, model, folded)
     _replace(family, [*rows, *stored.rows], model, stored.joined_with(folded))
     return len(rows)
 
 
-def _readable(row: Block) -> Iterator[HistoryGrid]:
+def _readable(row: Block) -> Iterator[codec.HistoryGrid]:
     try:
-        yield decode_grid(row.data)
-    except UnreadableBlock:
+        yield codec.decode_grid(row.data)
+    except codec.UnreadableBlock:
         logger.exception("history.block_dropped block=%s", row)
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
     rows: Sequence[Block]
-    grids: Mapping[Key, HistoryGrid]
+    grids: Mapping[Key, codec.HistoryGrid]
 
-    def joined_with(self, grids: Mapping[Key, HistoryGrid]) -> dict[Key, HistoryGrid]:
-        return {key: join([self.grids[key], grid]) if key in self.grids else grid for key, grid in grids.items()}
+    def joined_with(self, grids: Mapping[Key, codec.HistoryGrid]) -> dict[Key, codec.HistoryGrid]:
+        return {key: codec.join([self.grids[key], grid]) if key in self.grids else grid for key, grid in grids.items()}
 
 
-def _load(family: HistoryFamily, model: type[Any], wanted: Mapping[Key, HistoryGrid]) -> _Stored:
+def _load(family: HistoryFamily, model: type[Any], wanted: Mapping[Key, codec.HistoryGrid]) -> _Stored:
     found = model._default_manager.filter(
         **{f"{family.key}__in": {place for place, _, _ in wanted}},
         metric__in={metric for _, metric, _ in wanted},
@@ -165,7 +150,7 @@ def _load(family: HistoryFamily, model: type[Any], wanted: Mapping[Key, HistoryG
     return _Stored(list(rows.values()), {key: grid for key, row in rows.items() for grid in _readable(row)})
 
 
-def _pairs(grids: Mapping[Key, HistoryGrid]) -> set[tuple[int, int]]:
+def _pairs(grids: Mapping[Key, codec.HistoryGrid]) -> set[tuple[int, int]]:
     return {(onu_id, port) for (port, _, _), grid in grids.items() for onu_id in grid.onu_ids.tolist()}
 
 
@@ -173,11 +158,11 @@ def _replace(
     family: HistoryFamily,
     consumed: Sequence[Row],
     model: type[Any],
-    grids: Mapping[Key, HistoryGrid],
+    grids: Mapping[Key, codec.HistoryGrid],
     stays: Sequence[HistoryStay] = (),
 ) -> None:
     blocks = [
-        model(**{family.key: place}, metric=metric, ends_at=ends_at, data=encode_grid(grid))
+        model(**{family.key: place}, metric=metric, ends_at=ends_at, data=codec.encode_grid(grid))
         for (place, metric, ends_at), grid in grids.items()
         if grid.has_values
     ]

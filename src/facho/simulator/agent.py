@@ -13,17 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any, NamedTuple
 
-from facho.polling.snmp.ber import (
-    Oid,
-    PduKind,
-    SnmpMessage,
-    Tag,
-    decode_head,
-    decode_message,
-    encode_message,
-    encode_message_raw,
-    encode_varbinds,
-)
+from facho.polling.snmp import ber
 from facho.polling.snmp.errors import MalformedMessage
 from facho.simulator.responder import GENERAL_ERROR, LoopKind, Reply, ReplyWork, Responder, refuse
 
@@ -90,7 +80,7 @@ class Faults:
     # Tables end after so many rows, as if there were no more.
     max_rows: int | None = None
     # What the SNMP view of the manager does not contain; columns below these OIDs are not there for it.
-    closed: tuple[Oid, ...] = ()
+    closed: tuple[ber.Oid, ...] = ()
 
     is_silent: bool = False
     # Answers so many requests, then stays silent for a while, once.
@@ -170,16 +160,16 @@ class FaultInjector:
         """Answers from an attacker without the request id or the community, with other values."""
         forged: list[bytes] = []
         for _ in range(self.current.forgeries):
-            near = decode_head(reply).request_id + self._random.choice((-2, -1, 1, 2))
+            near = ber.decode_head(reply).request_id + self._random.choice((-2, -1, 1, 2))
             forged.append(forge(reply, request_id=near & _MAX_ID))
             forged.append(forge(reply, request_id=self._random.randrange(_MAX_ID)))
             forged.append(forge(reply, community=self._random.randbytes(6).hex().encode()))
         return forged
 
     def flood(self, reply: bytes) -> list[bytes]:
-        head = decode_head(reply)
+        head = ber.decode_head(reply)
         return [
-            encode_message_raw(head.version, head.community, head.kind, self._random.randrange(_MAX_ID), 0, 0, b"")
+            ber.encode_message_raw(head.version, head.community, head.kind, self._random.randrange(_MAX_ID), 0, 0, b"")
             for _ in range(self.current.flood)
         ]
 
@@ -194,9 +184,9 @@ class FaultInjector:
                 spoilt[self._random.randrange(len(spoilt))] = self._random.randrange(256)
             return bytes(spoilt)
         if self._happens(faults.wrong_request_id):
-            message = decode_message(reply)
+            message = ber.decode_message(reply)
             other = (message.pdu.request_id + 1) & _MAX_ID
-            return encode_message(replace(message, pdu=replace(message.pdu, request_id=other)))
+            return ber.encode_message(replace(message, pdu=replace(message.pdu, request_id=other)))
         return reply
 
     def _happens(self, share: float) -> bool:
@@ -205,7 +195,7 @@ class FaultInjector:
 
 def _is_message(data: bytes) -> bool:
     try:
-        decode_message(data)
+        ber.decode_message(data)
     except MalformedMessage:
         return False
     return True
@@ -213,10 +203,12 @@ def _is_message(data: bytes) -> bool:
 
 def forge(reply: bytes, *, request_id: int | None = None, community: bytes | None = None) -> bytes:
     """Make an answer with false values; with the right id and community unless others are given."""
-    message = decode_message(reply)
-    values = encode_varbinds((oid, Tag.OCTET_STRING, FORGED_VALUE) for oid, _, _ in message.pdu.varbinds)
+    message = ber.decode_message(reply)
+    values = ber.encode_varbinds((oid, ber.Tag.OCTET_STRING, FORGED_VALUE) for oid, _, _ in message.pdu.varbinds)
     number = message.pdu.request_id if request_id is None else request_id
-    return encode_message_raw(message.version, community or message.community, message.pdu.kind, number, 0, 0, values)
+    return ber.encode_message_raw(
+        message.version, community or message.community, message.pdu.kind, number, 0, 0, values
+    )
 
 
 MAX_DATAGRAM_BYTES = 65_535
@@ -356,7 +348,7 @@ class Flight:
 
 
 class Request(NamedTuple):
-    message: SnmpMessage
+    message: ber.SnmpMessage
     address: Address
     key: RequestKey
 
@@ -438,11 +430,11 @@ class Agent:
     def _accept(self, data: bytes, address: Address) -> Request | None:
         self.counters.bytes_in += len(data)
         try:
-            message = decode_message(data)
+            message = ber.decode_message(data)
         except MalformedMessage:
             self.counters.malformed += 1
             return None
-        if message.pdu.kind is PduKind.RESPONSE:
+        if message.pdu.kind is ber.PduKind.RESPONSE:
             if self.hear_answer is not None:
                 self.hear_answer(message.pdu.request_id)
             return None

@@ -11,17 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from facho.hosts.models import Olt, SnmpVersionChoice
 from facho.polling.domain.collection import SendPermit
 from facho.polling.domain.execution_state import FailureKind, ProbeFinding
-from facho.polling.snmp.errors import (
-    AccessDenied,
-    AgentRefused,
-    AgentTimeout,
-    MissingObject,
-    NoSource,
-    OwnershipLost,
-    SessionClosed,
-    SnmpError,
-    UserRefused,
-)
+from facho.polling.snmp import errors
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.oid import SYS_UP_TIME
 from facho.polling.snmp.target import Community, Patience, SnmpVersion, Target, UserCredential
@@ -46,15 +36,15 @@ _KINDS = {
 }
 
 
-def find_cause(error: SnmpError) -> ProbeFinding:
+def find_cause(error: errors.SnmpError) -> ProbeFinding:
     """Judge a failed question by what the network or the agent said."""
-    if isinstance(error, UserRefused):
+    if isinstance(error, errors.UserRefused):
         return _DENIALS.get(error.statistic, ProbeFinding.FAULT)
-    if isinstance(error, NoSource):
+    if isinstance(error, errors.NoSource):
         return ProbeFinding.NO_SOURCE
-    if isinstance(error, AgentRefused):
+    if isinstance(error, errors.AgentRefused):
         return ProbeFinding.PORT_CLOSED if error.number == errno.ECONNREFUSED else ProbeFinding.NO_ROUTE
-    if isinstance(error, MissingObject) or (isinstance(error, AccessDenied) and error.status):
+    if isinstance(error, errors.MissingObject) or (isinstance(error, errors.AccessDenied) and error.status):
         return ProbeFinding.NOT_ALLOWED
     return cause_of_kind(error.kind)
 
@@ -70,15 +60,15 @@ async def explain_silence(network: Network, target: Target, permit: SendPermit) 
         session = network.open(other, permit)
         try:
             await session.get([SYS_UP_TIME], patience=ONCE)
-        except (AgentTimeout, AgentRefused):
+        except (errors.AgentTimeout, errors.AgentRefused):
             continue
-        except (OwnershipLost, SessionClosed):
+        except (errors.OwnershipLost, errors.SessionClosed):
             raise
-        except SnmpError:
+        except errors.SnmpError:
             # Whatever it has against us, it speaks.
             return finding
         finally:
-            with suppress(SnmpError):
+            with suppress(errors.SnmpError):
                 await session.close()
         return finding
     return ProbeFinding.SILENT

@@ -25,35 +25,10 @@ from django.views.decorators.http import require_http_methods
 from facho.hosts.admin import OltFilter, VendorFilter
 from facho.hosts.inventory import stored_olts
 from facho.hosts.models import Olt, OltGroup
-from facho.infrastructure.admin_pages import (
-    LongListAdmin,
-    ReadOnlyAdmin,
-    badge,
-    short_time,
-    without_secrets,
-    write_down,
-)
+from facho.infrastructure import admin_pages
 from facho.polling.domain.planning import MAX_PRIORITY
 from facho.polling.domain.schedule import format_interval
-from facho.snmp_jobs.application import (
-    Overtaken,
-    advise,
-    apply_plan,
-    fingerprint,
-    misfit,
-    plan_application,
-    weigh,
-    with_chains,
-)
-from facho.snmp_jobs.job_form import (
-    IntervalField,
-    JobForm,
-    OidForm,
-    OidFormSet,
-    carry_chain,
-    carry_to_nodes,
-    possible_members,
-)
+from facho.snmp_jobs import application, job_form
 from facho.snmp_jobs.models import SnmpJob, SnmpJobOid, Workflow, WorkflowNode
 from facho.snmp_jobs.safety import check_change, check_job, reads_of
 from facho.snmp_jobs.store import NodeChange, change_nodes, give_first_slots, request_runs, return_to_schedule
@@ -121,7 +96,7 @@ class ChainFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generi
         super().add_fields(form, index)
         member = form.fields["member"]
         if isinstance(member, forms.ModelChoiceField) and not member.disabled:
-            member.queryset = possible_members(self.instance)
+            member.queryset = job_form.possible_members(self.instance)
 
     def clean(self) -> None:
         """Refuse a chain of a chain, a job that is named twice, and one that may not be read so often."""
@@ -142,7 +117,7 @@ class ChainFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # generi
 
 
 class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stubs only
-    interval_seconds = IntervalField(label=capfirst(gettext_lazy("interval")))
+    interval_seconds = job_form.IntervalField(label=capfirst(gettext_lazy("interval")))
 
     class Meta:
         model = WorkflowNode
@@ -153,7 +128,9 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stu
         workflow = self.fields.get("workflow")
         if isinstance(workflow, forms.ModelChoiceField):
             workflow.queryset = (
-                Workflow.objects.select_related("olt").defer(*without_secrets(Workflow)).order_by("olt__name")
+                Workflow.objects.select_related("olt")
+                .defer(*admin_pages.without_secrets(Workflow))
+                .order_by("olt__name")
             )
 
     def clean(self) -> dict[str, Any]:
@@ -161,7 +138,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in its stu
         values = super().clean() or {}
         job, workflow = values.get("job"), values.get("workflow")
         if isinstance(job, SnmpJob) and isinstance(workflow, Workflow):
-            reason = misfit(job, workflow.olt)
+            reason = application.misfit(job, workflow.olt)
             if reason:
                 self.add_error("job", _("This job cannot run on this OLT: %(reason)s.") % {"reason": reason})
             elif job.master_job_id:
@@ -235,7 +212,7 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
         chosen = list(SnmpJob.objects.filter(pk__in=_numbers(request.GET.get("jobs", ""))))
         if not chosen:
             raise Http404
-        jobs = with_chains(chosen)
+        jobs = application.with_chains(chosen)
         if "shown" in request.POST:
             try:
                 added = _apply_as_shown(request, jobs)
@@ -254,14 +231,14 @@ class ApplyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in its 
         return self._show(request, jobs, form.cleaned_data["chosen"])
 
     def _show(self, request: HttpRequest, jobs: Sequence[SnmpJob], olts: Sequence[Olt]) -> HttpResponse:
-        plan = plan_application(jobs, olts)
-        work = weigh(plan, jobs, now=timezone.now())
+        plan = application.plan_application(jobs, olts)
+        work = application.weigh(plan, jobs, now=timezone.now())
         rows = [(each, *work.get(each.olt_id, (None, None))) for each in plan]
         return self._page(
             request,
             jobs,
             rows=rows,
-            shown=fingerprint(plan),
+            shown=application.fingerprint(plan),
             chosen=",".join(str(olt.pk) for olt in olts),
             count=sum(len(each.adds) for each in plan),
         )
@@ -285,12 +262,12 @@ def apply_address(jobs: Sequence[SnmpJob]) -> str:
 @transaction.atomic
 def _apply_as_shown(request: HttpRequest, jobs: Sequence[SnmpJob]) -> int:
     """Add what was shown and write it down; Overtaken when it would be something else by now."""
-    plan = plan_application(jobs, _chosen(request, jobs))
-    if fingerprint(plan) != request.POST["shown"]:
-        raise Overtaken
-    added = apply_plan(plan, jobs, now=timezone.now())
+    plan = application.plan_application(jobs, _chosen(request, jobs))
+    if application.fingerprint(plan) != request.POST["shown"]:
+        raise application.Overtaken
+    added = application.apply_plan(plan, jobs, now=timezone.now())
     names = ", ".join(each.olt for each in plan if each.adds)
-    write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
+    admin_pages.write_down(request, jobs, CHANGE, format_lazy(gettext_lazy("Applied to {olts}."), olts=names))
     return added
 
 
@@ -302,7 +279,7 @@ def _chosen(request: HttpRequest, jobs: Sequence[SnmpJob]) -> list[Olt]:
 def _fitting(jobs: Sequence[SnmpJob]) -> list[Olt]:
     """Return the OLTs that at least one of the jobs fits."""
     olts = stored_olts().select_related("group", "model__brand")
-    return [olt for olt in olts if any(not misfit(job, olt) for job in jobs)]
+    return [olt for olt in olts if any(not application.misfit(job, olt) for job in jobs)]
 
 
 def _numbers(text: str) -> set[int]:
@@ -312,8 +289,8 @@ def _numbers(text: str) -> set[int]:
 
 class OidInline(admin.TabularInline):  # type: ignore[type-arg]  # generic in its stubs only
     model = SnmpJobOid
-    form = OidForm
-    formset = OidFormSet
+    form = job_form.OidForm
+    formset = job_form.OidFormSet
     fields = ["position", "column_key", "oid", "name", "unit", "keeps_history"]
     extra = 1
 
@@ -338,7 +315,7 @@ class ChainInline(admin.TabularInline):  # type: ignore[type-arg]
 class SnmpJobAdmin(ApplyAdmin):
     """Jobs: what to read, how often it is suggested, in which hours it may run, and what runs after it."""
 
-    form = JobForm
+    form = job_form.JobForm
     list_display = ["name", "vendor", "query_type", "interval", "chain", "olts"]
     list_filter = [VendorFilter, "query_type"]
     search_fields = ["name", "slug"]
@@ -402,7 +379,7 @@ class SnmpJobAdmin(ApplyAdmin):
         """Write the job, and move its nodes to a slot within its new hours, or after their new master."""
         super().save_model(request, obj, form, change)
         if change:
-            self._tell_carried(request, carry_to_nodes(form, now=timezone.now()))
+            self._tell_carried(request, job_form.carry_to_nodes(form, now=timezone.now()))
 
     def response_add(self, request: HttpRequest, obj: SnmpJob, post_url_continue: str | None = None) -> HttpResponse:
         """Continue with the OLTs: a new job runs on none."""
@@ -416,7 +393,7 @@ class SnmpJobAdmin(ApplyAdmin):
         super().save_formset(request, form, formset, change)
         if formset.model is SnmpJob:
             members = [*formset.new_objects, *(job for job, _fields in formset.changed_objects)]
-            self._tell_carried(request, carry_chain(members, now=timezone.now()))
+            self._tell_carried(request, job_form.carry_chain(members, now=timezone.now()))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Write what the job reads, and warn where it is more than an OLT has time for."""
@@ -450,7 +427,7 @@ class SnmpJobAdmin(ApplyAdmin):
 
 
 @admin.register(Workflow)
-class WorkflowAdmin(ReadOnlyAdmin):
+class WorkflowAdmin(admin_pages.ReadOnlyAdmin):
     list_display = ["olt", "node_count", "created_at"]
     search_fields = ["olt__name"]
 
@@ -483,7 +460,7 @@ class NodeOltFilter(OltFilter):
 
 
 @admin.register(WorkflowNode)
-class WorkflowNodeAdmin(LongListAdmin):
+class WorkflowNodeAdmin(admin_pages.LongListAdmin):
     form = NodeForm
     empty_value_display = ""
     list_display = ["olt", "job", "state", "interval", "master", "next_run", "last_run"]
@@ -511,7 +488,7 @@ class WorkflowNodeAdmin(LongListAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[WorkflowNode]:
         """Load job, master and OLT along, the OLT without its secrets."""
         rows = super().get_queryset(request).select_related("job", "workflow__olt", "master_node__job")
-        return rows.defer(*without_secrets(WorkflowNode, "workflow__olt"))
+        return rows.defer(*admin_pages.without_secrets(WorkflowNode, "workflow__olt"))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         """Let OLT and job be chosen once: another pair is another node."""
@@ -524,8 +501,10 @@ class WorkflowNodeAdmin(LongListAdmin):
     @admin.display(description=gettext_lazy("state"), ordering="enabled")
     def state(self, node: WorkflowNode) -> SafeString:
         if not node.enabled:
-            return badge("quiet", _("disabled"))
-        return badge("warn", _("suspended")) if node.suspended_at else badge("good", _("enabled"))
+            return admin_pages.badge("quiet", _("disabled"))
+        return (
+            admin_pages.badge("warn", _("suspended")) if node.suspended_at else admin_pages.badge("good", _("enabled"))
+        )
 
     @admin.display(description=gettext_lazy("interval"), ordering="interval_seconds")
     def interval(self, node: WorkflowNode) -> str:
@@ -533,11 +512,11 @@ class WorkflowNodeAdmin(LongListAdmin):
 
     @admin.display(description=gettext_lazy("next run"), ordering="next_run_at")
     def next_run(self, node: WorkflowNode) -> SafeString | str:
-        return short_time(node.next_run_at)
+        return admin_pages.short_time(node.next_run_at)
 
     @admin.display(description=gettext_lazy("last run"), ordering="last_run_at")
     def last_run(self, node: WorkflowNode) -> SafeString | str:
-        return short_time(node.last_run_at)
+        return admin_pages.short_time(node.last_run_at)
 
     @admin.display(description=gettext_lazy("runs after"), ordering="master_node")
     def master(self, node: WorkflowNode) -> str:
@@ -574,7 +553,7 @@ class WorkflowNodeAdmin(LongListAdmin):
     def resume(self, request: HttpRequest, queryset: QuerySet[WorkflowNode]) -> None:
         chosen = WorkflowNode.objects.filter(id__in=[node.id for node in queryset])
         resumed = return_to_schedule(chosen, now=timezone.now())
-        write_down(request, queryset, CHANGE, gettext_lazy("Returned to the schedule."))
+        admin_pages.write_down(request, queryset, CHANGE, gettext_lazy("Returned to the schedule."))
         text = ngettext("%(n)s node was resumed.", "%(n)s nodes were resumed.", resumed) % {"n": resumed}
         self.message_user(request, text)
 
@@ -585,7 +564,7 @@ def _nodes_of(jobs: QuerySet[SnmpJob]) -> QuerySet[WorkflowNode]:
 
 @transaction.atomic
 def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode]) -> None:
-    write_down(request, chosen, CHANGE, gettext_lazy("Run now."))
+    admin_pages.write_down(request, chosen, CHANGE, gettext_lazy("Run now."))
     asked = request_runs(nodes, now=timezone.now())
     messages.success(request, ngettext("%(n)s node will run now.", "%(n)s nodes will run now.", asked) % {"n": asked})
 
@@ -594,7 +573,7 @@ def _run_now(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[Workfl
 def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[WorkflowNode], *, enabled: bool) -> None:
     """Enable or disable, report how many, and what follows for their OLTs."""
     # First: in a list narrowed to those that are enabled, who was disabled is chosen no more.
-    write_down(request, chosen, CHANGE, gettext_lazy("Enabled.") if enabled else gettext_lazy("Disabled."))
+    admin_pages.write_down(request, chosen, CHANGE, gettext_lazy("Enabled.") if enabled else gettext_lazy("Disabled."))
     olt_ids = set(nodes.order_by().values_list("workflow__olt_id", flat=True)) if enabled else set()
     chosen_nodes = WorkflowNode.objects.filter(pk__in=nodes.order_by().values("pk"))
     changed = change_nodes(chosen_nodes, NodeChange(enabled=enabled), now=timezone.now())
@@ -607,5 +586,5 @@ def _switch(request: HttpRequest, chosen: QuerySet[Any], nodes: QuerySet[Workflo
 
 
 def _warn(request: HttpRequest, olt_ids: Collection[int]) -> None:
-    for warning in advise(olt_ids):
+    for warning in application.advise(olt_ids):
         messages.warning(request, warning)

@@ -33,17 +33,9 @@ from facho.plant.models import AttachmentSources, Box, BoxKinds, OnuAttachment, 
 from facho.polling.domain.execution_state import QueryType
 from facho.polling.domain.onu_state import DownCause, RunState
 from facho.polling.vendors.definition import Definition
+from facho.simulator import story
 from facho.simulator.readings import UPSTREAM_DB, hardware_address, lost_by_plant, read_optics
 from facho.simulator.server import build_world, choose_definitions
-from facho.simulator.story import (
-    FLAP_SECONDS,
-    FLAPPED_MINUTES_AGO,
-    PAST_DAYS,
-    PastFault,
-    flapping,
-    light_of,
-    past_faults,
-)
 from facho.simulator.world import OltWorld, SimulatedOnu
 from facho.snmp_jobs.application import apply_ready_made_jobs
 from facho.snmp_jobs.models import WorkflowNode
@@ -185,7 +177,7 @@ def save_inventory(worlds: Sequence[DemoWorld], *, now: datetime) -> None:
 
 
 def _save_olt(each: DemoWorld, now: datetime) -> None:
-    since = now - timedelta(days=PAST_DAYS)
+    since = now - timedelta(days=story.PAST_DAYS)
     ports = PonPort.objects.bulk_create(
         PonPort(olt=each.olt, frame=place.frame, slot=place.slot, port=place.port)
         for place, port in each.world.ports.items()
@@ -212,7 +204,7 @@ def _save_olt(each: DemoWorld, now: datetime) -> None:
     for customer in customers:
         customer.latitude, customer.longitude = points[customer.onu_id]
     OnuCustomer.objects.bulk_create(customers)
-    faults = past_faults(each.world, each.number)
+    faults = story.past_faults(each.world, each.number)
     OnuEvent.objects.bulk_create([*_events(faults, rows, now), *_flaps(each, rows, now)])
     Outage.objects.bulk_create(_outages(each.olt, faults, now))
     OltMemory.objects.create(olt=each.olt, walked_at=now, states_at=now)
@@ -260,12 +252,12 @@ def away(point: tuple[float, float], degrees: float, angle: float) -> tuple[floa
 
 
 def _readings(each: DemoWorld, rows: dict[str, Onu], now: datetime) -> Iterator[OnuReading]:
-    unsteady = {onu.serial for onu in flapping(each.world)}
+    unsteady = {onu.serial for onu in story.flapping(each.world)}
     for onu in each.world.onus:
         optics = read_optics(onu, at=0.0)
         is_online, began_at = onu.is_online, onu.last_up_at if onu.is_online else onu.last_down_at
         if onu.serial in unsteady:
-            began_at = -FLAP_SECONDS
+            began_at = -story.FLAP_SECONDS
         light = {
             "distance_m": onu.distance_m,
             "rx_power_cdbm": round(optics.rx_dbm * 100),
@@ -304,7 +296,7 @@ def _customers(each: DemoWorld, onus: Iterable[Onu]) -> Iterator[OnuCustomer]:
         )
 
 
-def _events(faults: Iterable[PastFault], rows: dict[str, Onu], now: datetime) -> Iterator[OnuEvent]:
+def _events(faults: Iterable[story.PastFault], rows: dict[str, Onu], now: datetime) -> Iterator[OnuEvent]:
     for fault in faults:
         moments = ((fault.began_at, EventKinds.DOWN, fault.cause), (fault.ended_at, EventKinds.UP, None))
         for seconds, kind, cause in moments:
@@ -322,7 +314,7 @@ def _events(faults: Iterable[PastFault], rows: dict[str, Onu], now: datetime) ->
 
 
 def _flaps(each: DemoWorld, rows: dict[str, Onu], now: datetime) -> Iterator[OnuEvent]:
-    for onu in flapping(each.world):
+    for onu in story.flapping(each.world):
         row = rows[onu.serial]
         place = {"olt_id": row.olt_id, "pon_port_id": row.pon_port_id, "onu": row, "onu_number": row.onu_id}
         yield OnuEvent(at=_flapping_since(now), kind=EventKinds.FLAPPING, **place)
@@ -330,10 +322,10 @@ def _flaps(each: DemoWorld, rows: dict[str, Onu], now: datetime) -> Iterator[Onu
 
 def _flapping_since(now: datetime) -> datetime:
     """When the next change after the last ones told apart came."""
-    return now - timedelta(minutes=FLAPPED_MINUTES_AGO[-1]) + timedelta(seconds=FLAP_SECONDS)
+    return now - timedelta(minutes=story.FLAPPED_MINUTES_AGO[-1]) + timedelta(seconds=story.FLAP_SECONDS)
 
 
-def _outages(olt: Olt, faults: Iterable[PastFault], now: datetime) -> Iterator[Outage]:
+def _outages(olt: Olt, faults: Iterable[story.PastFault], now: datetime) -> Iterator[Outage]:
     for fault in faults:
         if fault.place is None or not fault.onus:
             continue
@@ -385,7 +377,7 @@ def save_history(worlds: Sequence[DemoWorld], *, now: datetime) -> None:
         found = {code: (onu_id, port_id) for code, onu_id, port_id in stored}
         codes = {onu.serial: each.code_of(onu) for onu in each.world.onus}
         rows = {serial: found[code] for serial, code in codes.items() if code in found}
-        faults = past_faults(each.world, each.number)
+        faults = story.past_faults(each.world, each.number)
         blocks: list[HistorySamples] = []
         present: list[SimulatedOnu] = []
         for port in each.world.ports.values():
@@ -406,10 +398,10 @@ def save_history(worlds: Sequence[DemoWorld], *, now: datetime) -> None:
 
 
 def _blocks(
-    onus: Sequence[SimulatedOnu], rows: dict[str, tuple[int, int]], faults: Sequence[PastFault], now: datetime
+    onus: Sequence[SimulatedOnu], rows: dict[str, tuple[int, int]], faults: Sequence[story.PastFault], now: datetime
 ) -> Iterator[HistorySamples]:
     began = int(now.timestamp())
-    at = np.arange(began - PAST_DAYS * DAY_SECONDS, began - WAITING_SECONDS, STEP_SECONDS)
+    at = np.arange(began - story.PAST_DAYS * DAY_SECONDS, began - WAITING_SECONDS, STEP_SECONDS)
     moments = (at - began).astype(np.float64)
     values = _values_at(onus, faults, moments)
     steps = {metric: to_steps(metric, each.ravel()).reshape(each.shape) for metric, each in values.items()}
@@ -426,10 +418,10 @@ def _blocks(
 
 
 def _values_at(
-    onus: Sequence[SimulatedOnu], faults: Sequence[PastFault], moments: NDArray[np.float64]
+    onus: Sequence[SimulatedOnu], faults: Sequence[story.PastFault], moments: NDArray[np.float64]
 ) -> dict[Metric, NDArray[np.float64]]:
     is_down = _downtime(onus, faults, moments)
-    light, (down_db, up_db) = light_of(onus, moments), lost_by_plant(onus, moments)
+    light, (down_db, up_db) = story.light_of(onus, moments), lost_by_plant(onus, moments)
     light[is_down] = np.nan
     return {
         Metric.RX_POWER: light,
@@ -439,7 +431,7 @@ def _values_at(
 
 
 def _write_polls(
-    onus: Sequence[SimulatedOnu], rows: dict[str, tuple[int, int]], faults: Sequence[PastFault], now: datetime
+    onus: Sequence[SimulatedOnu], rows: dict[str, tuple[int, int]], faults: Sequence[story.PastFault], now: datetime
 ) -> None:
     """Let the last polls wait as real ones do: who watches light begins with them."""
     at = np.arange(-WAITING_SECONDS, 0, POLL_SECONDS)
@@ -451,7 +443,7 @@ def _write_polls(
 
 
 def _downtime(
-    onus: Sequence[SimulatedOnu], faults: Iterable[PastFault], moments: NDArray[np.float64]
+    onus: Sequence[SimulatedOnu], faults: Iterable[story.PastFault], moments: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Return when ONUs (rows) were down: in faults, and since they went down if they still are."""
     is_down = np.zeros((len(onus), len(moments)), dtype=bool)

@@ -23,21 +23,9 @@ from facho.core.cli.output import (
 )
 from facho.core.product import OperatorError
 from facho.hosts.inventory import InventoryError, RowVerdict
+from facho.plant import report
 from facho.plant.files import import_plant, plan_file, write_file
 from facho.plant.months import compute_month, is_kept, zone
-from facho.plant.report import (
-    ReportGroup,
-    ReportOnu,
-    ReportQuestion,
-    load_longest_down,
-    load_most_interrupted,
-    load_olts,
-    load_ports,
-    load_repairs,
-    load_run,
-    load_weakest,
-    load_zones,
-)
 from facho.plant.report_pdf import load_report, write_pdf
 from facho.polling.domain.availability import Month
 
@@ -76,8 +64,12 @@ def export_file(arguments: Namespace) -> None:
     sys.stdout.buffer.flush()
 
 
-_GROUPS = {"olts": load_olts, "ports": load_ports, "zones": load_zones}
-_WORST = {"downtime": load_longest_down, "interruptions": load_most_interrupted, "light": load_weakest}
+_GROUPS = {"olts": report.load_olts, "ports": report.load_ports, "zones": report.load_zones}
+_WORST = {
+    "downtime": report.load_longest_down,
+    "interruptions": report.load_most_interrupted,
+    "light": report.load_weakest,
+}
 _TIMES = (
     "availability",
     "up_seconds",
@@ -105,7 +97,7 @@ def show(arguments: Namespace) -> None:
                 row.on.isoformat(), len(row.onus), row.id, row.code, row.customer, row.olt, row.port, row.gain_db,
                 row.before_dbm, row.after_dbm,
             )
-            for row in load_repairs(question)
+            for row in report.load_repairs(question)
         ]  # fmt: skip
         print_rows(REPAIR_COLUMNS, rows, as_json=as_json)
 
@@ -140,24 +132,24 @@ def _month(arguments: Namespace) -> Month:
         raise
 
 
-def _question(arguments: Namespace) -> ReportQuestion:
+def _question(arguments: Namespace) -> report.ReportQuestion:
     month = _month(arguments)
-    run = load_run(month)
+    run = report.load_run(month)
     if run is None:
         raise OperatorError(_("%(month)s is not computed: `facho report compute --month %(month)s`") % {"month": month})
-    return ReportQuestion(run, olt_id=find_olt(arguments.olt).id if arguments.olt else None)
+    return report.ReportQuestion(run, olt_id=find_olt(arguments.olt).id if arguments.olt else None)
 
 
-def _time_values(row: ReportGroup | ReportOnu) -> tuple[object, ...]:
+def _time_values(row: report.ReportGroup | report.ReportOnu) -> tuple[object, ...]:
     times = row.times
     seconds = (times.up, times.down, times.unknown, times.planned)
     return times.availability, *seconds, row.interruptions, row.light_dbm
 
 
-def _group_row(row: ReportGroup) -> tuple[object, ...]:
+def _group_row(row: report.ReportGroup) -> tuple[object, ...]:
     return row.olt, row.name, row.onus, *_time_values(row), row.weak_onus, row.outages, row.outage_seconds
 
 
-def _onu_row(row: ReportOnu) -> tuple[object, ...]:
+def _onu_row(row: report.ReportOnu) -> tuple[object, ...]:
     who = (row.id, row.code, row.customer or row.description, row.olt, row.port)
     return *who, *_time_values(row), row.longest_down_seconds, row.weak_days

@@ -18,17 +18,7 @@ from facho.executions.store import ClaimRequest
 from facho.hosts.models import Olt
 from facho.polling.vendors.index import Place
 from facho.polling.vendors.loader import load_definitions
-from facho.snmp_get.interactive import (
-    MAX_ROWS,
-    Answer,
-    BadQuestion,
-    Bounds,
-    InteractiveCollector,
-    ReadValue,
-    SnmpQuestion,
-    Way,
-    plan_question,
-)
+from facho.snmp_get import interactive
 from facho.snmp_get.reading import BUDGET_SECONDS
 from facho.zabbix_pollers.activity import load_holder
 from facho.zabbix_pollers.explain import describe_holder
@@ -37,10 +27,10 @@ from facho.zabbix_pollers.explain import describe_holder
 FIRST_LOOK_SECONDS = 0.5
 LOOK_SECONDS = 2.0
 
-Table = dict[str, dict[str, ReadValue]]
+Table = dict[str, dict[str, interactive.ReadValue]]
 
 
-def print_table(values: Sequence[ReadValue], *, as_json: bool) -> None:
+def print_table(values: Sequence[interactive.ReadValue], *, as_json: bool) -> None:
     rows: Table = {}
     for value in values:
         # Where a place cannot be read, the OID stands for it.
@@ -62,7 +52,7 @@ def print_table(values: Sequence[ReadValue], *, as_json: bool) -> None:
     print_lines(["PLACE", *columns], lines)
 
 
-def _shown(value: ReadValue | None) -> str:
+def _shown(value: interactive.ReadValue | None) -> str:
     """Write a value with its unit; without one, why there is none."""
     if value is None:
         return NOTHING
@@ -73,23 +63,23 @@ def _shown(value: ReadValue | None) -> str:
 
 def read(arguments: Namespace) -> None:
     olt = olt_to_ask(arguments.name)
-    way = Way(arguments.way)
-    bounds = Bounds(min(arguments.rows, MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS))
+    way = interactive.Way(arguments.way)
+    bounds = interactive.Bounds(min(arguments.rows, interactive.MAX_ROWS), min(arguments.seconds, BUDGET_SECONDS))
     place = Place(*arguments.at) if arguments.at else None
     try:
         definition = load_definitions().get(olt.vendor)
-        question = plan_question(way, arguments.subjects, definition, place=place, bounds=bounds)
-    except BadQuestion as error:
+        question = interactive.plan_question(way, arguments.subjects, definition, place=place, bounds=bounds)
+    except interactive.BadQuestion as error:
         raise OperatorError(cell(error)) from error
     tell_site(olt.name, olt.poller_group)
     try:
         answer = asyncio.run(_ask_when_free(olt, question, arguments.wait))
     except OltBusy as error:
         raise stayed_busy(olt.name, arguments.wait) from error
-    if way is Way.TABLE:
+    if way is interactive.Way.TABLE:
         print_table(answer.values, as_json=arguments.as_json)
     else:
-        columns = [field.name for field in fields(ReadValue)]
+        columns = [field.name for field in fields(interactive.ReadValue)]
         print_rows(columns, map(astuple, answer.values), as_json=arguments.as_json)
     # Say when there is more than what was printed, and why.
     if answer.failure is not None:
@@ -113,10 +103,10 @@ def olt_to_ask(name: str) -> Olt:
     return olt
 
 
-async def _ask_when_free(olt: Olt, question: SnmpQuestion, wait_seconds: int) -> Answer:
+async def _ask_when_free(olt: Olt, question: interactive.SnmpQuestion, wait_seconds: int) -> interactive.Answer:
     async with open_parts(COMMAND_LINE) as parts:
         timeout = settings.FACHO_PACKET_TIMEOUT_SECONDS
-        collector = InteractiveCollector(parts.network, parts.database, timeout, question)
+        collector = interactive.InteractiveCollector(parts.network, parts.database, timeout, question)
         wish = ClaimRequest(olt_id=olt.id, task_type=f"snmp_{question.way}", origin=Origin.MANUAL)
         watch = asyncio.create_task(_tell_holders(parts, olt, collector))
         try:
@@ -128,7 +118,7 @@ async def _ask_when_free(olt: Olt, question: SnmpQuestion, wait_seconds: int) ->
         return collector.answer
 
 
-async def _tell_holders(parts: Parts, olt: Olt, collector: InteractiveCollector) -> None:
+async def _tell_holders(parts: Parts, olt: Olt, collector: interactive.InteractiveCollector) -> None:
     """Say who holds the OLT for as long as that is somebody else, each of them once."""
     reported: set[int] = set()
     await asyncio.sleep(FIRST_LOOK_SECONDS)

@@ -18,13 +18,7 @@ from celery.signals import (
 )
 from kombu.transport import TRANSPORT_ALIASES, redis
 
-from facho.core.processes.supervisor import (
-    collect_seldom,
-    notify_ready,
-    raise_descriptor_limit,
-    share_arenas,
-    switch_often,
-)
+from facho.core.processes import supervisor
 from facho.core.product import OperatorError, open_distributed, say
 from facho.infrastructure.gateway import ThreadGateway
 from facho.polling.domain.planning import group_of
@@ -93,8 +87,8 @@ def refuse_to_start(**_about: object) -> None:
 @celeryd_init.connect
 def spare_memory(**_about: object) -> None:
     """Do it while there are no slots: they are threads."""
-    share_arenas()
-    raise_descriptor_limit()
+    supervisor.share_arenas()
+    supervisor.raise_descriptor_limit()
 
 
 @celeryd_after_setup.connect
@@ -114,10 +108,10 @@ def begin(sender: Any, **_about: object) -> None:
     # The handler that is there prints a line of text into a log that may be JSON.
     install_worker_term_handler(sender.controller, verbose=False)
     logger.info("worker.started slots=%s queues=%s", app.slots, ",".join(app.amqp.queues.consume_from))
-    collect_seldom()
-    switch_often()
+    supervisor.collect_seldom()
+    supervisor.switch_often()
     app.worker.begin_duty()
-    notify_ready()
+    supervisor.notify_ready()
 
 
 @beat_init.connect
@@ -126,7 +120,7 @@ def begin_beat(**_about: object) -> None:
     from facho.core.processes.leader_watch import watch_version
 
     Thread(target=lambda: asyncio.run(watch_version(ThreadGateway(1))), name="version", daemon=True).start()
-    notify_ready()
+    supervisor.notify_ready()
 
 
 @worker_shutting_down.connect

@@ -12,16 +12,8 @@ from django.conf import settings
 from django.db import Error
 
 from facho.core.data_folder import engine_lock
+from facho.core.processes import supervisor
 from facho.core.processes.housekeeping import Housekeeping, housekeeping_loop, probing
-from facho.core.processes.supervisor import (
-    ENGINE_STATEMENTS,
-    collect_seldom,
-    keep_few_statements,
-    raise_descriptor_limit,
-    release_free_memory,
-    run_until_signal,
-    switch_often,
-)
 from facho.core.wiring import ENGINE, Engine, Parts, build_engine, hand_back_runs, open_parts
 from facho.executions.store import load_active_of_owner
 from facho.infrastructure.gateway import background, start_background
@@ -77,7 +69,7 @@ async def _give_memory_back() -> None:
     """Return peak memory, such as of many long answers, to the system; off the loop, since it visits all pages."""
     while True:
         await asyncio.sleep(MEMORY_SECONDS)
-        await asyncio.to_thread(release_free_memory)
+        await asyncio.to_thread(supervisor.release_free_memory)
 
 
 @asynccontextmanager
@@ -121,11 +113,11 @@ async def _take_over(parts: Parts, engine: Engine, role: str, stop: asyncio.Even
 def main(number: str = "1", count: str = "1", lock: str = "") -> None:
     """Run as a child of `facho run`, engine `number` of `count`; `lock` is the descriptor of the parent's lock."""
     shard = Shard(int(number), int(count))
-    raise_descriptor_limit()
-    keep_few_statements(ENGINE_STATEMENTS)
-    collect_seldom()
-    switch_often()
+    supervisor.raise_descriptor_limit()
+    supervisor.keep_few_statements(supervisor.ENGINE_STATEMENTS)
+    supervisor.collect_seldom()
+    supervisor.switch_often()
     with engine_lock(settings.DATA_FOLDER, inherited=int(lock) if lock else None):
         logger.info("engine.started number=%s", shard)
-        run_until_signal(partial(run_engine, shard=shard))
+        supervisor.run_until_signal(partial(run_engine, shard=shard))
         logger.info("engine.stopped number=%s", shard)

@@ -8,14 +8,8 @@ from contextlib import nullcontext
 from django.conf import settings
 
 from facho.core.env import Mode, split_bind
+from facho.core.processes import supervisor
 from facho.core.processes.leader_watch import watch_version
-from facho.core.processes.supervisor import (
-    exit_with_parent,
-    notify_ready,
-    raise_descriptor_limit,
-    run_until_signal,
-    share_arenas,
-)
 from facho.infrastructure.gateway import SystemClock, ThreadGateway, background
 from facho.traps.receiver import TrapReception, receiver_name
 
@@ -30,7 +24,7 @@ async def receive(stop: asyncio.Event, *, ends_when_off: bool) -> None:
         reception = TrapReception(database, SystemClock(), receiver_name(bind[1]), bind, shares_port=is_distributed)
         async with background(watch_version(database), "version") if is_distributed else nullcontext():
             if is_distributed:
-                notify_ready()
+                supervisor.notify_ready()
             await reception.run(stop, ends_when_off=ends_when_off)
     except OSError as error:
         # The socket; everything else of the network is our own answer to an inform.
@@ -41,11 +35,11 @@ async def receive(stop: asyncio.Event, *, ends_when_off: bool) -> None:
 
 
 def main(*, ends_when_off: bool = False) -> None:
-    share_arenas()
-    raise_descriptor_limit()
-    run_until_signal(lambda stop: receive(stop, ends_when_off=ends_when_off))
+    supervisor.share_arenas()
+    supervisor.raise_descriptor_limit()
+    supervisor.run_until_signal(lambda stop: receive(stop, ends_when_off=ends_when_off))
 
 
 if __name__ == "__main__":
-    exit_with_parent()
+    supervisor.exit_with_parent()
     main(ends_when_off=True)

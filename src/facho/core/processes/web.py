@@ -49,15 +49,8 @@ from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-un
 from facho.api.shared.problems import CONTENT_TYPE, ApiProblem
 from facho.api.shared.schema import DOCS_PATH, SCHEMA_PATH, is_built, is_described, schema
 from facho.core.health import livez, seen
+from facho.core.processes import supervisor
 from facho.core.processes.leader_watch import watch_version, watching
-from facho.core.processes.supervisor import (
-    BACKLOG,
-    WEB_STATEMENTS,
-    keep_few_statements,
-    notify_ready,
-    raise_descriptor_limit,
-    share_arenas,
-)
 from facho.core.security import HEADERS
 from facho.core.urls import API_PREFIXES
 from facho.core.wiring import new_owner
@@ -251,7 +244,7 @@ class Connections:
 
 def most_connections() -> int:
     """Raise the limit of descriptors as far as this user may, and return how many connections fit below it."""
-    limit = raise_descriptor_limit()
+    limit = supervisor.raise_descriptor_limit()
     if limit == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
     return max(1, min(MOST_CONNECTIONS, (limit - OTHER_DESCRIPTORS) // DESCRIPTORS_PER_CONNECTION))
@@ -583,14 +576,14 @@ DATE_SECONDS = 1.0
 
 def main(descriptor: str) -> None:
     """Run as a child of `facho run`; the argument is the number of the inherited socket."""
-    keep_few_statements(WEB_STATEMENTS)
+    supervisor.keep_few_statements(supervisor.WEB_STATEMENTS)
     asyncio.run(_serve(socket.socket(fileno=int(descriptor)), is_alone=True))
 
 
 def serve(listening: socket.socket) -> None:
     """Answer on a bound socket until SIGINT or SIGTERM, as one of the processes of the distributed mode."""
-    share_arenas()
-    keep_few_statements(WEB_STATEMENTS)
+    supervisor.share_arenas()
+    supervisor.keep_few_statements(supervisor.WEB_STATEMENTS)
     asyncio.run(_serve(listening, is_alone=False))
 
 
@@ -646,7 +639,7 @@ async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
                 http=partial(BoundedProtocol, connections),  # type: ignore[arg-type]  # called like the class
                 ws="none",
                 lifespan="off",
-                backlog=BACKLOG,
+                backlog=supervisor.BACKLOG,
                 # By Django's settings, as in every other process.
                 log_config=None,
                 log_level="warning",
@@ -656,7 +649,7 @@ async def _serve(listening: socket.socket, *, is_alone: bool) -> None:
             )
             if not is_alone:
                 # The socket listens already, and nothing that follows can fail.
-                notify_ready()
+                supervisor.notify_ready()
                 # uvicorn raises SIGTERM once more when it has ended, and this process has yet to say that it is gone.
                 signal.signal(signal.SIGTERM, lambda _number, _frame: None)
             await WebServer(config).serve(sockets=[listening])

@@ -9,17 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from facho.polling.domain.collection import SendPermit
-from facho.polling.snmp import pages
+from facho.polling.snmp import errors, pages
 from facho.polling.snmp.ber import Oid, Pdu, PduKind, SnmpMessage, Tag, VarBind, encode_message_raw, encode_questions
-from facho.polling.snmp.errors import (
-    AgentError,
-    AgentTimeout,
-    BudgetSpent,
-    ForgedAnswer,
-    MissingObject,
-    UnexpectedAnswer,
-    UserRefused,
-)
 from facho.polling.snmp.memory import Memory
 from facho.polling.snmp.oid import USM_STATS, is_under
 from facho.polling.snmp.session import NO_DEADLINE, Courier, GiveWay, Limits, Session, checked_varbinds
@@ -127,7 +118,7 @@ class EngineLink:
             return None
         try:
             opened = await self._exchange(lambda: seal(state.sealer), state.engine, patience, deadline)
-        except AgentTimeout:
+        except errors.AgentTimeout:
             # An agent that was restarted may drop what does not fit its new clock without a word.
             state.clock_read_at = -math.inf
             raise
@@ -181,7 +172,7 @@ class EngineLink:
     async def _refresh(self, state: _State, patience: Patience, deadline: float) -> Opened:
         try:
             opened = await self._exchange(state.sealer.seal_refresh, state.engine, patience, deadline)
-        except AgentTimeout:
+        except errors.AgentTimeout:
             # It may be another device by now, deaf to the old one's name.
             self._start_over()
             raise
@@ -189,16 +180,16 @@ class EngineLink:
             self._courier.check_open()
             state.sealer.take_clock(opened.envelope.data)
         elif _reason(opened.pdu) == _STALE_CLOCK:
-            raise UnexpectedAnswer(f"{self._target.address} tells its clock without a signature")
+            raise errors.UnexpectedAnswer(f"{self._target.address} tells its clock without a signature")
         return opened
 
     async def _prove_privacy(self, state: _State, patience: Patience, deadline: float) -> Opened:
         """Refresh with the right clock: agents decrypt only then, and some silently drop what they cannot decrypt."""
         try:
             return await self._refresh(state, patience, deadline)
-        except BudgetSpent:
+        except errors.BudgetSpent:
             raise
-        except AgentTimeout as silence:
+        except errors.AgentTimeout as silence:
             if patience.tries < 2:
                 raise
             # Raises the same silence when the agent is gone.
@@ -223,7 +214,7 @@ class EngineLink:
         def open_if_answer(envelope: Envelope) -> Opened:
             opened = open_answer(envelope, self._credential, engine)
             if not opened.is_report and opened.pdu.request_id != request_id:
-                raise ForgedAnswer("another question")
+                raise errors.ForgedAnswer("another question")
             return opened
 
         return open_if_answer
@@ -238,10 +229,10 @@ class EngineLink:
         elif reason in _DENIALS:
             raise self._denial(reason)
         else:
-            raise AgentError(f"{self._target.address} does not take our message")
+            raise errors.AgentError(f"{self._target.address} does not take our message")
 
-    def _denial(self, reason: int) -> UserRefused:
-        return UserRefused(f"{self._target.address} {_DENIALS[reason]}", statistic=reason)
+    def _denial(self, reason: int) -> errors.UserRefused:
+        return errors.UserRefused(f"{self._target.address} {_DENIALS[reason]}", statistic=reason)
 
     def _start_over(self) -> None:
         self._engines.forget(self._target)
@@ -275,7 +266,7 @@ class UserSession(Session):
             return []
         varbinds = await self._ask(lambda sealer: sealer.seal_get(wanted), wanted, patience, deadline)
         if [varbind[0] for varbind in varbinds] != wanted:
-            raise UnexpectedAnswer(f"{self.target.address} answered with other OIDs than asked")
+            raise errors.UnexpectedAnswer(f"{self.target.address} answered with other OIDs than asked")
         found = dict(zip(wanted, varbinds, strict=True))
         return [found[oid] for oid in oids]
 
@@ -302,7 +293,7 @@ class UserSession(Session):
     async def _next_of_column(self, oid: Oid, rows: int, patience: Patience, deadline: float) -> "VarBindPage":
         page = await self._ask(lambda sealer: sealer.seal_get_bulk(oid, rows), [oid], patience, deadline)
         if len(page) > rows:
-            raise UnexpectedAnswer(f"{self.target.address} answered with more rows than asked")
+            raise errors.UnexpectedAnswer(f"{self.target.address} answered with more rows than asked")
         return page
 
     async def _ask(self, seal: Seal, oids: Sequence[Oid], patience: Patience, deadline: float) -> "VarBindPage":
@@ -311,7 +302,7 @@ class UserSession(Session):
                 opened = await self._link.ask(seal, patience, deadline)
                 if opened is not None:
                     return checked_varbinds(opened.pdu, oids, self.target.address)
-        raise AgentError(f"{self.target.address} keeps saying that its engine or its clock is another")
+        raise errors.AgentError(f"{self.target.address} keeps saying that its engine or its clock is another")
 
 
 class CommunitySession(Session):
@@ -338,7 +329,7 @@ class CommunitySession(Session):
             try:
                 # A page makes its varbinds again each time they are listed.
                 varbinds = list(await self._ask(PduKind.GET, wanted, 0, patience, deadline))
-            except MissingObject as error:
+            except errors.MissingObject as error:
                 # A v1 agent refuses the whole packet for one missing object: note it and ask for the others.
                 if not error.index and len(wanted) > 1:
                     raise
@@ -347,7 +338,7 @@ class CommunitySession(Session):
                 wanted.remove(oid)
                 continue
             if [varbind[0] for varbind in varbinds] != wanted:
-                raise UnexpectedAnswer(f"{self.target.address} answered with other OIDs than asked")
+                raise errors.UnexpectedAnswer(f"{self.target.address} answered with other OIDs than asked")
             found.update(zip(wanted, varbinds, strict=True))
             break
         return [found[oid] for oid in oids]
@@ -363,7 +354,7 @@ class CommunitySession(Session):
             repetitions = max(1, repetitions)
             varbinds = await self._ask(PduKind.GET_BULK, oids, repetitions, patience, deadline)
         if len(varbinds) > len(oids) * repetitions:
-            raise UnexpectedAnswer(f"{self.target.address} answered with more rows than asked")
+            raise errors.UnexpectedAnswer(f"{self.target.address} answered with more rows than asked")
         return varbinds
 
     async def _ask(

@@ -20,16 +20,8 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from facho.polling.domain.collection import SendPermit
+from facho.polling.snmp import errors
 from facho.polling.snmp.ber import PduKind, SnmpMessage, decode_body, decode_head
-from facho.polling.snmp.errors import (
-    AgentRefused,
-    ForgedAnswer,
-    MalformedMessage,
-    NoSocket,
-    NoSource,
-    SessionClosed,
-    SnmpError,
-)
 from facho.polling.snmp.target import Target
 
 Peer = tuple[str, int]
@@ -78,13 +70,13 @@ class Pending(Generic[Answer]):
 
     request_id: int
     version: int
-    outcome: asyncio.Future[Received[Answer] | SnmpError] = field(repr=False)
+    outcome: asyncio.Future[Received[Answer] | errors.SnmpError] = field(repr=False)
     # Until when, on the loop's clock, the device may work on it; past when it was never sent.
     due_at: float = -math.inf
-    garbage: MalformedMessage | None = None
+    garbage: errors.MalformedMessage | None = None
     _waiting: asyncio.Future[None] | None = field(init=False, default=None, repr=False)
 
-    def settle(self, outcome: Received[Answer] | SnmpError) -> None:
+    def settle(self, outcome: Received[Answer] | errors.SnmpError) -> None:
         """Set the first outcome; later ones are ignored."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
@@ -157,7 +149,7 @@ class UdpTransport(ABC, Generic[Answer]):
         A full send buffer loses the datagram like the network might; AgentRefused if the system will not send it.
         """
         if self.is_closed:
-            raise SessionClosed("the socket is closed")
+            raise errors.SessionClosed("the socket is closed")
         try:
             self._connect()
             permit.check()
@@ -174,7 +166,7 @@ class UdpTransport(ABC, Generic[Answer]):
         self._loop.remove_reader(self._socket)
         self._socket.close()
         for pending in list(self._pending.values()):
-            pending.settle(SessionClosed("the socket was closed"))
+            pending.settle(errors.SessionClosed("the socket was closed"))
         self._on_close()
 
     @abstractmethod
@@ -183,7 +175,7 @@ class UdpTransport(ABC, Generic[Answer]):
 
     def _register(self, request_id: int, version: int) -> Pending[Answer]:
         if self.is_closed:
-            raise SessionClosed("the socket is closed")
+            raise errors.SessionClosed("the socket is closed")
         pending: Pending[Answer] = Pending(request_id, version, self._loop.create_future())
         self._pending[request_id] = pending
         return pending
@@ -202,7 +194,7 @@ class UdpTransport(ABC, Generic[Answer]):
     def _doubt(self, pending: Pending[Answer], why: str) -> None:
         """Count an answer anyone may have sent; keep waiting for the agent's own."""
         self.strays.forged += 1
-        pending.garbage = ForgedAnswer(f"{self.peer[0]} answered {why}")
+        pending.garbage = errors.ForgedAnswer(f"{self.peer[0]} answered {why}")
 
     def _connect(self) -> None:
         if self._is_connected:
@@ -230,7 +222,7 @@ class UdpTransport(ABC, Generic[Answer]):
                 continue
             try:
                 self._read(data, self._loop.time())
-            except MalformedMessage as error:
+            except errors.MalformedMessage as error:
                 # The request it answers is unknown: reported only if none of them gets another answer.
                 self.strays.malformed += 1
                 for pending in self._pending.values():
@@ -283,7 +275,7 @@ class CommunityTransport(UdpTransport[SnmpMessage]):
             return
         try:
             message = decode_body(data, head)
-        except MalformedMessage as error:
+        except errors.MalformedMessage as error:
             self.strays.malformed += 1
             pending.settle(error)
             return
@@ -311,15 +303,17 @@ def _open_socket(*, ipv6: bool, source_address: str | None) -> socket.socket:
     return udp
 
 
-def _no_socket(error: OSError, source_address: str | None) -> SnmpError:
+def _no_socket(error: OSError, source_address: str | None) -> errors.SnmpError:
     where = source_address or "any address"
     if error.errno in _OUT_OF_SOCKETS:
-        return NoSocket(f"this machine has no socket left ({_reason(error.errno)}): raise the limit of open files")
-    return NoSource(f"no socket on {where}: {_reason(error.errno)}", number=error.errno or 0)
+        return errors.NoSocket(
+            f"this machine has no socket left ({_reason(error.errno)}): raise the limit of open files"
+        )
+    return errors.NoSource(f"no socket on {where}: {_reason(error.errno)}", number=error.errno or 0)
 
 
-def _refusal(peer: Peer, number: int | None) -> AgentRefused:
-    return AgentRefused(f"{peer[0]} port {peer[1]}: {_reason(number)}", number=number or 0)
+def _refusal(peer: Peer, number: int | None) -> errors.AgentRefused:
+    return errors.AgentRefused(f"{peer[0]} port {peer[1]}: {_reason(number)}", number=number or 0)
 
 
 def _reason(number: int | None) -> str:

@@ -14,20 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facho.polling.domain.onu_table import RawValues
-from facho.polling.snmp import pages
+from facho.polling.snmp import errors, pages
 from facho.polling.snmp.ber_values import Oid, Tag, Value, decode_oid, encode_oid
-from facho.polling.snmp.errors import (
-    AccessDenied,
-    AgentError,
-    AgentTimeout,
-    BudgetSpent,
-    MalformedMessage,
-    MissingObject,
-    SnmpError,
-    TooBig,
-    UnexpectedAnswer,
-    WalkLoop,
-)
 from facho.polling.snmp.memory import PER_ROW, PER_SUB_ID
 from facho.polling.snmp.oid import format_oid
 from facho.polling.snmp.session import NO_DEADLINE, PageSize, Session, Traffic
@@ -86,7 +74,7 @@ if TYPE_CHECKING:
     from facho.polling.snmp._pages import ColumnBuffer, VarBindPage
 
 _FIRST_CONTEXT_TAG = int(Tag.NO_SUCH_OBJECT)
-_NOT_HELPED_BY_LESS = (BudgetSpent, UnexpectedAnswer, AccessDenied)
+_NOT_HELPED_BY_LESS = (errors.BudgetSpent, errors.UnexpectedAnswer, errors.AccessDenied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +118,7 @@ class WalkResult:
     """The rows of each column, in the requested order; missing rows mean absence only if complete."""
 
     rows: tuple[ColumnRows, ...]
-    failure: SnmpError | None
+    failure: errors.SnmpError | None
     cursors: tuple[Cursor, ...]
     stats: WalkStats
 
@@ -153,10 +141,10 @@ async def walk_columns(
     """
     walk = _Walk(session, columns, options or WalkOptions(), resume)
     before = replace(session.traffic)
-    failure: SnmpError | None = None
+    failure: errors.SnmpError | None = None
     try:
         await walk.run()
-    except SnmpError as error:
+    except errors.SnmpError as error:
         # Its traceback would keep the rows alive in a cycle, long after they were stored or refused.
         failure = error.with_traceback(None)
     return WalkResult(
@@ -186,14 +174,14 @@ class _Column:
             oid, tag, _ = page[stopped_at]
             self._end_at(oid, tag)
         if len(self.buffer) > self.max_rows:
-            raise WalkLoop(f"more than {self.max_rows} rows under {format_oid(self.prefix)}")
+            raise errors.WalkLoop(f"more than {self.max_rows} rows under {format_oid(self.prefix)}")
 
     def _end_at(self, oid: Oid, tag: int) -> None:
         if tag >= _FIRST_CONTEXT_TAG:
             if tag != Tag.END_OF_MIB_VIEW:
-                raise UnexpectedAnswer(f"no end and no row, but an exception at {format_oid(oid)}")
+                raise errors.UnexpectedAnswer(f"no end and no row, but an exception at {format_oid(oid)}")
         elif oid <= self.last:
-            raise WalkLoop(f"{format_oid(oid)} does not come after {format_oid(self.last)}")
+            raise errors.WalkLoop(f"{format_oid(oid)} does not come after {format_oid(self.last)}")
         self.is_done = True
 
 
@@ -230,13 +218,13 @@ class _Walk:
         while active := [column for column in self.columns if not column.is_done][: self._width]:
             try:
                 page = await self._ask(active)
-            except MissingObject as error:
+            except errors.MissingObject as error:
                 # A v1 agent's noSuchName is the end of the column it names.
                 if not self._is_v1 or not (error.index or len(active) == 1):
                     raise
                 self._unanswered = 0
                 active[error.index - 1].is_done = True
-            except (AgentTimeout, AgentError, MalformedMessage) as error:
+            except (errors.AgentTimeout, errors.AgentError, errors.MalformedMessage) as error:
                 if isinstance(error, _NOT_HELPED_BY_LESS) or not self._ask_for_less(error, len(active)):
                     raise
             else:
@@ -255,7 +243,7 @@ class _Walk:
         self._empty_pages = 0 if page else self._empty_pages + 1
         # Some agents answer overload with an empty page instead of an error: ask once more before less.
         if self._empty_pages > 1:
-            raise MalformedMessage(f"{self._session.target.address} answers with empty pages")
+            raise errors.MalformedMessage(f"{self._session.target.address} answers with empty pages")
         return page
 
     def _tries(self) -> int:
@@ -267,10 +255,10 @@ class _Walk:
             return max(twice, self._patience.tries - spent)
         return 1 if self._unanswered else twice
 
-    def _ask_for_less(self, error: SnmpError, width: int) -> bool:
+    def _ask_for_less(self, error: errors.SnmpError, width: int) -> bool:
         """Make the next page smaller, in rows or else columns; False if it is already minimal."""
-        is_too_big = isinstance(error, TooBig)
-        if not isinstance(error, AgentTimeout):
+        is_too_big = isinstance(error, errors.TooBig)
+        if not isinstance(error, errors.AgentTimeout):
             self._unanswered = 0
             self._useless += not is_too_big
         if not self.size.is_smallest:

@@ -7,15 +7,7 @@ from itertools import cycle
 from facho.hosts.store import has_identity, load_target
 from facho.infrastructure.secrets import UndecryptableSecret
 from facho.onus.store import has_onus
-from facho.polling.domain.collection import (
-    Collected,
-    CollectRequest,
-    Failure,
-    OltIdentity,
-    Rows,
-    RunControl,
-    SendPermit,
-)
+from facho.polling.domain import collection
 from facho.polling.domain.execution_state import FailureKind, ProbeFinding
 from facho.polling.domain.ports import DatabaseGateway
 from facho.polling.snmp.ber import Oid, Value
@@ -44,11 +36,11 @@ class ProbeReport:
     """What a probe learned; `refusal` is the sentence for a device that is not an OLT we may poll."""
 
     answered: bool = False
-    identity: OltIdentity | None = None
+    identity: collection.OltIdentity | None = None
     # None as well when only a repeated question was answered.
     round_trip_ms: float | None = None
     refusal: str = ""
-    failure: Failure | None = None
+    failure: collection.Failure | None = None
     # Why it failed, or what its view hides, and from which address we asked: kept with the execution.
     finding: ProbeFinding | None = None
     asked_from: str = ""
@@ -72,20 +64,20 @@ class IdentityCollector:
     database: DatabaseGateway
     report: ProbeReport = field(default_factory=ProbeReport)
 
-    async def collect(self, request: CollectRequest, control: RunControl) -> Collected:
+    async def collect(self, request: collection.CollectRequest, control: collection.RunControl) -> collection.Collected:
         """Read the system group, sysUpTime included, with one GET."""
         try:
             self.report = await self._probe(request, control)
         except SnmpError as error:
             self.report = _failed(error, find_cause(error))
         except UndecryptableSecret as error:
-            failure = Failure(FailureKind.AUTH, str(error))
+            failure = collection.Failure(FailureKind.AUTH, str(error))
             self.report = ProbeReport(failure=failure, finding=ProbeFinding.BAD_CREDENTIAL)
         report = self.report
-        rows = (Rows(identity=report.identity),)
-        return Collected(report.summary, report.failure, was_heard=report.answered, rows=rows)
+        rows = (collection.Rows(identity=report.identity),)
+        return collection.Collected(report.summary, report.failure, was_heard=report.answered, rows=rows)
 
-    async def _probe(self, request: CollectRequest, permit: SendPermit) -> ProbeReport:
+    async def _probe(self, request: collection.CollectRequest, permit: collection.SendPermit) -> ProbeReport:
         target, limits = await self.database.run(load_target, request, definition_in_flight=1)
         session = self.network.open(target, permit, limits)
         try:
@@ -104,7 +96,9 @@ class IdentityCollector:
             await session.close()
         return replace(report, asked_from=own_address(target), traffic=count_traffic(session))
 
-    async def _explain(self, request: CollectRequest, target: Target, permit: SendPermit) -> ProbeFinding:
+    async def _explain(
+        self, request: collection.CollectRequest, target: Target, permit: collection.SendPermit
+    ) -> ProbeFinding:
         """Look closer at a silent OLT, unless it answered before: then it is down, and more questions do not help."""
         if await self.database.run(has_identity, request.olt_id):
             return ProbeFinding.SILENT
@@ -166,7 +160,7 @@ def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value, answering:
     name, descr = _text(sys_name), _text(sys_descr)
     object_id = sys_object_id if isinstance(sys_object_id, tuple) else ()
     verdict = recognise_by_tables(recognise(object_id, descr), object_id, answering)
-    identity = OltIdentity(name, descr, format_oid(object_id), vendor="", brand="", model="")
+    identity = collection.OltIdentity(name, descr, format_oid(object_id), vendor="", brand="", model="")
     if isinstance(verdict, Refusal):
         return ProbeReport(answered=True, identity=identity, refusal=verdict.sentence)
     if isinstance(verdict, Definition):
@@ -176,7 +170,7 @@ def identify(sys_name: Value, sys_descr: Value, sys_object_id: Value, answering:
 
 
 def _failed(error: SnmpError, finding: ProbeFinding) -> ProbeReport:
-    return ProbeReport(failure=Failure(error.kind, str(error)), finding=finding)
+    return ProbeReport(failure=collection.Failure(error.kind, str(error)), finding=finding)
 
 
 def _text(value: Value) -> str:

@@ -27,16 +27,7 @@ from facho.polling.vendors.index import Place, write_place
 from facho.polling.vendors.loader import load_definitions
 from facho.polling.vendors.review import ColumnVerdict, Doubt, Gap, Review, SentExample, Suspicion, judge_column
 from facho.polling.vendors.vocabulary import Cost, Scope, Typed
-from facho.snmp_get.reading import (
-    EXPECTED,
-    Devices,
-    Reader,
-    count_traffic,
-    failure_of,
-    fits,
-    plain_value,
-    tag_name,
-)
+from facho.snmp_get import reading
 
 # Enough to see the format of a column and whether its values differ.
 DEFAULT_ROWS = 100
@@ -81,7 +72,7 @@ NOT_TRIED = Trial(failure=Failure(FailureKind.CANCELLED, "the run was withdrawn 
 class TrialCollector:
     """A collector whose answer is kept in `trial`, for the person who asked."""
 
-    devices: Devices
+    devices: reading.Devices
     definition: Definition
     bounds: TrialBounds = TrialBounds()
     trial: Trial = NOT_TRIED
@@ -93,14 +84,14 @@ class TrialCollector:
                 deadline = asyncio.get_running_loop().time() + self.bounds.seconds
                 reader.deadline = min(reader.deadline, deadline)
                 self.trial = await _Tryout(reader, self.bounds).run()
-        except EXPECTED as error:
-            self.trial = Trial(failure=failure_of(error))
+        except reading.EXPECTED as error:
+            self.trial = Trial(failure=reading.failure_of(error))
             return Collected(failure=self.trial.failure)
         values = sum(column.verdict.rows for column in self.trial.columns)
-        summary = {"values": values, **count_traffic(reader.session)}
+        summary = {"values": values, **reading.count_traffic(reader.session)}
         return Collected(summary, self.trial.failure, was_heard=reader.session.traffic.bytes_received > 0)
 
-    def _within_known_timeouts(self, request: CollectRequest) -> Devices:
+    def _within_known_timeouts(self, request: CollectRequest) -> reading.Devices:
         """Wait no longer than the OLT's own definition does: after a crash the OLT is kept closed as long as that."""
         known = load_definitions().get(request.vendor)
         longest = longest_answer_seconds(known, request, self.devices.max_timeout_seconds)
@@ -129,7 +120,7 @@ def _recorded(column: Column, rows: Sequence[VarBind]) -> list[Row]:
 class _Tryout:
     """One pass over the columns, those that ask ONUs at the end; `_rows` holds what came by OID."""
 
-    def __init__(self, reader: Reader, bounds: TrialBounds) -> None:
+    def __init__(self, reader: reading.Reader, bounds: TrialBounds) -> None:
         self._reader = reader
         self._bounds = bounds
         self._failures = 0
@@ -147,7 +138,7 @@ class _Tryout:
             if isinstance(error, BudgetSpent) and self._reader.session.traffic.bytes_received:
                 return replace(self._ended(None), is_out_of_time=True)
             if error and not self._reader.session.traffic.bytes_received:
-                return Trial(failure=failure_of(error))
+                return Trial(failure=reading.failure_of(error))
             if error and _is_withdrawn(error):
                 return self._ended(error)
             self._failures += error is not None
@@ -164,7 +155,7 @@ class _Tryout:
         self._rows[column.key] = rows
         if error is not None and not rows and (isinstance(error, BudgetSpent) or _is_withdrawn(error)):
             return error
-        failure = None if error is None else failure_of(error)
+        failure = None if error is None else reading.failure_of(error)
         for each in self._reader.definition.readings(column.key):
             self._done[each.key] = ColumnTrial(judge_column(each, rows), has_more, failure)
         return error
@@ -188,14 +179,16 @@ class _Tryout:
         rows = self._rows.get(state.shares or state.key, [])
         online = (suffix for suffix, tag, raw in rows if state.decode(tag, raw).value is RunState.ONLINE)
         places = (place for suffix in online if (place := state.index.decode(suffix)) is not None)
-        return [place for place in places if fits(column, place)][: self._bounds.live_onus]
+        return [place for place in places if reading.fits(column, place)][: self._bounds.live_onus]
 
     def _ended(self, error: SnmpError | None) -> Trial:
         columns = [self._done[key] for key in self._reader.definition.columns if key in self._done]
-        return Trial(tuple(columns), failure=failure_of(error) if error else None)
+        return Trial(tuple(columns), failure=reading.failure_of(error) if error else None)
 
 
-async def walk_column(reader: Reader, column: Column, *, max_rows: int) -> tuple[list[Row], bool, SnmpError | None]:
+async def walk_column(
+    reader: reading.Reader, column: Column, *, max_rows: int
+) -> tuple[list[Row], bool, SnmpError | None]:
     """Return the first rows of a column, whether the device has more, and what broke the walk."""
     options = WalkOptions(
         max_repetitions=min(reader.definition.polling.max_repetitions, max_rows),
@@ -315,9 +308,9 @@ def _line(tried: ColumnTrial) -> TrialLine:
         oid=format_oid(column.oid),
         rows=f"{verdict.rows}+" if tried.has_more else str(verdict.rows),
         place=_place(tried, example) if example else "",
-        type=tag_name(example.tag) if example else "",
+        type=reading.tag_name(example.tag) if example else "",
         raw=raw_text(example.tag, example.raw) if example else "",
-        value=plain_value(example.value) if example else None,
+        value=reading.plain_value(example.value) if example else None,
         unit=column.unit.value if column.unit else "",
         suspicious="; ".join(doubts),
     )

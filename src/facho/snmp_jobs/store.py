@@ -26,22 +26,10 @@ from facho.accounts.audit import Action, record
 from facho.hosts.store import is_paused, polling_pauses
 from facho.infrastructure.bulk import in_shard
 from facho.infrastructure.statements import Given, Select, Update
+from facho.polling.domain import schedule
 from facho.polling.domain.execution_state import UNREACHABLE
 from facho.polling.domain.lease import WHOLE, Shard
 from facho.polling.domain.quota import NOT_OWED, SkipReason
-from facho.polling.domain.schedule import (
-    HOUR,
-    Grid,
-    Span,
-    Window,
-    first_offset,
-    hour_of,
-    next_slot_in,
-    offset_of,
-    plan_change,
-    plan_end,
-    plan_rejoin,
-)
 from facho.polling.snmp.oid import format_oid
 from facho.polling.vendors.loader import load_definitions
 from facho.snmp_jobs.due import load_waits
@@ -57,14 +45,14 @@ class Passage:
     """A node's slots from `due_at` to `until`, the latter excluded, passed for this reason."""
 
     node_id: int
-    grid: Grid
+    grid: schedule.Grid
     due_at: datetime
     until: datetime
     reason: SkipReason
 
 
 def passed_until_now(
-    node_id: int, grid: Grid, due_at: datetime | None, now: datetime, reason: SkipReason
+    node_id: int, grid: schedule.Grid, due_at: datetime | None, now: datetime, reason: SkipReason
 ) -> list[Passage]:
     """Describe that a node continues after now, without the slots due up to now."""
     return [] if due_at is None or due_at > now else [Passage(node_id, grid, due_at, now + INSTANT, reason)]
@@ -76,7 +64,7 @@ def save_skipped(passages: Iterable[Passage], now: datetime) -> int:
     Each slot of this hour and the one before has a row of its own, for the quotas. Older hours are judged: after a week
     without polling a row for each slot of it is useless, so all that is older is one row.
     """
-    since = hour_of(now).start - HOUR
+    since = schedule.hour_of(now).start - schedule.HOUR
     rows: dict[int, list[SkippedSlot]] = defaultdict(list)
     for passage in passages:
         rows[passage.node_id] += _rows(passage, since)
@@ -90,7 +78,7 @@ def save_skipped(passages: Iterable[Passage], now: datetime) -> int:
     return len(every)
 
 
-def owed_slots(span: Span) -> QuerySet[SkippedSlot]:
+def owed_slots(span: schedule.Span) -> QuerySet[SkippedSlot]:
     """Select what was owed in a span and got no run, a row for each slot; what a person took away was not owed."""
     rows = SkippedSlot.objects.filter(slot_at__gte=span.start, slot_at__lt=span.end, count=1)
     return rows.exclude(reason__in=NOT_OWED).order_by()
@@ -111,9 +99,9 @@ def _name_pauses(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
     """Correct the reason of slots passed in a pause: a process started later only knows that polling stopped."""
     slots = [row.slot_at for skipped in rows.values() for row in skipped]
     pauses = polling_pauses().filter(starts_at__lte=max(slots), ends_at__gt=min(slots))
-    spans: dict[int | None, list[Span]] = defaultdict(list)
+    spans: dict[int | None, list[schedule.Span]] = defaultdict(list)
     for olt_id, starts_at, ends_at in pauses.values_list("olt_id", "starts_at", "ends_at"):
-        spans[olt_id].append(Span(starts_at, ends_at))
+        spans[olt_id].append(schedule.Span(starts_at, ends_at))
     if not spans:
         return
     olts = dict(WorkflowNode.objects.filter(id__in=list(rows)).order_by().values_list("id", "workflow__olt_id"))
@@ -155,26 +143,26 @@ def _rows_of_chains(rows: Mapping[int, Collection[SkippedSlot]]) -> Iterator[Ski
 Hours = tuple[time | None, time | None]
 
 
-def grid_of(node: WorkflowNode) -> Grid:
+def grid_of(node: WorkflowNode) -> schedule.Grid:
     job = node.job
     return build_grid(node.interval_seconds, node.offset_seconds, job.cadence, (job.hours_from, job.hours_to))
 
 
-def build_grid(interval_seconds: int, offset_seconds: int, cadence: str, hours: Hours) -> Grid:
+def build_grid(interval_seconds: int, offset_seconds: int, cadence: str, hours: Hours) -> schedule.Grid:
     """Return the slots that these columns of a node and its job mean, for those who load columns and no rows."""
     is_fixed_delay = cadence == Cadence.FIXED_DELAY
-    return Grid(interval_seconds, offset_seconds, build_window(hours), is_fixed_delay=is_fixed_delay)
+    return schedule.Grid(interval_seconds, offset_seconds, build_window(hours), is_fixed_delay=is_fixed_delay)
 
 
-def window_of(job: SnmpJob) -> Window | None:
+def window_of(job: SnmpJob) -> schedule.Window | None:
     """Return the hours in which a job may run, in the installation's time zone; None for always."""
     return build_window((job.hours_from, job.hours_to))
 
 
-def build_window(hours: Hours) -> Window | None:
+def build_window(hours: Hours) -> schedule.Window | None:
     """Return the hours of every day on the installation's clock; None where one end is missing."""
     opens, closes = hours
-    return None if opens is None or closes is None else Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
+    return None if opens is None or closes is None else schedule.Window(opens, closes, ZoneInfo(settings.TIME_ZONE))
 
 
 ReasonOf = Callable[[WorkflowNode], SkipReason]
@@ -357,7 +345,7 @@ def begin_onu_reads(olt_id: int, now: datetime) -> int:
     slot = now.replace(microsecond=0)
     _pass_what_came(waiting, until=slot - INSTANT, now=now, reason=SkipReason.FIRST_DISCOVERY)
     for node in waiting:
-        node.offset_seconds = offset_of(slot, interval_seconds=node.interval_seconds)
+        node.offset_seconds = schedule.offset_of(slot, interval_seconds=node.interval_seconds)
         window = window_of(node.job)
         node.next_run_at = slot if window is None or window.contains(slot) else grid_of(node).next_after(now)
     WorkflowNode.objects.bulk_update(waiting, ["offset_seconds", "next_run_at", "slots_skipped"])
@@ -395,7 +383,7 @@ def request_run(node_id: int, *, now: datetime) -> WorkflowNode:
 
 def next_slot_after_try(node: WorkflowNode, now: datetime) -> datetime | None:
     """Return the slot that follows a try which ends now; None for a node without a time of its own."""
-    return plan_end(grid_of(node), node.next_run_at, now=now).next_run_at if node.next_run_at else None
+    return schedule.plan_end(grid_of(node), node.next_run_at, now=now).next_run_at if node.next_run_at else None
 
 
 def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: ReasonOf) -> int:
@@ -415,7 +403,7 @@ def _hold(nodes: QuerySet[WorkflowNode]) -> list[WorkflowNode]:
     return list(of_enabled_olts.select_for_update(of=("self",), no_key=True).order_by("id"))
 
 
-def _save_rescheduled(nodes: Sequence[WorkflowNode], befores: Sequence[Grid | None], now: datetime) -> None:
+def _save_rescheduled(nodes: Sequence[WorkflowNode], befores: Sequence[schedule.Grid | None], now: datetime) -> None:
     """Save changed nodes with the offset and the next run that follow from their former grids; None starts over."""
     passages: list[Passage] = []
     for node, before in zip(nodes, befores, strict=True):
@@ -427,15 +415,15 @@ def _save_rescheduled(nodes: Sequence[WorkflowNode], befores: Sequence[Grid | No
             node.next_run_at = node.run_requested_at = None
         elif before is None or due_at is None:
             # Many that are enabled together are spread.
-            node.offset_seconds = first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
-            node.next_run_at = next_slot_in(
+            node.offset_seconds = schedule.first_offset(node.id, interval_seconds=node.interval_seconds, now=now)
+            node.next_run_at = schedule.next_slot_in(
                 window_of(node.job),
                 now,
                 interval_seconds=node.interval_seconds,
                 offset_seconds=node.offset_seconds,
             )
         else:
-            grid, node.next_run_at = plan_change(before, after, due_at, now=now)
+            grid, node.next_run_at = schedule.plan_change(before, after, due_at, now=now)
             node.offset_seconds = grid.offset_seconds
             reason = reason if after.window == before.window else SkipReason.OUT_OF_HOURS
         last = min(now, node.next_run_at - INSTANT) if node.next_run_at else now
@@ -453,7 +441,7 @@ def _put_on_grid(nodes: Iterable[WorkflowNode], now: datetime, reason_of: Reason
         if node.next_run_at is not None:
             grid = grid_of(node)
             passages += passed_until_now(node.id, grid, node.next_run_at, now, reason_of(node))
-            move = plan_rejoin(grid, node.next_run_at, now=now)
+            move = schedule.plan_rejoin(grid, node.next_run_at, now=now)
             node.next_run_at = move.next_run_at
             node.slots_skipped += move.slots_skipped
     save_skipped(passages, now)
@@ -474,7 +462,9 @@ def _pass_what_came(
     save_skipped(passages, now)
 
 
-def _pass(node: WorkflowNode, grid: Grid, due_at: datetime, until: datetime, reason: SkipReason) -> Iterable[Passage]:
+def _pass(
+    node: WorkflowNode, grid: schedule.Grid, due_at: datetime, until: datetime, reason: SkipReason
+) -> Iterable[Passage]:
     """Count, without saving, the slots that passed without a run, and describe them."""
     node.slots_skipped += grid.count(due_at, until)
     return passed_until_now(node.id, grid, due_at, until, reason)
@@ -513,7 +503,7 @@ def _save_moved(
     passages: list[Passage] = []
     if node.next_run_at is not None:
         grid = grid_of(node)
-        move = plan_end(grid, node.next_run_at, now=now)
+        move = schedule.plan_end(grid, node.next_run_at, now=now)
         if move.slots_skipped:
             passages = passed_until_now(node_id, grid, node.next_run_at, now, SkipReason.OWN_RUN)
         values["next_run_at"], values["slots_skipped"] = move.next_run_at, F("slots_skipped") + move.slots_skipped

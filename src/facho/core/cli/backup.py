@@ -21,28 +21,10 @@ from django.db import Error, ProgrammingError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from facho.core import data_folder, product
 from facho.core.cli.s3 import account_of, split_target, store
-from facho.core.data_folder import (
-    OWNER_ONLY,
-    SQLITE_FILES,
-    DataFolder,
-    EngineRuns,
-    engine_lock,
-    open_new,
-    publish,
-    stage_in,
-)
 from facho.core.database import compare, migrate, named, offer_rules
 from facho.core.env import Mode
-from facho.core.product import (
-    OperatorError,
-    bring_up_to_date,
-    checked_environment,
-    database_failure,
-    open_product,
-    refuse_newer,
-    tell_closed,
-)
 from facho.executions.processes import VERSION, load_other_versions
 
 # Raised when a reader of the older format would restore something wrong.
@@ -57,7 +39,7 @@ MAX_HEADER_BYTES = 4096
 COPY_BYTES = 1024 * 1024
 
 
-class BackupError(OperatorError):
+class BackupError(product.OperatorError):
     """The backup was not written or not restored; the message says why and what to do."""
 
 
@@ -86,7 +68,7 @@ Facts = dict[str, FileFacts]
 
 def back_up(arguments: Namespace) -> None:
     """Back up what is there; a database that waits for an upgrade too."""
-    environment = checked_environment()
+    environment = product.checked_environment()
     account = account_of(environment) if arguments.to else None
     if arguments.to:
         # Before the work: a name that cannot be is refused at once.
@@ -100,18 +82,18 @@ def back_up(arguments: Namespace) -> None:
 
 def restore(arguments: Namespace) -> None:
     """Restore while no engine runs on the folder."""
-    checked_environment()
+    product.checked_environment()
     database = _database_file(_("Use `pg_restore --dbname=%(database)s %(file)s` and copy %(keys)s."))
     folder = settings.DATA_FOLDER
     try:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with engine_lock(folder):
+        with data_folder.engine_lock(folder):
             restore_backup(arguments.file, database=database, folder=folder)
-        tell_closed()
-    except EngineRuns as error:
-        raise OperatorError(_("Facho runs on %s: stop it first.") % folder.path) from error
+        product.tell_closed()
+    except data_folder.EngineRuns as error:
+        raise product.OperatorError(_("Facho runs on %s: stop it first.") % folder.path) from error
     except OSError as error:
-        raise OperatorError(f"{error.filename or folder.path}: {error.strerror}") from error
+        raise product.OperatorError(f"{error.filename or folder.path}: {error.strerror}") from error
     print(_("restored into %s; start it with `facho run`") % folder.path)
 
 
@@ -125,10 +107,10 @@ def _database_file(otherwise: str) -> Path:
         "database": entry["NAME"],
         "keys": f"{folder.secret_key}, {folder.encryption_keys}",
     }
-    raise OperatorError(_("The database is PostgreSQL.") + " " + otherwise % names)
+    raise product.OperatorError(_("The database is PostgreSQL.") + " " + otherwise % names)
 
 
-def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datetime) -> None:
+def write_backup(target: Path, *, database: Path, folder: data_folder.DataFolder, now: datetime) -> None:
     """Write a consistent copy to a file that does not exist yet; on failure there is no file."""
     try:
         if target.exists():
@@ -141,7 +123,7 @@ def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datet
         text = _("%s is not accessible for this user: run it as the owner of the folder.")
         raise BackupError(text % Path(error.filename).parent) from error
     try:
-        with stage_in(target.parent) as stage:
+        with data_folder.stage_in(target.parent) as stage:
             _write_staged(stage, target, database=database, folder=folder, now=now)
             # Without the note an operator would look for a missing file; a backup is complete without it.
             with suppress(OSError):
@@ -152,7 +134,7 @@ def write_backup(target: Path, *, database: Path, folder: DataFolder, now: datet
         raise failure_of(error) from error
 
 
-def find_last_backup(folder: DataFolder) -> Path | None:
+def find_last_backup(folder: data_folder.DataFolder) -> Path | None:
     """Return the backup that was written last, if it is still where it was."""
     try:
         target = Path(folder.last_backup.read_text().strip())
@@ -176,7 +158,7 @@ def applied_migrations(database: Path) -> list[tuple[str, str]]:
         return connection.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
 
 
-def _write_staged(stage: Path, target: Path, *, database: Path, folder: DataFolder, now: datetime) -> None:
+def _write_staged(stage: Path, target: Path, *, database: Path, folder: data_folder.DataFolder, now: datetime) -> None:
     snapshot, keys, archive = stage / DATABASE, stage / ENCRYPTION_KEYS, stage / "archive"
     before = folder.encryption_keys.read_text().split()
     # In one read transaction: consistent, while others keep writing.
@@ -187,7 +169,7 @@ def _write_staged(stage: Path, target: Path, *, database: Path, folder: DataFold
         reader.backup(writer)
     # Of a rotation meanwhile both keys are needed: the old one for rows that were copied before they had the new one.
     after = folder.encryption_keys.read_text().split()
-    with open_new(keys) as file:
+    with data_folder.open_new(keys) as file:
         file.write("".join(f"{key}\n" for key in dict.fromkeys([*after, *before])).encode())
     files = {DATABASE: snapshot, SECRET_KEY: folder.secret_key, ENCRYPTION_KEYS: keys}
     manifest = Manifest(
@@ -197,18 +179,18 @@ def _write_staged(stage: Path, target: Path, *, database: Path, folder: DataFold
         migrations=tuple(".".join(migration) for migration in applied_migrations(snapshot)),
         files={name: file_facts(path) for name, path in files.items()},
     )
-    with open_new(archive) as raw, tarfile.open(fileobj=raw, mode="w:gz") as members:
+    with data_folder.open_new(archive) as raw, tarfile.open(fileobj=raw, mode="w:gz") as members:
         content = manifest.to_json()
         members.addfile(_member(MANIFEST, len(content)), io.BytesIO(content))
         for name, source in files.items():
             with source.open("rb") as member:
                 members.addfile(_member(name, manifest.files[name].size), member)
-    publish(archive, target)
+    data_folder.publish(archive, target)
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
-    member.size, member.mode = size, OWNER_ONLY
+    member.size, member.mode = size, data_folder.OWNER_ONLY
     return member
 
 
@@ -216,11 +198,11 @@ def _uri(path: Path) -> str:
     return f"file:{quote(str(path.absolute()))}"
 
 
-def restore_backup(source: Path, *, database: Path, folder: DataFolder) -> None:
+def restore_backup(source: Path, *, database: Path, folder: data_folder.DataFolder) -> None:
     """Restore into a folder without a database. The caller makes sure that no engine runs."""
     # The database comes last: while it is missing, the restore has not happened and can be repeated.
     places = {SECRET_KEY: folder.secret_key, ENCRYPTION_KEYS: folder.encryption_keys, DATABASE: database}
-    if any(database.with_name(database.name + end).exists() for end in SQLITE_FILES):
+    if any(database.with_name(database.name + end).exists() for end in data_folder.SQLITE_FILES):
         raise BackupError(
             _("%s exists already: set FACHO_DATA_DIR to an empty folder, or move the old one away.") % database
         )
@@ -271,7 +253,7 @@ def _staged(places: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
         staged = {}
         for name, place in places.items():
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            staged[name] = stages.enter_context(stage_in(place.parent)) / place.name
+            staged[name] = stages.enter_context(data_folder.stage_in(place.parent)) / place.name
         yield staged
 
 
@@ -289,7 +271,7 @@ def _read_manifest(content: bytes, source: Path) -> Facts:
 def _write(path: Path, content: IO[bytes], size: int) -> None:
     """Write at most one byte more than promised: that is enough to be refused."""
     left = size + 1
-    with open_new(path) as file:
+    with data_folder.open_new(path) as file:
         while left > 0 and (block := content.read(min(COPY_BYTES, left))):
             file.write(block)
             left -= len(block)
@@ -319,7 +301,7 @@ def _put_in_place(staged: Mapping[str, Path], places: Mapping[str, Path]) -> Non
         for name, place in places.items():
             if name != DATABASE and place.exists() and file_facts(place) == file_facts(staged[name]):
                 continue
-            publish(staged[name], place)
+            data_folder.publish(staged[name], place)
             given.append(place)
     except FileExistsError as error:
         _take_back(given)
@@ -346,17 +328,17 @@ def _newer(what: object) -> BackupError:
 
 def bring_database_up(arguments: Namespace) -> None:
     """Apply what the database lacks: in the distributed mode once, while none of its parts runs an older version."""
-    open_product()
+    product.open_product()
     if settings.FACHO_MODE is Mode.EMBEDDED:
-        bring_up_to_date()
+        product.bring_up_to_date()
     else:
-        refuse_newer()
+        product.refuse_newer()
         try:
             _refuse_beside_others()
             migrate()
             offer_rules()
         except Error as error:
-            raise database_failure(error) from error
+            raise product.database_failure(error) from error
     print(_("The database fits this version, %s.") % VERSION)
 
 
@@ -367,4 +349,4 @@ def _refuse_beside_others() -> None:
         others = load_other_versions()
     if others:
         text = _("Processes of another version still run: %s. Stop them first; a killed one drops out after 30 s.")
-        raise OperatorError(text % ", ".join(others))
+        raise product.OperatorError(text % ", ".join(others))

@@ -12,18 +12,7 @@ from django.db.models.functions import Coalesce, NullIf
 from django.utils import timezone
 
 from facho.accounts.audit import Action, console, record_each
-from facho.core.cli import user
-from facho.core.cli.output import (
-    cell,
-    file_failures,
-    find_olt,
-    print_record,
-    print_rows,
-    read_csv,
-    refused,
-    tell_site,
-    write_down,
-)
+from facho.core.cli import output, user
 from facho.core.cli.parser import STDOUT
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
@@ -44,13 +33,13 @@ from facho.snmp_jobs.models import Workflow
 def add(arguments: Namespace) -> None:
     def after_save(olt: Olt) -> None:
         _give_jobs(olt, with_jobs=not arguments.no_jobs)
-        write_down("ADDED", [olt])
+        output.write_down("ADDED", [olt])
 
     try:
         olt = add_olt(_entry(arguments), after_save=after_save)
     except InventoryError as error:
         reasons = [problem.reason for problem in error.problems]
-        raise OperatorError(*(cell(reason[:1].upper() + reason[1:]) + "." for reason in reasons)) from None
+        raise OperatorError(*(output.cell(reason[:1].upper() + reason[1:]) + "." for reason in reasons)) from None
     place = {"name": olt.name, "address": olt.address, "port": olt.port}
     print(_("OLT %(name)s added: %(address)s port %(port)s") % place)
 
@@ -98,7 +87,7 @@ def _read_secret(prompt: str, *, from_stdin: bool, otherwise: str) -> str:
 def import_file(arguments: Namespace) -> int:
     if arguments.dry_run:
         # Print the table; a file with a bad row fails as importing it would.
-        plan = plan_file(read_csv(arguments.file))
+        plan = plan_file(output.read_csv(arguments.file))
         rows = [
             (
                 row.line,
@@ -108,7 +97,7 @@ def import_file(arguments: Namespace) -> int:
             )
             for row in plan.rows
         ]
-        print_rows(("line", "name", "what", "details"), rows, as_json=arguments.as_json)
+        output.print_rows(("line", "name", "what", "details"), rows, as_json=arguments.as_json)
         return 0 if plan.is_good else 1
     if arguments.as_json:
         arguments.usage_error(_("--json needs --dry-run"))
@@ -122,10 +111,12 @@ def import_file(arguments: Namespace) -> int:
 
     try:
         saved = csv.import_file(
-            read_csv(arguments.file), after_save=partial(_give_jobs, with_jobs=not arguments.no_jobs), finish=finish
+            output.read_csv(arguments.file),
+            after_save=partial(_give_jobs, with_jobs=not arguments.no_jobs),
+            finish=finish,
         )
     except InventoryError as error:
-        raise refused(arguments.file, error) from None
+        raise output.refused(arguments.file, error) from None
     print(_("%(added)s OLTs added, %(updated)s updated") % {"added": len(saved.added), "updated": len(saved.updated)})
     return 0
 
@@ -135,7 +126,7 @@ def export(arguments: Namespace) -> None:
     if arguments.file == STDOUT:
         sys.stdout.write(text)
         return
-    with file_failures(arguments.file):
+    with output.file_failures(arguments.file):
         write_for_owner(Path(arguments.file), text)
 
 
@@ -143,13 +134,13 @@ def list_olts(arguments: Namespace) -> None:
     columns = ("name", "host", "address", "port", "vendor", "version", "enabled", "reachability", "last_answer_at")
     vendor = Coalesce(NullIf("vendor", Value("")), Value("auto"))
     fields = ("name", "host", "address", "port", vendor, "snmp_version", "enabled", "reachability", "last_answer_at")
-    print_rows(columns, stored_olts().values_list(*fields), as_json=arguments.as_json)
+    output.print_rows(columns, stored_olts().values_list(*fields), as_json=arguments.as_json)
 
 
 def probe(arguments: Namespace) -> None:
     """Ask one OLT who it is, under its claim like every other packet."""
-    olt = find_olt(arguments.name)
-    tell_site(arguments.name, olt.poller_group)
+    olt = output.find_olt(arguments.name)
+    output.tell_site(arguments.name, olt.poller_group)
     try:
         report = probe_olt(olt.id)
     except OltBusy as error:
@@ -164,7 +155,7 @@ def probe(arguments: Namespace) -> None:
         "round_trip_ms": None if report.round_trip_ms is None else round(report.round_trip_ms, 1),
         "error": why,
     }
-    print_record(values, as_json=arguments.as_json)
+    output.print_record(values, as_json=arguments.as_json)
     # What is wrong, and what to look at, as the guided steps of the pages say it.
     diagnosis = diagnose(report.finding or ProbeFinding.STOPPED, place_of(olt, asked_from=report.asked_from))
     lines = (
@@ -176,7 +167,7 @@ def probe(arguments: Namespace) -> None:
     if why:
         raise OperatorError(_("OLT %(name)s is not polled. %(why)s") % {"name": olt.name, "why": why})
     for line in lines if report.finding else ():
-        print(cell(line), file=sys.stderr)
+        print(output.cell(line), file=sys.stderr)
 
 
 def add_pause(arguments: Namespace) -> None:
@@ -184,21 +175,21 @@ def add_pause(arguments: Namespace) -> None:
         raise OperatorError(_("A pause lasts at most %s minutes; for longer, disable the OLT.") % MAX_PAUSE_MINUTES)
     with transaction.atomic():
         held = pause(_paused(arguments.olt), minutes=arguments.minutes, note=arguments.note, now=timezone.now())
-        write_down("ADDED", [held])
-    print(_("%(what)s paused until %(until)s") % {"what": _what(arguments.olt), "until": cell(held.ends_at)})
+        output.write_down("ADDED", [held])
+    print(_("%(what)s paused until %(until)s") % {"what": _what(arguments.olt), "until": output.cell(held.ends_at)})
 
 
 def list_pauses(arguments: Namespace) -> None:
     rows = polling_pauses().filter(ends_at__gt=timezone.now()).order_by("starts_at", "id")
     fields = rows.values_list("id", "olt__name", "starts_at", "ends_at", "note")
-    print_rows(("id", "olt", "starts_at", "ends_at", "note"), fields, as_json=arguments.as_json)
+    output.print_rows(("id", "olt", "starts_at", "ends_at", "note"), fields, as_json=arguments.as_json)
 
 
 def end_pause(arguments: Namespace) -> None:
     """End the pause, and say if something else still pauses the same OLT."""
     olt, now = _paused(arguments.olt), timezone.now()
     with transaction.atomic():
-        write_down("CHANGED", active_pauses(now).filter(olt=olt), _("ended"))
+        output.write_down("CHANGED", active_pauses(now).filter(olt=olt), _("ended"))
         was_paused = end_pauses(olt, now=now)
     if not was_paused:
         raise OperatorError(_("%s is not paused; `facho pause list` shows what is.") % _what(arguments.olt))
@@ -208,7 +199,7 @@ def end_pause(arguments: Namespace) -> None:
 
 
 def _paused(olt: str | None) -> Olt | None:
-    return None if olt is None else find_olt(olt)
+    return None if olt is None else output.find_olt(olt)
 
 
 def _what(olt: str | None) -> str:

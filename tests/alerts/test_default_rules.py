@@ -19,7 +19,8 @@ from facho.alerts.condition import DefaultRule
 from facho.alerts.conditions import CONDITIONS, sentence_of
 from facho.alerts.models import AlertRule, OfferedCondition, Severity
 from facho.alerts.store import find_faults, offer_default_rules
-from facho.core.database import ensure_current, known_migrations
+from facho.core.database import known_migrations
+from facho.core.product import bring_up_to_date
 from factories import make_olt
 
 # The migration that knows what was offered before it.
@@ -78,7 +79,7 @@ def test_a_fresh_installation_looks_for_everything_and_notifies_no_one() -> None
 def test_an_upgrade_adds_the_rule_of_the_new_condition_alone(new_condition: str) -> None:
     OfferedCondition.objects.bulk_create(OfferedCondition(kind=kind) for kind in CONDITIONS if kind != new_condition)
 
-    ensure_current()
+    bring_up_to_date()
 
     rule = AlertRule.objects.get()
     assert (rule.kind, rule.name, rule.severity, rule.hold_minutes) == (new_condition, "Warm OLT", "info", 3)

@@ -15,9 +15,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from facho.core.data_folder import EngineRuns, is_engine_alive
-from facho.core.env import Mode
-
 # One engine process writes; another process (web, command line) waits its turn instead of failing.
 SQLITE_BUSY_SECONDS = 20
 
@@ -82,18 +79,6 @@ JOINED_AGAIN = {
 }
 
 
-class NewerDatabase(Exception):
-    """Migrations are applied that this version does not know; the message names one."""
-
-
-class BetweenVersions(Exception):
-    """Half of what a migration of this version joins is applied, and the rest cannot be had; the message names it."""
-
-
-class MissingMigrations(Exception):
-    """Migrations of this version are not applied; the message names one."""
-
-
 @dataclass(frozen=True, slots=True)
 class DatabaseVersion:
     """What separates the database from this version, each as (app, name)."""
@@ -106,25 +91,6 @@ class DatabaseVersion:
     @property
     def is_current(self) -> bool:
         return not self.unknown and not self.missing
-
-
-def ensure_current(*, holds_lock: bool = False) -> None:
-    """Make the database fit this version, or raise; only the embedded mode migrates. Adds new default rules.
-
-    The older version of a running product would read the new tables with its old code, so nothing is changed under it.
-    """
-    version = read_database_version()
-    if version.halfway:
-        raise BetweenVersions(named(version.halfway))
-    if version.unknown:
-        raise NewerDatabase(named(version.unknown))
-    if not version.is_current:
-        if settings.FACHO_MODE is not Mode.EMBEDDED:
-            raise MissingMigrations(named(version.missing))
-        if not holds_lock and is_engine_alive(settings.DATA_FOLDER):
-            raise EngineRuns
-        migrate()
-    offer_rules()
 
 
 def migrate() -> None:

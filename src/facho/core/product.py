@@ -18,7 +18,14 @@ from django.utils import translation
 
 from facho.core import database
 from facho.core.checks import startup_errors, startup_warnings
-from facho.core.data_folder import DataFolder, DataFolderError, EngineRuns, close_to_others, others_may_enter, prepare
+from facho.core.data_folder import (
+    DataFolder,
+    DataFolderError,
+    close_to_others,
+    is_engine_alive,
+    others_may_enter,
+    prepare,
+)
 from facho.core.env import Environment, Mode, read_environment
 from facho.core.security import JsonFormatter
 from facho.infrastructure.statements import Select
@@ -116,32 +123,36 @@ def set_up_django() -> None:
 
 
 def bring_up_to_date(*, holds_lock: bool = False) -> None:
-    """Refuse a newer database; apply what is missing in embedded mode, and say how in distributed mode."""
+    """Apply what is missing in embedded mode, and say how in distributed mode; add new default rules of alerts.
+
+    The older version of a running product would read the new tables with its old code, so nothing is changed under it.
+    """
     try:
-        database.ensure_current(holds_lock=holds_lock)
+        found = database.read_database_version()
+        if found.halfway:
+            raise OperatorError(
+                between_versions(database.named(found.halfway)),
+                _("Start the version that ran on it before: its backups and its data are not lost."),
+                _(
+                    "To move to this version, run `facho olt export` there and `facho olt import` here,"
+                    " into a new database."
+                ),
+                status=BAD_CONFIGURATION,
+            )
+        if found.unknown:
+            raise _too_new(database.named(found.unknown))
+        if found.missing:
+            if settings.FACHO_MODE is not Mode.EMBEDDED:
+                text = _("The database lacks changes of this version (%(name)s): run `%(command)s`.")
+                raise OperatorError(text % {"name": database.named(found.missing), "command": MIGRATE})
+            if not holds_lock and is_engine_alive(settings.DATA_FOLDER):
+                raise OperatorError(
+                    _("Facho still runs with an older version on this database: stop or restart it, then try again.")
+                )
+            database.migrate()
+        database.offer_rules()
     except Error as error:
         raise database_failure(error) from error
-    except database.BetweenVersions as error:
-        raise OperatorError(
-            between_versions(str(error)),
-            _("Start the version that ran on it before: its backups and its data are not lost."),
-            _(
-                "To move to this version, run `facho olt export` there and `facho olt import` here, "
-                "into a new database."
-            ),
-            status=BAD_CONFIGURATION,
-        ) from error
-    except database.NewerDatabase as error:
-        raise _too_new(str(error)) from error
-    except EngineRuns as error:
-        raise OperatorError(
-            _("Facho still runs with an older version on this database: stop or restart it, then try again.")
-        ) from error
-    except database.MissingMigrations as error:
-        raise OperatorError(
-            _("The database lacks changes of this version (%(name)s): run `%(command)s`.")
-            % {"name": error, "command": MIGRATE}
-        ) from error
 
 
 _APPLIED = Select(lambda: MigrationRecorder.Migration.objects.values_list("app", "name"))

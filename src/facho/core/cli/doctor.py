@@ -6,9 +6,10 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
@@ -93,15 +94,9 @@ def error(name: str, text: str) -> DoctorFinding:
     return DoctorFinding(Verdict.ERROR, name, text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Watch:
-    """Shows progress: checking a large database takes minutes."""
-
-    started_at: datetime
-    _monotonic: float = field(default_factory=lambda: time.monotonic())
-
-    def now(self) -> datetime:
-        return self.started_at + timedelta(seconds=time.monotonic() - self._monotonic)
+def _time_since(started_at: datetime, monotonic: float) -> datetime:
+    # Checking a large database takes minutes.
+    return started_at + timedelta(seconds=time.monotonic() - monotonic)
 
 
 def show_findings(arguments: Namespace) -> int:
@@ -117,7 +112,7 @@ def show_findings(arguments: Namespace) -> int:
 
 def examine(now: datetime) -> Iterator[DoctorFinding]:
     """Look at everything; creates and changes nothing."""
-    watch = _Watch(now)
+    watch = partial(_time_since, now, time.monotonic())
     folder: DataFolder = settings.DATA_FOLDER
     if _is_closed(folder.path):
         text = _("%s is not accessible for this user: run it as the owner of the folder.")
@@ -151,7 +146,7 @@ def examine(now: datetime) -> Iterator[DoctorFinding]:
             yield ok("redis", _("answers"))
         except RedisFailure as failure:
             yield error("redis", _("%s: start it, or correct REDIS_URL.") % failure)
-    yield from _sign_on(watch.now())
+    yield from _sign_on(watch())
     if settings.FACHO_NETBOX_URL:
         yield _netbox()
 
@@ -246,7 +241,7 @@ def _no_database(data_folder: Path, parent: Path) -> DoctorFinding:
     return warning("database", _("There is none yet: `facho run` creates it."))
 
 
-def _database(watch: _Watch) -> Iterator[DoctorFinding]:
+def _database(watch: Callable[[], datetime]) -> Iterator[DoctorFinding]:
     connection.ensure_connection()
     yield ok("database", connection.vendor)
     version = read_database_version()
@@ -267,10 +262,10 @@ def _database(watch: _Watch) -> Iterator[DoctorFinding]:
         return
     yield ok("migrations", _("all applied"))
     yield _credentials()
-    yield from _engine(watch.now())
+    yield from _engine(watch())
     if settings.FACHO_MODE is Mode.DISTRIBUTED:
-        yield from examine_cluster(watch.now())
-    yield from _webhooks(watch.now())
+        yield from examine_cluster(watch())
+    yield from _webhooks(watch())
     yield _clock(watch)
 
 
@@ -353,7 +348,7 @@ def _leader(leader: Leader, now: datetime, *, start: str) -> DoctorFinding:
     return ok("leader", leader.owner)
 
 
-def _clock(watch: _Watch) -> DoctorFinding:
+def _clock(watch: Callable[[], datetime]) -> DoctorFinding:
     seen: list[datetime | None]
     if connection.vendor == "postgresql":
         # Stored times are those of other machines, whose clocks are findings of their own.
@@ -367,7 +362,7 @@ def _clock(watch: _Watch) -> DoctorFinding:
             LeaderLease.objects.aggregate(latest=Max("renewed_at"))["latest"],
         ]
     # Others keep writing, so the clock is read after the rows it is compared with.
-    now = watch.now()
+    now = watch()
     if now < EARLIEST_NOW:
         return error("clock", _("It shows %s: set the clock of this machine.") % f"{now:%Y-%m-%d}")
     ahead = max(filter(None, seen), default=now) - now

@@ -17,7 +17,7 @@ from facho.polling.snmp.errors import AgentRefused
 from facho.polling.snmp.network import Network
 from facho.polling.snmp.target import Patience
 from facho.snmp_get import diagnosis, identity
-from facho.snmp_get.diagnosis import ADVICE, ProbedPlace, diagnose, find_cause
+from facho.snmp_get.diagnosis import ADVICE, diagnose, find_cause
 from facho.snmp_get.identity import IdentityCollector, ProbeReport
 from servers.snmpd import Snmpd, SnmpdUser, private_snmpd
 
@@ -135,7 +135,9 @@ def test_an_address_to_which_no_way_leads_is_told_at_once() -> None:
 
 @pytest.mark.parametrize("finding", list(ProbeFinding))
 def test_every_finding_can_be_explained(finding: ProbeFinding) -> None:
-    told = diagnose(finding, ProbedPlace("10.0.0.1", 161, "10.0.0.9", "SNMPv2c", "noc"))
+    place = {"address": "10.0.0.1", "port": 161, "from": "10.0.0.9", "version": "SNMPv2c", "user": "noc"}
+
+    told = diagnose(finding, place)
 
     assert finding in ADVICE
     assert told.title

@@ -32,7 +32,6 @@ from facho.onus.present_onus import (
 )
 from facho.onus.shown_state import PortCounts, load_port_counts
 from facho.onus.words import EventKinds, OutageScopes
-from facho.polling.domain import outages as domain_outages
 from facho.polling.domain.onu_events import OnuStatus
 from facho.polling.domain.onu_state import DownCause
 from facho.polling.domain.onu_table import pack_place
@@ -52,7 +51,8 @@ from facho.polling.domain.outages import (
     judge_silence,
 )
 
-_CHANGING = ("started_at", "resumed_at", "ended_at", "cause", "affected", "down", "affected_olts", "part_of", "breaks")
+_FIGURES = ("started_at", "resumed_at", "ended_at", "affected", "down", "affected_olts")
+_CHANGING = ("cause", "part_of", "breaks", *_FIGURES)
 # More than the largest card has ONUs that went and came back; a drawing tells no more of more.
 MAX_CHANGES = 10_000
 # An outage that flaps for a day is described by its latest breaks.
@@ -61,12 +61,12 @@ SHOWN_BREAKS = 5
 SHORTEST_CYCLE = timedelta(seconds=1)
 
 
-def load_port_outages(olt_id: int, *, now: datetime) -> list[domain_outages.OutageRecord]:
+def load_port_outages(olt_id: int, *, now: datetime) -> list[OutageRecord]:
     """Load port and card outages of an OLT that are open, or ended so recently that they may continue."""
     return _outages(Outage.objects.filter(olt_id=olt_id, scope__in=(OutageScope.PON, OutageScope.CARD)), now)
 
 
-def load_silences(*, now: datetime) -> list[domain_outages.OutageRecord]:
+def load_silences(*, now: datetime) -> list[OutageRecord]:
     """Load OLT and network outages that are open, or ended so recently that they may continue."""
     return _outages(Outage.objects.filter(scope__in=_SILENCES), now)
 
@@ -109,7 +109,7 @@ def follow_silence(intervals: Mapping[int, int], now: datetime) -> None:
     save_outages(known, judge_silence(voices, known, cycle))
 
 
-def save_outages(known: Iterable[domain_outages.OutageRecord], changes: Sequence[OutageChange]) -> None:
+def save_outages(known: Iterable[OutageRecord], changes: Sequence[OutageChange]) -> None:
     """Write changes to what was loaded as `known`, and which ONUs and smaller outages they are about."""
     opened = Outage.objects.bulk_create(_row(change.outage) for change in changes if change.outage.outage_id is None)
     update_values(Outage, _CHANGING, [_values(change.outage) for change in changes if change.outage.outage_id])
@@ -124,25 +124,25 @@ def save_outages(known: Iterable[domain_outages.OutageRecord], changes: Sequence
     update_values(Outage, ["part_of"], parts)
 
 
-def _outages(rows: QuerySet[Outage], now: datetime) -> list[domain_outages.OutageRecord]:
+def _outages(rows: QuerySet[Outage], now: datetime) -> list[OutageRecord]:
     recent = Q(ended_at=None) | Q(ended_at__gt=now - LIMITS.reopens_within)
     return [_outage(row) for row in rows.filter(recent).order_by("id")]
 
 
-def _outage(row: Outage) -> domain_outages.OutageRecord:
-    return domain_outages.OutageRecord(
+def _outage(row: Outage) -> OutageRecord:
+    return OutageRecord(
         place=_place(row),
-        started_at=row.started_at,
-        resumed_at=row.resumed_at,
         cause=OutageCause(row.cause),
-        affected=row.affected,
-        down=row.down,
-        affected_olts=row.affected_olts,
-        ended_at=row.ended_at,
         outage_id=row.id,
         part_of=row.part_of_id,
         breaks=breaks_of(row),
+        **_figures(row),
     )
+
+
+def _figures(outage: Outage | OutageRecord) -> dict[str, Any]:
+    """Return what a row and the record of it have in the same words."""
+    return {name: getattr(outage, name) for name in _FIGURES}
 
 
 def breaks_of(row: Outage) -> tuple[OutageBreak, ...]:
@@ -171,29 +171,15 @@ def _place(row: Outage) -> OutagePlace:
     return OutagePlace(OutageScope(row.scope), row.olt_id or 0, row.frame, row.slot, row.port)
 
 
-def _row(outage: domain_outages.OutageRecord) -> Outage:
-    place = outage.place
-    return Outage(
-        scope=place.scope.value,
-        olt_id=place.olt_id or None,
-        frame=place.frame,
-        slot=place.slot,
-        port=place.port,
-        started_at=outage.started_at,
-        resumed_at=outage.resumed_at,
-        ended_at=outage.ended_at,
-        cause=outage.cause.value,
-        affected=outage.affected,
-        down=outage.down,
-        affected_olts=outage.affected_olts,
-        breaks=_texts(outage.breaks),
-    )
+def _row(outage: OutageRecord) -> Outage:
+    scope, olt_id, frame, slot, port = outage.place
+    place = {"scope": scope.value, "olt_id": olt_id or None, "frame": frame, "slot": slot, "port": port}
+    return Outage(cause=outage.cause.value, breaks=_texts(outage.breaks), **place, **_figures(outage))
 
 
-def _values(outage: domain_outages.OutageRecord) -> tuple[object, ...]:
-    times = (outage.started_at, outage.resumed_at, outage.ended_at)
-    counts = (outage.affected, outage.down, outage.affected_olts)
-    return (outage.outage_id, *times, outage.cause.value, *counts, outage.part_of, json.dumps(_texts(outage.breaks)))
+def _values(outage: OutageRecord) -> tuple[object, ...]:
+    told = (outage.cause.value, outage.part_of, json.dumps(_texts(outage.breaks)))
+    return (outage.outage_id, *told, *_figures(outage).values())
 
 
 def all_outages() -> QuerySet[Outage]:

@@ -94,17 +94,6 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbedPlace:
-    """What the sentences name: whom we asked, from where, and as whom."""
-
-    address: str
-    port: int
-    asked_from: str
-    version: str
-    user: str
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     title: str
     meaning: str
@@ -232,20 +221,18 @@ ADVICE: Mapping[ProbeFinding, Advice] = {
 }
 
 
-def place_of(olt: Olt, *, asked_from: str) -> ProbedPlace:
-    version = SnmpVersionChoice(olt.snmp_version).label
-    return ProbedPlace(address=olt.address, port=olt.port, asked_from=asked_from, version=version, user=olt.v3_user)
-
-
-def diagnose(finding: ProbeFinding, place: ProbedPlace) -> Diagnosis:
-    advice = ADVICE[finding]
-    words = {
-        "address": place.address,
-        "port": place.port,
-        "from": place.asked_from or _("this machine"),
-        "version": place.version,
-        "user": f"“{place.user}”",
+def place_of(olt: Olt, *, asked_from: str) -> dict[str, object]:
+    """Return what the sentences name: whom we asked, from where, and as whom."""
+    return {
+        "address": olt.address,
+        "port": olt.port,
+        "from": asked_from or _("this machine"),
+        "version": SnmpVersionChoice(olt.snmp_version).label,
+        "user": f"“{olt.v3_user}”",
     }
-    return Diagnosis(
-        str(advice.title), str(advice.meaning) % words, tuple(str(check) % words for check in advice.checks)
-    )
+
+
+def diagnose(finding: ProbeFinding, place: Mapping[str, object]) -> Diagnosis:
+    advice = ADVICE[finding]
+    checks = tuple(str(check) % place for check in advice.checks)
+    return Diagnosis(str(advice.title), str(advice.meaning) % place, checks)

@@ -152,19 +152,12 @@ def join(grids: Sequence[HistoryGrid]) -> HistoryGrid:
     layers = np.full((len(grids[0].layers), len(ids), len(at)), MISSING)
     for grid in grids:
         cells = np.ix_(np.arange(len(layers)), np.searchsorted(ids, grid.onu_ids), np.searchsorted(at, grid.at))
-        laid = _add_up if grid.is_summary else _lay_over
-        layers[cells] = laid(layers[cells], grid.layers)
+        old, new = layers[cells], grid.layers
+        if grid.is_summary:
+            layers[cells] = _summed(np.stack([old, new], axis=-1), np.zeros(1, dtype=np.int64))[..., 0]
+        else:
+            layers[cells] = np.where(new == MISSING, old, new)
     return HistoryGrid(ids, at, layers)
-
-
-def _lay_over(old: Ints, new: Ints) -> Ints:
-    return np.where(new == MISSING, old, new)
-
-
-def _add_up(old: Ints, new: Ints) -> Ints:
-    both = np.stack([old, new], axis=-1)
-    added = _summed(both, np.zeros(1, dtype=np.int64))
-    return added[..., 0]
 
 
 def summarise(grid: HistoryGrid, metric: int, seconds: int) -> HistoryGrid:
@@ -257,7 +250,7 @@ def decode_poll(block: Buffer, metrics: Collection[int] | None = None) -> Poll:
 
 def encode_grid(grid: HistoryGrid) -> bytes:
     """Encode a grid; values are delta-encoded along each ONU's time."""
-    layers = _as_spreads(grid.layers) if grid.is_summary else grid.layers
+    layers = _with_extremes(grid.layers, from_average=-1) if grid.is_summary else grid.layers
     parts = [_GRID_HEAD.pack(len(layers), len(grid.onu_ids), len(grid.at))]
     parts += [_pack(np.diff(numbers, prepend=0)) for numbers in (grid.onu_ids, grid.at)]
     for layer in layers:
@@ -273,7 +266,7 @@ def decode_grid(block: Buffer, onu_id: int | None = None) -> HistoryGrid:
     rows = slice(None) if onu_id is None else np.flatnonzero(onu_ids == onu_id)
     layers = [reader.layer((height, width), rows) for _ in range(layer_count)]
     # A bundle of a day has hundreds of grids with a single layer, of which stacking would be a tenth of the cost.
-    stacked = layers[0][np.newaxis] if layer_count == 1 else _from_spreads(np.stack(layers))
+    stacked = layers[0][np.newaxis] if layer_count == 1 else _with_extremes(np.stack(layers), from_average=1)
     return HistoryGrid(onu_ids[rows], at, stacked)
 
 
@@ -315,21 +308,13 @@ def kind_of(block: Buffer) -> int:
     return block[0] if block else 0
 
 
-def _as_spreads(layers: Ints) -> Ints:
-    """Store the extremes of a summary as their distance from the average."""
-    spreads = layers.copy()
-    spreads[LOWEST] = layers[AVERAGE] - layers[LOWEST]
-    spreads[HIGHEST] = layers[HIGHEST] - layers[AVERAGE]
-    spreads[:, layers[AVERAGE] == MISSING] = MISSING
-    return spreads
-
-
-def _from_spreads(spreads: Ints) -> Ints:
-    layers = spreads.copy()
-    layers[LOWEST] = spreads[AVERAGE] - spreads[LOWEST]
-    layers[HIGHEST] = spreads[AVERAGE] + spreads[HIGHEST]
-    layers[:, spreads[AVERAGE] == MISSING] = MISSING
-    return layers
+def _with_extremes(layers: Ints, *, from_average: int) -> Ints:
+    """Turn the extremes of a summary into their distances from the average, by -1, and back, by 1."""
+    turned = layers.copy()
+    turned[LOWEST] = layers[AVERAGE] - layers[LOWEST]
+    turned[HIGHEST] = layers[HIGHEST] + from_average * layers[AVERAGE]
+    turned[:, layers[AVERAGE] == MISSING] = MISSING
+    return turned
 
 
 class _Zstandard(threading.local):

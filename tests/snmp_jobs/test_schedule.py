@@ -199,7 +199,7 @@ def test_a_clock_set_back_while_nobody_looked_stalls_no_node() -> None:
     stalled = make_node(next_run_at=NOW + timedelta(hours=1), interval_seconds=300)
     ordinary = make_node(next_run_at=NOW + timedelta(seconds=300), interval_seconds=300)
 
-    assert store.pull_back_to_grid(NOW) == 1
+    store.pull_back_to_grid(NOW)
 
     for node in (stalled, ordinary):
         node.refresh_from_db()

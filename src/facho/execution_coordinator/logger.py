@@ -214,8 +214,8 @@ def _id_of(olt: Olt | int | None) -> int | None:
 coordinator_logger = CoordinatorLogger()
 
 
-def log_executions(looked_at: datetime | None, now: datetime) -> int:
-    """Log every start and end since the last look that is not in the log yet; returns how many.
+def log_executions(looked_at: datetime | None, now: datetime) -> None:
+    """Log every start and end since the last look that is not in the log yet.
 
     What is logged is found in the log itself, so a pass that dies logs nothing twice and forgets nothing. Without a
     last look, after a start or when another process led, it continues where the log ends. Decision 43 says why this is
@@ -229,7 +229,7 @@ def log_executions(looked_at: datetime | None, now: datetime) -> int:
         logged = [at for log in newest for at in log.values_list("timestamp", flat=True)[:1]]
         looked_at = max(logged, default=now - FIRST_LOOK)
     since = min(looked_at, now)
-    written, is_more = 0, True
+    is_more = True
     # A look without a transaction first: many passes have nothing to write.
     while is_more and _UNLOGGED.rows(since=since - SEEN_WITHIN):
         with transaction.atomic(), translation.override(settings.LANGUAGE_CODE):
@@ -246,10 +246,8 @@ def log_executions(looked_at: datetime | None, now: datetime) -> int:
         for row, entries in rows:
             for entry in entries:
                 _write_to_file(row, entry)
-            written += len(entries)
         is_more = len(rows) == BATCH
         since = max([since, *(row.finished_at for row, _entries in rows if row.finished_at)])
-    return written
 
 
 def _select_unlogged() -> QuerySet[Execution, Any]:

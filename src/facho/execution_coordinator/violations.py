@@ -47,14 +47,14 @@ _SKIPPED: dict[str, str | Promise] = dict(SkipReasons.choices)
 ReportedSlot = tuple[str, dict[str, Any]]
 
 
-def raise_violations(trackers: Iterable[QuotaTracker], olts: Mapping[int, OltRow], now: datetime) -> int:
+def raise_violations(trackers: Iterable[QuotaTracker], olts: Mapping[int, OltRow], now: datetime) -> None:
     """Record the hours that are over and fell short; each is logged once, and its report kept up to date."""
     short: dict[tuple[int, Span], list[QuotaTracker]] = defaultdict(list)
     for tracker in trackers:
         if tracker.status in VIOLATED and tracker.period_end <= now:
             short[tracker.olt_id, hour_of_tracker(tracker)].append(tracker)
     if not short:
-        return 0
+        return
     stored = QuotaViolation.objects.filter(
         olt_id__in={olt_id for olt_id, _hour in short}, period_start__in={hour.start for _olt_id, hour in short}
     )
@@ -70,7 +70,6 @@ def raise_violations(trackers: Iterable[QuotaTracker], olts: Mapping[int, OltRow
                 required=tracker.quota_required,
                 hour=tracker.period_start.isoformat(),
             )
-    return len(short)
 
 
 def _record(

@@ -58,8 +58,8 @@ def passed_until_now(
     return [] if due_at is None or due_at > now else [Passage(node_id, grid, due_at, now + INSTANT, reason)]
 
 
-def save_skipped(passages: Iterable[Passage], now: datetime) -> int:
-    """Store passed slots, for masters and their chains; returns the number of rows.
+def save_skipped(passages: Iterable[Passage], now: datetime) -> None:
+    """Store passed slots, for masters and their chains.
 
     Each slot of this hour and the one before has a row of its own, for the quotas. Older hours are judged: after a week
     without polling a row for each slot of it is useless, so all that is older is one row.
@@ -70,12 +70,11 @@ def save_skipped(passages: Iterable[Passage], now: datetime) -> int:
         rows[passage.node_id] += _rows(passage, since)
     rows = {node_id: skipped for node_id, skipped in rows.items() if skipped}
     if not rows:
-        return 0
+        return
     _name_pauses(rows)
     _tell_gaps(rows)
     every = [*(row for skipped in rows.values() for row in skipped), *_rows_of_chains(rows)]
     SkippedSlot.objects.bulk_create(every, ignore_conflicts=True, batch_size=500)
-    return len(every)
 
 
 def owed_slots(span: schedule.Span) -> QuerySet[SkippedSlot]:
@@ -274,9 +273,9 @@ def save_failures(node_id: int, failures_in_a_row: int, *, now: datetime) -> Non
     _save_moved(node_id, now, failures_in_a_row=failures_in_a_row)
 
 
-def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> int:
+def suspend(nodes: QuerySet[WorkflowNode], *, reason: str, now: datetime) -> None:
     """Give these nodes no further slot until a probe or a person brings them back; `enabled` stays as it is."""
-    return nodes.filter(suspended_at__isnull=True).update(suspended_at=now, suspend_reason=reason)
+    nodes.filter(suspended_at__isnull=True).update(suspended_at=now, suspend_reason=reason)
 
 
 def return_to_schedule(nodes: QuerySet[WorkflowNode], *, now: datetime) -> int:
@@ -304,33 +303,34 @@ def _suspended_and_due(now: datetime | Given) -> QuerySet[WorkflowNode]:
 _ANY_PASSING = Select(lambda: _suspended_and_due(Given("now", DateTimeField())).order_by().values_list("id")[:1])
 
 
-def pass_suspended(now: datetime) -> int:
+def pass_suspended(now: datetime) -> None:
     """Let suspended masters pass the slots that have come: they stay owed, and the quotas see them skipped at once."""
-    return _save_on_grid(_suspended_and_due(now), now, _reason_of_suspension) if _ANY_PASSING.rows(now=now) else 0
+    if _ANY_PASSING.rows(now=now):
+        _save_on_grid(_suspended_and_due(now), now, _reason_of_suspension)
 
 
-def pass_undiscovered(node_ids: Sequence[int], now: datetime) -> int:
+def pass_undiscovered(node_ids: Sequence[int], now: datetime) -> None:
     """Let masters pass the slots that have come whose OLT has no first discovery coming: they stay owed, and missed."""
     overdue = WorkflowNode.objects.filter(id__in=node_ids, suspended_at__isnull=True, next_run_at__lte=now)
-    return _save_on_grid(overdue, now, lambda _node: SkipReason.NO_DISCOVERY)
+    _save_on_grid(overdue, now, lambda _node: SkipReason.NO_DISCOVERY)
 
 
-def put_all_on_grid(now: datetime, shard: Shard = WHOLE) -> int:
+def put_all_on_grid(now: datetime, shard: Shard = WHOLE) -> None:
     """After a jump of the wall clock, let every master continue from its next slot: no burst and no stall."""
     masters = WorkflowNode.objects.filter(
         in_shard("workflow__olt_id", shard), is_chain_node=False, next_run_at__isnull=False
     )
-    return _save_on_grid(masters, now, lambda _node: SkipReason.CLOCK)
+    _save_on_grid(masters, now, lambda _node: SkipReason.CLOCK)
 
 
-def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> int:
+def pull_back_to_grid(now: datetime, shard: Shard = WHOLE) -> None:
     """Let masters that wait for longer than their interval, as after a clock set back, continue."""
     masters = WorkflowNode.objects.filter(in_shard("workflow__olt_id", shard), is_chain_node=False)
     intervals = set(masters.values_list("interval_seconds", flat=True).distinct().order_by())
     is_ahead = Q(pk__in=[])
     for seconds in intervals:
         is_ahead |= Q(interval_seconds=seconds, next_run_at__gt=now + timedelta(seconds=seconds))
-    return _save_on_grid(masters.filter(is_ahead), now, lambda _node: SkipReason.CLOCK)
+    _save_on_grid(masters.filter(is_ahead), now, lambda _node: SkipReason.CLOCK)
 
 
 def begin_onu_reads(olt_id: int, now: datetime) -> int:
@@ -386,15 +386,14 @@ def next_slot_after_try(node: WorkflowNode, now: datetime) -> datetime | None:
     return schedule.plan_end(grid_of(node), node.next_run_at, now=now).next_run_at if node.next_run_at else None
 
 
-def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: ReasonOf) -> int:
+def _save_on_grid(masters: QuerySet[WorkflowNode], now: datetime, reason_of: ReasonOf) -> None:
     # With nothing to move, do not take SQLite's write lock.
     if not masters.exists():
-        return 0
+        return
     with transaction.atomic(savepoint=False):
         nodes = _hold(masters)
         _put_on_grid(nodes, now, reason_of)
         WorkflowNode.objects.bulk_update(nodes, ["next_run_at", "slots_skipped"], batch_size=500)
-    return len(nodes)
 
 
 def _hold(nodes: QuerySet[WorkflowNode]) -> list[WorkflowNode]:

@@ -20,11 +20,11 @@ from facho.accounts.scope import scope_of
 from facho.api.shared import filters
 from facho.api.shared.filters import Page, with_exactness
 from facho.api.shared.views import AcknowledgeAction, RowSerializer, ScopedRows
-from facho.onus.events import Count, EventPage, all_events, count_events, describe_event, load_page
+from facho.onus.events import Count, all_events, count_events, describe_event, load_page
 from facho.onus.models import Onu, OnuEvent, Outage
 from facho.onus.outages import all_outages, onus_of
 from facho.onus.shown_state import shown_state
-from facho.onus.timeline import TimelineCursor, read_cursor
+from facho.onus.timeline import RowPage, TimelineCursor, read_cursor
 from facho.onus.words import DownCauses, EventKinds, OutageCauses, OutageScopes, ShownState
 
 CURSOR = "cursor"
@@ -33,7 +33,7 @@ CURSOR = "cursor"
 class TimelinePage(BasePagination):
     """Pages of events by cursor; counts stop at a limit and say so."""
 
-    _page: EventPage
+    _page: RowPage[OnuEvent]
     _count: Count
     _address: str
 
@@ -48,7 +48,7 @@ class TimelinePage(BasePagination):
         self._page = load_page(queryset, cursor, size)
         self._count = count_events(queryset)
         self._address = request.build_absolute_uri()
-        return self._page.events
+        return self._page.rows
 
     def get_paginated_response(self, data: Any) -> Response:
         return Response(

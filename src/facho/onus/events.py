@@ -15,7 +15,7 @@ from facho.hosts.store import OLT_SECRETS
 from facho.infrastructure.bulk import insert_values, update_values
 from facho.onus.models import OnuEvent, Outage
 from facho.onus.search import MANY
-from facho.onus.timeline import TimelineCursor, load_rows
+from facho.onus.timeline import RowPage, TimelineCursor, load_rows
 from facho.onus.words import DownCauses, EventKinds, OutageScopes, RunStateChoice
 from facho.polling.domain import onu_events as rules
 from facho.polling.domain.onu_state import OnuPlace, PortPlace
@@ -73,15 +73,6 @@ def describe_event(event: OnuEvent) -> str:
     if not event.cause:
         return sentence
     return _("%(sentence)s: %(cause)s") % {"sentence": sentence, "cause": _CAUSES[event.cause]}
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """Events, latest first, with cursors to the neighbouring pages; None at either end."""
-
-    events: list[OnuEvent]
-    newer: TimelineCursor | None
-    older: TimelineCursor | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +162,9 @@ def load_events_of(outage_id: int, count: int) -> list[OnuEvent]:
     return list(events.order_by("-at", "-id")[:count])
 
 
-def load_page(timeline: QuerySet[OnuEvent], cursor: TimelineCursor | None, size: int) -> EventPage:
+def load_page(timeline: QuerySet[OnuEvent], cursor: TimelineCursor | None, size: int) -> RowPage[OnuEvent]:
     """Load one page; one query."""
-    page = load_rows(timeline, "at", cursor, size)
-    return EventPage(page.rows, page.newer, page.older)
+    return load_rows(timeline, "at", cursor, size)
 
 
 def count_events(timeline: QuerySet[OnuEvent]) -> Count:

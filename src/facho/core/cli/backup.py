@@ -51,18 +51,6 @@ class FileFacts:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    format: int
-    version: str
-    created_at: str
-    migrations: tuple[str, ...]
-    files: Mapping[str, FileFacts]
-
-    def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=2).encode()
-
-
 Facts = dict[str, FileFacts]
 
 
@@ -172,19 +160,20 @@ def _write_staged(stage: Path, target: Path, *, database: Path, folder: data_fol
     with data_folder.open_new(keys) as file:
         file.write("".join(f"{key}\n" for key in dict.fromkeys([*after, *before])).encode())
     files = {DATABASE: snapshot, SECRET_KEY: folder.secret_key, ENCRYPTION_KEYS: keys}
-    manifest = Manifest(
-        format=FORMAT,
-        version=version("facho"),
-        created_at=now.isoformat(),
-        migrations=tuple(".".join(migration) for migration in applied_migrations(snapshot)),
-        files={name: file_facts(path) for name, path in files.items()},
-    )
+    facts = {name: file_facts(path) for name, path in files.items()}
+    manifest = {
+        "format": FORMAT,
+        "version": version("facho"),
+        "created_at": now.isoformat(),
+        "migrations": [".".join(migration) for migration in applied_migrations(snapshot)],
+        "files": {name: asdict(each) for name, each in facts.items()},
+    }
     with data_folder.open_new(archive) as raw, tarfile.open(fileobj=raw, mode="w:gz") as members:
-        content = manifest.to_json()
+        content = json.dumps(manifest, indent=2).encode()
         members.addfile(_member(MANIFEST, len(content)), io.BytesIO(content))
         for name, source in files.items():
             with source.open("rb") as member:
-                members.addfile(_member(name, manifest.files[name].size), member)
+                members.addfile(_member(name, facts[name].size), member)
     data_folder.publish(archive, target)
 
 

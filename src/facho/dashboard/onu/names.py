@@ -81,7 +81,7 @@ class EventLine:
 
 def load_events(olt_id: int, count: int) -> list[EventLine]:
     """Load the latest events of an OLT; one query."""
-    return event_rows(load_page(all_events().filter(olt_id=olt_id), None, count).events)
+    return event_rows(load_page(all_events().filter(olt_id=olt_id), None, count).rows)
 
 
 def event_rows(events: Iterable[OnuEvent]) -> list[EventLine]:

@@ -258,7 +258,7 @@ def load_sheet(onu: Onu) -> OnuSheet:
 
 def load_onu_events(onu_id: int, count: int) -> list[EventLine]:
     """Load the latest events of an ONU; one query."""
-    return event_rows(load_page(all_events().filter(onu_id=onu_id), None, count).events)
+    return event_rows(load_page(all_events().filter(onu_id=onu_id), None, count).rows)
 
 
 def load_onu_outages(onu: Onu, count: int) -> list[Outage]:

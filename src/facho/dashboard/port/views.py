@@ -322,7 +322,7 @@ def _past(request: HttpRequest, port: PonPort, now: datetime) -> dict[str, Any]:
     timeline = all_events().filter(Q(pon_port_id=port.id) | Q(other_port_id=port.id))
     outages = Outage.objects.filter(outages_of_place(port)).order_by("-started_at", "-id")
     return {
-        "events": event_rows(load_page(timeline, None, EVENT_LINES).events),
+        "events": event_rows(load_page(timeline, None, EVENT_LINES).rows),
         "outages": with_names(outages)[:OUTAGE_LINES],
         "findings": load_port_findings(port, now, FINDING_LINES),
         "traps": load_said_of_port(port.olt_id, (port.frame, port.slot, port.port), EVENT_LINES),

@@ -38,16 +38,8 @@ from facho.polling.domain.changes import (
 from facho.polling.domain.execution_state import TERMINAL, ExecutionState
 from facho.polling.domain.feasibility import Load, PredictedRun, overlap_seconds_per_hour, predict_runs, repack
 from facho.polling.domain.schedule import Span, hour_of
+from facho.snmp_jobs import store as snmp_jobs
 from facho.snmp_jobs.models import WorkflowNode
-from facho.snmp_jobs.store import (
-    NodeChange,
-    change_nodes,
-    give_first_slots,
-    load_job_names,
-    pass_suspended,
-    pass_undiscovered,
-    take_off_grid,
-)
 from facho.zabbix_pollers.store import release_as_seen
 
 ONCE_IN = timedelta(hours=1)
@@ -106,7 +98,7 @@ def _save_offset(load: Load, offset_seconds: int, now: datetime) -> int:
     as_seen = WorkflowNode.objects.filter(
         id=load.node_id, interval_seconds=load.interval_seconds, offset_seconds=load.offset_seconds
     )
-    return change_nodes(as_seen, NodeChange(offset_seconds=offset_seconds), now=now)
+    return snmp_jobs.change_nodes(as_seen, snmp_jobs.NodeChange(offset_seconds=offset_seconds), now=now)
 
 
 def close_plans(now: datetime) -> None:
@@ -358,7 +350,7 @@ def act_on(olt_id: int, change: Change, now: datetime) -> list[AbortedRun]:
         which = Q(node_id=task.node_id)
         aborted = _load_aborted(which, _NOT_ASKING, now)
         _abort(which, "its task was disabled", now)
-        take_off_grid(WorkflowNode.objects.filter(id=task.node_id, enabled=False), now)
+        snmp_jobs.take_off_grid(WorkflowNode.objects.filter(id=task.node_id, enabled=False), now)
         return aborted
     if change.type is ChangeType.OLT_DISABLED:
         which = Q(olt_id=olt_id)
@@ -366,7 +358,7 @@ def act_on(olt_id: int, change: Change, now: datetime) -> list[AbortedRun]:
         _abort(which, "its OLT was disabled", now)
         for execution_id in Execution.objects.filter(which, status=ExecutionState.RUNNING).values_list("id", flat=True):
             executions.request_cancel(execution_id, now=now)
-        take_off_grid(WorkflowNode.objects.filter(workflow__olt_id=olt_id), now)
+        snmp_jobs.take_off_grid(WorkflowNode.objects.filter(workflow__olt_id=olt_id), now)
         return aborted
     return []
 
@@ -376,7 +368,7 @@ def start_timeless(olts: Iterable[OltRow], now: datetime) -> int:
     tasks = [task for olt in olts if olt.enabled for task in olt.tasks]
     timeless = [task.node_id for task in tasks if task.next_run_at is None and task.master_id is None]
     nodes = WorkflowNode.objects.filter(id__in=timeless, next_run_at__isnull=True)
-    return give_first_slots(nodes, now) if timeless else 0
+    return snmp_jobs.give_first_slots(nodes, now) if timeless else 0
 
 
 def _load_aborted(which: Q, unfinished: Q, now: datetime) -> list[AbortedRun]:
@@ -402,7 +394,7 @@ def log_change(olt_id: int, change: Change, aborted: Sequence[AbortedRun] = ()) 
     if task := change.task:
         # A task is called by its job; where the node is gone, by the job that has its type, else by its code.
         names = WorkflowNode.objects.filter(id=task.node_id).values_list("job__name", flat=True)
-        name = names.first() or load_job_names().get(task.task_type, task.task_type)
+        name = names.first() or snmp_jobs.load_job_names().get(task.task_type, task.task_type)
         values = {"task_type": task.task_type, "task": name, "node_id": task.node_id}
         # A chain member has no interval of its own.
         if task.interval_seconds:
@@ -444,11 +436,11 @@ class ExecutionCoordinator:
 
     def run_pass(self, now: datetime) -> None:
         """Look at everything once: changes, quotas, violations, plans, and executions that started or ended."""
-        pass_suspended(now)
+        snmp_jobs.pass_suspended(now)
         olts = self.get_system_state()
         stuck = [task.node_id for olt in olts.values() for task in olt.tasks if task.is_stuck(now)]
         if stuck:
-            pass_undiscovered(stuck, now)
+            snmp_jobs.pass_undiscovered(stuck, now)
         if start_timeless(olts.values(), now) or stuck:
             olts = self.get_system_state()
         # Handle each OLT that changed; an error in one does not stop the others.
@@ -518,7 +510,7 @@ class ExecutionCoordinator:
             self._warn(quotas.refresh_quotas(moved, now, is_all=False))
 
     def _warn(self, refreshed: quotas.Refreshed) -> None:
-        names = load_job_names() if refreshed.warned else {}
+        names = snmp_jobs.load_job_names() if refreshed.warned else {}
         for tracker in refreshed.warned:
             coordinator_logger.log_event(
                 EventType.QUOTA_WARNING,

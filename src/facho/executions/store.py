@@ -17,17 +17,9 @@ from django.db.models import F, Q, QuerySet
 
 from facho.executions.models import ERROR_LENGTH, Execution, ExecutionAttempt, OltToken, Origin
 from facho.executions.run import RUN_COLUMNS, Ending, Run, build_run, open_attempt, run_of, runs
+from facho.hosts import store as hosts
 from facho.hosts.models import Olt, Reachability
 from facho.hosts.olt_data import save_olt_values
-from facho.hosts.store import (
-    OLT_SECRETS,
-    Device,
-    is_paused,
-    load_devices,
-    save_identity,
-    save_learned_size,
-    save_waiting,
-)
 from facho.infrastructure.bulk import in_shard, insert_values
 from facho.infrastructure.statements import Given, GivenFor, GivenMany, Insert, Select, Update, open_cursor
 from facho.onus.store import save_inventory, save_table
@@ -59,7 +51,7 @@ class ClaimRequest:
     node_id: int | None = None
     poller_id: int | None = None
     slot_at: datetime | None = None
-    device: Device | None = None
+    device: hosts.Device | None = None
     poller_group: str = ""
 
 
@@ -111,7 +103,7 @@ def claim(
     known = {request.olt_id: request.device for request in requests if request.device}
     unknown = {request.olt_id for request in requests} - known.keys()
     # An OLT that was deleted has no device.
-    devices = {**known, **load_devices(unknown)} if unknown else known
+    devices = {**known, **hosts.load_devices(unknown)} if unknown else known
     requests = [request for request in requests if request.olt_id in devices]
     tokens = next_tokens(devices) if tokens is None else tokens
     rows = [
@@ -276,11 +268,11 @@ def save_rows(olt_id: int, collected: Iterable[Rows], *, now: datetime) -> None:
     """Store what a run collected, in the transaction that closes it: all of it, or nothing."""
     for rows in collected:
         if rows.identity is not None:
-            save_identity(olt_id, rows.identity, now=now)
+            hosts.save_identity(olt_id, rows.identity, now=now)
         if rows.walk is not None:
             save_inventory(olt_id, rows.walk, now=now)
         if rows.unauthorised is not None:
-            save_waiting(olt_id, rows.unauthorised, is_complete=rows.is_list_complete, now=now)
+            hosts.save_waiting(olt_id, rows.unauthorised, is_complete=rows.is_list_complete, now=now)
         if rows.olt_values is not None:
             save_olt_values(olt_id, rows.olt_values, whole_oids=rows.whole_oids, now=now)
             save_olt_figures(olt_id, rows.olt_values, now=now)
@@ -289,7 +281,7 @@ def save_rows(olt_id: int, collected: Iterable[Rows], *, now: datetime) -> None:
         if rows.kept_oids:
             _save_history(olt_id, rows, now)
         for subject, size in rows.learned_sizes.items():
-            save_learned_size(olt_id, subject, size, now=now)
+            hosts.save_learned_size(olt_id, subject, size, now=now)
 
 
 def _save_history(olt_id: int, rows: Rows, now: datetime) -> None:
@@ -341,7 +333,7 @@ def request_cancel(execution_id: int, *, now: datetime) -> bool:
 
 def load_active(which: Q | None = None) -> list[Active]:
     """Load everything that holds an OLT, or which of it, in one query."""
-    rows = _active().filter(which or Q()).select_related("olt").defer(*OLT_SECRETS)
+    rows = _active().filter(which or Q()).select_related("olt").defer(*hosts.OLT_SECRETS)
     return [_active_of(row, is_enabled=row.olt.enabled) for row in rows]
 
 
@@ -573,7 +565,7 @@ def _unfinished(shard: Shard) -> Select:
     return Select(
         lambda: (
             Execution.objects.filter(in_shard("olt_id", shard), finished_at__isnull=True)
-            .annotate(is_paused=is_paused("olt_id", Given("now", models.DateTimeField())))
+            .annotate(is_paused=hosts.is_paused("olt_id", Given("now", models.DateTimeField())))
             .order_by()
             .values_list(*_LookedAt._fields)
         )

@@ -7,15 +7,7 @@ import sys
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from celery import Celery
-from celery.signals import (
-    beat_init,
-    celeryd_after_setup,
-    celeryd_init,
-    worker_ready,
-    worker_shutdown,
-    worker_shutting_down,
-)
+from celery import Celery, signals
 from kombu.transport import TRANSPORT_ALIASES, redis
 
 from facho.core.processes import supervisor
@@ -72,8 +64,8 @@ class FachoCelery(Celery):
             worker.close()
 
 
-@celeryd_init.connect
-@beat_init.connect
+@signals.celeryd_init.connect
+@signals.beat_init.connect
 def refuse_to_start(**_about: object) -> None:
     """End a worker or a beat that cannot work, with a sentence for each reason."""
     try:
@@ -84,14 +76,14 @@ def refuse_to_start(**_about: object) -> None:
         sys.exit(error.status)
 
 
-@celeryd_init.connect
+@signals.celeryd_init.connect
 def spare_memory(**_about: object) -> None:
     """Do it while there are no slots: they are threads."""
     supervisor.share_arenas()
     supervisor.raise_descriptor_limit()
 
 
-@celeryd_after_setup.connect
+@signals.celeryd_after_setup.connect
 def learn_duty(instance: Any, **_about: object) -> None:
     """Learn how many slots the command line gave this worker, and whose executions it reads."""
     app.slots = instance.concurrency
@@ -99,7 +91,7 @@ def learn_duty(instance: Any, **_about: object) -> None:
     app.groups = frozenset(group_of(name) for name in queues if name.startswith(app.conf.task_default_queue))
 
 
-@worker_ready.connect
+@signals.worker_ready.connect
 def begin(sender: Any, **_about: object) -> None:
     """Look for lost messages where executions are carried out."""
     # It loads the whole worker, which a scheduler has no use for.
@@ -114,7 +106,7 @@ def begin(sender: Any, **_about: object) -> None:
     supervisor.notify_ready()
 
 
-@beat_init.connect
+@signals.beat_init.connect
 def begin_beat(**_about: object) -> None:
     """Watch the version beside Celery's loop, which offers no turn to others."""
     from facho.core.processes.leader_watch import watch_version
@@ -123,13 +115,13 @@ def begin_beat(**_about: object) -> None:
     supervisor.notify_ready()
 
 
-@worker_shutting_down.connect
+@signals.worker_shutting_down.connect
 def begin_stop(**_about: object) -> None:
     """Hand back what does not finish soon: Celery itself would wait for the longest run."""
     app.worker.begin_stop()
 
 
-@worker_shutdown.connect
+@signals.worker_shutdown.connect
 def stop(**_about: object) -> None:
     app.close_worker()
 

@@ -17,23 +17,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CBC
 from gufo.snmp import SnmpError as LibraryError
+from gufo.snmp import user as gufo_user
 from gufo.snmp._fast import GetIter, SnmpV3ClientSocket
-from gufo.snmp.user import (
-    Aes128Key,
-    Aes192Key,
-    Aes256Key,
-    BaseAuthKey,
-    BasePrivKey,
-    DesKey,
-    KeyType,
-    Md5Key,
-    Sha1Key,
-    Sha224Key,
-    Sha256Key,
-    Sha384Key,
-    Sha512Key,
-    User,
-)
 
 from facho.polling.snmp.ber import Pdu, PduKind, decode_pdu
 from facho.polling.snmp.ber_values import SEQUENCE, Tag, encode_integer, enter, read_integer, wrap
@@ -163,16 +148,16 @@ class Signature(NamedTuple):
 
     hash_name: str
     digest_bytes: int
-    key: type[BaseAuthKey]
+    key: type[gufo_user.BaseAuthKey]
 
 
 SIGNATURES: Mapping[AuthProtocol, Signature] = {
-    AuthProtocol.MD5: Signature("md5", 12, Md5Key),
-    AuthProtocol.SHA: Signature("sha1", 12, Sha1Key),
-    AuthProtocol.SHA_224: Signature("sha224", 16, Sha224Key),
-    AuthProtocol.SHA_256: Signature("sha256", 24, Sha256Key),
-    AuthProtocol.SHA_384: Signature("sha384", 32, Sha384Key),
-    AuthProtocol.SHA_512: Signature("sha512", 48, Sha512Key),
+    AuthProtocol.MD5: Signature("md5", 12, gufo_user.Md5Key),
+    AuthProtocol.SHA: Signature("sha1", 12, gufo_user.Sha1Key),
+    AuthProtocol.SHA_224: Signature("sha224", 16, gufo_user.Sha224Key),
+    AuthProtocol.SHA_256: Signature("sha256", 24, gufo_user.Sha256Key),
+    AuthProtocol.SHA_384: Signature("sha384", 32, gufo_user.Sha384Key),
+    AuthProtocol.SHA_512: Signature("sha512", 48, gufo_user.Sha512Key),
 }
 _AES_KEY_BYTES = {PrivProtocol.AES: 16, PrivProtocol.AES_192: 24, PrivProtocol.AES_256: 32}
 
@@ -369,11 +354,11 @@ def _decode_scoped(data: bytes, *, padding_bytes: int) -> ScopedPdu:
 
 # Where the library's own socket would send, before it is replaced; connecting to it sends nothing.
 _NOWHERE = "127.0.0.1:9"
-_PRIV_KEYS: dict[PrivProtocol, type[BasePrivKey]] = {
-    PrivProtocol.DES: DesKey,
-    PrivProtocol.AES: Aes128Key,
-    PrivProtocol.AES_192: Aes192Key,
-    PrivProtocol.AES_256: Aes256Key,
+_PRIV_KEYS: dict[PrivProtocol, type[gufo_user.BasePrivKey]] = {
+    PrivProtocol.DES: gufo_user.DesKey,
+    PrivProtocol.AES: gufo_user.Aes128Key,
+    PrivProtocol.AES_192: gufo_user.Aes192Key,
+    PrivProtocol.AES_256: gufo_user.Aes256Key,
 }
 
 
@@ -403,7 +388,7 @@ class Sealer:
     """Builds requests of one user to one engine, or anonymous ones; each has random ids."""
 
     def __init__(self, wire: LibraryWire, credential: UserCredential | None, engine: SnmpEngine) -> None:
-        user = _user(credential, engine) if credential else User.default()
+        user = _user(credential, engine) if credential else gufo_user.User.default()
         keys = (user.get_auth_alg(), user.get_auth_key(), user.get_priv_alg(), user.get_priv_key())
         library = SnmpV3ClientSocket(_NOWHERE, engine.engine_id, user.name, *keys, 0, 0, 0, 0)
         wire.attach(library.get_fd())
@@ -447,14 +432,14 @@ class Sealer:
             raise MalformedMessage("an answer without a usable clock") from error
 
 
-def _user(credential: UserCredential, engine: SnmpEngine) -> User:
+def _user(credential: UserCredential, engine: SnmpEngine) -> gufo_user.User:
     if credential.auth_protocol is None:
-        return User(credential.user)
-    auth_key = SIGNATURES[credential.auth_protocol].key(engine.auth_key, key_type=KeyType.Localized)
+        return gufo_user.User(credential.user)
+    auth_key = SIGNATURES[credential.auth_protocol].key(engine.auth_key, key_type=gufo_user.KeyType.Localized)
     if credential.priv_protocol is None:
-        return User(credential.user, auth_key=auth_key)
-    priv_key = _PRIV_KEYS[credential.priv_protocol](engine.priv_key, key_type=KeyType.Localized)
-    return User(credential.user, auth_key=auth_key, priv_key=priv_key)
+        return gufo_user.User(credential.user, auth_key=auth_key)
+    priv_key = _PRIV_KEYS[credential.priv_protocol](engine.priv_key, key_type=gufo_user.KeyType.Localized)
+    return gufo_user.User(credential.user, auth_key=auth_key, priv_key=priv_key)
 
 
 # Verifies and decodes an answer; MalformedMessage when it cannot.

@@ -1,7 +1,8 @@
 """The tree of a port as it was inferred or corrected: its drawing, and the form that corrects it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -40,191 +41,114 @@ from facho.polling.domain.outages import POWER_LOST
 DOT, DOTS_IN_A_ROW, LEFT = 22, 16, 46
 
 
-@dataclass(frozen=True, slots=True)
-class TreeDot:
-    """An ONU in the drawing, as SVG takes it; `look` is its state, or its light while it is online."""
-
-    onu: OnuLine
-    x: int
-    y: int
-    look: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class TreeBox:
-    """A box in the drawing; `y` is its middle."""
-
-    number: int
-    name: str
-    words: str
-    is_told: bool
-    y: int
-    dots: list[TreeDot]
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    id: int
-    made_at: datetime
-    made_by: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class TreeEvent:
-    """Something in common that the boxes were inferred from, and its page."""
-
-    at: datetime
-    words: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class BoxEvent:
-    """Something in common, and how many ONUs of a box and of the other boxes of its port were hit or well."""
-
-    at: datetime
-    words: str
-    url: str
-    hit: int
-    well: int
-    unread: int
-    others_hit: int
-    others_well: int
-
-
-@dataclass(frozen=True, slots=True)
-class BoxOnu:
-    """An ONU of a box: its distance, in how many of the events it took part, and how sure its place is."""
-
-    onu: OnuLine
-    hit: int
-    well: int
-    sure: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class BoxEvidence:
-    name: str
-    words: str
-    onus: list[BoxOnu]
-    events: list[BoxEvent]
-    changes: list[TreeChange]
-    # The nearest other box by its name and its distances; empty where it is the only one.
-    neighbours: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class PortTree:
-    """The drawing of a port: a row of ONUs for each box, the nearest box first."""
-
-    boxes: list[TreeBox]
-    events: int
-    height: int
-    changes: list[TreeChange]
-    rests_on: list[TreeEvent]
-
-
-def load_port_tree(port: PonPort, now: datetime) -> PortTree | None:
-    """Draw which ONUs seem to share a box; None while it is unknown. Eight queries."""
+def load_port_tree(port: PonPort, now: datetime) -> dict[str, Any] | None:
+    """Draw which ONUs seem to share a box, the nearest box first; None while it is unknown. Eight queries."""
     placed = load_tree(port.pk)
     if not placed:
         return None
-    onu_ids = [onu_id for box in placed for onu_id in box.onu_ids]
-    lines = {line.id: line for line in rows_of(listed_onus().filter(id__in=onu_ids))}
+    lines = _load_lines(placed)
     boxes, top = [], 24
     for box in placed:
         boxes.append(_box(box, lines, top))
         top += 30 + DOT * -(-len(box.onu_ids) // DOTS_IN_A_ROW)
-    changes = [change for change, _onus in _changes(port, lines)]
-    return PortTree(
-        boxes, max(box.events for box in placed), top, changes, [event for event, _onus in _events(port, now)]
-    )
+    return {
+        "boxes": boxes,
+        "events": max(box.events for box in placed),
+        "height": top,
+        "changes": _changes(port, lines),
+        "rests_on": _events(port, now),
+    }
 
 
-def _changes(port: PonPort, lines: dict[int, OnuLine]) -> list[tuple[TreeChange, set[int]]]:
+def _load_lines(placed: Sequence[PlacedBox]) -> dict[int, OnuLine]:
+    onu_ids = [onu_id for box in placed for onu_id in box.onu_ids]
+    return {line.id: line for line in rows_of(listed_onus().filter(id__in=onu_ids))}
+
+
+def _changes(port: PonPort, lines: dict[int, OnuLine]) -> list[dict[str, Any]]:
     """Load the corrections, the last first, with the ONUs that each names."""
     corrections = TreeCorrection.objects.filter(pon_port=port).select_related("made_by").order_by("-made_at", "-id")
     changes = []
     for each in corrections:
         codes = [lines[onu_id].code for onu_id in each.together if onu_id in lines]
         words = _("in one box: %s") % (", ".join(codes[:4]) + (" …" if len(codes) > 4 else ""))
-        change = TreeChange(each.id, each.made_at, each.made_by.get_username() if each.made_by else "", words)
-        changes.append((change, {*each.together, *each.apart}))
+        who = each.made_by.get_username() if each.made_by else ""
+        onu_ids = {*each.together, *each.apart}
+        changes.append({"id": each.id, "made_at": each.made_at, "made_by": who, "words": words, "onu_ids": onu_ids})
     return changes
 
 
-def _events(port: PonPort, now: datetime) -> list[tuple[TreeEvent, LightFinding | Outage]]:
+def _events(port: PonPort, now: datetime) -> list[dict[str, Any]]:
     """What the boxes were inferred from, the last first; each leads to its plot or its course."""
     shared = all_findings().filter(pon_port=port, kind__in=SHARED_KINDS).order_by("-since")[:TREE_EVENTS]
-    found: list[tuple[TreeEvent, LightFinding | Outage]] = [
-        (TreeEvent(each.since, describe_finding(each, now), reverse("light-finding", args=[each.id])), each)
+    found: list[dict[str, Any]] = [
+        {
+            "at": each.since,
+            "words": describe_finding(each, now),
+            "url": reverse("light-finding", args=[each.id]),
+            "cause": each,
+        }
         for each in shared
     ]
     for cut in load_cuts(port.pk):
         if cut.affected >= COMMON_ONUS:
             words = ngettext("%s ONU down together", "%s ONUs down together", cut.affected) % cut.affected
-            found.append((TreeEvent(cut.started_at, words, reverse("outage", args=[cut.pk])), cut))
-    return sorted(found, key=lambda pair: pair[0].at, reverse=True)[:TREE_EVENTS]
+            address = reverse("outage", args=[cut.pk])
+            found.append({"at": cut.started_at, "words": words, "url": address, "cause": cut})
+    return sorted(found, key=lambda each: each["at"], reverse=True)[:TREE_EVENTS]
 
 
-def load_box_evidence(port: PonPort, number: int, now: datetime) -> BoxEvidence | None:
+def load_box_evidence(port: PonPort, number: int, now: datetime) -> dict[str, Any] | None:
     """Load what a box rests on; None if the tree has no such box any more. Ten queries and one for each cut."""
     placed = load_tree(port.pk)
     mine = next((box for box in placed if box.number == number), None)
     if mine is None:
         return None
-    lines = {line.id: line for line in rows_of(listed_onus().filter(id__in=[i for box in placed for i in box.onu_ids]))}
+    lines = _load_lines(placed)
     here, others = set(mine.onu_ids) & lines.keys(), lines.keys() - set(mine.onu_ids)
-    taken = [(event, *_who(port, cause, lines)) for event, cause in _events(port, now)]
-    events = [
-        BoxEvent(
-            at=event.at,
-            words=event.words,
-            url=event.url,
-            hit=len(hit & here),
-            well=len(well & here),
-            unread=len(here - hit - well),
-            others_hit=len(hit & others),
-            others_well=len(well & others),
-        )
-        for event, hit, well in taken
-    ]
+    taken = [(event, *_who(port, event["cause"], lines)) for event in _events(port, now)]
     sure = dict(OnuBox.objects.filter(pon_port=port).values_list("onu_id", "confidence"))
     attached = OnuAttachment.objects.filter(onu_id__in=here).exclude(source=AttachmentSources.INFERRED)
     sources = {each.onu_id: f"{each.box.name} ({each.get_source_display()})" for each in attached.select_related("box")}
-    onus = [
-        BoxOnu(
-            onu=lines[onu_id],
-            hit=sum(onu_id in hit for _event, hit, _well in taken),
-            well=sum(onu_id in well for _event, _hit, well in taken),
-            sure=f"{min(round(100 * sure[onu_id]), 99)} %" if onu_id in sure else _("unknown"),
-            source=sources.get(onu_id, ""),
-        )
-        for onu_id in mine.onu_ids
-        if onu_id in lines
-    ]
-    drawn = [_box(box, lines, 0) for box in placed]
-    me = next(box for box in drawn if box.number == number)
-    return BoxEvidence(
-        name=me.name,
-        words=me.words,
-        onus=onus,
-        events=events,
-        changes=[change for change, onu_ids in _changes(port, lines) if onu_ids & here],
-        neighbours=[(box.name, box.words) for box in drawn if box.number != number],
-    )
+    drawn = {box.number: _box(box, lines, 0) for box in placed}
+    me = drawn.pop(number)
+    return {
+        "name": me["name"],
+        "words": me["words"],
+        "events": [
+            {
+                **event,
+                "hit": len(hit & here),
+                "well": len(well & here),
+                "unread": len(here - hit - well),
+                "others_hit": len(hit & others),
+                "others_well": len(well & others),
+            }
+            for event, hit, well in taken
+        ],
+        "onus": [
+            {
+                "onu": lines[onu_id],
+                # In how many of the events it took part, and how sure its place is.
+                "hit": sum(onu_id in hit for _event, hit, _well in taken),
+                "well": sum(onu_id in well for _event, _hit, well in taken),
+                "sure": f"{min(round(100 * sure[onu_id]), 99)} %" if onu_id in sure else _("unknown"),
+                "source": sources.get(onu_id, ""),
+            }
+            for onu_id in mine.onu_ids
+            if onu_id in lines
+        ],
+        "changes": [change for change in _changes(port, lines) if change["onu_ids"] & here],
+        "neighbours": [(box["name"], box["words"]) for box in drawn.values()],
+    }
 
 
 def _who(port: PonPort, cause: LightFinding | Outage, lines: dict[int, OnuLine]) -> tuple[set[int], set[int]]:
     """Return which ONUs an event hit, and which were seen to be well; one query."""
     if isinstance(cause, LightFinding):
         members = dict(cause.members.values_list("onu_id", "is_hit"))
-        return {onu for onu, is_hit in members.items() if is_hit}, {
-            onu for onu, is_hit in members.items() if not is_hit
-        }
+        hit = {onu_id for onu_id, is_hit in members.items() if is_hit}
+        return hit, members.keys() - hit
     downs = OnuEvent.objects.filter(
         pon_port=port, kind=EventKinds.DOWN, at__gte=cause.started_at, at__lte=cause.started_at + ONE_CUT
     )
@@ -244,23 +168,29 @@ def tree_box(request: HttpRequest, pon_port_id: int, number: int) -> HttpRespons
     return render(request, "light/tree_box.html", {"here": "olts", "now": now, "port": port, "box": evidence})
 
 
-def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> TreeBox:
+def _box(box: PlacedBox, lines: dict[int, OnuLine], top: int) -> dict[str, Any]:
+    """Draw a box with a dot for each of its ONUs, whose look is its state, or its light while it is online."""
     its = [lines[onu_id] for onu_id in box.onu_ids if onu_id in lines]
     metres = sorted(line.distance_m for line in its if line.distance_m is not None)
     distance = f"{number_format(metres[0])}–{number_format(metres[-1])} m" if metres else _("distance unknown")  # noqa: RUF001 a range
     sure = _("corrected by hand") if box.is_told else _("%s %% sure") % min(round(100 * box.confidence), 99)
-    dots = [
-        TreeDot(
-            onu=line,
-            x=LEFT + DOT * (number % DOTS_IN_A_ROW),
-            y=top + 18 + DOT * (number // DOTS_IN_A_ROW),
-            look=line.light.value if line.state == "online" and line.light.value != "good" else line.state,
-            tip=_tip(line),
-        )
-        for number, line in enumerate(its)
-    ]
-    name = box.name or _("box %s") % (box.number + 1)
-    return TreeBox(box.number, name, f"{len(its)} ONU · {distance} · {sure}", box.is_told, top + 18, dots)
+    return {
+        "number": box.number,
+        "name": box.name or _("box %s") % (box.number + 1),
+        "words": f"{len(its)} ONU · {distance} · {sure}",
+        "is_told": box.is_told,
+        "y": top + 18,
+        "dots": [
+            {
+                "onu": line,
+                "x": LEFT + DOT * (number % DOTS_IN_A_ROW),
+                "y": top + 18 + DOT * (number // DOTS_IN_A_ROW),
+                "look": line.light.value if line.state == "online" and line.light.value != "good" else line.state,
+                "tip": _tip(line),
+            }
+            for number, line in enumerate(its)
+        ],
+    }
 
 
 def _tip(line: OnuLine) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from django.db.models import Q, QuerySet
@@ -16,8 +17,8 @@ from numpy.typing import NDArray
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import listed_onus
-from facho.dashboard.onu.names import EventLine, code_of, event_rows
-from facho.dashboard.onu.plot import Plot, curve_of, draw_light, light_of, question_of
+from facho.dashboard.onu.names import code_of, event_rows
+from facho.dashboard.onu.plot import curve_of, draw_light, light_of, question_of
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
     TimelineFilter,
@@ -147,57 +148,6 @@ def describe_normal(onu: Onu, days: NormalDays | None) -> str:
     return " ".join([text, words % number_format(abs(away), 1)])
 
 
-@dataclass(frozen=True, slots=True)
-class LevelRow:
-    """What an ONU received before and after, and how much one reading differed from the next; None is unknown."""
-
-    onu: Onu
-    code: str
-    before_dbm: float | None
-    after_dbm: float | None
-    noise_db: float | None
-    olt_before_dbm: float | None
-    olt_after_dbm: float | None
-
-    @property
-    def lost_db(self) -> float | None:
-        return _difference(self.before_dbm, self.after_dbm)
-
-    @property
-    def olt_lost_db(self) -> float | None:
-        return _difference(self.olt_before_dbm, self.olt_after_dbm)
-
-
-def _difference(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None else before - after
-
-
-@dataclass(frozen=True, slots=True)
-class OtherOnus:
-    """The ONUs of a port that a finding does not name: how many kept their light, lost some, or were not read."""
-
-    kept: int
-    lost_some: int
-    unread: int
-
-    @property
-    def all(self) -> int:
-        return self.kept + self.lost_some + self.unread
-
-
-@dataclass(frozen=True, slots=True)
-class LightEvidence:
-    """The plot of the ONUs that were hit with the median of the others, their levels, and what else happened."""
-
-    plot: Plot
-    levels: list[LevelRow]
-    # The ONUs that were not hit: how many kept their light, and their median before and after.
-    others: OtherOnus
-    others_before_dbm: float | None
-    others_after_dbm: float | None
-    events: list[EventLine]
-
-
 @require_safe
 @for_users
 def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
@@ -215,8 +165,8 @@ def finding_page(request: HttpRequest, finding_id: int) -> HttpResponse:
     return render(request, "light/finding.html", context)
 
 
-def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
-    """Load the numbers of a finding from the history; seven queries."""
+def load_evidence(finding: LightFinding, now: datetime) -> dict[str, Any]:
+    """Load the plot of the ONUs that were hit with the median of the others, and their levels; seven queries."""
     onu_ids = [finding.onu_id] if finding.onu_id else [row.onu_id for row in hit_of(finding)]
     shown = _range(finding, now)
     question, upstream = question_of(shown), question_of(shown, Metric.OLT_RX_POWER)
@@ -236,14 +186,14 @@ def load_evidence(finding: LightFinding, now: datetime) -> LightEvidence:
         row = rows[onu.id]
         light = Series(down.at, down.average[row], down.lowest[row], down.highest[row])
         curves.append(light_of(onu, f"other-{number}", light, question))
-    return LightEvidence(
-        plot=draw_light(shown, curves, events=marked),
-        levels=[_levels(onus[onu_id], down, up, windows) for onu_id in onu_ids if onu_id in onus],
-        others=_count_others(down, ~is_hit, windows, _lost_db(finding), unseen),
-        others_before_dbm=_level(down.at, others[0], windows[0]),
-        others_after_dbm=_level(down.at, others[0], windows[1]),
-        events=marked,
-    )
+    return {
+        "plot": draw_light(shown, curves, events=marked),
+        "levels": [_levels(onus[onu_id], down, up, windows) for onu_id in onu_ids if onu_id in onus],
+        "others": _count_others(down, ~is_hit, windows, _lost_db(finding), unseen),
+        "others_before_dbm": _level(down.at, others[0], windows[0]),
+        "others_after_dbm": _level(down.at, others[0], windows[1]),
+        "events": marked,
+    }
 
 
 def _lost_db(finding: LightFinding) -> float:
@@ -252,13 +202,14 @@ def _lost_db(finding: LightFinding) -> float:
 
 def _count_others(
     down: PortSeries, rows: NDArray[np.bool_], windows: tuple[_Window, _Window], lost_db: float, unseen: int
-) -> OtherOnus:
+) -> dict[str, int]:
     """Compare the levels of the other ONUs, by the rule that decides who was well: less than a third was lost."""
     before, after = (row_medians(down.average[rows][:, (down.at >= start) & (down.at < end)]) for start, end in windows)
     lost = before - after
     is_read = np.isfinite(lost)
     kept = int((np.abs(lost[is_read]) < lost_db / 3).sum())
-    return OtherOnus(kept=kept, lost_some=int(is_read.sum()) - kept, unread=int((~is_read).sum()) + unseen)
+    read, unread = int(is_read.sum()), int((~is_read).sum()) + unseen
+    return {"all": read + unread, "kept": kept, "lost_some": read - kept, "unread": unread}
 
 
 def _median(values: Floats) -> list[Floats]:
@@ -290,7 +241,8 @@ def _level(at: Ints, values: Floats, window: _Window) -> float | None:
     return float(np.median(inside)) if inside.size else None
 
 
-def _levels(onu: Onu, down: PortSeries, up: PortSeries, windows: tuple[_Window, _Window]) -> LevelRow:
+def _levels(onu: Onu, down: PortSeries, up: PortSeries, windows: tuple[_Window, _Window]) -> dict[str, Any]:
+    """Say what an ONU received before and after, and how much one reading differed from the next; None is unknown."""
     readings, noise = [], None
     for series in (down, up):
         found = np.flatnonzero(series.onu_ids == onu.id)
@@ -300,4 +252,17 @@ def _levels(onu: Onu, down: PortSeries, up: PortSeries, windows: tuple[_Window, 
             before = its[(series.at >= windows[0][0]) & (series.at < windows[0][1])]
             moves = np.abs(np.diff(before[np.isfinite(before)]))
             noise = float(moves.mean() / 1.128) if moves.size >= 5 else None
-    return LevelRow(onu, code_of(onu), readings[0], readings[1], noise, readings[2], readings[3])
+    before_dbm, after_dbm, olt_before_dbm, olt_after_dbm = readings
+    return {
+        "onu": onu,
+        "code": code_of(onu),
+        "before_dbm": before_dbm,
+        "after_dbm": after_dbm,
+        "lost_db": _difference(before_dbm, after_dbm),
+        "noise_db": noise,
+        "olt_lost_db": _difference(olt_before_dbm, olt_after_dbm),
+    }
+
+
+def _difference(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else before - after

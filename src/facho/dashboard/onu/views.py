@@ -1,9 +1,7 @@
 """The list of ONUs, and the page of one: its state, what to do, its values with their limits, in refreshing parts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
@@ -26,7 +24,7 @@ from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.scope import scope_of
 from facho.dashboard.light.views import describe_normal, load_onu_findings
 from facho.dashboard.onu.list import ONU_TABLE, OnuFilterForm, rows_of
-from facho.dashboard.onu.names import EventLine, Since, code_of, event_rows, since_of
+from facho.dashboard.onu.names import EventLine, code_of, event_rows, since_of
 from facho.dashboard.onu.plot import csv_of, load_curves, load_plot, question_of
 from facho.dashboard.reports.views import load_onu_months
 from facho.dashboard.shared.import_page import ImportPage
@@ -120,140 +118,76 @@ def tell_neighbours(state: ShownState, port: PortCounts | None) -> str:
     return _("Most other ONUs of the port are online: probably single customer faults.")
 
 
-class FigureVerdict(StrEnum):
-    NONE = ""
-    GOOD = "good"
-    LOW = "low"
-    HIGH = "high"
-
-
-@dataclass(frozen=True, slots=True)
-class FigureLimits:
-    """The good range in the displayed unit; None is unlimited."""
-
-    lowest: float | None
-    highest: float | None
-
-    def judge(self, value: float | None) -> FigureVerdict:
-        """None if the value was not read."""
-        if value is None:
-            return FigureVerdict.NONE
-        if self.lowest is not None and value < self.lowest:
-            return FigureVerdict.LOW
-        return FigureVerdict.HIGH if self.highest is not None and value > self.highest else FigureVerdict.GOOD
-
-
-LIMITS: Mapping[str, FigureLimits] = MappingProxyType(
+# The good range in the displayed unit.
+LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
-        "rx_power_dbm": FigureLimits(WEAKEST_CDBM / 100, STRONGEST_CDBM / 100),
-        "olt_rx_power_dbm": FigureLimits(OLT_WEAKEST_DBM, OLT_STRONGEST_DBM),
+        "rx_power_dbm": (WEAKEST_CDBM / 100, STRONGEST_CDBM / 100),
+        "olt_rx_power_dbm": (OLT_WEAKEST_DBM, OLT_STRONGEST_DBM),
         # Modules for homes are rated from 0 to 70 °C, and for 3.3 V.
-        "temperature_celsius": FigureLimits(0, 70),
-        "voltage_v": FigureLimits(3.0, 3.6),
+        "temperature_celsius": (0, 70),
+        "voltage_v": (3.0, 3.6),
     }
 )
+_LIGHT_WORDS = {
+    "good": pgettext_lazy("light", "good"),
+    "low": gettext_lazy("weak"),
+    "high": gettext_lazy("too strong"),
+}
+_VALUE_WORDS = {
+    "good": pgettext_lazy("value", "normal"),
+    "low": pgettext_lazy("value", "too low"),
+    "high": pgettext_lazy("value", "too high"),
+}
 
 
-_LIGHT_WORDS: Mapping[FigureVerdict, Promise] = MappingProxyType(
-    {
-        FigureVerdict.GOOD: pgettext_lazy("light", "good"),
-        FigureVerdict.LOW: gettext_lazy("weak"),
-        FigureVerdict.HIGH: gettext_lazy("too strong"),
-    }
-)
-_VALUE_WORDS: Mapping[FigureVerdict, Promise] = MappingProxyType(
-    {
-        FigureVerdict.GOOD: pgettext_lazy("value", "normal"),
-        FigureVerdict.LOW: pgettext_lazy("value", "too low"),
-        FigureVerdict.HIGH: pgettext_lazy("value", "too high"),
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class OnuFigure:
-    key: str
-    name: str
-    value: str
-    unit: str
-    verdict: FigureVerdict
-    verdict_words: str
-    limits: str
-
-
-def figures_of(reading: OnuReading | None, *, are_old: bool) -> list[OnuFigure]:
+def figures_of(reading: OnuReading | None, *, are_old: bool) -> list[dict[str, Any]]:
     """Format all values ever read; old ones are not judged."""
-    if reading is None:
-        return []
-    values = ((row, getattr(reading, row[0])) for row in _FIGURES)
-    limits = {} if are_old else LIMITS
-    return [_figure(*row, value, limits.get(row[0])) for row, value in values if value is not None]
-
-
-def _figure(key: str, name: Promise, unit: str, decimals: int, value: float, limits: FigureLimits | None) -> OnuFigure:
-    verdict = limits.judge(value) if limits else FigureVerdict.NONE
-    words = _LIGHT_WORDS if unit == "dBm" else _VALUE_WORDS
-    shown = number_format(value, decimal_pos=decimals, force_grouping=True)
-    said = str(words[verdict]) if verdict else ""
-    between = ""
-    if limits and limits.lowest is not None and limits.highest is not None:
-        numbers = {"lowest": _short(limits.lowest), "highest": _short(limits.highest), "unit": unit}
-        between = _("good from %(lowest)s to %(highest)s %(unit)s") % numbers
-    return OnuFigure(key, str(name), shown, unit, verdict, said, between)
+    figures = []
+    for key, name, unit, decimals in _FIGURES if reading else ():
+        value = getattr(reading, key)
+        if value is None:
+            continue
+        shown = number_format(value, decimal_pos=decimals, force_grouping=True)
+        figure = {"key": key, "name": name, "value": shown, "unit": unit}
+        if key in LIMITS and not are_old:
+            lowest, highest = LIMITS[key]
+            verdict = "low" if value < lowest else "high" if value > highest else "good"
+            words = _LIGHT_WORDS if unit == "dBm" else _VALUE_WORDS
+            numbers = {"lowest": _short(lowest), "highest": _short(highest), "unit": unit}
+            limits = _("good from %(lowest)s to %(highest)s %(unit)s") % numbers
+            figure |= {"verdict": verdict, "verdict_words": words[verdict], "limits": limits}
+        figures.append(figure)
+    return figures
 
 
 def _short(value: float) -> str:
     return number_format(value, decimal_pos=0 if value == int(value) else 1)
 
 
-@dataclass(frozen=True, slots=True)
-class OnuSheet:
-    """Head of the page; any text in it may come from the device."""
-
-    state: ShownState
-    since: Since
-    last_known: str
-    cause: str
-    hint: str
-    is_flapping: bool
-    figures: list[OnuFigure]
-    # The stored values were read before it went down.
-    is_old_light: bool
-    # None if the OLT does not report the port: its neighbours are unknown.
-    port: PortCounts | None
-    neighbours: str
-    outage: Outage | None
-
-
-@dataclass(frozen=True, slots=True)
-class RawValue:
-    oid: str
-    name: str
-    value: str
-    updated_at: datetime
-
-
-def load_sheet(onu: Onu) -> OnuSheet:
-    """Judge a loaded ONU; two queries."""
+def load_sheet(onu: Onu) -> dict[str, Any]:
+    """Judge a loaded ONU; two queries. Any text may come from the device."""
     reading: OnuReading | None = getattr(onu, "reading", None)
     state = shown_state(onu)
     cause = reading.last_down_cause if reading else ""
+    # None if the OLT does not report the port: its neighbours are unknown.
     port = load_port_counts([onu.pon_port_id])[onu.pon_port_id] if onu.pon_port.is_known else None
     # The open outage of its port, card or OLT, the largest first.
     now_out = Outage.objects.filter(outages_of_place(onu.pon_port), ended_at__isnull=True).order_by("-affected", "id")
-    return OnuSheet(
-        state=state,
-        since=since_of(onu, state),
-        last_known=str(last_known_state(onu).label),
-        cause=str(DownCauses(cause).label) if cause else "",
-        hint=str(HINTS.get(cause, "")) if state is ShownState.OFFLINE else "",
-        is_flapping=bool(reading and reading.is_flapping),
-        figures=figures_of(reading, are_old=state is not ShownState.ONLINE),
-        is_old_light=state is not ShownState.ONLINE,
-        port=port,
-        neighbours=tell_neighbours(state, port),
-        outage=with_names(now_out).first(),
-    )
+    # The stored values were read before it went down.
+    is_old = state is not ShownState.ONLINE
+    return {
+        "state": state,
+        "since": since_of(onu, state),
+        "last_known": str(last_known_state(onu).label),
+        "cause": str(DownCauses(cause).label) if cause else "",
+        "hint": str(HINTS.get(cause, "")) if state is ShownState.OFFLINE else "",
+        "is_flapping": bool(reading and reading.is_flapping),
+        "figures": figures_of(reading, are_old=is_old),
+        "is_old_light": is_old,
+        "port": port,
+        "neighbours": tell_neighbours(state, port),
+        "outage": with_names(now_out).first(),
+    }
 
 
 def load_onu_events(onu_id: int, count: int) -> list[EventLine]:
@@ -268,11 +202,11 @@ def load_onu_outages(onu: Onu, count: int) -> list[Outage]:
     return list(past.order_by("-started_at", "-id")[:count])
 
 
-def load_raw_values(onu: Onu) -> list[RawValue]:
+def load_raw_values(onu: Onu) -> list[dict[str, Any]]:
     """Load the raw values of the last read with the names of their columns; two queries."""
     reads = load_named_reads(onu.olt.vendor)
     values = raw_values.load_raw_values(onu.id, OnuData.objects.filter(olt_id=onu.olt_id))
-    return [RawValue(each.oid, name_read(each.oid, reads).name, each.value, each.updated_at) for each in values]
+    return [{"value": each, "name": name_read(each.oid, reads).name} for each in values]
 
 
 def outages_of_place(port: PonPort) -> Q:

@@ -1,11 +1,11 @@
 """The overview page and its parts that refresh themselves, with the runs that come next and the suspended OLTs."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Page
-from django.db.models import Count, Min, Q
+from django.db.models import Count, F, Min, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -46,57 +46,30 @@ TIMELINE_LINES = 8
 UNFINISHED_LINES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ComingRun:
-    olt: str
-    name: str
-    chain_nodes_count: int
-    next_run_at: datetime | None
-
-
-def load_coming_runs(now: datetime, scope: OltScope, *, count: int) -> list[ComingRun]:
+def load_coming_runs(now: datetime, scope: OltScope, *, count: int) -> Iterable[Any]:
     """Load the next `count` runs that may start; no query if count is 0."""
     if count < 1:
         return []
-    rows = (
-        scope.narrow(startable_nodes(now), "workflow__olt")
-        .filter(next_run_at__gt=now)
-        .annotate(chained=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
-        .order_by("next_run_at", "id")
-        .values_list("workflow__olt__name", "job__name", "chained", "next_run_at")
-    )
-    return [ComingRun(*row) for row in rows[:count]]
+    rows = scope.narrow(startable_nodes(now), "workflow__olt").filter(next_run_at__gt=now).order_by("next_run_at", "id")
+    chained = rows.annotate(chained=Count("chain_nodes", filter=Q(chain_nodes__enabled=True)))
+    return chained.values("workflow__olt__name", "job__name", "chained", "next_run_at")[:count]
 
 
-@dataclass(frozen=True, slots=True)
-class SuspendedOlt:
-    """Suspended nodes of one OLT with the same reason, since the earliest."""
-
-    olt_id: int
-    olt: str
-    nodes: int
-    since: datetime
-    next_probe_at: datetime | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Suspended:
-    rows: list[SuspendedOlt]
-    nodes: int
-
-
-def load_suspended(scope: OltScope) -> Suspended:
-    """Load suspended nodes of enabled OLTs in scope, by OLT and reason; one query."""
+def load_suspended(scope: OltScope) -> dict[str, Any]:
+    """Load suspended nodes of enabled OLTs in scope, by OLT and reason, the earliest first; one query."""
     suspended = WorkflowNode.objects.filter(suspended_at__isnull=False, enabled=True, workflow__olt__enabled=True)
-    nodes = scope.narrow(suspended, "workflow__olt")
-    columns = ("workflow__olt_id", "workflow__olt__name", "workflow__olt__next_probe_at", "suspend_reason")
-    grouped = nodes.order_by().values_list(*columns).annotate(count=Count("id"), since=Min("suspended_at"))
-    rows = [
-        SuspendedOlt(olt_id, olt, count, since, probe_at, str(FAILURES_IN_SHORT.get(reason, reason)))
-        for olt_id, olt, probe_at, reason, count, since in grouped.order_by("since")
-    ]
-    return Suspended(rows[:SUSPENDED_LINES], sum(row.nodes for row in rows))
+    rows = (
+        scope.narrow(suspended, "workflow__olt")
+        .order_by()
+        .annotate(
+            olt_id=F("workflow__olt_id"), olt=F("workflow__olt__name"), next_probe_at=F("workflow__olt__next_probe_at")
+        )
+        .values("olt_id", "olt", "next_probe_at", "suspend_reason")
+        .annotate(nodes=Count("id"), since=Min("suspended_at"))
+        .order_by("since")
+    )
+    shown = [row | {"why": FAILURES_IN_SHORT.get(row["suspend_reason"], row["suspend_reason"])} for row in rows]
+    return {"rows": shown[:SUSPENDED_LINES], "nodes": sum(row["nodes"] for row in shown)}
 
 
 @require_safe

@@ -1,10 +1,10 @@
 """How busy the pollers were: their load, when it was too much, and the queue; and the list of what they ran."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil, nan
 from types import MappingProxyType
+from typing import Any
 
 from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -22,8 +22,6 @@ from facho.accounts.scope import scope_of
 from facho.dashboard.onu.plot import (
     COLUMNS,
     WIDTH,
-    AxisLabel,
-    Curve,
     Frame,
     PlotColumn,
     Point,
@@ -72,28 +70,6 @@ _BAND = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPlot:
-    name: str
-    unit: str
-    words: str
-    curve: Curve
-    values: list[AxisLabel]
-    limits: list[AxisLabel]
-    times: list[AxisLabel]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSheet:
-    """Both plots over the same period, with their summary and hover slices."""
-
-    plots: list[LoadPlot]
-    band: list[State]
-    columns: list[PlotColumn]
-    column_width: str
-    saturated: str
-
-
 @require_safe
 @for_users
 def pollers_page(request: HttpRequest) -> HttpResponse:
@@ -110,8 +86,8 @@ def pollers_page(request: HttpRequest) -> HttpResponse:
     return render_part_or_page(request, "pollers/load.html", "pollers/pollers.html", context)
 
 
-def draw_sheet(history: LoadHistory, span: PlotSpan) -> LoadSheet | None:
-    """None when nothing was stored in that period."""
+def draw_sheet(history: LoadHistory, span: PlotSpan) -> dict[str, Any] | None:
+    """Draw both plots over the same period with their summary; None when nothing was stored in it."""
     known = [point for point in history.points if point.busy_percentage is not None]
     if not known:
         return None
@@ -124,32 +100,31 @@ def draw_sheet(history: LoadHistory, span: PlotSpan) -> LoadSheet | None:
     band = draw_band(steps, _kind, busy, history.step_seconds)
     saturated = sum(point.saturated_share or 0 for point in known) / len(known) * 100
     limit = label_at(busy, SATURATED_ABOVE, _("saturated above %(percent)s %%") % {"percent": _number(SATURATED_ABOVE)})
-    return LoadSheet(
-        plots=[
-            LoadPlot(
-                _("Pollers busy"),
-                "%",
-                _busy_words(known),
-                draw_curve([_busy(point, history.step_seconds) for point in history.points], busy),
-                [label_at(busy, value, _number(value)) for value in (0, 25, 50, 100)],
-                [limit],
-                list(draw_times(busy, span)),
-            ),
-            LoadPlot(
-                _("Queue"),
-                "",
-                _queue_words(known),
-                draw_curve([_queue(point, history.step_seconds) for point in history.points], queue),
-                [label_at(queue, value, _number(value)) for value in choose_lines(0, queue.highest)],
-                [],
-                list(draw_times(queue, span)),
-            ),
-        ],
-        band=[State(each, f"{_BAND[each.kind]}\n{from_to(each.start, each.end)}") for each in band],
-        columns=list(_columns(history, busy)),
-        column_width=coordinate(_column_size(history) * history.step_seconds / (times[1] - times[0]) * WIDTH),
-        saturated=_("saturated in %(percent)s %% of the time") % {"percent": number_format(saturated, 1)},
-    )
+    plots = [
+        {
+            "name": _("Pollers busy"),
+            "unit": "%",
+            "words": _busy_words(known),
+            "curve": draw_curve([_busy(point, history.step_seconds) for point in history.points], busy),
+            "values": [label_at(busy, value, _number(value)) for value in (0, 25, 50, 100)],
+            "limits": [limit],
+            "times": list(draw_times(busy, span)),
+        },
+        {
+            "name": _("Queue"),
+            "words": _queue_words(known),
+            "curve": draw_curve([_queue(point, history.step_seconds) for point in history.points], queue),
+            "values": [label_at(queue, value, _number(value)) for value in choose_lines(0, queue.highest)],
+            "times": list(draw_times(queue, span)),
+        },
+    ]
+    return {
+        "plots": plots,
+        "band": [State(each, f"{_BAND[each.kind]}\n{from_to(each.start, each.end)}") for each in band],
+        "columns": list(_columns(history, busy)),
+        "column_width": coordinate(_column_size(history) * history.step_seconds / (times[1] - times[0]) * WIDTH),
+        "saturated": _("saturated in %(percent)s %% of the time") % {"percent": number_format(saturated, 1)},
+    }
 
 
 def _busy(point: LoadPoint, step_seconds: int) -> Point:

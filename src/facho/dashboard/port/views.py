@@ -22,7 +22,6 @@ from facho.dashboard.olt.history import FigureRow, load_figure_curves, told_apar
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
 from facho.dashboard.onu.names import event_rows
 from facho.dashboard.onu.plot import (
-    AxisLabel,
     Frame,
     PlotCurve,
     choose_lines,
@@ -39,7 +38,6 @@ from facho.dashboard.onu.views import find_compared, marked_events, outages_of_p
 from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM, Light
 from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
-    Bar,
     PagePart,
     coordinate,
     for_users,
@@ -76,47 +74,6 @@ MAX_NUMBER = 32_767
 
 
 @dataclass(frozen=True, slots=True)
-class LightDot:
-    """The light of one ONU now, in percent of the drawing."""
-
-    onu_id: int
-    left: str
-    top: str
-    kind: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class PortSheet:
-    """What the ONUs of a port are and receive now; the weakest first in `worst`."""
-
-    online: int
-    offline: int
-    unknown: int
-    weak: int
-    lowest_dbm: float | None
-    average_dbm: float | None
-    highest_dbm: float | None
-    waiting: int
-    bars: list[Bar]
-    worst: list[OnuLine]
-    dots: list[LightDot]
-    limits: list[AxisLabel]
-    values: list[AxisLabel]
-    optics: list[tuple[str, str]]
-    outages_now: list[Outage]
-
-    @property
-    def total(self) -> int:
-        return self.online + self.offline + self.unknown
-
-    @property
-    def most(self) -> int:
-        """How many ONUs there may be; 0 if there are more."""
-        return MOST_ONUS if self.total <= MOST_ONUS else 0
-
-
-@dataclass(frozen=True, slots=True)
 class FallingOnu:
     """An ONU that receives less at the end of a period than at its start."""
 
@@ -129,8 +86,8 @@ class FallingOnu:
         return self.before_dbm - self.after_dbm
 
 
-def load_sheet(port: PonPort) -> PortSheet:
-    """Judge the ONUs of a port; four queries."""
+def load_sheet(port: PonPort) -> dict[str, Any]:
+    """Judge the ONUs of a port, the weakest first; four queries."""
     lines = rows_of(listed_onus().filter(pon_port=port, is_present=True))
     lit = sorted(
         (line for line in lines if not line.is_old_light and line.power_dbm is not None),
@@ -138,34 +95,40 @@ def load_sheet(port: PonPort) -> PortSheet:
     )
     powers = [line.power_dbm for line in lit if line.power_dbm is not None]
     counts = {state: sum(line.state == state for line in lines) for state in ("online", "offline", "unknown")}
+    total = sum(counts.values())
     frame = Frame(0, max(len(lit), 1), *span_values(powers, always=WEAKEST_CDBM / 100, margin=1, least=8))
     limits = [limit / 100 for limit in (WEAKEST_CDBM, STRONGEST_CDBM) if limit / 100 < frame.highest]
     now_out = Outage.objects.filter(outages_of_place(port), ended_at__isnull=True).order_by("-affected", "id")
-    return PortSheet(
+    return {
         **counts,
-        weak=sum(line.light is Light.WEAK for line in lit),
-        lowest_dbm=min(powers, default=None),
-        average_dbm=sum(powers) / len(powers) if powers else None,
-        highest_dbm=max(powers, default=None),
-        waiting=WaitingOnu.objects.filter(**_place(port)).count(),
-        bars=stack(counts.items(), total=max(len(lines), MOST_ONUS)),
-        worst=lit[:WORST_LINES],
-        dots=[_dot(number, line, frame) for number, line in enumerate(lit)],
-        limits=[label_at(frame, limit, f"{limit:.0f} dBm") for limit in limits],
-        values=[label_at(frame, value, f"{value:.0f}") for value in choose_lines(frame.lowest, frame.highest)],
-        optics=[(title_of(row.name), _value(row)) for row in _load_values(port, (*_PORT_VALUES, *_TRAFFIC))],
-        outages_now=list(with_names(now_out)[:1]),
-    )
+        "total": total,
+        # 0 if there are more than a splitter serves.
+        "most": MOST_ONUS if total <= MOST_ONUS else 0,
+        "weak": sum(line.light is Light.WEAK for line in lit),
+        "lowest_dbm": min(powers, default=None),
+        "average_dbm": sum(powers) / len(powers) if powers else None,
+        "highest_dbm": max(powers, default=None),
+        "waiting": WaitingOnu.objects.filter(**_place(port)).count(),
+        "bars": stack(counts.items(), total=max(len(lines), MOST_ONUS)),
+        "worst": lit[:WORST_LINES],
+        "dots": [_dot(number, line, frame) for number, line in enumerate(lit)],
+        "limits": [label_at(frame, limit, f"{limit:.0f} dBm") for limit in limits],
+        "values": [label_at(frame, value, f"{value:.0f}") for value in choose_lines(frame.lowest, frame.highest)],
+        "optics": [(title_of(row.name), _value(row)) for row in _load_values(port, (*_PORT_VALUES, *_TRAFFIC))],
+        "outages_now": list(with_names(now_out)[:1]),
+    }
 
 
 def _place(port: PonPort) -> dict[str, int]:
     return {"olt_id": port.olt_id, "frame": port.frame, "slot": port.slot, "port": port.port}
 
 
-def _dot(number: int, line: OnuLine, frame: Frame) -> LightDot:
+def _dot(number: int, line: OnuLine, frame: Frame) -> dict[str, Any]:
+    """Place the light of one ONU, in percent of the drawing."""
     power = line.power_dbm or 0.0
     words = " · ".join(filter(None, (line.place, line.code, line.name, f"{power:.2f} dBm", line.light_words)))
-    return LightDot(line.id, coordinate((number + 0.5) / frame.end * 100), frame.top(power), line.light.value, words)
+    left = coordinate((number + 0.5) / frame.end * 100)
+    return {"onu_id": line.id, "left": left, "top": frame.top(power), "kind": line.light.value, "tip": words}
 
 
 def _value(row: OltData) -> str:

@@ -59,7 +59,6 @@ from facho.plant.report import (
     ReportOnu,
     ReportQuestion,
     ReportRepair,
-    ReportTimes,
     load_histogram,
     load_longest_down,
     load_most_interrupted,
@@ -345,46 +344,24 @@ def _all_customers(choice: TableChoice, question: ReportQuestion) -> QuerySet[On
     return load_onus(question).order_by(order, "onu_id")
 
 
-@dataclass(frozen=True, slots=True)
-class OnuMonthLine:
-    """A month of one customer; `query` is that of its plots."""
-
-    month: str
-    words: str
-    query: str
-    times: ReportTimes
-    interruptions: int
-    light_dbm: float | None
-    lowest_day_dbm: float | None
-    weak_days: int
-
-    @property
-    def availability(self) -> str:
-        return "" if self.times.availability is None else percent(self.times.availability)
-
-    @property
-    def lengths(self) -> list[str]:
-        """Down, unknown and planned, formatted; empty for nothing."""
-        its = (self.times.down, self.times.unknown, self.times.planned)
-        return [duration(seconds) if seconds else "" for seconds in its]
-
-
-def load_onu_months(onu_id: int, now: datetime) -> list[OnuMonthLine]:
-    """Load the computed months of an ONU, the latest first; one query."""
+def load_onu_months(onu_id: int, now: datetime) -> list[dict[str, Any]]:
+    """Load the computed months of an ONU, the latest first, each with the query of its plots; one query."""
     lines = []
     for row in OnuMonth.objects.filter(onu_id=onu_id).order_by("-month")[:MONTHS_OF_ONU]:
         start, end = Month(row.month.year, row.month.month).bounds(zone())
+        times = times_of(row)
         lines.append(
-            OnuMonthLine(
-                month=f"{row.month:%Y-%m}",
-                words=date_format(row.month, "YEAR_MONTH_FORMAT"),
-                query=_times_query(start, min(end, now)),
-                times=times_of(row),
-                interruptions=row.interruptions,
-                light_dbm=None if row.light_cdbm is None else row.light_cdbm / 100,
-                lowest_day_dbm=None if row.lowest_day_cdbm is None else row.lowest_day_cdbm / 100,
-                weak_days=row.weak_days,
-            )
+            {
+                "month": f"{row.month:%Y-%m}",
+                "words": date_format(row.month, "YEAR_MONTH_FORMAT"),
+                "query": _times_query(start, min(end, now)),
+                "availability": percent(times.availability),
+                "lengths": [_length(seconds) for seconds in (times.down, times.unknown, times.planned)],
+                "interruptions": row.interruptions,
+                "light_dbm": None if row.light_cdbm is None else row.light_cdbm / 100,
+                "lowest_day_dbm": None if row.lowest_day_cdbm is None else row.lowest_day_cdbm / 100,
+                "weak_days": row.weak_days,
+            }
         )
     return lines
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
 from django.utils.timezone import localtime
@@ -16,7 +17,7 @@ from facho.execution_coordinator.models import ExecutionPlan, PlanStatus, QuotaS
 from facho.execution_coordinator.violations import read_time
 from facho.executions.models import Execution, ExecutionStates
 from facho.polling.domain.quota import Tally
-from facho.polling.domain.schedule import Span, hour_of
+from facho.polling.domain.schedule import hour_of
 from facho.snmp_jobs.application import ready_name
 from facho.snmp_jobs.models import SkippedSlot, SkipReasons, WorkflowNode
 
@@ -169,21 +170,7 @@ class QuotaBar:
         return stack(parts, total=tally.required)
 
 
-@dataclass(frozen=True, slots=True)
-class HourQuotas:
-    hour: Span
-    types: list[QuotaBar]
-    short: list[QuotaBar]
-    short_count: int
-    will_miss_count: int
-    elapsed_x: str
-
-    @property
-    def more(self) -> int:
-        return self.short_count - len(self.short)
-
-
-def load_hour_quotas(now: datetime, scope: OltScope) -> HourQuotas:
+def load_hour_quotas(now: datetime, scope: OltScope) -> dict[str, Any]:
     """Load this hour's quotas in scope; three queries."""
     hour = hour_of(now)
     owed = QuotaTracker.objects.filter(period_start=hour.start, olt__enabled=True, quota_required__gt=0)
@@ -192,15 +179,16 @@ def load_hour_quotas(now: datetime, scope: OltScope) -> HourQuotas:
     is_foreseen = Case(When(will_miss_at__isnull=False, then=Value(0)), default=Value(1))
     lost = F("quota_failed") + F("quota_skipped")
     counts = short.aggregate(all=Count("id"), will_miss=Count("id", filter=Q(will_miss_at__isnull=False)))
-    return HourQuotas(
-        hour,
-        list(_types(trackers)),
-        # Those that will be missed first, then by what is lost.
-        list(_bars(short.order_by(is_foreseen, -lost, "olt__name", "task_type")[:SHORT_LINES])),
-        counts["all"],
-        counts["will_miss"],
-        coordinate((now - hour.start) / (hour.end - hour.start) * 100),
-    )
+    # Those that will be missed first, then by what is lost.
+    shown = list(_bars(short.order_by(is_foreseen, -lost, "olt__name", "task_type")[:SHORT_LINES]))
+    return {
+        "hour": hour,
+        "types": list(_types(trackers)),
+        "short": shown,
+        "more": counts["all"] - len(shown),
+        "will_miss_count": counts["will_miss"],
+        "elapsed_x": coordinate((now - hour.start) / (hour.end - hour.start) * 100),
+    }
 
 
 def load_olt_quotas(olt_id: int, now: datetime) -> list[QuotaBar]:
@@ -238,31 +226,7 @@ def _bars(trackers: QuerySet[QuotaTracker]) -> Iterable[QuotaBar]:
 Stretches = Mapping[int, Sequence[Stretch]]
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnMark:
-    kind: str
-    path: str
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class HourLine:
-    olt_id: int
-    olt: str
-    planned: list[DrawnMark]
-    happened: list[DrawnMark]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    lines: list[HourLine]
-    ticks: list[Tick]
-    now_x: str
-    width: int = int(WIDTH)
-    height: int = HEIGHT
-
-
-def load_timeline(olts: Sequence[tuple[int, str]], now: datetime) -> Timeline:
+def load_timeline(olts: Sequence[tuple[int, str]], now: datetime) -> dict[str, Any]:
     scale = Scale(now - BEHIND, now + AHEAD, WIDTH)
     ids = [olt_id for olt_id, _name in olts]
     planned, happened = _load_planned(ids, scale), _load_happened(ids, scale, now)
@@ -270,9 +234,16 @@ def load_timeline(olts: Sequence[tuple[int, str]], now: datetime) -> Timeline:
     for olt_id, name in olts:
         plan = draw_marks(planned.get(olt_id, ()), scale, top=PLAN_TOP, height=PLAN_HEIGHT, kinds=[PLANNED])
         runs = draw_marks(happened.get(olt_id, ()), scale, top=RUN_TOP, height=RUN_HEIGHT, kinds=_WORST_LAST)
-        above = [DrawnMark(mark.kind, mark.path, _("planned: %(run)s") % {"run": _words(mark)}) for mark in plan]
-        lines.append(HourLine(olt_id, name, above, [DrawnMark(mark.kind, mark.path, _words(mark)) for mark in runs]))
-    return Timeline(lines, draw_ticks(scale, TICK), coordinate(scale.x(now)))
+        above = [(mark, _("planned: %(run)s") % {"run": _words(mark)}) for mark in plan]
+        below = [(mark, _words(mark)) for mark in runs]
+        lines.append({"olt_id": olt_id, "olt": name, "planned": above, "happened": below})
+    return {
+        "lines": lines,
+        "ticks": draw_ticks(scale, TICK),
+        "now_x": coordinate(scale.x(now)),
+        "width": int(WIDTH),
+        "height": HEIGHT,
+    }
 
 
 def _words(mark: Mark) -> str:

@@ -178,11 +178,11 @@ def test_the_timeline_has_the_plan_above_and_what_happened_below(viewer: Client)
     make_execution(node, ExecutionState.FAILED, at=now - 10 * MINUTE, **ran)
     SkippedSlot.objects.create(node=node, slot_at=now - 5 * MINUTE, reason="olt_busy")
 
-    (line,) = load_timeline([(olt.id, "North")], now).lines
+    (line,) = load_timeline([(olt.id, "North")], now)["lines"]
     page = text(viewer, "/live/hour/")
 
-    assert [(mark.kind, mark.path) for mark in line.planned] == [("planned", "M480 3h60v9h-60z")]
-    assert [(mark.kind, mark.path) for mark in line.happened] == [
+    assert [(mark.kind, mark.path) for mark, _tip in line["planned"]] == [("planned", "M480 3h60v9h-60z")]
+    assert [(mark.kind, mark.path) for mark, _tip in line["happened"]] == [
         ("skipped", "M180 15h3v9h-3z"),
         ("failed", "M120 15h12v9h-12z"),
     ]

@@ -11,12 +11,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from facho.accounts.acknowledge import who_acknowledged
 from facho.accounts.scope import scope_of
 from facho.alerts.channels import stored_channels
 from facho.alerts.conditions import CHOICES, sentence_of
 from facho.alerts.links import acknowledge_by_link, alerts_of, open_link
-from facho.alerts.models import Alert, AlertState, Notice, NoticeKind, NoticeState, Severity
+from facho.alerts.models import Alert, AlertState, Notice, NoticeState, Severity
 from facho.alerts.store import shown_alerts, why_unsent
 from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
@@ -70,7 +69,6 @@ class AlertRow:
     alert: Alert
     sentence: str
     look: str
-    acknowledged_by: str
 
     @property
     def lasted_seconds(self) -> float:
@@ -83,16 +81,6 @@ class AlertRow:
     def is_waiting(self) -> bool:
         """Whether it fires and is not acknowledged."""
         return self.alert.state == AlertState.FIRING and self.alert.acknowledged_at is None
-
-
-@dataclass(frozen=True, slots=True)
-class NoticeRow:
-    """One notification of an alert, without its text: it may name OLTs the reader may not see."""
-
-    notice: Notice
-    kind: str
-    state: str
-    look: str
 
 
 @require_safe
@@ -173,17 +161,14 @@ def _find(request: HttpRequest, alert_id: int) -> Alert:
 
 
 def _row(alert: Alert) -> AlertRow:
-    who = who_acknowledged(alert) if alert.acknowledged_at else ""
-    return AlertRow(alert, sentence_of(alert.rule.kind, alert.facts), _LOOKS[Severity(alert.severity)], who)
+    return AlertRow(alert, sentence_of(alert.rule.kind, alert.facts), _LOOKS[Severity(alert.severity)])
 
 
-def _load_notices(alert: Alert) -> list[NoticeRow]:
+def _load_notices(alert: Alert) -> list[tuple[Notice, str]]:
+    """Load the notifications of an alert with their looks, without their text: it may name OLTs out of scope."""
     columns = ("kind", "state", "created_at", "sent_at", "next_try_at", "tries", "last_error", "channel_id")
     notices = list(Notice.objects.filter(alerts=alert).only(*columns).order_by("created_at", "id"))
     channels = stored_channels().in_bulk([notice.channel_id for notice in notices])
-    rows = []
     for notice in notices:
         notice.channel = channels[notice.channel_id]
-        state = NoticeState(notice.state)
-        rows.append(NoticeRow(notice, str(NoticeKind(notice.kind).label), str(state.label), _STATE_LOOKS[state]))
-    return rows
+    return [(notice, _STATE_LOOKS[NoticeState(notice.state)]) for notice in notices]

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
-from facho.dashboard.shared.page import for_users, must_operate
+from facho.dashboard.shared.page import for_operators, for_users
 from facho.dashboard.shared.table import posted_ids
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.models import OnuEvent, Outage, PonPort
@@ -200,10 +200,9 @@ def _tip(line: OnuLine) -> str:
 
 
 @require_POST
-@for_users
+@for_operators
 def tree_correct(request: HttpRequest, pon_port_id: int) -> HttpResponse:
     """Put ONUs into another box or one of their own, or take a correction back; operators and administrators only."""
-    must_operate(request)
     port = get_object_or_404(scope_of(request.user).narrow(PonPort.objects.filter(is_known=True)), id=pon_port_id)
     removed = request.POST.get("remove", "")
     if removed:

@@ -5,7 +5,6 @@ gives it a copy of the job.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -25,8 +24,8 @@ from facho.accounts.audit import Action, changed_words, record
 from facho.accounts.roles import Role, role_of
 from facho.accounts.scope import scope_of
 from facho.dashboard.olt.views import find_olt
-from facho.dashboard.shared.page import for_users, must_operate
-from facho.execution_coordinator.feasibility import NodeWish, OltFeasibility, load_feasibility, words_of
+from facho.dashboard.shared.page import for_operators
+from facho.execution_coordinator.feasibility import NodeWish, load_feasibility, words_of
 from facho.hosts.models import Olt
 from facho.polling.domain.feasibility import MINUTES_PER_HOUR
 from facho.snmp_jobs.application import ready_name
@@ -112,60 +111,35 @@ class NodeJobForm(forms.Form):
         return NodeWish(interval, enabled=bool(values.get("enabled", self.node.enabled)))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeCost:
-    """What an OLT's jobs need of each hour now and after a change, and what does not fit then."""
-
-    before: OltFeasibility | None
-    after: OltFeasibility | None
-    runs_per_hour: float
-    words: tuple[str, ...]
-    # Other OLTs that the change reaches, and those of them that it would give too much work.
-    others: int = 0
-    too_much: tuple[str, ...] = ()
-
-    @property
-    def minutes_before(self) -> float:
-        return self.before.judged.minutes_per_hour if self.before else 0.0
-
-    @property
-    def minutes_after(self) -> float:
-        return self.after.judged.minutes_per_hour if self.after else 0.0
-
-    @property
-    def percent(self) -> float:
-        return 100 * self.minutes_after / MINUTES_PER_HOUR
-
-    @property
-    def is_known(self) -> bool:
-        """Whether every job was measured, here or on OLTs of the same family."""
-        return self.after is None or all(need.seconds is not None for need in self.after.needs)
-
-    @property
-    def fits(self) -> bool:
-        return self.after is None or self.after.judged.fits
-
-
-def load_cost(olt: Olt, form: NodeJobForm) -> ChangeCost:
-    """Judge a change without writing anything; a few queries, however many OLTs it reaches."""
+def load_cost(olt: Olt, form: NodeJobForm) -> dict[str, Any]:
+    """Judge what jobs need of each hour now and after a change; a few queries, however many OLTs it reaches."""
     node, wish = form.node, form.wish
     before = load_feasibility([olt.pk]).get(olt.pk)
     after = load_feasibility([olt.pk], {node.pk: wish}).get(olt.pk)
-    runs = SECONDS_PER_HOUR / wish.interval_seconds if wish.enabled else 0.0
-    words = () if after is None or after.judged.fits else tuple(words_of(after))
-    is_for_all = getattr(form, "cleaned_data", {}).get("reach") == ALL
-    if not is_for_all:
-        return ChangeCost(before, after, runs, words)
+    fits, minutes = after is None or after.judged.fits, after.judged.minutes_per_hour if after else 0.0
+    cost = {
+        "fits": fits,
+        "minutes_before": before.judged.minutes_per_hour if before else 0.0,
+        "minutes_after": minutes,
+        "percent": 100 * minutes / MINUTES_PER_HOUR,
+        "runs_per_hour": SECONDS_PER_HOUR / wish.interval_seconds if wish.enabled else 0.0,
+        # Whether every job was measured, here or on OLTs of the same family.
+        "is_known": after is None or all(need.seconds is not None for need in after.needs),
+        "words": [] if after is None or fits else list(words_of(after)),
+    }
+    if getattr(form, "cleaned_data", {}).get("reach") != ALL:
+        return cost
     others = WorkflowNode.objects.filter(job=node.job, enabled=True).exclude(pk=node.pk).order_by()
     reached = dict(others.values_list("id", "workflow__olt_id")[:MOST_JUDGED])
     wished = {node_id: NodeWish(wish.interval_seconds, enabled=True) for node_id in reached}
     judged = load_feasibility(list(reached.values()), wished) if reached else {}
-    too_much = tuple(found.olt for found in judged.values() if not found.judged.fits)
-    return ChangeCost(before, after, runs, words, others.count(), too_much)
+    # Other OLTs that the change reaches, and those of them that it would give too much work.
+    too_much = [found.olt for found in judged.values() if not found.judged.fits]
+    return cost | {"others": others.count(), "too_much": too_much}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def olt_job(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
     """Show a job of an OLT with what it costs, or save a change of it."""
     olt, node, form = _load(request, olt_id, node_id, request.POST if request.method == "POST" else None)
@@ -175,7 +149,7 @@ def olt_job(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
 
 
 @require_safe
-@for_users
+@for_operators
 def olt_job_cost(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
     """Answer what a change would cost, while it is typed."""
     olt, node, form = _load(request, olt_id, node_id, request.GET)
@@ -184,7 +158,6 @@ def olt_job_cost(request: HttpRequest, olt_id: int, node_id: int) -> HttpRespons
 
 
 def _load(request: HttpRequest, olt_id: int, node_id: int, data: Any) -> tuple[Olt, WorkflowNode, NodeJobForm]:
-    must_operate(request)
     olt = find_olt(request, olt_id)
     nodes = WorkflowNode.objects.select_related("job", "workflow__olt", "master_node__job")
     node = get_object_or_404(nodes.defer("workflow__olt__community"), id=node_id, workflow__olt=olt)

@@ -33,9 +33,9 @@ from facho.dashboard.shared.olt_rows import (
 from facho.dashboard.shared.page import (
     ListFilter,
     choice_field,
+    for_operators,
     for_users,
     may_operate,
-    must_operate,
     offer,
     render_part_or_page,
     search_field,
@@ -184,10 +184,9 @@ def olts_page(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_POST
-@for_users
+@for_operators
 def olts_act(request: HttpRequest) -> HttpResponse:
     """Pause the selected OLTs for a while, or undo that; only one's own, and those without a pause."""
-    must_operate(request)
     now, back = timezone.now(), QueryDict(request.POST.get("query", "")[:MAX_QUERY_LETTERS]).urlencode()
     act = request.POST.get("act", "")
     if act == "undo":

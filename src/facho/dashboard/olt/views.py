@@ -24,7 +24,15 @@ from facho.dashboard.onu.names import load_events
 from facho.dashboard.shared.hour import load_olt_quotas, load_timeline
 from facho.dashboard.shared.olt_rows import load_olt_row
 from facho.dashboard.shared.outages import load_outages_of
-from facho.dashboard.shared.page import PagePart, for_users, is_part, load_parts, may_operate, must_operate, part_called
+from facho.dashboard.shared.page import (
+    PagePart,
+    for_operators,
+    for_users,
+    is_part,
+    load_parts,
+    may_operate,
+    part_called,
+)
 from facho.dashboard.traps.views import load_said
 from facho.execution_coordinator.feasibility import load_feasibility, words_of
 from facho.executions.models import Execution
@@ -326,9 +334,9 @@ LATE_PARTS = {"feasibility": PagePart("olt/feasibility.html", 60, _feasibility)}
 
 
 @require_POST
-@for_users
+@for_operators
 def olt_run(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
-    olt = _operated(request, olt_id)
+    olt = find_olt(request, olt_id)
     node = _node(olt, node_id)
     try:
         said = describe_asked(leave_wish(request.user, node.id, now=timezone.now()))
@@ -338,9 +346,9 @@ def olt_run(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
 
 
 @require_POST
-@for_users
+@for_operators
 def olt_resume(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
-    olt = _operated(request, olt_id)
+    olt = find_olt(request, olt_id)
     node = _node(olt, node_id)
     is_resumed = resume(request.user, node, now=timezone.now())
     said = _("It runs at its next slot.") if is_resumed else _("This node is not suspended.")
@@ -348,10 +356,10 @@ def olt_resume(request: HttpRequest, olt_id: int, node_id: int) -> HttpResponse:
 
 
 @require_POST
-@for_users
+@for_operators
 def olt_pause(request: HttpRequest, olt_id: int) -> HttpResponse:
     """Pause the OLT unless it already has a pause of its own: a double click makes only one."""
-    olt, now = _operated(request, olt_id), timezone.now()
+    olt, now = find_olt(request, olt_id), timezone.now()
     if active_pauses(now).filter(olt=olt).exists():
         said = _("This OLT is already paused.")
     else:
@@ -363,10 +371,10 @@ def olt_pause(request: HttpRequest, olt_id: int) -> HttpResponse:
 
 
 @require_POST
-@for_users
+@for_operators
 def olt_pause_end(request: HttpRequest, olt_id: int) -> HttpResponse:
     """End the OLT's own pauses; a global pause stays."""
-    olt, now = _operated(request, olt_id), timezone.now()
+    olt, now = find_olt(request, olt_id), timezone.now()
     held = active_pauses(now).filter(olt=olt).select_related("olt").only("starts_at", "ends_at", "olt__name")
     with transaction.atomic():
         for each in held:
@@ -374,11 +382,6 @@ def olt_pause_end(request: HttpRequest, olt_id: int) -> HttpResponse:
             end_pause(each.id, now=now)
     said = _("The pause has ended.") if held else _("This pause has ended.")
     return _answer(request, olt, "state", said, is_button_gone=True)
-
-
-def _operated(request: HttpRequest, olt_id: int) -> Olt:
-    must_operate(request)
-    return find_olt(request, olt_id)
 
 
 def _node(olt: Olt, node_id: int) -> WorkflowNode:

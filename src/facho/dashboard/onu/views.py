@@ -32,6 +32,7 @@ from facho.dashboard.shared.light import STRONGEST_CDBM, WEAKEST_CDBM
 from facho.dashboard.shared.outages import with_names
 from facho.dashboard.shared.page import (
     PagePart,
+    for_operators,
     for_users,
     is_part,
     load_parts,
@@ -479,9 +480,8 @@ PARTS = {
 
 
 @require_POST
-@for_users
+@for_operators
 def onu_read(request: HttpRequest, onu_id: int) -> HttpResponse:
-    must_operate(request)
     onu, refused = find_onu(request, onu_id), ""
     try:
         request_read_for(request.user, onu, now=timezone.now())
@@ -499,10 +499,9 @@ def onu_reading(request: HttpRequest, onu_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def onu_customer(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Edit what is known of the customer; operators and administrators only."""
-    must_operate(request)
     onu = find_onu(request, onu_id)
     stored: OnuCustomer | None = getattr(onu, "customer", None)
     before = {name: getattr(stored, name, "") for name in FIELDS}
@@ -545,10 +544,9 @@ IMPORT = ImportPage(
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def customers_page(request: HttpRequest) -> HttpResponse:
     """Import customers from a file; for operators, within their OLTs."""
-    must_operate(request)
     return IMPORT.answer(request)
 
 

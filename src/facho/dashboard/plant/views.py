@@ -29,6 +29,7 @@ from facho.dashboard.shared.page import (
     ROWS_PER_PAGE,
     ListFilter,
     choice_field,
+    for_operators,
     for_users,
     may_operate,
     must_operate,
@@ -341,10 +342,9 @@ class BoxForm(PlantForm):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def box_edit(request: HttpRequest, box_id: int | None = None) -> HttpResponse:
     """Add a box, or change one; for operators."""
-    must_operate(request)
     box, scope = find_box(request, box_id) if box_id else None, scope_of(request.user)
     form = BoxForm(request.POST if request.method == "POST" else None, scope, initial=_typed(box) if box else None)
     if request.method == "POST" and form.save(request, box.name if box else ""):
@@ -363,9 +363,8 @@ def _typed(box: Box) -> dict[str, Any]:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def box_delete(request: HttpRequest, box_id: int) -> HttpResponse:
-    must_operate(request)
     box = find_box(request, box_id)
     if request.method == "POST":
         delete_box(box, who=request.user)
@@ -373,15 +372,6 @@ def box_delete(request: HttpRequest, box_id: int) -> HttpResponse:
         return redirect("boxes")
     lost = {"onus": OnuAttachment.objects.filter(box=box).count(), "fed": Box.objects.filter(parent=box).count()}
     return render(request, "plant/box_delete.html", {"here": "map", "box": box, **lost})
-
-
-@dataclass(frozen=True, slots=True)
-class ZoneLine:
-    """A zone with how many of its boxes are in scope, and its form."""
-
-    zone: Zone
-    boxes: int
-    form: PlantForm
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -403,7 +393,11 @@ def zones_page(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()[:100]
     rows = visible_zones(scope).filter(name__icontains=text).annotate(counted=boxes).order_by("name")
     lines = [
-        ZoneLine(zone, zone.counted, changed if chosen and changed and zone.id == chosen.id else _zone_form(zone))
+        {
+            "zone": zone,
+            "boxes": zone.counted,
+            "form": changed if chosen and changed and zone.id == chosen.id else _zone_form(zone),
+        }
         for zone in rows
     ]
     may_edit = may_operate(request) and scope.is_everything
@@ -431,10 +425,9 @@ def _zone_form(zone: Zone) -> PlantForm:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def inferred_boxes(request: HttpRequest, pon_port_id: int) -> HttpResponse:
     """Offer the boxes that the inferred tree of a port has, and make them when that is confirmed."""
-    must_operate(request)
     ports = scope_of(request.user).narrow(PonPort.objects.select_related("olt"))
     port = get_object_or_404(ports, id=pon_port_id)
     if request.method == "POST":
@@ -476,10 +469,9 @@ class OnuBoxForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def onu_box(request: HttpRequest, onu_id: int) -> HttpResponse:
     """Put one ONU on a box, or take it off; for operators."""
-    must_operate(request)
     onu, scope = find_onu(request, onu_id), scope_of(request.user)
     stored = OnuAttachment.objects.filter(onu_id=onu.id).select_related("box").first()
     initial = {"box": stored.box.name if stored else request.GET.get("box", "")[:80]}
@@ -513,10 +505,9 @@ PLANT_IMPORT = ImportPage(
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@for_users
+@for_operators
 def plant_import(request: HttpRequest) -> HttpResponse:
     """Import zones, boxes and their ONUs from a file; for operators, within their OLTs."""
-    must_operate(request)
     return PLANT_IMPORT.answer(request)
 
 

@@ -31,9 +31,9 @@ from facho.dashboard.shared.page import (
     ListFilter,
     choice_field,
     coordinate,
+    for_operators,
     for_users,
     may_operate,
-    must_operate,
     named_zones,
     offer,
     render_part_or_page,
@@ -447,10 +447,9 @@ def report_pdf(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@for_users
+@for_operators
 def report_renew(request: HttpRequest) -> HttpResponse:
     """Let a month be computed again; the engine does it within seconds."""
-    must_operate(request)
     try:
         month = Month.parse(request.POST.get("month", ""))
     except ValueError:

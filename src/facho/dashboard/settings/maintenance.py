@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -22,7 +21,7 @@ from django.views.decorators.vary import vary_on_headers
 from facho.accounts.audit import Action, record_each
 from facho.accounts.scope import OltScope, scope_of
 from facho.dashboard.settings.olts import groups_in
-from facho.dashboard.shared.page import for_users, is_part, may_operate, must_operate
+from facho.dashboard.shared.page import for_operators, is_part, may_operate
 from facho.hosts.models import Olt, OltGroup, Pause
 from facho.hosts.store import MAX_PAUSE_MINUTES, end_all, plan_pauses
 
@@ -148,47 +147,19 @@ def ticked(texts: Sequence[str]) -> list[int]:
     return [int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 19]
 
 
-@dataclass(frozen=True, slots=True)
-class OltChoices:
-    """The OLTs that are ticked, some that match what is searched for, and how many more there are."""
-
-    ticked: list[Olt]
-    found: list[Olt]
-    more: int
-
-
-def load_choices(scope: OltScope, chosen: Sequence[int], text: str) -> OltChoices:
-    """Load what the form offers; three queries, however many OLTs there are."""
+def load_choices(scope: OltScope, chosen: Sequence[int], text: str) -> dict[str, Any]:
+    """Load the OLTs that are ticked, some that match a search, and how many more there are; three queries."""
     olts = scope.narrow(Olt.objects.only("name").order_by("name"), "")
     others = olts.exclude(id__in=chosen)
     for word in text.split():
         others = others.filter(Q(name__icontains=word) | Q(host__icontains=word))
     found = list(others[:SHOWN_OLTS])
     more = others.count() - len(found) if len(found) == SHOWN_OLTS else 0
-    return OltChoices(list(olts.filter(id__in=chosen)) if chosen else [], found, more)
+    return {"ticked": list(olts.filter(id__in=chosen)) if chosen else [], "found": found, "more": more}
 
 
-@dataclass(frozen=True, slots=True)
-class WindowLine:
-    first_id: int
-    starts_at: datetime
-    ends_at: datetime
-    note: str
-    keeps_polling: bool
-    count: int
-    names: tuple[str, ...]
-    is_everything: bool
-    has_begun: bool
-    may_end: bool
-
-    @property
-    def more(self) -> int:
-        """How many OLTs are not named."""
-        return 0 if self.is_everything else self.count - len(self.names)
-
-
-def load_windows(scope: OltScope, now: datetime) -> list[WindowLine]:
-    """Load what holds or is to come, the next to end first; two queries."""
+def load_windows(scope: OltScope, now: datetime) -> list[dict[str, Any]]:
+    """Load what holds or is to come, the next to end first: pauses that were planned together; two queries."""
     rows = seen_pauses(scope).filter(ends_at__gt=now).order_by()
     together = rows.annotate(is_everything=_IS_EVERYTHING).values(*_TOGETHER, "is_everything")
     windows = list(together.annotate(n=Count("id"), first=Min("id")).order_by("ends_at", "first")[:SHOWN_WINDOWS])
@@ -198,21 +169,21 @@ def load_windows(scope: OltScope, now: datetime) -> list[WindowLine]:
     names: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for *key, name in numbered.filter(number__lte=SHOWN_NAMES).values_list(*_TOGETHER, "olt__name"):
         names[tuple(key)].append(name)
-    return [
-        WindowLine(
-            first_id=row["first"],
-            starts_at=row["starts_at"],
-            ends_at=row["ends_at"],
-            note=row["note"],
-            keeps_polling=row["keeps_polling"],
-            count=row["n"],
-            names=() if row["is_everything"] else tuple(sorted(names[tuple(row[name] for name in _TOGETHER)])),
-            is_everything=row["is_everything"],
-            has_begun=row["starts_at"] <= now,
-            may_end=scope.is_everything or not row["is_everything"],
+    lines = []
+    for row in windows:
+        named = sorted(names[tuple(row[name] for name in _TOGETHER)])
+        is_everything = row["is_everything"]
+        lines.append(
+            {
+                **row,
+                "names": named,
+                # How many OLTs are not named.
+                "more": 0 if is_everything else row["n"] - len(named),
+                "has_begun": row["starts_at"] <= now,
+                "may_end": scope.is_everything or not is_everything,
+            }
         )
-        for row in windows
-    ]
+    return lines
 
 
 def seen_pauses(scope: OltScope) -> QuerySet[Pause]:
@@ -223,10 +194,9 @@ def seen_pauses(scope: OltScope) -> QuerySet[Pause]:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @vary_on_headers("HX-Request")
-@for_users
+@for_operators
 def maintenance(request: HttpRequest) -> HttpResponse:
     scope, now = scope_of(request.user), timezone.now()
-    must_operate(request)
     given = request.POST if request.method == "POST" else request.GET
     chosen = ticked(given.getlist("olts") or given.getlist("olt"))
     choices = load_choices(scope, chosen, given.get("find", "")[:100])
@@ -280,10 +250,9 @@ def _plan(request: HttpRequest, form: WindowForm) -> None:
 
 
 @require_POST
-@for_users
+@for_operators
 def maintenance_end(request: HttpRequest, pause_id: int) -> HttpResponse:
     """End a window now, for all its OLTs in scope; one that has not begun is deleted."""
-    must_operate(request)
     scope, now = scope_of(request.user), timezone.now()
     one = get_object_or_404(seen_pauses(scope), id=pause_id)
     if one.olt_id is None and not scope.is_everything:

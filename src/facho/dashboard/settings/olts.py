@@ -1,6 +1,5 @@
 """Settings of OLTs: the list, the form of one, switching it off, deleting it, and groups of OLTs."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -125,24 +124,6 @@ def groups_in(scope: OltScope) -> QuerySet[OltGroup]:
     return groups if scope.group_ids is None else groups.filter(id__in=scope.group_ids)
 
 
-@dataclass(frozen=True, slots=True)
-class SortLink:
-    """The head of a column: its title, the address that sorts by it, and how it is sorted now."""
-
-    name: str
-    title: str | Promise
-    query: str
-    sorted: str
-
-
-@dataclass(frozen=True, slots=True)
-class OltSettingsLine:
-    olt: Olt
-    state: str
-    words: str | Promise
-    family: str
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins
 def olts(request: HttpRequest) -> HttpResponse:
@@ -176,10 +157,12 @@ def _order(sort: str) -> OrderBy:
     return column.desc(nulls_last=True) if sort.startswith("-") else column.asc(nulls_last=True)
 
 
-def _sort_link(request: HttpRequest, name: str, title: Promise, wanted: str) -> SortLink:
+def _sort_link(request: HttpRequest, name: str, title: Promise, wanted: str) -> dict[str, Any]:
+    """Make the head of a column: its title, the address that sorts by it, and how it is sorted now."""
     now = {name: "ascending", f"-{name}": "descending"}.get(wanted, "")
     following = f"-{name}" if now == "ascending" else name
-    return SortLink(name, title, f"{_query_without(request, 'page', 'sort')}sort={following}", now)
+    query = f"{_query_without(request, 'page', 'sort')}sort={following}"
+    return {"name": name, "title": title, "query": query, "sorted": now}
 
 
 def _query_without(request: HttpRequest, *names: str) -> str:
@@ -188,12 +171,11 @@ def _query_without(request: HttpRequest, *names: str) -> str:
     return f"{urlencode(given)}&" if given else ""
 
 
-def _line(olt: Olt, families: dict[str, str]) -> OltSettingsLine:
+def _line(olt: Olt, families: dict[str, str]) -> dict[str, Any]:
     state = _LOOKS.get(olt.reachability, "unknown") if olt.enabled else DISABLED
     words = olt.get_reachability_display() if olt.enabled else _("disabled")
-    return OltSettingsLine(
-        olt, state, words, families.get(olt.vendor, olt.vendor).partition(" (")[0] if olt.vendor else ""
-    )
+    family = families.get(olt.vendor, olt.vendor).partition(" (")[0] if olt.vendor else ""
+    return {"olt": olt, "state": state, "words": words, "family": family}
 
 
 class MoveForm(forms.Form):
@@ -364,13 +346,7 @@ def olt_switch(request: HttpRequest, olt_id: int) -> HttpResponse:
     return redirect("settings-olt", olt_id)
 
 
-@dataclass(frozen=True, slots=True)
-class GoneRows:
-    count: int
-    name: str | Promise
-
-
-def load_gone(olt: Olt) -> list[GoneRows]:
+def load_gone(olt: Olt) -> list[dict[str, Any]]:
     """Count what is deleted with an OLT; a query for each kind."""
     kinds: list[QuerySet[Any]] = [
         Onu.objects.filter(olt=olt),
@@ -381,7 +357,7 @@ def load_gone(olt: Olt) -> list[GoneRows]:
         Alert.objects.filter(olt=olt),
     ]
     counted = [(rows.count(), rows.model._meta) for rows in kinds]
-    return [GoneRows(n, meta.verbose_name if n == 1 else meta.verbose_name_plural) for n, meta in counted if n]
+    return [{"count": n, "name": meta.verbose_name if n == 1 else meta.verbose_name_plural} for n, meta in counted if n]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -411,17 +387,6 @@ class GroupForm(_GroupModelForm):
         self.fields["name"].label = _("Name")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLine:
-    """A group with what depends on it: people who are limited to it keep it from being deleted."""
-
-    group: OltGroup
-    olts: int
-    people: list[str]
-    rules: int
-    form: GroupForm
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_admins_of_all_olts
 def groups(request: HttpRequest) -> HttpResponse:
@@ -441,8 +406,8 @@ def groups(request: HttpRequest) -> HttpResponse:
     return render(request, "settings/groups.html", context)
 
 
-def load_groups(wrong: GroupForm | None = None) -> list[GroupLine]:
-    """Load all groups; three queries, however many there are. `wrong` keeps what was typed."""
+def load_groups(wrong: GroupForm | None = None) -> list[dict[str, Any]]:
+    """Load all groups with what depends on them, by three queries. `wrong` keeps what was typed."""
     people: dict[int, list[str]] = {}
     limits = ProfileGroup.objects.order_by("profile__user__username")
     for group_id, name in limits.values_list("oltgroup_id", "profile__user__username"):
@@ -453,8 +418,8 @@ def load_groups(wrong: GroupForm | None = None) -> list[GroupLine]:
     for group in rows:
         is_wrong = wrong is not None and wrong.instance.pk == group.pk
         form = wrong if is_wrong and wrong else GroupForm(instance=group, auto_id=f"group-{group.pk}-%s")
-        counted = getattr(group, "olts_counted", 0)
-        lines.append(GroupLine(group, counted, people.get(group.pk, []), rules.get(group.pk, 0), form))
+        depend = {"people": people.get(group.pk, []), "rules": rules.get(group.pk, 0)}
+        lines.append({"group": group, "olts": group.olts_counted, "form": form, **depend})
     return lines
 
 

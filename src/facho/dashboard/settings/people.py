@@ -1,6 +1,5 @@
 """People: accounts with their roles and the OLTs they see; new people come by a link that is valid once."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -13,7 +12,6 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -98,15 +96,7 @@ class PersonForm(_PersonModelForm):
         return values
 
 
-@dataclass(frozen=True, slots=True)
-class PersonLine:
-    user: User
-    role: str | Promise
-    groups: list[str]
-    is_invited: bool
-
-
-def load_people(text: str = "") -> list[PersonLine]:
+def load_people(text: str = "") -> list[dict[str, Any]]:
     """Load everybody who has an account; four queries, however many there are."""
     rows = people().select_related("identity").prefetch_related("groups", "profile__olt_groups").order_by("username")
     for word in text.split():
@@ -115,9 +105,9 @@ def load_people(text: str = "") -> list[PersonLine]:
     for user in rows:
         role = highest_of(user, [group.name for group in user.groups.all()])
         groups = [group.name for group in user.profile.olt_groups.all()] if hasattr(user, "profile") else []
-        words: str | Promise = ROLE_WORDS[role] if role else _("no role")
         is_invited = not user.has_usable_password() and not hasattr(user, "identity")
-        lines.append(PersonLine(user, words, groups, is_invited))
+        words = ROLE_WORDS[role] if role else _("no role")
+        lines.append({"user": user, "role": words, "groups": groups, "is_invited": is_invited})
     return lines
 
 

@@ -29,7 +29,6 @@ from facho.accounts.acknowledge import (
     AcknowledgementError,
     acknowledge,
     take_back,
-    who_acknowledged,
 )
 from facho.accounts.models import Acknowledgeable
 from facho.accounts.roles import Role, RoleNeeded, role_of
@@ -257,22 +256,11 @@ class NoteForm(forms.Form):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledgement:
-    """`at` is None until acknowledged."""
-
-    at: datetime | None
-    who: str
-    note: str
-    is_own: bool
-
-
 def acknowledgement_context(request: HttpRequest, thing: Acknowledgeable) -> dict[str, Any]:
     """Build the page context: who acknowledged, and a form for operators."""
-    is_own = thing.acknowledged_by_id is not None and thing.acknowledged_by_id == request.user.pk
-    who = who_acknowledged(thing) if thing.acknowledged_at else ""
     return {
-        "acknowledgement": Acknowledgement(thing.acknowledged_at, who, thing.acknowledgement, is_own),
+        "acknowledged": thing,
+        "is_own": thing.acknowledged_by_id is not None and thing.acknowledged_by_id == request.user.pk,
         "may_acknowledge": may_operate(request),
         "note_form": NoteForm(initial={"note": thing.acknowledgement}, label_suffix=""),
     }

@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from django.views.decorators.http import require_POST, require_safe
-from django.views.decorators.vary import vary_on_headers
 
 from facho.accounts.audit import Action, record
 from facho.accounts.roles import Role, role_of
@@ -27,6 +27,7 @@ from facho.dashboard.shared.page import (
     for_admins,
     for_users,
     is_part,
+    render_part_or_page,
 )
 from facho.hosts.store import OLT_SECRETS
 from facho.onus.timeline import load_rows
@@ -85,17 +86,7 @@ class TrapLine:
         return ", ".join(Meaning)
 
 
-@dataclass(frozen=True, slots=True)
-class SilentOlt:
-    """An OLT that never sent a trap, and the lines that switch them on for its brand."""
-
-    id: int
-    name: str
-    lines: tuple[str, ...]
-
-
 @require_safe
-@vary_on_headers("HX-Request")
 @for_users
 def traps_page(request: HttpRequest) -> HttpResponse:
     scope, now = scope_of(request.user), timezone.now()
@@ -110,14 +101,25 @@ def traps_page(request: HttpRequest) -> HttpResponse:
         "page": page,
         "rows": trap_lines(page.rows),
     }
-    if is_part(request):
-        return render(request, "traps/list.html", context)
+    if not is_part(request):
+        context |= _receiver_context(request, now)
+    return render_part_or_page(request, "traps/list.html", "traps/traps.html", context)
+
+
+def _receiver_context(request: HttpRequest, now: datetime) -> dict[str, Any]:
     is_admin = role_of(request.user) is Role.ADMIN
-    context |= {"is_on": is_switched_on(), "bind": settings.FACHO_TRAPS_BIND, "may_switch": is_admin}
-    context["listens"] = TrapReceiver.objects.filter(seen_at__gt=now - LIVES_FOR).exists()
-    if is_admin and scope.is_everything:
-        context |= {"senders": load_senders(), "silent": load_silent()}
-    return render(request, "traps/traps.html", context)
+    context: dict[str, Any] = {
+        "is_on": is_switched_on(),
+        "bind": settings.FACHO_TRAPS_BIND,
+        "may_switch": is_admin,
+        "listens": TrapReceiver.objects.filter(seen_at__gt=now - LIVES_FOR).exists(),
+    }
+    if is_admin and scope_of(request.user).is_everything:
+        # Who sent what did not count, the latest first; and who never sent a trap.
+        senders = TrapSender.objects.select_related("olt").defer(*OLT_SECRETS)[:SHOWN_SENDERS]
+        silent = [(olt, enabling_lines(olt.vendor)) for olt in load_silent_olts(SHOWN_SILENT)]
+        context |= {"senders": list(senders), "silent": silent}
+    return context
 
 
 @require_POST
@@ -162,30 +164,14 @@ def load_said_of_port(olt_id: int, place: PortPlace, count: int) -> list[TrapLin
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TrapOffer:
-    """What the first steps of an OLT say of traps: whether they are heard, from this OLT too, and what to type."""
-
-    is_on: bool
-    has_spoken: bool
-    bind: str
-    lines: tuple[str, ...]
-
-
-def load_offer(olt_id: int, vendor: str) -> TrapOffer:
-    """Load what to offer for an OLT; two queries."""
-    has_spoken = OltTraps.objects.filter(olt_id=olt_id).exists()
-    return TrapOffer(is_switched_on(), has_spoken, settings.FACHO_TRAPS_BIND, enabling_lines(vendor))
-
-
-def load_senders() -> list[TrapSender]:
-    """Load who sent what did not count, the latest first."""
-    return list(TrapSender.objects.select_related("olt").defer(*OLT_SECRETS)[:SHOWN_SENDERS])
-
-
-def load_silent() -> list[SilentOlt]:
-    """Name OLTs that never sent a trap, with the commands of their brand."""
-    return [SilentOlt(olt.id, olt.name, enabling_lines(olt.vendor)) for olt in load_silent_olts(SHOWN_SILENT)]
+def load_offer(olt_id: int, vendor: str) -> dict[str, Any]:
+    """Load whether traps are heard, from this OLT too, and what to type to have them; two queries."""
+    return {
+        "is_on": is_switched_on(),
+        "has_spoken": OltTraps.objects.filter(olt_id=olt_id).exists(),
+        "bind": settings.FACHO_TRAPS_BIND,
+        "lines": enabling_lines(vendor),
+    }
 
 
 def enabling_lines(vendor: str) -> tuple[str, ...]:

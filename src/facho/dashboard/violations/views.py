@@ -1,7 +1,7 @@
 """Quota violations: the list, and each with the result of every slot that was due."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +19,6 @@ from facho.accounts.acknowledge import who_acknowledged, with_acknowledger
 from facho.accounts.scope import scope_of
 from facho.dashboard.shared.hour import clock_span
 from facho.dashboard.shared.page import (
-    Bar,
     TimelineFilter,
     acknowledgement_context,
     answer_acknowledgement,
@@ -35,7 +34,7 @@ from facho.dashboard.shared.table import (
 )
 from facho.dashboard.templatetags.facho_words import ago, hour
 from facho.execution_coordinator.models import QuotaViolation, ViolationSeverity
-from facho.execution_coordinator.violations import Slot, TaskReport, read_report
+from facho.execution_coordinator.violations import TaskReport, read_report
 from facho.hosts.store import OLT_SECRETS
 
 UNSEEN, ACKNOWLEDGED = "unseen", "acknowledged"
@@ -56,66 +55,54 @@ class ViolationFilter(TimelineFilter):
         return super().narrow(violations)
 
 
-@dataclass(frozen=True, slots=True)
-class ViolationRow:
-    violation: QuotaViolation
-    in_short: str
-    acknowledged_by: str
-
-    @property
-    def id(self) -> int:
-        return self.violation.id
+def _draw_hour(violation: QuotaViolation, now: datetime) -> SafeString:
+    hours = hour(violation.period_start, violation.period_end)
+    return format_html(
+        '<a id="violation-{}" href="{}">{}</a>', violation.id, reverse("violation", args=[violation.id]), hours
+    )
 
 
-def _rows_of(violations: list[QuotaViolation]) -> list[ViolationRow]:
-    return [
-        ViolationRow(
-            violation,
-            read_report(violation.report).in_short,
-            who_acknowledged(violation) if violation.acknowledged_at else "",
-        )
-        for violation in violations
-    ]
-
-
-def _draw_hour(row: ViolationRow, now: datetime) -> SafeString:
-    hours = hour(row.violation.period_start, row.violation.period_end)
-    return format_html('<a id="violation-{}" href="{}">{}</a>', row.id, reverse("violation", args=[row.id]), hours)
-
-
-def _draw_olt(row: ViolationRow, now: datetime) -> SafeString:
-    violation = row.violation
+def _draw_olt(violation: QuotaViolation, now: datetime) -> SafeString:
     address = reverse("olt", args=[violation.olt_id])
-    return format_html('<a id="violation-{}-olt" href="{}">{}</a>', row.id, address, violation.olt.name)
+    return format_html('<a id="violation-{}-olt" href="{}">{}</a>', violation.id, address, violation.olt.name)
 
 
-def _draw_severity(row: ViolationRow, now: datetime) -> SafeString:
-    violation = row.violation
+def _draw_severity(violation: QuotaViolation, now: datetime) -> SafeString:
     words = violation.get_severity_display()
     severity = format_html('<span class="severity {}">{}</span>', violation.severity.lower(), words)
     if not violation.acknowledged_at:
         return severity
-    seen = gettext("acknowledged by %(who)s") % {"who": row.acknowledged_by}
+    seen = gettext("acknowledged by %(who)s") % {"who": who_acknowledged(violation)}
     return format_html('{} <span class="tag seen">{}</span>', severity, seen)
 
 
-def _draw_notified(row: ViolationRow, now: datetime) -> SafeString | str:
-    if not row.violation.notified:
+def _draw_notified(violation: QuotaViolation, now: datetime) -> SafeString | str:
+    if not violation.notified:
         return gettext("no")
-    return ago(row.violation.notified_at, now) if row.violation.notified_at else gettext("yes")
+    return ago(violation.notified_at, now) if violation.notified_at else gettext("yes")
+
+
+def _in_short(violation: QuotaViolation) -> str:
+    return read_report(violation.report).in_short
 
 
 VIOLATION_TABLE = ListTable(
     "violations",
     (
-        TableColumn("hour", _("Hour"), lambda row: time_value(row.violation.period_start), _draw_hour, look="short"),
-        TableColumn("olt", _("OLT"), "violation.olt.name", _draw_olt),
-        TableColumn("severity", _("Severity"), "violation.severity", _draw_severity),
-        TableColumn("completed", _("Completed of required"), "in_short", sort="", look="words mono"),
+        TableColumn("hour", _("Hour"), lambda violation: time_value(violation.period_start), _draw_hour, look="short"),
+        TableColumn("olt", _("OLT"), "olt.name", _draw_olt),
+        TableColumn("severity", _("Severity"), "severity", _draw_severity),
+        TableColumn(
+            "completed",
+            _("Completed of required"),
+            _in_short,
+            sort="",
+            look="words mono",
+        ),
         TableColumn(
             "notified",
             _("Notified"),
-            lambda row: time_value(row.violation.notified_at),
+            lambda violation: time_value(violation.notified_at),
             _draw_notified,
             look="short",
         ),
@@ -123,18 +110,8 @@ VIOLATION_TABLE = ListTable(
     "-time",
     {"hour": ("period_start",), "olt": ("olt__name",), "severity": ("severity",), "notified": ("notified_at",)},
     time_column="created_at",
-    build=_rows_of,
     templates=("violations/list.html", "violations/violations.html"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TaskSheet:
-    """A task type that fell short: its bar, and each slot with its result and run time."""
-
-    task: TaskReport
-    bars: list[Bar]
-    slots: list[tuple[str, str, Slot]]
 
 
 @require_safe
@@ -175,11 +152,12 @@ def _find(request: HttpRequest, violation_id: int) -> QuotaViolation:
     return get_object_or_404(_seen_by(request), pk=violation_id)
 
 
-def _sheet(task: TaskReport) -> TaskSheet:
+def _sheet(task: TaskReport) -> dict[str, Any]:
+    """Describe a task type that fell short: its bar, and each slot with its result and run time."""
     tally = task.tally
     parts = (("completed", tally.completed), ("failed", tally.failed), ("skipped", tally.skipped))
     slots = []
     for slot in task.slots:
         ran = clock_span(slot.started_at, slot.finished_at or slot.started_at) if slot.started_at else ""
         slots.append((_LOOKS.get(slot.outcome, "waiting"), ran, slot))
-    return TaskSheet(task, stack(parts, total=task.required), slots)
+    return {"task": task, "bars": stack(parts, total=task.required), "slots": slots}

@@ -27,11 +27,11 @@ def rows_of_its_own(column: Column, rows: Iterable[VarBind]) -> list[tuple[Place
 
 def learned(definition: Definition, rows: Iterable[VarBind], last: Iterable[Place] = ()) -> Definition:
     """Return the definition for the device that has these rows."""
-    told: dict[str, dict[tuple[int, ...], object]] = {key: {} for key in definition.naming_columns}
+    reported: dict[str, dict[tuple[int, ...], object]] = {key: {} for key in definition.naming_columns}
     for oid, tag, raw in rows:
-        for key, values in told.items():
+        for key, values in reported.items():
             column = definition.column(key)
             value = column.decode(tag, raw).value if oid[: len(column.oid)] == column.oid else None
             if value is not None:
                 values[oid[len(column.oid) :]] = value
-    return definition.learn(told, last)  # type: ignore[arg-type]  # decoded values
+    return definition.learn(reported, last)  # type: ignore[arg-type]  # decoded values

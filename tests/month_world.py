@@ -51,12 +51,12 @@ def write_history(
     ids = np.array([onu.id for onu in onus], dtype=np.int64)
     for ends, its in groupby(moments, lambda at: int(at.timestamp()) // DAY_SECONDS + 1):
         taken = list(its)
-        told = [[story(at) for at in taken] for story in stories]
+        reported = [[story(at) for at in taken] for story in stories]
         at = np.array([int(each.timestamp()) for each in taken], dtype=np.int64)
         states = [
-            [np.nan if up is None else STATE_CODES["online" if up else "offline"] for up, _ in row] for row in told
+            [np.nan if up is None else STATE_CODES["online" if up else "offline"] for up, _ in row] for row in reported
         ]
-        light = [[np.nan if dbm is None else dbm for _, dbm in row] for row in told]
+        light = [[np.nan if dbm is None else dbm for _, dbm in row] for row in reported]
         for metric, values in ((Metric.STATE, np.array(states, float)), (Metric.RX_POWER, np.array(light, float))):
             grid = HistoryGrid(ids, at, to_steps(metric, values.ravel()).reshape(values.shape)[np.newaxis])
             if grid.has_values:

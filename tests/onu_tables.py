@@ -62,12 +62,12 @@ def _column(readings: Iterable[Told], key: str, oid: str, rule: str) -> OnuColum
     values = [reading.values.get(key) for reading in readings]
     texts = [reading.raw.get(oid, "").encode() for reading in readings]
     raw, decoder = _raw(readings, key, oid), KnownTexts(dict(zip(texts, values, strict=True)))
-    told = [value for value in values if value is not None]
-    if told and all(isinstance(value, StrEnum) for value in told):
-        words = tuple(type(told[0]))
+    reported = [value for value in values if value is not None]
+    if reported and all(isinstance(value, StrEnum) for value in reported):
+        words = tuple(type(reported[0]))
         codes = np.array([-1 if value is None else words.index(value) for value in values], np.int16)
         return OnuColumn(key, oid, rule, raw, decoder, codes=codes, words=words)
-    if told and all(type(value) in (int, float) for value in told):
+    if reported and all(type(value) in (int, float) for value in reported):
         numbers = np.array([np.nan if value is None else value for value in values], np.float64)
         return OnuColumn(key, oid, rule, raw, decoder, numbers=numbers)
     return OnuColumn(key, oid, rule, raw, decoder)

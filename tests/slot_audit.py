@@ -151,13 +151,13 @@ def _load_fates() -> dict[tuple[int, datetime], str]:
     from facho.snmp_jobs.models import SkippedSlot
 
     lines = CoordinatorLog.objects.filter(event_type="EXECUTION_ABORTED").values_list("details", flat=True)
-    told = {details.get("execution") for details in lines}
+    reported = {details.get("execution") for details in lines}
     fates: dict[tuple[int, datetime], str] = {}
     for node_id, slot_at, reason in SkippedSlot.objects.values_list("node_id", "slot_at", "reason"):
         fates[node_id, slot_at] = f"skipped: {reason}"
     runs = Execution.objects.filter(slot_at__isnull=False, node_id__isnull=False)
     for pk, node_id, slot_at, status in runs.values_list("id", "node_id", "slot_at", "status"):
-        broken_off = "broken off, told" if pk in told else "broken off, untold"
+        broken_off = "broken off, reported" if pk in reported else "broken off, untold"
         fates[node_id, slot_at] = broken_off if status == "INTERRUPTED" else status.lower()
     return fates
 

@@ -27,7 +27,7 @@ def test_an_acknowledgement_has_a_name_a_time_and_a_note() -> None:
     assert outage.acknowledged_by == ana
 
 
-def test_nobody_takes_the_note_of_another_and_is_told_whose_it_is() -> None:
+def test_nobody_takes_the_note_of_another_and_is_reported_whose_it_is() -> None:
     outage, ana, eva = make_outage(make_olt()), make_user(Role.OPERATOR, "ana"), make_user(Role.OPERATOR, "eva")
     stale = Outage.objects.get(pk=outage.pk)
     acknowledge(outage, ana, "the crew is under way", now=NOW)

@@ -45,7 +45,7 @@ def test_viewers_take_no_note(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ADDRESSES)
-def test_whoever_comes_second_is_told_who_was_first_and_may_take_it_back(kind: str) -> None:
+def test_whoever_comes_second_is_reported_who_was_first_and_may_take_it_back(kind: str) -> None:
     row, eva = address(kind), client_of(Role.ADMIN, "eva")
     client_of(Role.OPERATOR, "ana").post(f"{row}acknowledge/")
 

@@ -25,13 +25,13 @@ def written() -> list[tuple[str, str]]:
     return [(entry.object_repr, entry.change_message) for entry in LogEntry.objects.order_by("id")]
 
 
-def test_of_a_secret_only_the_change_is_told() -> None:
+def test_of_a_secret_only_the_change_is_reported() -> None:
     before, after = {"name": "North", "community": "old-canary"}, {"name": "South", "community": "new-canary"}
 
     assert changed_words(before, after, secrets=["community"]) == "name: North → South, community: changed"
 
 
-def test_what_stayed_is_not_told_and_what_is_long_is_cut() -> None:
+def test_what_stayed_is_not_reported_and_what_is_long_is_cut() -> None:
     words = changed_words({"a": 1, "b": None}, {"a": 1, "b": "x" * 500})
 
     assert words == f"b: — → {'x' * 79}…"

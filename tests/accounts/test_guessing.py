@@ -117,7 +117,7 @@ def test_whoever_has_the_password_and_patience_guesses_a_code_on_less_than_one_d
     assert 3 * judged / 10**6 < 1 / 1000
 
 
-def test_who_waits_is_told_for_how_long(client: Client, hashings: list[str]) -> None:
+def test_who_waits_is_reported_for_how_long(client: Client, hashings: list[str]) -> None:
     for number in range(FREE[Guess.LOGIN_OF_ACCOUNT] + 4):
         answer = client.post("/login/", {"username": "nobody", "password": f"wrong-{number}"})
 
@@ -166,7 +166,7 @@ def test_the_admin_has_no_login_of_its_own(client: Client, hashings: list[str]) 
     assert not hashings
 
 
-def test_who_may_not_administer_is_told_so_and_sent_nowhere(client: Client) -> None:
+def test_who_may_not_administer_is_reported_so_and_sent_nowhere(client: Client) -> None:
     client.force_login(make_user(Role.OPERATOR))
 
     answer = client.get("/admin/", follow=True)

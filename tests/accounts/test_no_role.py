@@ -1,4 +1,4 @@
-"""An account without a role reads nothing but itself, and is told what to ask for."""
+"""An account without a role reads nothing but itself, and is reported what to ask for."""
 
 import pytest
 from django.test import Client
@@ -53,7 +53,7 @@ def test_the_own_account_counts_nothing_of_others(stranger: Client, world: World
     assert "badge" not in page
 
 
-def test_a_program_is_told_as_well(stranger: Client) -> None:
+def test_a_program_is_reported_as_well(stranger: Client) -> None:
     answer = stranger.get("/api/v1/olts/", headers={"Accept-Language": "en"})
 
     assert answer.status_code == 403

@@ -178,7 +178,7 @@ def make_world() -> World:
     hidden, shown = make_side("Hidden", 1), make_side("Shown", 2)
     MonthRun.objects.create(month=MONTH, covers_until=timezone.now(), finished_at=timezone.now(), is_final=True)
     channel = AlertChannel.objects.create(name="mail", shown_as="mailto", url="mailto://x", signing_key="")
-    told = Notice.objects.create(
+    reported = Notice.objects.create(
         key="n1",
         channel=channel,
         kind="opened",
@@ -187,7 +187,7 @@ def make_world() -> World:
         body="Hidden-words",
         created_at=timezone.now(),
     )
-    told.alerts.add(hidden.ids["alert"])
+    reported.alerts.add(hidden.ids["alert"])
     node = shown.olt.workflow.nodes.order_by("id")[0]
     rule = AlertRule.objects.order_by("id")[0]
     somebody = make_user(Role.VIEWER, "somebody")
@@ -218,7 +218,7 @@ def make_world() -> World:
         "alert-channel": channel.pk,
         "alert-rule": rule.pk,
         "rule": rule.pk,
-        "notice": told.pk,
+        "notice": reported.pk,
         "job": node.job_id,
         "user": somebody.pk,
         "session": session.pk,

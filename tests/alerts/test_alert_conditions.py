@@ -139,15 +139,15 @@ def lose_in_common(onus: list[Onu], *, hit: list[Onu]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "reported"),
     [
         ({}, {"branch_step": 1, "power_step": 1, "weak_light": 1}),
         ({"threshold": 4.0}, {"power_step": 4, "weak_light": 4}),
         ({"enabled": False}, {"power_step": 4, "weak_light": 4}),
     ],
 )
-def test_onus_that_a_rule_tells_of_together_are_not_told_of_one_by_one(
-    rule: dict[str, Any], told: dict[str, int]
+def test_onus_that_a_rule_tells_of_together_are_not_reported_of_one_by_one(
+    rule: dict[str, Any], reported: dict[str, int]
 ) -> None:
     make_rule("branch_step", **rule)
     make_rule("power_step")
@@ -160,7 +160,7 @@ def test_onus_that_a_rule_tells_of_together_are_not_told_of_one_by_one(
 
     passes(0)
 
-    assert Counter(Alert.objects.values_list("rule__kind", flat=True)) == told
+    assert Counter(Alert.objects.values_list("rule__kind", flat=True)) == reported
 
 
 def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
@@ -176,7 +176,7 @@ def test_light_lost_in_common_is_one_alert_until_it_is_back() -> None:
     assert [title for _, title in messages()] == [text, f"Over: {text}"]
 
 
-def test_decaying_light_is_told_when_it_is_near_enough() -> None:
+def test_decaying_light_is_reported_when_it_is_near_enough() -> None:
     make_rule("light_decay", make_channel(), threshold=14)
     olt = answering_olt()
     near, far = add_onus(olt, 2)
@@ -238,7 +238,7 @@ def test_what_is_over_says_so_although_another_olt_is_disabled() -> None:
     ]
 
 
-def test_a_suspended_node_is_told_with_its_reason_and_a_silent_olt_by_itself() -> None:
+def test_a_suspended_node_is_reported_with_its_reason_and_a_silent_olt_by_itself() -> None:
     make_rule("node_suspended", make_channel())
     olt = answering_olt()
     broken, unheard, off = make_node(olt), make_node(olt), make_node(olt, enabled=False)
@@ -355,8 +355,8 @@ def test_nobody_leads_when_who_looks_has_seen_so() -> None:
         run_pass(minute(number), stall=Stall(minute(0.5), Standstill.NO_LEADER))
     passes(4)
 
-    told = "Nothing is polled. No scheduler leads"
-    assert messages() == [("opened", told), ("resolved", f"Over: {told}")]
+    reported = "Nothing is polled. No scheduler leads"
+    assert messages() == [("opened", reported), ("resolved", f"Over: {reported}")]
     assert Alert.objects.get().began_at == minute(0.5)
 
 

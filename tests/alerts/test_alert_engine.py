@@ -114,7 +114,7 @@ def test_quiet_hours_put_off_what_goes_on_and_swallow_what_is_over() -> None:
     assert [title for _, title in messages()] == [f"{olt.name}, PON port 0/1/2: 3 ONUs out, probably: fibre cut"]
 
 
-def test_who_was_told_before_quiet_hours_hears_of_the_end_after_them() -> None:
+def test_who_was_reported_before_quiet_hours_hears_of_the_end_after_them() -> None:
     olt = answering_olt()
     rule = make_rule("pon_outage", make_channel())
     outage = cut(olt, add_onus(olt, 3))
@@ -176,7 +176,7 @@ def test_a_rule_without_channels_only_shows() -> None:
 
 
 @pytest.mark.parametrize("is_added", [True, False])
-def test_a_channel_that_comes_later_is_told_of_what_still_goes_on(is_added: bool) -> None:
+def test_a_channel_that_comes_later_is_reported_of_what_still_goes_on(is_added: bool) -> None:
     olt, channel = answering_olt(), make_channel(enabled=is_added)
     rule = make_rule("pon_outage", *([] if is_added else [channel]))
     over, *_going_on = (cut(olt, add_onus(olt, 3, port=port), port=port) for port in (1, 2, 3))
@@ -375,7 +375,7 @@ def test_an_alert_that_goes_on_is_not_written_again() -> None:
     assert not [query for query in captured if query["sql"].startswith(("UPDATE", "INSERT", "DELETE"))]
 
 
-def test_parts_of_a_lost_network_are_told_as_one() -> None:
+def test_parts_of_a_lost_network_are_reported_as_one() -> None:
     make_rule("olt_unreachable", make_channel())
     make_rule("network_lost", make_channel("boss"))
     one, *others = (answering_olt() for _ in range(3))
@@ -402,7 +402,7 @@ def test_parts_of_a_lost_network_are_told_as_one() -> None:
     ]
 
 
-def test_a_message_is_told_only_after_it_lasted() -> None:
+def test_a_message_is_reported_only_after_it_lasted() -> None:
     olt = answering_olt()
     make_rule("pon_outage", make_channel(), hold_minutes=5)
     outage = cut(olt, add_onus(olt, 3))

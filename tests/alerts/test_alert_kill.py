@@ -41,7 +41,7 @@ def counting(last: int | None = None) -> Iterator[Statements]:
 
 
 def begin(olt: Olt) -> None:
-    """Let one cut be told; then it is repaired, and another one comes."""
+    """Let one cut be reported; then it is repaired, and another one comes."""
     Notice.objects.all().delete()
     Alert.objects.all().delete()
     Outage.objects.all().delete()

@@ -21,7 +21,7 @@ def admin() -> Client:
     return client
 
 
-def test_the_admin_writes_a_rule_and_is_told_what_cannot_be_meant(admin: Client) -> None:
+def test_the_admin_writes_a_rule_and_is_reported_what_cannot_be_meant(admin: Client) -> None:
     channel = make_channel()
     wish = {
         "name": "Dark",

@@ -146,9 +146,9 @@ def test_nobody_waits_for_a_server_that_never_answers(monkeypatch: pytest.Monkey
     with socket.create_server(("127.0.0.1", 0)) as silent, http_sink() as sink:
         write_notice(make_webhook(f"http://127.0.0.1:{silent.getsockname()[1]}/"))
         other = make_webhook(sink.url)
-        told_meanwhile = asyncio.run(_tell_twice(other))
+        reported_meanwhile = asyncio.run(_tell_twice(other))
 
-    assert told_meanwhile == ["waiting", "sent", "sent"]
+    assert reported_meanwhile == ["waiting", "sent", "sent"]
     assert states() == [("waiting", 1), ("sent", 1), ("sent", 1)]
 
 
@@ -179,7 +179,7 @@ def test_a_process_that_stops_lets_a_try_end_and_begins_no_other() -> None:
     assert states() == [("sent", 1), ("waiting", 0)]
 
 
-def test_a_defect_in_one_channel_is_told_at_once_and_breaks_off_no_other(
+def test_a_defect_in_one_channel_is_reported_at_once_and_breaks_off_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broken, slow = make_webhook("https://a.example.net/"), make_webhook("https://b.example.net/")
@@ -187,13 +187,13 @@ def test_a_defect_in_one_channel_is_told_at_once_and_breaks_off_no_other(
         write_notice(channel)
 
     async def scene() -> None:
-        is_told = asyncio.Event()
+        is_reported = asyncio.Event()
 
         async def send(parcel: delivery_module.Parcel, *_reach: Reach, now: datetime) -> Outcome:
             if parcel.channel_id == broken.pk:
-                asyncio.get_running_loop().call_later(0.01, is_told.set)
+                asyncio.get_running_loop().call_later(0.01, is_reported.set)
                 raise RuntimeError("a defect of ours")
-            await is_told.wait()
+            await is_reported.wait()
             assert f"channel.not_served id={broken.pk}" in caplog.text
             return Outcome()
 
@@ -311,7 +311,7 @@ def test_a_clock_that_was_set_back_stops_no_message(tries: int) -> None:
     assert delivery_module.load_due_channels(NOW) == [AlertChannel.objects.get().id]
 
 
-def test_an_address_that_cannot_be_decrypted_is_told(settings: Settings) -> None:
+def test_an_address_that_cannot_be_decrypted_is_reported(settings: Settings) -> None:
     channel = make_webhook("https://sink.example.net/")
     write_notice(channel)
     settings.FACHO_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]

@@ -1,4 +1,4 @@
-"""A scheduler that is gone is told of by those that are left."""
+"""A scheduler that is gone is reported by those that are left."""
 
 import asyncio
 import errno
@@ -63,8 +63,8 @@ async def test_who_does_not_lead_tells_that_nobody_does_and_the_next_leader_that
         for _ in range(4):
             await watch.look()
             clock.at += timedelta(seconds=15)
-    told = await sync_to_async(lambda: (kinds(), list(Alert.objects.values_list("subject", "began_at"))))()
-    assert told == (["opened"], [("leader", NOW)])
+    reported = await sync_to_async(lambda: (kinds(), list(Alert.objects.values_list("subject", "began_at"))))()
+    assert reported == (["opened"], [("leader", NOW)])
     # Delivered here, since nobody else would: this channel cannot be reached, but it was tried.
     assert await sync_to_async(lambda: Notice.objects.get().tries)() > 0
 
@@ -194,12 +194,12 @@ async def test_a_leader_that_cannot_store_says_why_and_the_watch_raises_the_aler
 
     async with open_watch(seen) as (watch, clock):
         await watch.look()
-        told = seen.reason
+        reported = seen.reason
         await sync_to_async(LeaderLease.objects.update)(standstill="", counter=2)
         clock.at += timedelta(seconds=2)
         await watch.look()
 
-    assert (told, seen.reason) == ("disk_full", None)
+    assert (reported, seen.reason) == ("disk_full", None)
     assert await sync_to_async(lambda: Alert.objects.get().facts)() == {"reason": "disk_full"}
 
 

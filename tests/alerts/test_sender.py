@@ -54,7 +54,7 @@ def test_a_sender_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) ->
     assert outcome == Outcome(Trouble.TIMED_OUT)
 
 
-def test_an_address_that_apprise_cannot_read_any_more_is_told() -> None:
+def test_an_address_that_apprise_cannot_read_any_more_is_reported() -> None:
     assert send("slack://x") == Outcome(Trouble.UNUSABLE)
 
 

@@ -97,7 +97,7 @@ def make_onu(olt: Olt, place: tuple[int, int, int, int] = (0, 1, 0, 0), **fields
 
 
 def make_olt_value(olt: Olt, name: str = "board.cpu", **fields: Any) -> OltData:
-    """Make a value that an OLT told of itself."""
+    """Make a value that an OLT reported about itself."""
     values = {
         "oid": f"1.3.6.1.4.1.9.{next(_numbers)}",
         "index": "0.1",

@@ -93,7 +93,7 @@ def test_the_number_of_queries_does_not_grow(
 
 
 @pytest.mark.parametrize("path", ROWS)
-def test_every_column_of_the_table_is_told(viewer: APIClient, path: str) -> None:
+def test_every_column_of_the_table_is_reported(viewer: APIClient, path: str) -> None:
     populate()
     (listed,) = results(viewer, f"{path}/")
 
@@ -171,15 +171,15 @@ def test_the_log_is_newest_first_and_names_no_olt_for_what_concerns_all(viewer: 
     assert [(row["event_type"], row["olt"]) for row in rows] == [("EMERGENCY_REPLAN", None), ("TASK_ADDED", "North")]
 
 
-def test_the_log_is_told_in_the_language_of_the_request(viewer: APIClient) -> None:
+def test_the_log_is_reported_in_the_language_of_the_request(viewer: APIClient) -> None:
     entry = make_log(event_type="TASK_REMOVED", details={}, message="as it was written down")
 
-    told = [
+    reported = [
         viewer.get(f"/api/v1/coordinator/logs/{entry.id}/", headers={"accept-language": language}).json()["message"]
         for language in ("en", "es")
     ]
 
-    assert told == ["Task removed", "Tarea eliminada"]
+    assert reported == ["Task removed", "Tarea eliminada"]
 
 
 def test_hostile_text_stays_text(viewer: APIClient) -> None:

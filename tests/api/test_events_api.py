@@ -59,12 +59,12 @@ def test_every_kind_of_event_has_its_words(viewer: APIClient) -> None:
     for kind in EventKinds.values:
         happen(onu, kind, before="-20.10", after="online", other_port_id=onu.pon_port_id, other_number=3)
 
-    told = {row["kind"]: row["message"] for row in get(viewer, EVENTS)["results"]}
+    reported = {row["kind"]: row["message"] for row in get(viewer, EVENTS)["results"]}
 
-    assert set(told) == set(EventKinds.values)
-    assert told["power_drop"] == "Light dropped from -20.10 to online dBm"
-    assert told["calm"] == "Stable again: online"
-    assert told["duplicate_serial"] == "The same serial is also at 0/1/0/3"
+    assert set(reported) == set(EventKinds.values)
+    assert reported["power_drop"] == "Light dropped from -20.10 to online dBm"
+    assert reported["calm"] == "Stable again: online"
+    assert reported["duplicate_serial"] == "The same serial is also at 0/1/0/3"
 
 
 def test_there_is_a_timeline_of_an_olt_of_a_port_and_of_an_onu(viewer: APIClient) -> None:

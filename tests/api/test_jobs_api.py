@@ -113,7 +113,7 @@ def test_a_job_is_put_on_olts_and_its_first_run_is_planned(admin: APIClient) -> 
     assert WorkflowNode.objects.filter(next_run_at__isnull=False).count() == 2
 
 
-def test_who_puts_a_job_on_an_olt_a_moment_later_is_told(admin: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_puts_a_job_on_an_olt_a_moment_later_is_reported(admin: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = admin.post("/api/v1/jobs/", UPTIME, format="json").json()["id"]
     olt = make_olt(vendor="huawei_smartax")
     carry_out = jobs.apply_plan

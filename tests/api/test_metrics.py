@@ -70,7 +70,7 @@ def test_the_queue_has_a_length_and_is_counted_by_lateness() -> None:
     assert late == {"5": 2, "10": 1, "30": 1, "60": 1, "300": 1, "600": 0}
 
 
-def test_pollers_are_told_by_state_share_and_what_they_did() -> None:
+def test_pollers_are_reported_by_state_share_and_what_they_did() -> None:
     make_pollers(2)
     Poller.objects.filter(poller_id=1).update(tasks_completed=8, tasks_delayed=3)
     make_execution(make_node(), at=NOW - 15 * SECOND, poller_id=1)
@@ -83,7 +83,7 @@ def test_pollers_are_told_by_state_share_and_what_they_did() -> None:
     assert scraped.value("facho_poller_tasks_delayed_total", poller="1") == 3
 
 
-def test_success_and_failure_are_told_per_olt() -> None:
+def test_success_and_failure_are_reported_per_olt() -> None:
     """S3-28."""
     node = make_node(make_olt("centro"))
     for minute, state in enumerate([ExecutionState.SUCCESS] * 3 + [ExecutionState.FAILED, ExecutionState.INTERRUPTED]):
@@ -100,7 +100,7 @@ def test_success_and_failure_are_told_per_olt() -> None:
     assert scraped.value("facho_olt_success_ratio_last_hour", olt="norte") == 1
 
 
-def test_runs_are_told_by_kind_result_and_time() -> None:
+def test_runs_are_reported_by_kind_result_and_time() -> None:
     """S3-29."""
     for duration_ms in (1500, 500):
         node = make_node(query_type="discovery")
@@ -126,11 +126,11 @@ def test_packets_are_summed_per_olt_also_where_a_run_left_no_figures() -> None:
     assert scrape().value("facho_olt_retransmissions_last_hour", olt="centro") == 2
 
 
-def test_round_trips_are_told_per_olt() -> None:
+def test_round_trips_are_reported_per_olt() -> None:
     node = make_node(make_olt("centro"))
     for state, longest_ms in ((ExecutionState.SUCCESS, 90), (ExecutionState.FAILED, 1500)):
-        told = {"packets": 30, "round_trips": 20, "round_trips_ms": 2000, "longest_round_trip_ms": longest_ms}
-        make_execution(node, state, at=NOW - MINUTE, result=told)
+        reported = {"packets": 30, "round_trips": 20, "round_trips_ms": 2000, "longest_round_trip_ms": longest_ms}
+        make_execution(node, state, at=NOW - MINUTE, result=reported)
     make_execution(node, ExecutionState.SKIPPED, at=NOW - MINUTE)
 
     scraped = scrape()
@@ -140,11 +140,11 @@ def test_round_trips_are_told_per_olt() -> None:
     assert scraped.value("facho_olt_round_trip_max_last_hour_seconds", olt="centro") == 1.5
 
 
-def test_answers_that_were_not_believed_are_told_per_olt() -> None:
+def test_answers_that_were_not_believed_are_reported_per_olt() -> None:
     node = make_node(make_olt("centro"))
     for forged, malformed in ((3, 1), (4, 0)):
-        told = {"packets": 30, "forged_answers": forged, "malformed_answers": malformed}
-        make_execution(node, ExecutionState.SUCCESS, at=NOW - MINUTE, result=told)
+        reported = {"packets": 30, "forged_answers": forged, "malformed_answers": malformed}
+        make_execution(node, ExecutionState.SUCCESS, at=NOW - MINUTE, result=reported)
 
     scraped = scrape()
 
@@ -182,7 +182,7 @@ def test_suspended_nodes_are_counted_and_listed() -> None:
     ]
 
 
-def test_an_olt_is_up_when_it_answers_and_not_told_when_it_is_disabled() -> None:
+def test_an_olt_is_up_when_it_answers_and_not_reported_when_it_is_disabled() -> None:
     make_olt("up", reachability=Reachability.UP, last_answer_at=NOW - 90 * SECOND)
     make_olt("down", reachability=Reachability.DOWN)
     off = make_olt("off", reachability=Reachability.UP, enabled=False, last_answer_at=NOW)
@@ -290,7 +290,7 @@ def test_secrets_are_not_even_loaded() -> None:
     assert [query["sql"] for query in queries for column in SECRET_COLUMNS if f'"{column}"' in query["sql"]] == []
 
 
-def test_light_is_told_by_port_and_of_online_onus_alone() -> None:
+def test_light_is_reported_by_port_and_of_online_onus_alone() -> None:
     olt = make_olt("centro")
     for number, (state, power) in enumerate([("online", -2000), ("online", -2700), ("offline", -3500)]):
         make_onu(olt, (0, 1, 3, number), run_state=state, rx_power_cdbm=power)

@@ -48,11 +48,11 @@ def name_of(family: Metric) -> str:
 
 
 def test_every_series_stands_on_the_page_with_its_labels_and_meaning(families: list[Metric]) -> None:
-    told = [(name, tuple(re.findall(r"\w+", labels)), meaning) for name, labels, meaning in ROW.findall(PAGE)]
+    reported = [(name, tuple(re.findall(r"\w+", labels)), meaning) for name, labels, meaning in ROW.findall(PAGE)]
 
     answered = [(name_of(family), tuple(sorted(family.samples[0].labels)), family.documentation) for family in families]
 
-    assert [(name, tuple(sorted(labels)), meaning) for name, labels, meaning in told] == answered
+    assert [(name, tuple(sorted(labels)), meaning) for name, labels, meaning in reported] == answered
 
 
 def test_names_labels_and_types_are_those_that_prometheus_asks_for(families: list[Metric]) -> None:

@@ -65,7 +65,7 @@ def test_groups_whose_names_are_easily_mistaken_are_not() -> None:
     assert (mine.olts.count(), word.olts.count()) == (2, 1)
 
 
-def told(answer: Any) -> list[tuple[str, str]]:
+def reported(answer: Any) -> list[tuple[str, str]]:
     return [(error["field"], error["detail"]) for error in answer.json()["errors"]]
 
 
@@ -82,8 +82,8 @@ def test_a_refusal_does_not_name_an_olt_out_of_scope() -> None:
     )
 
     assert (same_place.status_code, same_name.status_code) == (400, 400)
-    assert told(same_place) == [("host", "this address and port are taken")]
-    assert told(same_name) == [("name", "this name is taken")]
+    assert reported(same_place) == [("host", "this address and port are taken")]
+    assert reported(same_name) == [("name", "this name is taken")]
 
 
 def test_an_olt_may_be_added_without_jobs(admin: APIClient) -> None:
@@ -110,7 +110,7 @@ def test_what_the_inventory_refuses_is_refused_with_its_sentence(
     answer = admin.post("/api/v1/olts/", {**NORTH, **changes}, format="json")
 
     assert answer.status_code == 400
-    ((blamed, reason),) = told(answer)
+    ((blamed, reason),) = reported(answer)
     assert blamed == field
     assert words in reason
     assert CANARY not in answer.content.decode()
@@ -143,7 +143,7 @@ def test_further_addresses_of_traps_are_written_read_and_emptied(admin: APIClien
     admin.put(place, {"host": "192.0.2.7"}, format="json")
     assert Olt.objects.get().trap_addresses
     refused = admin.put(place, {"host": "192.0.2.7", "trap_addresses": "olt.example.net"}, format="json")
-    assert told(refused) == [("trap_addresses", "olt.example.net is not an IP address.")]
+    assert reported(refused) == [("trap_addresses", "olt.example.net is not an IP address.")]
     admin.put(place, {"host": "192.0.2.7", "trap_addresses": "none"}, format="json")
     assert Olt.objects.get().trap_addresses == ""
 
@@ -155,7 +155,7 @@ def test_a_stored_secret_stays_where_it_is_and_goes_nowhere_else(admin: APIClien
     assert admin.put(place, {"host": "192.0.2.7", "version": "1"}, format="json").status_code == 200
     refused = admin.put(place, {"host": "192.0.2.8"}, format="json")
 
-    ((blamed, reason),) = told(refused)
+    ((blamed, reason),) = reported(refused)
     assert (refused.status_code, blamed) == (400, "community")
     assert "enter it again" in reason
     assert (Olt.objects.get().address, Olt.objects.get().snmp_version) == ("192.0.2.7", "1")

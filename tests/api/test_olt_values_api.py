@@ -1,4 +1,4 @@
-"""What an OLT and an ONU told, and who waits, over the API."""
+"""What an OLT and an ONU reported, and who waits, over the API."""
 
 import json
 from collections.abc import Callable
@@ -33,8 +33,8 @@ def test_an_olt_tells_its_values_under_names_and_with_units(viewer: APIClient) -
 
     rows = results(viewer, f"olts/{olt.id}/data/")
 
-    told = [(row["name"], row["title"], row["place"], row["value"], row["unit"]) for row in rows]
-    assert told == [
+    reported = [(row["name"], row["title"], row["place"], row["value"], row["unit"]) for row in rows]
+    assert reported == [
         ("Uptime", "Uptime", "", "23", "cs"),
         ("board.cpu", "Processor load", "0/1", "23", "percent"),
     ]

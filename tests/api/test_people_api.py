@@ -33,7 +33,7 @@ def create(client: APIClient, address: str, body: dict[str, Any]) -> dict[str, A
     return dict(answer.json())
 
 
-def told(answer: Any) -> dict[str, str]:
+def reported(answer: Any) -> dict[str, str]:
     """Return the inputs at fault with what was said about them."""
     assert answer.status_code == 400, answer.content
     return {error["field"]: error["detail"] for error in answer.json()["errors"]}
@@ -107,10 +107,10 @@ def test_a_disabled_account_and_its_tokens_are_let_in_nowhere(admin: APIClient) 
 def test_the_last_administrator_stays_and_nobody_disables_themselves(admin: APIClient) -> None:
     own = f"{USERS}{User.objects.get().pk}/"
 
-    assert set(told(admin.patch(own, {"role": "viewer"}, format="json"))) == {"role"}
-    assert set(told(admin.patch(own, {"is_active": False}, format="json"))) == {"is_active"}
+    assert set(reported(admin.patch(own, {"role": "viewer"}, format="json"))) == {"role"}
+    assert set(reported(admin.patch(own, {"is_active": False}, format="json"))) == {"is_active"}
     make_user(Role.ADMIN, "second")
-    assert set(told(admin.patch(own, {"is_active": False}, format="json"))) == {"is_active"}
+    assert set(reported(admin.patch(own, {"is_active": False}, format="json"))) == {"is_active"}
     assert admin.patch(own, {"role": "viewer"}, format="json").status_code == 200
 
 
@@ -118,16 +118,16 @@ def test_what_does_not_fit_is_named_and_nothing_is_stored(admin: APIClient) -> N
     make_user(Role.VIEWER, "bob")
     wrong = {"username": "bob", "email": "no", "role": "king", "olt_group_ids": [77], "password": "x"}
 
-    assert set(told(admin.post(USERS, wrong, format="json"))) == {
+    assert set(reported(admin.post(USERS, wrong, format="json"))) == {
         "username",
         "email",
         "role",
         "olt_group_ids",
         "password",
     }
-    assert set(told(admin.post(USERS, {}, format="json"))) == {"username", "role"}
+    assert set(reported(admin.post(USERS, {}, format="json"))) == {"username", "role"}
     too_many = {"username": "eva", "role": "viewer", "olt_group_ids": list(range(1, 300))}
-    assert set(told(admin.post(USERS, too_many, format="json"))) == {"olt_group_ids"}
+    assert set(reported(admin.post(USERS, too_many, format="json"))) == {"olt_group_ids"}
     assert User.objects.count() == 2
 
 
@@ -158,7 +158,7 @@ def test_a_group_is_created_renamed_counted_and_deleted(admin: APIClient) -> Non
     address = f"{GROUPS}{group['id']}/"
 
     assert admin.patch(address, {"name": "Norte"}, format="json").json() == {**group, "name": "Norte", "olts": 1}
-    assert told(admin.post(GROUPS, {"name": "Norte"}, format="json"))
+    assert reported(admin.post(GROUPS, {"name": "Norte"}, format="json"))
     assert admin.delete(address).status_code == 204
     assert admin.get(GROUPS).json()["count"] == 0
     assert [who for who, _words in audit()] == ["North", "Norte", "Norte"]
@@ -204,9 +204,9 @@ def test_a_token_is_shown_once_does_what_was_asked_and_is_revoked(admin: APIClie
 def test_no_token_may_do_more_than_its_owner(admin: APIClient) -> None:
     bob, idle = make_user(Role.VIEWER, "bob"), make_user(None, "idle")
 
-    assert set(told(admin.post(TOKENS, {"user_id": bob.pk, "role": "admin"}, format="json"))) == {"role"}
-    assert set(told(admin.post(TOKENS, {"user_id": idle.pk}, format="json"))) == {"role"}
-    assert set(told(admin.post(TOKENS, {"user_id": 999, "days": 0}, format="json"))) == {"user_id", "days"}
+    assert set(reported(admin.post(TOKENS, {"user_id": bob.pk, "role": "admin"}, format="json"))) == {"role"}
+    assert set(reported(admin.post(TOKENS, {"user_id": idle.pk}, format="json"))) == {"role"}
+    assert set(reported(admin.post(TOKENS, {"user_id": 999, "days": 0}, format="json"))) == {"user_id", "days"}
     assert ApiToken.objects.count() == 0
 
 

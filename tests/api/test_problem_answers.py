@@ -87,7 +87,7 @@ def test_a_bad_filter_names_the_parameter(viewer: APIClient) -> None:
 
 
 @pytest.mark.parametrize("kind", ["alert-rules", "alert-channels", "jobs"])
-def test_of_two_that_take_a_name_at_once_the_second_is_told(
+def test_of_two_that_take_a_name_at_once_the_second_is_reported(
     admin: APIClient, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     webhook = {"kind": "webhook", "url": "https://example.net/x", "signing_key": "k" * 20}
@@ -104,14 +104,14 @@ def test_of_two_that_take_a_name_at_once_the_second_is_told(
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:facho:problem:conflict")
 
 
-def test_nested_errors_are_told_with_their_path() -> None:
+def test_nested_errors_are_reported_with_their_path() -> None:
     problem = problem_of(ValidationError({"rows": [{"name": ["missing"]}], "non_field_errors": ["unfit"]}))
 
     assert [(error.field, error.detail) for error in problem.errors] == [("rows.name", "missing")]
     assert problem.detail == "unfit"
 
 
-def test_who_asks_too_often_is_told_when_to_come_back() -> None:
+def test_who_asks_too_often_is_reported_when_to_come_back() -> None:
     answer = problem_handler(Throttled(wait=7), {})
 
     assert answer is not None

@@ -1,4 +1,4 @@
-"""A name that nobody knows is an error: a typo must not return everything, nor be told that all went well."""
+"""A name that nobody knows is an error: a typo must not return everything, nor be reported that all went well."""
 
 import json
 from collections.abc import Collection, Iterator
@@ -126,13 +126,13 @@ def test_nothing_is_changed_by_a_request_with_a_field_too_many(admin: APIClient,
     answer = admin.patch(f"/api/v1/olts/{olt.pk}/", body, format="json")
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/problem+json")
-    told = "Unknown field. Known fields: enabled, poller_group."
-    assert answer.json()["errors"] == [{"field": foreign, "code": "unknown", "detail": told}]
+    reported = "Unknown field. Known fields: enabled, poller_group."
+    assert answer.json()["errors"] == [{"field": foreign, "code": "unknown", "detail": reported}]
     olt.refresh_from_db()
     assert olt.enabled
 
 
-def test_a_nested_name_is_told_with_its_place_and_with_what_else_is_wrong(admin: APIClient) -> None:
+def test_a_nested_name_is_reported_with_its_place_and_with_what_else_is_wrong(admin: APIClient) -> None:
     wish = {"name": "x", "slug": "x", "query_type": "nonsense", "interval_seconds": 300, "oids": [{"colum": "x"}]}
 
     answer = admin.post("/api/v1/jobs/", wish, format="json")
@@ -141,7 +141,7 @@ def test_a_nested_name_is_told_with_its_place_and_with_what_else_is_wrong(admin:
     assert {("oids.0.colum", "unknown"), ("query_type", "invalid_choice")} <= errors
 
 
-def test_names_that_errors_themselves_have_are_told_as_any_other() -> None:
+def test_names_that_errors_themselves_have_are_reported_as_any_other() -> None:
     request = Request(APIRequestFactory().get("/", {"message": "1", "code": "2"}))
 
     problem = problem_of(ValidationError(unknown_parameters(request, [])))

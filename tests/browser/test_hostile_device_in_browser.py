@@ -42,7 +42,7 @@ def test_what_a_hostile_olt_says_is_text_and_nothing_else(
     with caplog.at_level(logging.DEBUG, "facho"), ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit(poll_a_hostile_olt).result()
     onus = list(Onu.objects.order_by("onu_id"))
-    told = [onu.description for onu in onus] + list(OnuEvent.objects.values_list("after", flat=True))
+    reported = [onu.description for onu in onus] + list(OnuEvent.objects.values_list("after", flat=True))
 
     visit = visitor(width=PHONE)
     visit.log_in(live_server.url, "ana", PASSWORD)
@@ -55,8 +55,8 @@ def test_what_a_hostile_olt_says_is_text_and_nothing_else(
         visit.keep(f"hostile{path.partition('?')[0].replace('/', '-').rstrip('-')}")
         widths.append(visit.width())
 
-    assert sum(HARM[:40] in text for text in told) >= 2 * len(onus)
-    assert [text for text in told if not text.isprintable()] == []
+    assert sum(HARM[:40] in text for text in reported) >= 2 * len(onus)
+    assert [text for text in reported if not text.isprintable()] == []
     assert [line for line in caplog.messages if not line.isprintable()] == []
     assert set(widths) == {PHONE}
     assert visit.complaints == []

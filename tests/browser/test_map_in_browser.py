@@ -126,8 +126,8 @@ def test_tiles_come_from_the_address_that_was_set_and_nothing_comes_from_elsewhe
         each.removeprefix(tile_server.origin) for each in strangers
     }
     # Who serves tiles learns neither who asks nor which page.
-    told = {name.lower() for _path, headers in tile_server.asked for name in headers}
-    assert not told & {"cookie", "authorization", "referer"}
+    reported = {name.lower() for _path, headers in tile_server.asked for name in headers}
+    assert not reported & {"cookie", "authorization", "referer"}
     assert visit.complaints == []
 
 

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture
 def url(live_server: LiveServer) -> str:
-    """A power cut that only traps told as one, a lie, a trap that no definition knows, and a storm."""
+    """A power cut that only traps reported as one, a lie, a trap that no definition knows, and a storm."""
     now = timezone.now()
     make_user(Role.ADMIN, "ana")
     make_leader(now + timedelta(days=1))

@@ -16,7 +16,7 @@ from facho.accounts.roles import Role
 from facho.alerts.sender import read_networks
 from facho.hosts.models import OltGroup
 from facho.neighbours.models import Webhook, WebhookDelivery
-from neighbours.webhook_rows import NOW, Network, Office, told
+from neighbours.webhook_rows import NOW, Network, Office, reported
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -78,4 +78,4 @@ def test_a_webhook_is_made_tested_and_sent_again(
     page.click("#delete")
 
     assert not Webhook.objects.exists()
-    assert [event["replayed"] for event in told(sink)] == [False, True]
+    assert [event["replayed"] for event in reported(sink)] == [False, True]

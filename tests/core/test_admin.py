@@ -320,7 +320,7 @@ def test_an_olt_that_is_being_polled_cannot_be_deleted(administrator: Client) ->
     assert not Olt.objects.exists()
 
 
-def test_who_saves_a_moment_later_is_told_so(administrator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_saves_a_moment_later_is_reported_so(administrator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the checks of the form and its row, somebody else stores an OLT of that name."""
     save = Olt.save
 

@@ -71,7 +71,7 @@ def test_executions_are_narrowed_to_a_status(administrator: Client, status: Exec
     assert rows_of(administrator, Execution, status=status.value) == 1
 
 
-def test_how_a_run_failed_is_told_in_words(administrator: Client) -> None:
+def test_how_a_run_failed_is_reported_in_words(administrator: Client) -> None:
     run = make_execution(make_node(), ExecutionState.FAILED, failure_kind="refused")
     ExecutionAttempt.objects.create(
         execution=run, number=1, status="FAILED", failure_kind="auth", started_at=NOW, finished_at=NOW

@@ -75,18 +75,18 @@ def test_a_forgotten_olt_pauses_nothing(administrator: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_all", "told"),
+    ("is_all", "reported"),
     [
         (False, "1 OLT is not polled while this pause lasts."),
         (True, "2 OLTs are not polled while this pause lasts."),
     ],
 )
-def test_who_pauses_is_told_how_many_olts_it_stops(administrator: Client, is_all: bool, told: str) -> None:
+def test_who_pauses_is_reported_how_many_olts_it_stops(administrator: Client, is_all: bool, reported: str) -> None:
     olt, _other, _off = make_olt(), make_olt(), make_olt(enabled=False)
 
     answer = save_pause(administrator, olt="all" if is_all else str(olt.id))
 
-    assert told in [str(message) for message in get_messages(answer.wsgi_request)]
+    assert reported in [str(message) for message in get_messages(answer.wsgi_request)]
 
 
 def test_a_pause_of_all_olts_stays_one_when_it_is_changed(administrator: Client) -> None:

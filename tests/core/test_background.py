@@ -7,7 +7,7 @@ import pytest
 from facho.infrastructure.gateway import background
 
 
-async def test_a_failure_is_told_when_it_happens_and_stops_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_reported_when_it_happens_and_stops_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise RuntimeError("a defect of ours")
 
@@ -36,7 +36,7 @@ async def test_the_end_of_the_block_waits_until_the_work_has_let_go(caplog: pyte
     assert caplog.text == ""
 
 
-async def test_a_failure_while_letting_go_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_while_letting_go_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     async def work() -> None:
         try:
             await asyncio.Event().wait()

@@ -31,7 +31,7 @@ def test_what_is_known_and_applied_is_current() -> None:
     assert compare(known_migrations()).is_current
 
 
-def test_what_separates_them_is_told() -> None:
+def test_what_separates_them_is_reported() -> None:
     missing = ("traps", "0002_unsettled")
 
     version = compare({*known_migrations(), FUTURE} - {missing})

@@ -276,7 +276,7 @@ def test_secrets_that_a_killed_restore_left_are_named(folder: DataFolder) -> Non
 
 
 @pytest.mark.parametrize(("mebibytes", "verdict"), [(50, Verdict.ERROR), (500, Verdict.WARNING), (5000, Verdict.OK)])
-def test_a_full_disk_is_told_in_time(
+def test_a_full_disk_is_reported_in_time(
     folder: DataFolder, monkeypatch: pytest.MonkeyPatch, mebibytes: int, verdict: Verdict
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: DiskUsage(0, 0, mebibytes * MEBIBYTE))
@@ -310,7 +310,7 @@ def test_a_database_from_between_two_releases_is_an_error() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("mode", "verdict"), [(Mode.EMBEDDED, Verdict.WARNING), (Mode.DISTRIBUTED, Verdict.ERROR)])
-def test_missing_migrations_are_told_with_what_to_do(
+def test_missing_migrations_are_reported_with_what_to_do(
     folder: DataFolder, settings: Settings, mode: Mode, verdict: Verdict
 ) -> None:
     settings.FACHO_MODE = mode

@@ -89,7 +89,7 @@ def test_a_value_that_cannot_be_read_is_named_and_replaced(name: str, text: str)
     assert environment[name] == read_environment({})[name]
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     environment = read_environment({"FACHO_POLLERS": "x", "FACHO_LANGUAGE": "x"})
 
     assert environment.problems == (

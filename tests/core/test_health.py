@@ -211,7 +211,7 @@ def strangers_log() -> Iterator[io.StringIO]:
     handler.stream, handler.filters = usual_stream, usual_filters
 
 
-def test_a_name_that_nobody_allowed_is_told_without_a_traceback(strangers_log: io.StringIO) -> None:
+def test_a_name_that_nobody_allowed_is_reported_without_a_traceback(strangers_log: io.StringIO) -> None:
     answer = Client().get("/livez", headers={"host": "elsewhere.example"})
 
     assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""Chores: the trouble of one OLT is told and is not the others', and a long one ends when it is no longer ours."""
+"""Chores: the trouble of one OLT is reported and is not the others', and a long one ends when it is no longer ours."""
 
 import asyncio
 import logging
@@ -88,7 +88,7 @@ async def test_each_table_is_cleaned_to_its_end_and_not_looked_at_again(monkeypa
     assert shelf.asked == [retention.model for retention in RETENTIONS for _ in range(3)]
 
 
-async def test_a_long_clean_up_ends_when_told_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_clean_up_ends_when_asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf(monkeypatch, batches=10)
 
     await clean_up(shelf, is_wanted=lambda: True, is_over=lambda: len(shelf.asked) >= 2)

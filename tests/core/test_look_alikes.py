@@ -64,11 +64,11 @@ def test_page_and_api_say_why_it_is_not_polled(probed: Olt, client: Client) -> N
 
     with translation.override("en"):
         row = load_olt_row(probed.id, NOW)
-    told = client.get(f"/api/v1/olts/{probed.id}/", headers={"accept-language": "en"}).json()
+    reported = client.get(f"/api/v1/olts/{probed.id}/", headers={"accept-language": "en"}).json()
 
     assert row
     assert row.error.startswith(SENTENCE)
-    assert told["last_error"].startswith(SENTENCE)
+    assert reported["last_error"].startswith(SENTENCE)
 
 
 def test_the_admin_says_it_too(probed: Olt, admin_client: Client) -> None:

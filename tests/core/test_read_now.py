@@ -26,14 +26,14 @@ PATIENCE_SECONDS = 60
 def wish(simulation: Simulation, *, community: str = "") -> None:
     """Have a row of the first simulated ONU, without any job, and somebody who wants to know how it is."""
     [simulated] = simulation.olts
-    told = next(iter(simulated.world.onus))
+    reported = next(iter(simulated.world.onus))
     olt = make_olt(port=simulated.port, vendor=simulated.vendor)
     olt.community = Secret(community or simulated.community)
     # Known already: nothing but the wish makes anyone ask it.
     olt.sys_object_id = "1.3.6.1.4.1.2011"
     olt.save()
-    place = told.place
-    onu = make_onu(olt, (place.frame, place.slot, place.port, place.onu), serial=told.serial)
+    place = reported.place
+    onu = make_onu(olt, (place.frame, place.slot, place.port, place.onu), serial=reported.serial)
     request_read(onu.id, now=timezone.now())
 
 

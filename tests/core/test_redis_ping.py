@@ -61,7 +61,7 @@ def test_a_login_of_the_url_is_used(login: str, words: bytes) -> None:
         (b"", "no Redis answers"),
     ],
 )
-def test_a_server_that_says_anything_else_is_told(answer: bytes, reason: str) -> None:
+def test_a_server_that_says_anything_else_is_reported(answer: bytes, reason: str) -> None:
     with server(answer) as port, pytest.raises(RedisFailure, match=reason):
         ping(f"redis://127.0.0.1:{port}", timeout_seconds=PATIENCE)
 
@@ -78,7 +78,7 @@ def test_a_silent_server_costs_a_bounded_time() -> None:
         ping(f"redis://127.0.0.1:{silent.getsockname()[1]}", timeout_seconds=0.05)
 
 
-def test_nobody_there_is_told_with_the_address() -> None:
+def test_nobody_there_is_reported_with_the_address() -> None:
     with pytest.raises(RedisFailure, match=r"127\.0\.0\.1:1: Connection refused"):
         ping("redis://127.0.0.1:1", timeout_seconds=PATIENCE)
 

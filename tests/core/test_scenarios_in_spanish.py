@@ -127,9 +127,9 @@ def test_scenario_2_an_hour_that_falls_short_is_a_violation(scene: Scene) -> Non
     scene.coordinator.run_pass(NOW + HOUR + 5 * SECOND)
 
     assert QuotaViolation.objects.get().severity == "HIGH"
-    [told] = scene.log(event_type="QUOTA_VIOLATION")
-    assert told[0] == "CRITICAL"
-    assert told[2].startswith("Violación de cuota [HIGH]: Discovery, 2 de 4, hora desde ")
+    [reported] = scene.log(event_type="QUOTA_VIOLATION")
+    assert reported[0] == "CRITICAL"
+    assert reported[2].startswith("Violación de cuota [HIGH]: Discovery, 2 de 4, hora desde ")
     assert "OLT-CENTRAL-01" in scene.page("quotaviolation")
     [shown] = scene.person.get("/api/v1/violations/").json()["results"]
     assert (shown["olt"], shown["severity"]) == ("OLT-CENTRAL-01", "HIGH")

@@ -102,7 +102,7 @@ def test_errors_of_the_system_are_known_by_their_numbers(number: int, expected: 
         ("SELECT 1 / 0", None),
     ],
 )
-def test_errors_of_postgresql_are_told_alike(statement: str, expected: str | None) -> None:
+def test_errors_of_postgresql_are_reported_alike(statement: str, expected: str | None) -> None:
     with pytest.raises(Error) as caught, connection.cursor() as cursor:
         cursor.execute(statement)
     connection.close()
@@ -196,13 +196,13 @@ def test_a_check_that_takes_too_long_says_nothing(tmp_path: Path) -> None:
 def test_errors_of_the_storage_are_one_line_and_then_one_a_minute(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, brief, told = Wall(), BriefStorageErrors(), []
+    clock, brief, reported = Wall(), BriefStorageErrors(), []
     monkeypatch.setattr(infrastructure_storage.time, "monotonic", clock)
 
     def log(error: Exception, event: str = "scheduler.tick_failed olt=%s") -> None:
         record = logging.LogRecord("facho.x", logging.ERROR, __file__, 1, event, (7,), (type(error), error, None))
         if brief.filter(record):
-            told.append((record.getMessage(), record.exc_info is None))
+            reported.append((record.getMessage(), record.exc_info is None))
 
     for second in range(121):
         clock.at = float(second)
@@ -210,14 +210,14 @@ def test_errors_of_the_storage_are_one_line_and_then_one_a_minute(
             log(wrapped(error_of(fill)))
     log(ValueError("a defect of ours"))
 
-    lines = [line.partition(":")[0] for line, _ in told]
+    lines = [line.partition(":")[0] for line, _ in reported]
     assert lines == [
         "storage.failed why=disk_full at=scheduler.tick_failed count=1",
         "storage.failed why=disk_full at=scheduler.tick_failed count=300",
         "storage.failed why=disk_full at=scheduler.tick_failed count=300",
         "scheduler.tick_failed olt=7",
     ]
-    assert [is_brief for _, is_brief in told] == [True, True, True, False]
+    assert [is_brief for _, is_brief in reported] == [True, True, True, False]
 
 
 def test_reasons_have_words(tmp_path: Path) -> None:

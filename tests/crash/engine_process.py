@@ -19,7 +19,7 @@ LOG_LINES = 40
 
 @dataclass(frozen=True, slots=True)
 class EngineProcess:
-    """A forked engine that begins when it is told to."""
+    """A forked engine that starts on a signal."""
 
     role: str
     pid: int

@@ -180,7 +180,7 @@ def _change_something(luck: Random) -> bool:
 
 
 def _let_it_end() -> None:
-    """Enable nothing more, and let everything that was begun come to its end and be told."""
+    """Enable nothing more, and let everything that was begun come to its end and be reported."""
     change_nodes(WorkflowNode.objects.filter(is_chain_node=False), NodeChange(enabled=False), now=timezone.now())
     Olt.objects.update(enabled=True)
 

@@ -206,15 +206,15 @@ def _now() -> datetime:
 
 def _fork_victim(moment: int) -> Victim:
     """Fork a process that waits for its run; call it before this process opens connections or threads."""
-    ambush, (told, orders) = Ambush(), os.pipe()
+    ambush, (reported, orders) = Ambush(), os.pipe()
     pid = os.fork()
     if pid:
-        os.close(told)
+        os.close(reported)
         return Victim(pid, orders, ambush)
     os.close(orders)
     end_with_parent()
     _lay(moment, ambush.spring)
-    if words := os.read(told, 100).split():
+    if words := os.read(reported, 100).split():
         asyncio.run(_run(int(words[0]), int(words[1])))
     os._exit(0)
 

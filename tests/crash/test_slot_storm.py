@@ -25,7 +25,7 @@ def storm(folder: Path, **order: Any) -> dict[str, Any]:
 
 
 @pytest.mark.thorough("postgresql")
-def test_after_a_storm_of_kills_every_owed_slot_was_served_skipped_or_told_as_lost(tmp_path: Path) -> None:
+def test_after_a_storm_of_kills_every_owed_slot_was_served_skipped_or_reported_as_lost(tmp_path: Path) -> None:
     """Audited by steps that the database itself noted, not by the rules that made them."""
     seen = storm(tmp_path, seed=14, engines=1, seconds=30)
 
@@ -33,7 +33,7 @@ def test_after_a_storm_of_kills_every_owed_slot_was_served_skipped_or_told_as_lo
     assert seen["kills"] >= 3
     assert seen["changes"] >= 10
     assert seen["owed"] > 50
-    assert "broken off, told" in seen["fates"]
+    assert "broken off, reported" in seen["fates"]
 
 
 @pytest.mark.postgresql

@@ -1,4 +1,4 @@
-"""Alerts on pages: what fires, what is over, whom it was told to, who takes care, and who may see what."""
+"""Alerts on pages: what fires, what is over, who was notified, who takes care, and who may see what."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -69,7 +69,7 @@ def test_the_form_narrows_the_list(viewer: Client) -> None:
     assert "does not answer" not in text(viewer, "/alerts/?kind=weak_light")
 
 
-def test_a_page_tells_whom_it_was_told_to_and_no_address(viewer: Client) -> None:
+def test_a_page_names_who_was_notified_and_no_address(viewer: Client) -> None:
     alert = make_alert(make_olt("North"))
     channel = AlertChannel.objects.create(name="night shift", url=Secret(f"json://{CANARY}"))
     notice = Notice.objects.create(

@@ -57,7 +57,7 @@ def test_a_workbook_is_taken_as_a_file(operator: Client) -> None:
     assert OnuCustomer.objects.get().phone == "3105551234"
 
 
-def test_a_bad_file_is_told_by_line_and_its_text_stays(operator: Client) -> None:
+def test_a_bad_file_is_reported_by_line_and_its_text_stays(operator: Client) -> None:
     page = preview(operator, "serial,label\n,Ana\n")
 
     assert "the serial is missing" in page

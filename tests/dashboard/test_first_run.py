@@ -203,7 +203,7 @@ def test_another_test_is_asked_for(admin: Client) -> None:
     assert olt.next_probe_at < later
 
 
-def test_a_test_under_way_and_an_engine_that_is_not_are_told(admin: Client) -> None:
+def test_a_test_under_way_and_an_engine_that_is_not_are_reported(admin: Client) -> None:
     olt = waiting_olt()
     probed(olt, ExecutionState.RUNNING)
 
@@ -224,7 +224,7 @@ def test_a_correction_keeps_what_was_not_typed_and_forgets_what_was_found(admin:
     assert olt.next_probe_at is not None
 
 
-def test_what_was_found_before_a_correction_is_not_told_of_what_came_after(admin: Client) -> None:
+def test_what_was_found_before_a_correction_is_not_reported_of_what_came_after(admin: Client) -> None:
     olt = waiting_olt(address="127.0.0.1", host="127.0.0.1", port=16100)
     probed(olt, ExecutionState.FAILED, failure_kind="timeout", result={"finding": "silent"})
 

@@ -129,7 +129,7 @@ def test_a_node_says_when_it_runs_and_its_chain_stands_below_it(viewer: Client) 
     assert "with its master" in page
 
 
-def test_runs_are_told_as_master_and_chain(viewer: Client) -> None:
+def test_runs_are_reported_as_master_and_chain(viewer: Client) -> None:
     olt = make_olt("North")
     master = make_node(olt, name="Discovery")
     ran = make_execution(master, ExecutionState.SUCCESS, poller_id=3, duration_ms=1500)
@@ -193,10 +193,16 @@ def test_health_has_cards_and_uplinks_and_says_what_is_not_fine(viewer: Client) 
 def test_snmp_figures_are_those_of_the_last_hour(viewer: Client) -> None:
     olt = make_olt("North")
     node = make_node(olt, slug="potencia", name="Read power")
-    told = {"packets": 40, "retransmissions": 2, "round_trips": 36, "round_trips_ms": 450, "longest_round_trip_ms": 80}
-    sent = {"result": told, "duration_ms": 2000}
+    reported = {
+        "packets": 40,
+        "retransmissions": 2,
+        "round_trips": 36,
+        "round_trips_ms": 450,
+        "longest_round_trip_ms": 80,
+    }
+    sent = {"result": reported, "duration_ms": 2000}
     make_execution(node, ExecutionState.SUCCESS, **sent)
-    slow = told | {"round_trips": 4, "longest_round_trip_ms": 1200}
+    slow = reported | {"round_trips": 4, "longest_round_trip_ms": 1200}
     make_execution(node, ExecutionState.FAILED, failure_kind="timeout", **sent | {"result": slow})
     # One that was never answered.
     make_execution(make_node(olt, slug="nombre", name="Read names"), ExecutionState.FAILED, result={"packets": 3})
@@ -229,7 +235,7 @@ def test_answers_that_were_not_believed_are_shown(viewer: Client) -> None:
     assert "1,200 with a wrong request id, community or signature, 3 that were not valid SNMP" in page
 
 
-def test_events_of_its_onus_are_told_in_words(viewer: Client) -> None:
+def test_events_of_its_onus_are_reported_in_words(viewer: Client) -> None:
     olt = make_olt("North")
     onu = make_onu(olt, (0, 1, 3, 7), serial="HWTC0001", description="Café")
     make_event(onu, cause="los")

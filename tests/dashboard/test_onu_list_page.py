@@ -63,14 +63,14 @@ def test_an_onu_shows_whose_it_is_before_what_its_olt_has(viewer: Client) -> Non
 
 
 @pytest.mark.parametrize(
-    ("told_before", "shown"),
+    ("reported_before", "shown"),
     [(timedelta(days=9), "9 d</time>"), (timedelta(days=9_000), "—"), (-timedelta(days=9), "—")],
 )
 def test_when_nobody_saw_it_go_its_olt_is_asked_if_it_can_be_right(
-    viewer: Client, told_before: timedelta, shown: str
+    viewer: Client, reported_before: timedelta, shown: str
 ) -> None:
     onu = make_onu(make_olt("North"), run_state="offline", first_seen_at=timezone.now())
-    OnuReading.objects.filter(onu=onu).update(last_down_at=onu.first_seen_at - told_before)
+    OnuReading.objects.filter(onu=onu).update(last_down_at=onu.first_seen_at - reported_before)
 
     since = text(viewer).split('data-label="Since"')[1].split("</td>")[0]
 

@@ -233,7 +233,7 @@ def test_the_number_of_queries_does_not_grow(
         text(viewer, onu)
 
 
-def test_an_onu_without_serial_and_address_is_told_to_be_known_by_its_place(viewer: Client) -> None:
+def test_an_onu_without_serial_and_address_is_shown_as_known_by_its_place(viewer: Client) -> None:
     olt = make_olt()
     nameless, of_epon = (
         make_onu(olt, serial="", mac=""),
@@ -242,5 +242,5 @@ def test_an_onu_without_serial_and_address_is_told_to_be_known_by_its_place(view
 
     assert "known by its place" in text(viewer, nameless)
     assert "known by its place" not in text(viewer, of_epon)
-    told = [viewer.get(f"/api/v1/onus/{onu.id}/").json()["identified_by"] for onu in (nameless, of_epon)]
-    assert told == ["place", "mac"]
+    reported = [viewer.get(f"/api/v1/onus/{onu.id}/").json()["identified_by"] for onu in (nameless, of_epon)]
+    assert reported == ["place", "mac"]

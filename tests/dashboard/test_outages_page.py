@@ -144,7 +144,7 @@ def test_a_cut_behind_a_splitter_leaves_others_online(viewer: Client) -> None:
     assert "A single poll found all of them down." in page
 
 
-def test_failing_power_is_told_by_the_last_words_of_the_onus(viewer: Client) -> None:
+def test_failing_power_is_reported_by_the_last_words_of_the_onus(viewer: Client) -> None:
     olt = make_olt()
     dark = make_outage(olt, cause="power")
     take_down(dark, olt, ["dying_gasp"] * 4 + ["los"])
@@ -230,7 +230,7 @@ def test_an_operator_takes_note_and_everybody_sees_it(viewer: Client) -> None:
     assert "acknowledged by ana" in text(viewer)
 
 
-def test_whoever_comes_second_is_told_and_may_take_it_back() -> None:
+def test_whoever_comes_second_is_reported_and_may_take_it_back() -> None:
     cut, eva = make_outage(make_olt()), client_of(Role.OPERATOR, "eva")
     client_of(Role.OPERATOR, "ana").post(f"/outages/{cut.id}/acknowledge/", {"note": "mine"})
 

@@ -115,7 +115,7 @@ def test_a_silent_olt_is_no_overload_of_the_pollers(viewer: Client) -> None:
     assert "overload: a run was missed" in text(viewer)
 
 
-def test_suspended_nodes_are_told_by_olt_with_reason_and_next_probe(viewer: Client) -> None:
+def test_suspended_nodes_are_reported_by_olt_with_reason_and_next_probe(viewer: Client) -> None:
     olt = make_olt("North", next_probe_at=timezone.now() + timedelta(seconds=200))
     for _ in range(3):
         make_node(olt, suspended_at=timezone.now() - 20 * MINUTE, suspend_reason="unreachable")

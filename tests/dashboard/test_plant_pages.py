@@ -68,7 +68,7 @@ def test_a_box_is_added_and_its_coordinates_are_pasted_in_one(operator: Client, 
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "reported"),
     [
         ({"fed_by": "CTO 1"}, "A box cannot be fed by itself, nor by one behind it."),
         ({"latitude": "4.6"}, "Latitude and longitude belong together."),
@@ -77,12 +77,12 @@ def test_a_box_is_added_and_its_coordinates_are_pasted_in_one(operator: Client, 
         ({"name": "CTO 2"}, "This name is taken."),
     ],
 )
-def test_a_wrong_box_is_told_why_and_keeps_what_was_typed(
-    operator: Client, plant: SmallPlant, changed: dict[str, str], told: str
+def test_a_wrong_box_is_reported_why_and_keeps_what_was_typed(
+    operator: Client, plant: SmallPlant, changed: dict[str, str], reported: str
 ) -> None:
     page = text_of(operator, f"/boxes/{plant.splitter.id}/edit/", typed(name="S 1", kind="splitter") | changed)
 
-    assert told in page
+    assert reported in page
     assert all(f'value="{value}"' in page for value in changed.values())
     plant.splitter.refresh_from_db()
     assert (plant.splitter.name, plant.splitter.latitude) == ("S 1", 4.62)
@@ -326,7 +326,7 @@ def test_a_map_without_edges_is_refused(viewer: Client, west: str) -> None:
     assert viewer.get(f"/map/features/?west={west}&south=0&east=1&north=1").status_code == 400
 
 
-def test_only_the_map_may_load_images_from_elsewhere_and_only_if_told(
+def test_only_the_map_may_load_images_from_elsewhere_and_only_if_reported(
     viewer: Client, plant: SmallPlant, settings: Any
 ) -> None:
     without = viewer.get("/map/").headers["Content-Security-Policy"]

@@ -60,7 +60,7 @@ def test_what_an_olt_said_stands_next_to_what_was_read_and_when(admin: Client) -
     assert f'href="/onus/{onu.id}/"' in page
 
 
-def test_a_lie_is_told_as_not_confirmed(admin: Client) -> None:
+def test_a_lie_is_reported_as_not_confirmed(admin: Client) -> None:
     olt = make_olt("North")
     say(olt, onu=make_onu(olt, (0, 1, 6, 54)), outcome="not_confirmed")
 

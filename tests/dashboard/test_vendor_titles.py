@@ -22,7 +22,7 @@ def test_every_title_is_in_the_catalogues() -> None:
 
 
 @pytest.mark.django_db
-def test_titles_are_told_in_the_language_of_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_titles_are_reported_in_the_language_of_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     words = trans_real.translation("es")._catalog._catalogs[0]
     monkeypatch.setitem(words, load_definitions()["generic"].title, SPANISH)
     olt = make_olt(vendor="generic")

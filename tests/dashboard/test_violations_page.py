@@ -89,7 +89,7 @@ def test_the_list_is_narrowed(viewer: Client, query: str, shown: set[str]) -> No
     assert {name for name in ("LOW", "HIGH") if f'class="severity {name.lower()}"' in page} == shown
 
 
-def test_an_operator_takes_note_and_another_is_told(viewer: Client) -> None:
+def test_an_operator_takes_note_and_another_is_reported(viewer: Client) -> None:
     violation = make_violation()
     address = f"/violations/{violation.id}/acknowledge/"
 

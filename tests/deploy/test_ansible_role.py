@@ -17,9 +17,11 @@ def play(machine: Machine, **variables: object) -> int:
     """Run the playbook of deploy/ansible on this machine itself, and return how many of its steps changed something."""
     inventory = {"facho": {"hosts": {"localhost": {"ansible_connection": "local"}}, "vars": variables}}
     (machine.root / "srv/hosts.yml").write_text(yaml.safe_dump(inventory))
-    told = machine.run("LC_ALL=C.UTF-8 ansible-playbook -i /srv/hosts.yml site.yml", folder="/srv/facho/deploy/ansible")
-    counts = re.search(r"ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", told)
-    assert counts is not None, told
+    reported = machine.run(
+        "LC_ALL=C.UTF-8 ansible-playbook -i /srv/hosts.yml site.yml", folder="/srv/facho/deploy/ansible"
+    )
+    counts = re.search(r"ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", reported)
+    assert counts is not None, reported
     return int(counts[1])
 
 

@@ -11,7 +11,7 @@ from facho.core.database import database_entry
 from facho.core.env import SETTINGS, Mode, read_environment
 
 NAMES = {setting.name for setting in SETTINGS}
-# What every process of the distributed mode wants to be told.
+# What every process of the distributed mode wants to be reported.
 REQUIRED = {"FACHO_MODE", "DATABASE_URL", "REDIS_URL", "FACHO_SECRET_KEY_FILE", "FACHO_ENCRYPTION_KEYS_FILE"}
 # Read by uvicorn: whose word about address and scheme is believed.
 UVICORN = {"FORWARDED_ALLOW_IPS"}

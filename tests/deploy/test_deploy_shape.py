@@ -137,8 +137,8 @@ def test_the_web_of_compose_has_descriptors_for_all_its_connections() -> None:
 
 
 def test_nginx_tells_host_and_scheme_and_believes_nobody_about_the_address() -> None:
-    told = dict(re.findall(r"proxy_set_header (\S+) (\S+);", NGINX))
+    reported = dict(re.findall(r"proxy_set_header (\S+) (\S+);", NGINX))
 
-    assert told == {"Host": "$http_host", "X-Forwarded-Proto": "$scheme", "X-Forwarded-For": "$remote_addr"}
+    assert reported == {"Host": "$http_host", "X-Forwarded-Proto": "$scheme", "X-Forwarded-For": "$remote_addr"}
     assert "ssl_certificate_key " in NGINX
     assert "return 301 https://" in NGINX

@@ -34,13 +34,13 @@ http {{
 
 
 class Web(BaseHTTPRequestHandler):
-    """Answers what it was told by the proxy."""
+    """Answers what it was reported by the proxy."""
 
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()
-        told = (self.headers[name] or "" for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For"))
-        self.wfile.write(" ".join(told).encode())
+        reported = (self.headers[name] or "" for name in ("Host", "X-Forwarded-Proto", "X-Forwarded-For"))
+        self.wfile.write(" ".join(reported).encode())
 
     def log_message(self, *_words: object) -> None:
         pass

@@ -72,7 +72,7 @@ def test_every_way_to_deploy_is_named() -> None:
     }
 
 
-def test_the_web_believes_the_proxies_that_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_web_believes_the_proxies_that_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "192.0.2.10,198.51.100.0/24")
 
     assert (
@@ -86,7 +86,7 @@ def test_every_block_of_commands_is_run_by_a_test_or_named_as_not_run() -> None:
 
     assert with_blocks == RUN_BY.keys() | NOT_RUN.keys()
     assert [heading for heading, test in RUN_BY.items() if f'blocks_of("{heading}"' not in text_of(test)] == []
-    # Why not is told to the reader too.
+    # The reader learns why not.
     assert "no cluster" in section("## Several machines")
 
 

@@ -263,7 +263,7 @@ def _watch_served(moment: float, olts: int) -> list[float]:
 
 
 def _let_it_end() -> None:
-    """Disable every master, and let what was begun come to its end and be told."""
+    """Disable every master, and let what was begun come to its end and be reported."""
     from django.utils import timezone
 
     from facho.executions.models import Execution

@@ -72,7 +72,7 @@ class Restored:
         return {row.node_id for row in ended if row.started_at > moment}
 
     def slots(self, node_id: int) -> dict[datetime, Any]:
-        """Return the slots of a node with the execution that served each, in order; None for those told as skipped."""
+        """Return the slots of a node with the execution that served each, in order; None for skipped ones."""
         served = self.ask(f"SELECT id, slot_at, started_at FROM snmp_executions WHERE node_id={node_id}")  # noqa: S608
         skipped = self.ask(f"SELECT slot_at FROM skipped_slots WHERE node_id={node_id}")  # noqa: S608
         found = {row.slot_at: None for row in skipped} | {row.slot_at: row for row in served if row.slot_at}
@@ -110,7 +110,7 @@ def test_what_was_dumped_under_load_goes_on_from_an_empty_server(
     assert max(olt.counters.max_in_flight for olt in [*quick, *slow]) == 1
     for node_id in nodes[: QUICK.olts]:
         slots = after.slots(node_id)
-        # One slot after the other, each either served or told: on the grid, none lost, none twice.
+        # One slot after the other, each either served or reported: on the grid, none lost, none twice.
         assert {later - slot for slot, later in pairwise(slots)} == {INTERVAL}
         # A claim of the last moment is none that has started.
         begun = [row for row in slots.values() if row and row.started_at and row.id not in begun_before]

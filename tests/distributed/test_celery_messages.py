@@ -47,7 +47,7 @@ BEAT = {
 }
 
 
-def told_by(script: str, **environ: str) -> str:
+def reported_by(script: str, **environ: str) -> str:
     """Return what the app of a process with this environment says of itself."""
     command = [sys.executable, "-c", f"from facho.core.celery import app; {script}"]
     return subprocess.run(
@@ -59,7 +59,7 @@ def test_redis_url_is_broker_and_result_backend() -> None:
     """S3-22."""
     url = "redis://127.0.0.1:1234/5"
 
-    assert told_by("print(app.conf.broker_url, app.conf.result_backend)", REDIS_URL=url) == f"{url} {url}"
+    assert reported_by("print(app.conf.broker_url, app.conf.result_backend)", REDIS_URL=url) == f"{url} {url}"
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_beat_has_the_entries_of_the_specification(celery_app: FachoCelery) -> N
 def test_beat_has_other_periods_when_the_settings_say_so() -> None:
     """S1-22."""
     periods = {"FACHO_COORDINATOR_SECONDS": "7", "FACHO_BEAT_QUOTAS_SECONDS": "60"}
-    told = told_by("print(*(entry['schedule'] for entry in app.conf.beat_schedule.values()))", **periods)
+    reported = reported_by("print(*(entry['schedule'] for entry in app.conf.beat_schedule.values()))", **periods)
 
-    assert told == "1.0 7.0 60.0 86400.0"
+    assert reported == "1.0 7.0 60.0 86400.0"
 
 
 def test_both_modes_keep_the_log_for_as_long_as_the_setting_says() -> None:
@@ -120,7 +120,7 @@ from facho.execution_coordinator.retention import RETENTIONS
 print(kept, app.conf.beat_schedule['cleanup-coordinator-logs']['kwargs'])
 """
 
-    assert told_by(script, FACHO_COORDINATOR_LOG_DAYS="3") == "3 {'days_old': 3}"
+    assert reported_by(script, FACHO_COORDINATOR_LOG_DAYS="3") == "3 {'days_old': 3}"
 
 
 def claim_discovery(port: int) -> int:
@@ -135,11 +135,11 @@ def claim_discovery(port: int) -> int:
 def want_read(simulation: Simulation) -> None:
     """Want the first ONU of a simulated OLT to be read now."""
     [simulated] = simulation.olts
-    told = next(iter(simulated.world.onus))
+    reported = next(iter(simulated.world.onus))
     olt = make_olt(port=simulated.port, vendor=simulated.vendor)
     give_secrets([olt], community=simulated.community)
-    place = told.place
-    onu = make_onu(olt, (place.frame, place.slot, place.port, place.onu), serial=told.serial)
+    place = reported.place
+    onu = make_onu(olt, (place.frame, place.slot, place.port, place.onu), serial=reported.serial)
     request_read(onu.id, now=timezone.now())
     connections.close_all()
 

@@ -149,7 +149,7 @@ def test_messages_of_beat_that_nobody_reads_are_a_warning(redis_server: RedisSer
     assert "400" in found("beat").text
 
 
-def test_without_redis_the_rest_is_still_told(settings: Settings) -> None:
+def test_without_redis_the_rest_is_still_reported(settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
 
     assert "snmp_default ?" in found("queues").text

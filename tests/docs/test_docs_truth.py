@@ -84,9 +84,9 @@ def test_every_finding_about_a_cluster_is_explained() -> None:
 
 
 def test_the_days_that_rows_are_kept_are_those_of_the_code() -> None:
-    told = [int(row[1]) for row in rows(OPERATIONS, heading="## How long things are kept") if row[1].isdecimal()]
+    reported = [int(row[1]) for row in rows(OPERATIONS, heading="## How long things are kept") if row[1].isdecimal()]
 
-    assert set(told) == {retention.days for retention in RETENTIONS if retention.days}
+    assert set(reported) == {retention.days for retention in RETENTIONS if retention.days}
 
 
 @pytest.mark.parametrize(

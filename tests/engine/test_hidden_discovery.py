@@ -93,9 +93,9 @@ async def test_hidden_onus_fail_each_slot_with_the_reason_until_the_view_is_open
     slots = [run.slot_at for run in discoveries()]
     assert [later - earlier for earlier, later in pairwise(slots)] == [interval, interval]
     assert [(run.attempt, run.result["counted_onus"]) for run in discoveries()[:2]] == [(1, ONUS), (1, ONUS)]
-    [(onus, told)] = seen
+    [(onus, reported)] = seen
     assert onus == 0
-    assert REASON in told
+    assert REASON in reported
     assert REASON not in page()
     assert logged_reasons() == 2
     assert Onu.objects.count() == ONUS

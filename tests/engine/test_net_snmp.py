@@ -64,7 +64,7 @@ async def test_columns_side_by_side_are_what_snmpbulkwalk_sees_one_by_one() -> N
 
 
 def show(rows: int) -> list[VarBind]:
-    """Objects of every type that snmpd can be told to show, with extremes and neighbours of different length."""
+    """Objects of every type that snmpd can be made to show, with extremes and neighbours of different length."""
     columns: list[tuple[int, list[int | bytes | Oid]]] = [
         (Tag.INTEGER, [0, -1, 2_147_483_647, -2_147_483_648, 255]),
         (Tag.OCTET_STRING, [b"", b"ONT 7", b"x" * 400]),

@@ -146,7 +146,7 @@ def test_the_log_is_filtered_searched_and_shows_its_details(administrator: Clien
     assert '"interval_seconds": 900' in unescape(page(administrator, f"coordinatorlog/{entry.id}/change/"))
 
 
-def test_the_log_is_told_in_the_readers_language(administrator: Client) -> None:
+def test_the_log_is_reported_in_the_readers_language(administrator: Client) -> None:
     make_log(event_type="TASK_REMOVED", details={}, message="as it was written down")
 
     (english,) = rows(administrator, "coordinatorlog/")

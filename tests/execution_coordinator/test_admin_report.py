@@ -42,7 +42,7 @@ def test_equal_reasons_are_counted_and_the_most_frequent_comes_first() -> None:
     assert task.reasons[0][0] == "the OLT was busy with other work: get_potencia"
 
 
-def test_a_report_is_told_in_short() -> None:
+def test_a_report_is_reported_in_short() -> None:
     tasks = [{"task_type": "discovery", "completed": 2, "required": 4}, {"task_type": "get_x", "required": 12}]
 
     assert read_report({"tasks": tasks}).in_short == "discovery 2/4, get_x 0/12"

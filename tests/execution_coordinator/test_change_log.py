@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
         (Change(ChangeType.OLT_BACK), [("OLT_BACK", "INFO", {})]),
     ],
 )
-def test_a_change_is_told_with_its_values(change: Change, events: list[tuple[str, str, dict[str, object]]]) -> None:
+def test_a_change_is_reported_with_its_values(change: Change, events: list[tuple[str, str, dict[str, object]]]) -> None:
     olt = make_olt()
 
     log_change(olt.pk, change)
@@ -44,7 +44,7 @@ def test_a_change_is_told_with_its_values(change: Change, events: list[tuple[str
     assert list(rows) == events
 
 
-def test_every_type_of_change_is_told() -> None:
+def test_every_type_of_change_is_reported() -> None:
     olt = make_olt()
 
     for kind in ChangeType:

@@ -91,7 +91,7 @@ def test_what_is_as_before_is_not_made_anew_and_all_else_is_as_loaded(coordinato
     assert gone.workflow.olt_id not in after
 
 
-def test_nothing_is_told_while_nothing_changes(coordinator: ExecutionCoordinator) -> None:
+def test_nothing_is_reported_while_nothing_changes(coordinator: ExecutionCoordinator) -> None:
     """S1-07: not when runs start and end, nor when their times move."""
     node = make_node()
     coordinator.run_pass(NOW)
@@ -113,8 +113,8 @@ def test_a_pass_looks_at_every_olt(coordinator: ExecutionCoordinator) -> None:
     coordinator.run_pass(NOW + 5 * SECONDS)
 
     assert OltState.objects.filter(saved_at=NOW + 5 * SECONDS).count() == len(nodes)
-    told = CoordinatorLog.objects.filter(event_type="TASK_MODIFIED").values_list("olt_id", flat=True)
-    assert sorted(told) == sorted(node.workflow.olt_id for node in nodes)
+    reported = CoordinatorLog.objects.filter(event_type="TASK_MODIFIED").values_list("olt_id", flat=True)
+    assert sorted(reported) == sorted(node.workflow.olt_id for node in nodes)
 
 
 def test_a_pass_starts_nothing(coordinator: ExecutionCoordinator) -> None:
@@ -142,9 +142,9 @@ def test_a_pass_starts_nothing(coordinator: ExecutionCoordinator) -> None:
     assert {due.id, wanted.id} <= {node.node_id for node in load_due_nodes(NOW + 300 * SECONDS)}
 
 
-@pytest.mark.parametrize("is_told_while_stopped", [False, True])
-def test_a_disabled_task_is_aborted_adjusted_told_and_planned_away(
-    coordinator: ExecutionCoordinator, is_told_while_stopped: bool
+@pytest.mark.parametrize("is_reported_while_stopped", [False, True])
+def test_a_disabled_task_is_aborted_adjusted_reported_and_planned_away(
+    coordinator: ExecutionCoordinator, is_reported_while_stopped: bool
 ) -> None:
     """S1-03, S1-24, S1-29, D15: also when it was disabled while everything was stopped."""
     node = make_node()
@@ -154,7 +154,7 @@ def test_a_disabled_task_is_aborted_adjusted_told_and_planned_away(
     start_all()
     WorkflowNode.objects.filter(id=node.id).update(enabled=False)
 
-    after = ExecutionCoordinator() if is_told_while_stopped else coordinator
+    after = ExecutionCoordinator() if is_reported_while_stopped else coordinator
     assert news(after, olt, NOW + 5 * SECONDS) == ["TASK_REMOVED", "EXECUTION_ABORTED"]
 
     assert Execution.objects.get().status == ExecutionState.INTERRUPTED
@@ -239,12 +239,12 @@ def test_a_disabled_olt_is_cleared(coordinator: ExecutionCoordinator) -> None:
     claimed = Execution.objects.get(node=node)
     assert news(coordinator, olt, NOW + 5 * SECONDS) == ["OLT_DISABLED", "EXECUTION_ABORTED", "EXECUTION_ABORTED"]
 
-    told = CoordinatorLog.objects.get(event_type="OLT_DISABLED")
-    assert [(run["execution"], run["task"], run["status"]) for run in told.details["aborted"]] == [
+    reported = CoordinatorLog.objects.get(event_type="OLT_DISABLED")
+    assert [(run["execution"], run["task"], run["status"]) for run in reported.details["aborted"]] == [
         (claimed.id, node.job.name, "PENDING"),
         (claimed.id + 1, waiting.job.name, "WAITING"),
     ]
-    assert told.message == f"The OLT was disabled, runs aborted: {node.job.name}, {waiting.job.name}"
+    assert reported.message == f"The OLT was disabled, runs aborted: {node.job.name}, {waiting.job.name}"
     assert set(Execution.objects.values_list("status", flat=True)) == {ExecutionState.INTERRUPTED}
     assert set(QuotaTracker.objects.values_list("status", flat=True)) == {"INTERRUPTED"}
     assert set(ExecutionPlan.objects.values_list("status", flat=True)) == {"ABORTED"}
@@ -263,8 +263,8 @@ def test_what_runs_on_a_disabled_olt_is_asked_to_stop(coordinator: ExecutionCoor
 
     run = Execution.objects.get()
     assert run.cancel_requested_at == NOW + 5 * SECONDS
-    [told] = CoordinatorLog.objects.get(event_type="OLT_DISABLED").details["aborted"]
-    assert (told["execution"], told["status"]) == (run.id, "RUNNING")
+    [reported] = CoordinatorLog.objects.get(event_type="OLT_DISABLED").details["aborted"]
+    assert (reported["execution"], reported["status"]) == (run.id, "RUNNING")
 
 
 def test_a_disabled_olt_lists_what_the_scheduler_ended_before_the_pass(coordinator: ExecutionCoordinator) -> None:
@@ -278,8 +278,8 @@ def test_a_disabled_olt_lists_what_the_scheduler_ended_before_the_pass(coordinat
 
     coordinator.run_pass(NOW + 5 * SECONDS)
 
-    [told] = CoordinatorLog.objects.get(event_type="OLT_DISABLED").details["aborted"]
-    assert (told["execution"], told["status"]) == (run.id, "INTERRUPTED")
+    [reported] = CoordinatorLog.objects.get(event_type="OLT_DISABLED").details["aborted"]
+    assert (reported["execution"], reported["status"]) == (run.id, "INTERRUPTED")
 
 
 def test_changes_are_announced_as_the_document_has_it_and_tasks_have_their_names(
@@ -319,7 +319,7 @@ def test_an_enabled_olt_begins_anew(coordinator: ExecutionCoordinator) -> None:
     assert QuotaTracker.objects.get().status == "IN_PROGRESS"
 
 
-def test_an_olt_that_falls_silent_and_comes_back_is_told(coordinator: ExecutionCoordinator) -> None:
+def test_an_olt_that_falls_silent_and_comes_back_is_reported(coordinator: ExecutionCoordinator) -> None:
     node = make_node()
     olt = node.workflow.olt
     coordinator.run_pass(NOW)
@@ -351,7 +351,7 @@ def test_several_changes_at_once_are_all_handled(coordinator: ExecutionCoordinat
     assert modified.details["interval_before_seconds"] == 900
 
 
-def told(event_type: str) -> list[dict[str, object]]:
+def reported(event_type: str) -> list[dict[str, object]]:
     """Return the details of each entry of a kind."""
     entries = CoordinatorLog.objects.filter(event_type=event_type).order_by("id")
     assert all(entry.message for entry in entries)
@@ -360,7 +360,7 @@ def told(event_type: str) -> list[dict[str, object]]:
 
 def holds(event_type: str, **wanted: object) -> bool:
     """Tell whether an entry of this kind has these details, among others."""
-    return any(wanted.items() <= details.items() for details in told(event_type))
+    return any(wanted.items() <= details.items() for details in reported(event_type))
 
 
 def test_every_change_is_logged_with_what_it_was_about(coordinator: ExecutionCoordinator) -> None:
@@ -387,7 +387,7 @@ def test_every_change_is_logged_with_what_it_was_about(coordinator: ExecutionCoo
     assert holds("TASK_MODIFIED", node_id=faster.id, interval_seconds=300, interval_before_seconds=900)
     assert holds("EXECUTION_ABORTED", execution=aborted.id, node_id=gone.id, slot=NOW.isoformat(), reason=aborted.error)
     assert holds("EMERGENCY_REPLAN", reason="olt_unreachable")
-    assert [len(told(kind)) for kind in ("OLT_UNREACHABLE", "OLT_BACK", "OLT_DISABLED", "OLT_ENABLED")] == [1] * 4
+    assert [len(reported(kind)) for kind in ("OLT_UNREACHABLE", "OLT_BACK", "OLT_DISABLED", "OLT_ENABLED")] == [1] * 4
 
 
 def test_every_plan_and_judgement_is_logged_with_its_figures(coordinator: ExecutionCoordinator) -> None:

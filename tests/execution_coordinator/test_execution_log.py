@@ -44,7 +44,7 @@ def events(execution: Execution | None = None) -> list[tuple[str, str, datetime]
         (ExecutionState.INTERRUPTED, "ABORTED", "WARNING"),
     ],
 )
-def test_a_run_is_told_by_its_start_and_its_end_when_they_happened(
+def test_a_run_is_reported_by_its_start_and_its_end_when_they_happened(
     status: ExecutionState, event: str, level: str
 ) -> None:
     run = add_run(make_node(), NOW, status, seconds=7)
@@ -81,7 +81,7 @@ def test_a_run_that_never_started_or_is_a_probe_or_was_skipped_has_no_start() ->
     assert entries() == []
 
 
-def test_it_is_told_with_what_a_person_calls_the_job_and_why_it_failed() -> None:
+def test_it_is_reported_with_what_a_person_calls_the_job_and_why_it_failed() -> None:
     node = make_node()
     SnmpJob.objects.filter(id=node.job_id).update(name="GET Descripción")
     run = add_run(node, NOW, ExecutionState.FAILED, failure_kind="timeout")
@@ -106,7 +106,7 @@ def test_a_completed_run_tells_how_long_it_took() -> None:
     assert entries(run)[1].details["duration_ms"] == 7000
 
 
-def test_it_is_told_once_whoever_looks_and_however_often() -> None:
+def test_it_is_reported_once_whoever_looks_and_however_often() -> None:
     """Another leader, the same one again, and one whose clock is behind or ahead."""
     run = add_run(make_node(), NOW)
     coordinator = ExecutionCoordinator()
@@ -119,7 +119,7 @@ def test_it_is_told_once_whoever_looks_and_however_often() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_it_is_told_once_when_two_leaders_write_at_the_same_time() -> None:
+def test_it_is_reported_once_when_two_leaders_write_at_the_same_time() -> None:
     """One that was frozen comes back while its successor is at work."""
     renew_leadership("scheduler/1", now=NOW)
     node = make_node()
@@ -142,7 +142,7 @@ def test_it_is_told_once_when_two_leaders_write_at_the_same_time() -> None:
     assert Counter(row.details["execution"] for row in entries()) == Counter({run.id: 2 for run in runs})
 
 
-def test_a_worker_whose_clock_is_behind_is_told_once() -> None:
+def test_a_worker_whose_clock_is_behind_is_reported_once() -> None:
     """It starts before it was claimed, by what its clock says."""
     run = add_run(make_node(), NOW, seconds=5)
     Execution.objects.update(created_at=NOW + 8 * SECOND)
@@ -164,7 +164,7 @@ def test_nothing_is_missed_by_who_was_away_for_hours() -> None:
     assert [len(events(run)) for run in missed] == [2, 2, 2]
 
 
-def test_what_ended_just_before_the_last_look_and_was_seen_after_it_is_told() -> None:
+def test_what_ended_just_before_the_last_look_and_was_seen_after_it_is_reported() -> None:
     """The transaction of another process may last, and its clock may be behind."""
     node = make_node()
     add_run(node, NOW + 90 * SECOND)
@@ -186,11 +186,11 @@ def test_a_killed_pass_leaves_whole_entries_and_the_next_one_writes_the_rest(mon
     written: list[int] = []
     write = execution_coordinator_logger._write_to_file
 
-    def die_in_the_second_batch(*told: object) -> None:
+    def die_in_the_second_batch(*reported: object) -> None:
         written.append(1)
         if len(written) == 6:
             raise KeyboardInterrupt
-        write(*told)  # type: ignore[arg-type]
+        write(*reported)  # type: ignore[arg-type]
 
     monkeypatch.setattr(execution_coordinator_logger, "_write_to_file", die_in_the_second_batch)
     with pytest.raises(KeyboardInterrupt):
@@ -230,9 +230,11 @@ def test_the_file_has_what_went_wrong_and_not_every_run(caplog: pytest.LogCaptur
     with caplog.at_level("DEBUG", logger="coordinator"):
         log_executions(None, NOW + 10 * SECOND)
 
-    told = [(record.levelname, str(record.msg)) for record in caplog.records if record.name.startswith("coordinator.")]
-    assert [level for level, _line in told] == ["ERROR"]
-    assert told[0][1].endswith(f"({node.workflow.olt.name})")
+    reported = [
+        (record.levelname, str(record.msg)) for record in caplog.records if record.name.startswith("coordinator.")
+    ]
+    assert [level for level, _line in reported] == ["ERROR"]
+    assert reported[0][1].endswith(f"({node.workflow.olt.name})")
     assert len(entries()) == 4
 
 
@@ -276,7 +278,7 @@ def test_a_run_for_no_slot_is_aborted_and_loses_none(caplog: pytest.LogCaptureFi
     assert "slot.lost" not in caplog.text
 
 
-def test_the_reasons_of_the_product_s_own_are_told_in_spanish() -> None:
+def test_the_reasons_of_the_product_s_own_are_reported_in_spanish() -> None:
     run = add_run(make_node(), None, ExecutionState.RUNNING)
     interrupt([run.id], reason="its OLT was disabled", now=NOW + SECOND)
 

@@ -1,4 +1,4 @@
-"""What operators are told about OLTs with more work than an hour holds, in the admin and by the API."""
+"""What operators are reported about OLTs with more work than an hour holds, in the admin and by the API."""
 
 import pytest
 from django.conf import LazySettings
@@ -30,12 +30,12 @@ def busy_olt() -> tuple[Olt, WorkflowNode, WorkflowNode]:
     return Olt.objects.get(id=olt.id), states, power
 
 
-def test_more_work_than_an_hour_holds_is_told_with_what_to_relax() -> None:
+def test_more_work_than_an_hour_holds_is_reported_with_what_to_relax() -> None:
     olt, _, _ = busy_olt()
 
-    [told] = advise([olt.id])
+    [reported] = advise([olt.id])
 
-    assert told == (
+    assert reported == (
         f"{olt.name} needs 71 min of SNMP per hour."
         ' "Read optical power" takes 14 min at a time, longer than the interval of "Read states".'
         " What would make it fit: Read states every 15 min instead of 5 min saves 38 min."
@@ -50,24 +50,24 @@ def test_work_that_fits_is_nothing_to_tell() -> None:
     assert advise([]) == []
 
 
-def test_too_few_pollers_for_all_olts_are_told(settings: LazySettings) -> None:
+def test_too_few_pollers_for_all_olts_are_reported(settings: LazySettings) -> None:
     settings.FACHO_POLLERS = 1
     nodes = [make_node() for _ in range(3)]
     for node in nodes:
         remember(node, 120)
 
-    [told] = advise([nodes[0].workflow.olt_id])
+    [reported] = advise([nodes[0].workflow.olt_id])
 
-    assert told.startswith("All OLTs together need 72 min of SNMP per hour, and 1 pollers have 60:")
+    assert reported.startswith("All OLTs together need 72 min of SNMP per hour, and 1 pollers have 60:")
 
 
-def test_many_olts_are_told_in_few_lines() -> None:
+def test_many_olts_are_reported_in_few_lines() -> None:
     olts = [busy_olt()[0].id for _ in range(7)]
 
-    told = advise(olts)
+    reported = advise(olts)
 
-    assert len(told) == 6
-    assert told[-1] == "And 2 more OLTs."
+    assert len(reported) == 6
+    assert reported[-1] == "And 2 more OLTs."
 
 
 def test_saving_a_node_or_its_job_warns_in_the_admin(administrator: Client) -> None:
@@ -164,7 +164,7 @@ def test_a_message_of_the_admin_leaves_names_as_they_are(administrator: Client) 
     assert "Olt-lab" not in page
 
 
-def test_times_are_told_without_artefacts_of_adding(administrator: Client) -> None:
+def test_times_are_reported_without_artefacts_of_adding(administrator: Client) -> None:
     node = make_node()
     remember(node, 413.882)
     remember(chain_to(node), 0.1)
@@ -172,7 +172,7 @@ def test_times_are_told_without_artefacts_of_adding(administrator: Client) -> No
     client = APIClient()
     client.force_authenticate(User.objects.get(is_superuser=True))
 
-    told = client.get(f"/api/v1/olts/{node.workflow.olt_id}/feasibility/").json()
+    reported = client.get(f"/api/v1/olts/{node.workflow.olt_id}/feasibility/").json()
 
-    assert told["nodes"][0]["seconds"] == 414.18
-    assert told["minutes_per_hour"] == round(told["minutes_per_hour"], 2)
+    assert reported["nodes"][0]["seconds"] == 414.18
+    assert reported["minutes_per_hour"] == round(reported["minutes_per_hour"], 2)

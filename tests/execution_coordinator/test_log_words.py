@@ -57,11 +57,11 @@ FULL = {
         ("EMERGENCY_REPLAN", FULL, "Emergency replan: the OLT does not answer"),
     ],
 )
-def test_an_event_is_told_with_the_values_it_has(event_type: str, details: Any, words: str) -> None:
+def test_an_event_is_reported_with_the_values_it_has(event_type: str, details: Any, words: str) -> None:
     assert describe(event_type, details) == words
 
 
-def test_an_hour_is_told_in_local_time(settings: Settings) -> None:
+def test_an_hour_is_reported_in_local_time(settings: Settings) -> None:
     settings.TIME_ZONE = "America/Bogota"
 
     assert "2026-03-01 07:00" in describe("PLAN_CREATED", {"hour": HOUR, "runs": 1})
@@ -71,7 +71,7 @@ def test_every_event_has_a_sentence_beside_its_name() -> None:
     assert [event for event in EventType if describe(event, FULL).lower() == event.label.lower()] == []
 
 
-def test_an_event_without_its_values_is_told_by_its_name_in_the_reader_s_language() -> None:
+def test_an_event_without_its_values_is_reported_by_its_name_in_the_reader_s_language() -> None:
     with translation.override("es"):
         assert describe("TASK_ADDED", {}) == "Tarea agregada"
 
@@ -92,14 +92,14 @@ def test_an_event_without_its_values_is_told_by_its_name_in_the_reader_s_languag
 )
 def test_no_value_makes_it_more_than_one_line_of_text(details: Any) -> None:
     for event_type in (*EventType.values, "SOMETHING_OLD", "bad\nname"):
-        told = describe(event_type, details)
+        reported = describe(event_type, details)
 
-        assert told.isprintable()
-        assert 0 < len(told) < 2000
+        assert reported.isprintable()
+        assert 0 < len(reported) < 2000
 
 
 def test_markup_stays_text_that_a_page_escapes() -> None:
-    told = describe("EMERGENCY_REPLAN", {"reason": "<script>alert(1)</script>"})
+    reported = describe("EMERGENCY_REPLAN", {"reason": "<script>alert(1)</script>"})
 
-    assert told == "Emergency replan: <script>alert(1)</script>"
-    assert not hasattr(told, "__html__")
+    assert reported == "Emergency replan: <script>alert(1)</script>"
+    assert not hasattr(reported, "__html__")

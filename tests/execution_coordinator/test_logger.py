@@ -47,7 +47,7 @@ def lines(handler: LogFile) -> list[str]:
     return Path(handler.baseFilename).read_text(encoding="utf-8").splitlines()
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def reported(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if FAILED in record.getMessage()]
 
 
@@ -163,7 +163,7 @@ def test_the_file_goes_on_without_the_table_and_the_table_without_the_file(
         "without a folder",
         "without space",
     ]
-    assert [text.split()[1] for text in told(caplog)] == ["to=coordinator_table", "to=coordinator_file"]
+    assert [text.split()[1] for text in reported(caplog)] == ["to=coordinator_table", "to=coordinator_file"]
 
 
 def test_a_failing_row_leaves_the_caller_s_transaction_alone() -> None:
@@ -177,7 +177,7 @@ def test_a_failing_row_leaves_the_caller_s_transaction_alone() -> None:
     assert set(Olt.objects.all()) == {before, after}
 
 
-def test_a_failure_is_told_once_until_it_is_over(file_handler: LogFile, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_reported_once_until_it_is_over(file_handler: LogFile, caplog: pytest.LogCaptureFixture) -> None:
     path = file_handler.baseFilename
     for place in ("/dev/full", path, "/dev/full"):
         with suppress(OSError):
@@ -186,7 +186,7 @@ def test_a_failure_is_told_once_until_it_is_over(file_handler: LogFile, caplog: 
         for _ in range(3):
             coordinator_logger.log_emergency_replan(None, "test")
 
-    assert told(caplog) == [f"{FAILED} to=coordinator_file error=[Errno 28] No space left on device"] * 2
+    assert reported(caplog) == [f"{FAILED} to=coordinator_file error=[Errno 28] No space left on device"] * 2
     assert len(Path(path).read_text().splitlines()) == 3
     assert CoordinatorLog.objects.count() == 9
 

@@ -154,7 +154,7 @@ def test_nothing_is_planned_in_a_pause_nor_of_a_suspended_node() -> None:
     assert starts(plan_of(olt)) == slots
 
 
-def test_a_change_supersedes_the_plan_and_is_told() -> None:
+def test_a_change_supersedes_the_plan_and_is_reported() -> None:
     """D3."""
     """Rebuilt without the node that was disabled."""
     olt = make_olt()

@@ -241,20 +241,20 @@ def test_risk_is_flagged_when_the_hour_goes_by_faster_than_the_quota() -> None:
     assert tracker(node).status == "AT_RISK"
 
 
-def test_a_quota_that_will_be_missed_is_told_once() -> None:
+def test_a_quota_that_will_be_missed_is_reported_once() -> None:
     node = make_node(next_run_at=NOW + 35 * MINUTE)
     add_run(node, NOW)
     for minute in range(5, 35, 5):
         SkippedSlot.objects.create(node=node, slot_at=NOW + minute * MINUTE, reason="olt_unreachable")
 
-    told = refresh(NOW + 31 * MINUTE).warned
+    reported = refresh(NOW + 31 * MINUTE).warned
     again = refresh(NOW + 32 * MINUTE).warned
 
-    assert [(row.task_type, row.will_miss_at) for row in told] == [(node.job.task_type, NOW + 31 * MINUTE)]
+    assert [(row.task_type, row.will_miss_at) for row in reported] == [(node.job.task_type, NOW + 31 * MINUTE)]
     assert not again
 
 
-def test_a_quota_that_may_still_be_met_is_not_told() -> None:
+def test_a_quota_that_may_still_be_met_is_not_reported() -> None:
     make_node()
 
     assert not refresh(NOW + MINUTE).warned
@@ -300,7 +300,7 @@ def test_a_slot_that_comes_during_a_run_of_its_node_is_lost_but_not_during_a_ret
     assert figures(retrying) == (12, 0, 0, 0, 12)
 
 
-def test_an_outage_is_told_before_its_last_slots_are_lost() -> None:
+def test_an_outage_is_reported_before_its_last_slots_are_lost() -> None:
     """Nothing is served before the next probe, and an old outage is expected to go on."""
     make_node(interval_seconds=3600, next_run_at=NOW + 58 * MINUTE)
     WorkflowNode.objects.update(suspended_at=NOW - HOUR, suspend_reason="unreachable")
@@ -309,7 +309,7 @@ def test_an_outage_is_told_before_its_last_slots_are_lost() -> None:
     assert len(refresh(NOW + 48 * MINUTE).warned) == 1
 
 
-def test_an_hour_that_struggles_as_the_one_before_is_told_early() -> None:
+def test_an_hour_that_struggles_as_the_one_before_is_reported_early() -> None:
     node = make_node(next_run_at=NOW + 75 * MINUTE)
     for minute in range(0, 75, 5):
         if minute % 15:
@@ -317,9 +317,9 @@ def test_an_hour_that_struggles_as_the_one_before_is_told_early() -> None:
         else:
             add_run(node, NOW + minute * MINUTE)
 
-    told = refresh(NOW + 71 * MINUTE).warned
+    reported = refresh(NOW + 71 * MINUTE).warned
 
-    assert [row.period_start for row in told] == [NOW + HOUR]
+    assert [row.period_start for row in reported] == [NOW + HOUR]
 
 
 def test_a_violated_hour_stays_violated_when_its_last_run_ends_well() -> None:

@@ -60,4 +60,4 @@ def test_hours_of_kills_and_of_a_clock_that_is_set_account_for_every_slot(
     assert seen["unaccounted"] == 0, seen["examples"]
     assert seen["doubled"] == 0
     assert min(seen["served"], seen["skipped"]) > 50
-    assert seen["told"] > 0
+    assert seen["reported"] > 0

@@ -1,4 +1,4 @@
-"""What the specification leaves for later, at one OLT: a bad hour is told to people, and the next is planned better."""
+"""What the specification leaves for later, at one OLT: a bad hour is reported, and the next is planned better."""
 
 import asyncio
 import json
@@ -85,7 +85,7 @@ def live_part(client: Client) -> str:
     return str(client.get(found[1], headers={"hx-request": "true"}).content.decode())
 
 
-def test_a_bad_hour_is_told_and_the_next_one_is_planned_better() -> None:
+def test_a_bad_hour_is_reported_and_the_next_one_is_planned_better() -> None:
     """S1-33: prediction, repacking, messages, a live page, figures per OLT, rules of one's own, the state by API."""
     AlertRule.objects.all().delete()
     hour, admin, viewer = BadHour(), person(Role.ADMIN), person(Role.VIEWER)

@@ -88,7 +88,7 @@ def test_an_empty_file_is_named_as_such(content: bytes) -> None:
         b"centro,10.0.0.1,161,huawei,2c,public\n",
     ],
 )
-def test_a_wrong_header_is_told_with_the_right_one(header: bytes) -> None:
+def test_a_wrong_header_is_reported_with_the_right_one(header: bytes) -> None:
     ((line, reason),) = problems_of(header + b"centro,10.0.0.1,,,,s\n")
 
     assert line == 1

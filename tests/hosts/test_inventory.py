@@ -239,7 +239,7 @@ def test_a_bad_entry_is_refused_with_its_reason(bad: OltEntry, reason: str) -> N
     assert not Olt.objects.exists()
 
 
-def test_every_problem_of_every_entry_is_told_in_the_order_of_lines() -> None:
+def test_every_problem_of_every_entry_is_reported_in_the_order_of_lines() -> None:
     good = entry(line="2")
     bad = entry("norte", "192.0.2.2", port="x", community="", line="4")
     worse = entry("sur", "no-such-host.invalid", vendor="acme", line="3")
@@ -280,9 +280,9 @@ def test_one_address_may_hold_olts_on_several_ports() -> None:
 
 
 def test_no_reason_repeats_a_secret() -> None:
-    told = reasons(entry(community="canary-7f3a\x00"), v3_entry(name="norte", v3_auth_key="7f3a"))
+    reported = reasons(entry(community="canary-7f3a\x00"), v3_entry(name="norte", v3_auth_key="7f3a"))
 
-    assert not any("7f3a" in reason for reason in told)
+    assert not any("7f3a" in reason for reason in reported)
 
 
 def test_adding_refuses_a_known_name() -> None:

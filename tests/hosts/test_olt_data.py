@@ -1,4 +1,4 @@
-"""What an OLT tells of itself is kept as it was last told, and goes when the OLT does not tell it any more."""
+"""What an OLT tells of itself is kept as it was last reported, and goes when the OLT does not tell it any more."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -33,8 +33,8 @@ def test_the_latest_value_is_kept_once() -> None:
     changed = save_olt_values(olt.id, [cpu(1, 25), cpu(2, 30)], whole_oids=[CPU], now=LATER)
 
     assert changed == 1
-    told = OltData.objects.filter(olt=olt).values_list("place", "value", "unit", "updated_at")
-    assert sorted(told) == [("0/1", "25", "percent", LATER), ("0/2", "30", "percent", LATER)]
+    reported = OltData.objects.filter(olt=olt).values_list("place", "value", "unit", "updated_at")
+    assert sorted(reported) == [("0/1", "25", "percent", LATER), ("0/2", "30", "percent", LATER)]
 
 
 def test_a_row_goes_when_its_table_was_read_to_the_end_without_it() -> None:

@@ -67,11 +67,11 @@ def test_a_confirmed_file_is_imported_as_it_was_shown(administrator: Client) -> 
     norte = Olt.objects.get(name="Norte")
     assert (norte.community.reveal(), norte.group and norte.group.name) == (CANARY, "Norte")
     assert WorkflowNode.objects.filter(workflow__olt=norte).exists()
-    told = dict(LogEntry.objects.values_list("object_repr", "change_message"))
-    assert told["Centro"] == "Imported from a CSV file. Vendor definition: - → zte_c300_c320"
-    assert "Host: - → 192.0.2.2" in told["Norte"]
-    assert "Community: changed" in told["Norte"]
-    assert CANARY not in str(told)
+    reported = dict(LogEntry.objects.values_list("object_repr", "change_message"))
+    assert reported["Centro"] == "Imported from a CSV file. Vendor definition: - → zte_c300_c320"
+    assert "Host: - → 192.0.2.2" in reported["Norte"]
+    assert "Community: changed" in reported["Norte"]
+    assert CANARY not in str(reported)
     assert CANARY not in json.dumps(dict(administrator.session))
 
 
@@ -84,9 +84,9 @@ def test_secrets_that_do_not_go_along_are_shown_and_written_down(administrator: 
     assert "Authentication key: will be erased" in page
     olt = Olt.objects.get()
     assert (olt.community.reveal(), olt.v3_auth_key.reveal(), olt.v3_user) == (CANARY, "", "")
-    told = LogEntry.objects.values_list("change_message", flat=True).get()
-    assert "SNMPv3 user: noc → -" in told
-    assert "Authentication key: erased, since host or port changed" in told
+    reported = LogEntry.objects.values_list("change_message", flat=True).get()
+    assert "SNMPv3 user: noc → -" in reported
+    assert "Authentication key: erased, since host or port changed" in reported
 
 
 def test_a_moved_olt_without_its_community_is_a_bad_row(administrator: Client) -> None:
@@ -121,7 +121,7 @@ def test_nothing_is_imported_when_another_file_was_given_meanwhile(administrator
     assert not Olt.objects.exists()
 
 
-def test_a_bad_row_is_told_with_its_line_and_nothing_can_be_confirmed(administrator: Client) -> None:
+def test_a_bad_row_is_reported_with_its_line_and_nothing_can_be_confirmed(administrator: Client) -> None:
     content = f"{HEADER}Norte,192.0.2.2,,,,{CANARY},\nSur,192.0.2.3,abc,,,{CANARY},\nOeste\n".encode()
 
     page = administrator.post(IMPORT, {"file": SimpleUploadedFile("olts.csv", content)}).content.decode()

@@ -76,7 +76,7 @@ def test_an_olt_is_read_with_the_keys_that_were_saved(snmpd: Snmpd) -> None:
     assert report.round_trip_ms <= int(report.summary["longest_round_trip_ms"]) + 1
 
 
-def test_a_wrong_key_is_told_as_such_and_not_shown(snmpd: Snmpd) -> None:
+def test_a_wrong_key_is_reported_as_such_and_not_shown(snmpd: Snmpd) -> None:
     report = probe(save_olt(snmpd.port, "canary-wrong-7f3a"))
 
     assert report.failure is not None

@@ -21,8 +21,10 @@ def test_who_waits_is_listed_since_the_first_report() -> None:
     assert save_waiting(olt.id, [ONE], is_complete=True, now=NOW) == 1
     assert save_waiting(olt.id, [ONE, TWO], is_complete=True, now=LATER) == 1
 
-    told = WaitingOnu.objects.order_by("first_seen_at").values_list("serial", "port", "first_seen_at", "last_seen_at")
-    assert list(told) == [("HWTC0A1B2C3D", 3, NOW, LATER), ("HWTC00000002", 4, LATER, LATER)]
+    reported = WaitingOnu.objects.order_by("first_seen_at").values_list(
+        "serial", "port", "first_seen_at", "last_seen_at"
+    )
+    assert list(reported) == [("HWTC0A1B2C3D", 3, NOW, LATER), ("HWTC00000002", 4, LATER, LATER)]
 
 
 def test_only_a_complete_report_takes_somebody_off_the_list() -> None:

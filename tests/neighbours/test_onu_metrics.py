@@ -50,7 +50,7 @@ def make_lit(olt_name: str = "CENTRO", number: int = 7, **fields: Any) -> Onu:
     return make_onu(olt, (0, 1, 3, number), **{"serial": f"HWTC{number:08}", "run_state": "online", **LIGHT, **fields})
 
 
-def test_an_onu_is_told_to_prometheus_by_place_and_serial() -> None:
+def test_an_onu_is_reported_to_prometheus_by_place_and_serial() -> None:
     make_lit()
 
     scraped = scrape()
@@ -61,7 +61,7 @@ def test_an_onu_is_told_to_prometheus_by_place_and_serial() -> None:
     assert (scraped.value("facho_onu_metrics_onus"), scraped.value("facho_onu_metrics_left_out")) == (1, 0)
 
 
-def test_an_onu_is_told_to_telegraf_in_one_line() -> None:
+def test_an_onu_is_reported_to_telegraf_in_one_line() -> None:
     make_lit()
 
     onu, counts = read_points()
@@ -74,7 +74,7 @@ def test_an_onu_is_told_to_telegraf_in_one_line() -> None:
     assert counts == Point("facho_onu_metrics", {}, {"onus": 1, "left_out": 0})
 
 
-def test_of_an_onu_that_is_down_only_that_is_told() -> None:
+def test_of_an_onu_that_is_down_only_that_is_reported() -> None:
     make_lit(run_state="offline")
 
     labels = {"olt": "CENTRO", "port": "0/1/3", "onu": "7", "serial": "HWTC00000007"}
@@ -83,7 +83,7 @@ def test_of_an_onu_that_is_down_only_that_is_told() -> None:
 
 
 @pytest.mark.parametrize("silence", [{"reachability": "down"}, {"enabled": False}])
-def test_nothing_is_told_of_onus_behind_a_silent_olt(silence: dict[str, Any]) -> None:
+def test_nothing_is_reported_of_onus_behind_a_silent_olt(silence: dict[str, Any]) -> None:
     make_lit()
     Olt.objects.update(**silence)
 
@@ -94,7 +94,7 @@ def test_nothing_is_told_of_onus_behind_a_silent_olt(silence: dict[str, Any]) ->
 @pytest.mark.parametrize(
     "fields", [{"run_state": "unknown"}, {"is_present": False, "absent_since": "2030-01-01T00:00Z"}]
 )
-def test_nothing_is_told_of_an_onu_whose_state_is_unknown_or_that_left(fields: dict[str, Any]) -> None:
+def test_nothing_is_reported_of_an_onu_whose_state_is_unknown_or_that_left(fields: dict[str, Any]) -> None:
     make_lit(**fields)
 
     assert scrape().labelled("facho_onu_online") == []
@@ -148,7 +148,7 @@ def test_promtool_finds_nothing_wrong() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_no_more_onus_are_told_than_the_setting_allows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_onus_are_reported_than_the_setting_allows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(7):
         make_lit(number=number)
     settings.FACHO_ONU_METRICS = 5

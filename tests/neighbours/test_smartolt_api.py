@@ -1,4 +1,4 @@
-"""Programs that were written for SmartOLT's API are answered in its shape, and never told what is not known."""
+"""Programs that were written for SmartOLT's API are answered in its shape, and never reported what is not known."""
 
 from typing import Any
 
@@ -86,14 +86,14 @@ def test_no_outages_of_an_olt_that_never_answered_is_no_claim(client_of_billing:
     assert client_of_billing.ask(f"system/get_outage_pons/{olt.pk}")[0] == 503
 
 
-def test_an_onu_is_told_with_customer_box_and_light(client_of_billing: SmartOltClient) -> None:
+def test_an_onu_is_reported_with_customer_box_and_light(client_of_billing: SmartOltClient) -> None:
     olt = make_centro()
     make_lit_onu(olt)
 
-    told = client_of_billing.get("onu/get_onu_details/HWTC0000000A")["onu_details"]
+    reported = client_of_billing.get("onu/get_onu_details/HWTC0000000A")["onu_details"]
 
-    assert recorded.misfits(told, recorded.ONE_DETAILS) == []
-    known = {name: value for name, value in told.items() if value not in (None, [])}
+    assert recorded.misfits(reported, recorded.ONE_DETAILS) == []
+    known = {name: value for name, value in reported.items() if value not in (None, [])}
     assert known == {
         "unique_external_id": "HWTC0000000A",
         "sn": "HWTC0000000A",
@@ -136,7 +136,7 @@ def test_an_onu_is_told_with_customer_box_and_light(client_of_billing: SmartOltC
         ("unknown", "los", "Unknown"),
     ],
 )
-def test_states_are_told_in_the_other_products_words(
+def test_states_are_reported_in_the_other_products_words(
     client_of_billing: SmartOltClient, state: str, cause: str, status: str
 ) -> None:
     make_onu(make_centro(), serial="HWTC0000000A", run_state=state, last_down_cause=cause)
@@ -146,7 +146,7 @@ def test_states_are_told_in_the_other_products_words(
 
 
 @pytest.mark.parametrize("silence", [{"reachability": "down"}, {"enabled": False}])
-def test_nothing_is_told_of_what_is_behind_a_silent_olt(
+def test_nothing_is_reported_of_what_is_behind_a_silent_olt(
     client_of_billing: SmartOltClient, silence: dict[str, Any]
 ) -> None:
     olt = make_everything()
@@ -189,7 +189,7 @@ def test_light_is_judged_by_the_onu_and_else_by_the_olt(
     assert [len(onus) for onus in found] == [int(name == signal) for name in words]
 
 
-def test_the_light_of_an_onu_that_is_down_is_not_told(client_of_billing: SmartOltClient) -> None:
+def test_the_light_of_an_onu_that_is_down_is_not_reported(client_of_billing: SmartOltClient) -> None:
     make_onu(make_centro(), serial="HWTC0000000A", run_state="offline", rx_power_cdbm=-2100)
 
     [row] = client_of_billing.get("onu/get_onus_signals")["response"]
@@ -197,15 +197,15 @@ def test_the_light_of_an_onu_that_is_down_is_not_told(client_of_billing: SmartOl
     assert (row["signal"], row["signal_1310"], row["signal_1490"]) == ("-", "-", "-")
 
 
-def test_uptime_and_the_hottest_temperature_are_told_as_texts(client_of_billing: SmartOltClient) -> None:
+def test_uptime_and_the_hottest_temperature_are_reported_as_texts(client_of_billing: SmartOltClient) -> None:
     make_everything()
 
-    [told] = client_of_billing.get("olt/get_olts_uptime_and_env_temperature")["response"]
+    [reported] = client_of_billing.get("olt/get_olts_uptime_and_env_temperature")["response"]
 
-    assert (told["uptime"], told["env_temp"]) == ("7 days, 19:14", "43°C")
+    assert (reported["uptime"], reported["env_temp"]) == ("7 days, 19:14", "43°C")
 
 
-def test_a_port_is_told_with_counts_and_light(client_of_billing: SmartOltClient) -> None:
+def test_a_port_is_reported_with_counts_and_light(client_of_billing: SmartOltClient) -> None:
     olt = make_everything()
 
     [port] = client_of_billing.get(f"system/get_olt_pon_ports_details/{olt.pk}")["response"]
@@ -237,9 +237,11 @@ def test_an_onu_is_found_by_its_place_and_named_so_where_it_has_no_serial(client
 def test_an_epon_onu_is_known_by_its_hardware_address(client_of_billing: SmartOltClient) -> None:
     make_onu(make_centro(), serial="", mac="AA:BB:CC:00:11:22", run_state="online")
 
-    told = client_of_billing.get("onu/get_onu_details/aabbcc001122")["onu_details"]
+    reported = client_of_billing.get("onu/get_onu_details/aabbcc001122")["onu_details"]
 
-    assert (told["unique_external_id"], told["sn"], told["pon_type"]) == ("AA:BB:CC:00:11:22",) * 2 + ("epon",)
+    assert (reported["unique_external_id"], reported["sn"], reported["pon_type"]) == ("AA:BB:CC:00:11:22",) * 2 + (
+        "epon",
+    )
 
 
 def test_two_onus_with_one_serial_are_asked_by_place(client_of_billing: SmartOltClient) -> None:

@@ -23,7 +23,7 @@ from facho.neighbours.webhook_delivery import EventParcel, WebhookSender, claim_
 from facho.neighbours.webhook_feed import MOST_BYTES, MOST_OF_EACH, Feed, FeedEnd
 from facho.neighbours.webhooks import count_waiting, replay, write_test
 from facho.onus.models import OnuEvent, Outage
-from neighbours.webhook_rows import NOW, Network, Office, bodies, make_webhook, numbers, told
+from neighbours.webhook_rows import NOW, Network, Office, bodies, make_webhook, numbers, reported
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,7 +77,7 @@ def test_nothing_from_before_the_webhook_is_sent(sink: HttpSink) -> None:
 
     network.event("up")
     Office().send()
-    assert [event["kind"] for event in told(sink)] == ["up"]
+    assert [event["kind"] for event in reported(sink)] == ["up"]
 
 
 def test_only_wanted_kinds_of_olts_in_scope_come(sink: HttpSink) -> None:
@@ -92,7 +92,7 @@ def test_only_wanted_kinds_of_olts_in_scope_come(sink: HttpSink) -> None:
 
     Office().send()
 
-    assert [(event["kind"], event["olt"]["name"]) for event in told(sink)] == [
+    assert [(event["kind"], event["olt"]["name"]) for event in reported(sink)] == [
         ("down", "Western"),
         ("outage_began", "Western"),
     ]
@@ -137,7 +137,7 @@ def test_outages_begin_end_and_come_back_once_each(sink: HttpSink) -> None:
     Outage.objects.filter(pk=outage.pk).update(ended_at=NOW + timedelta(minutes=9))
     office.send()
 
-    events = told(sink)
+    events = reported(sink)
     assert [(event["kind"], event["at"][14:16]) for event in events] == [
         ("outage_began", "00"),
         ("outage_ended", "05"),
@@ -306,7 +306,7 @@ def test_a_replay_sends_again_and_says_so(sink: HttpSink) -> None:
     rows = [network.event("down", at=NOW), network.event("up", at=NOW + timedelta(minutes=1))]
     outage = make_outage(network.olt, started_at=NOW)
     office.send()
-    before = {event["id"]: event for event in told(sink)}
+    before = {event["id"]: event for event in reported(sink)}
     sink.received.clear()
 
     done = replay(webhook.pk, NOW)
@@ -314,7 +314,7 @@ def test_a_replay_sends_again_and_says_so(sink: HttpSink) -> None:
     office.send()
 
     assert (done.events.number, done.events.is_exact, done.outages) == (2, True, 1)
-    events = told(sink)
+    events = reported(sink)
     assert [event.get("event_id") for event in events if "event_id" in event] == [*(row.pk for row in rows), new.pk]
     assert [event["outage_id"] for event in events if "outage_id" in event] == [outage.pk]
     assert [event["replayed"] for event in events if event.get("event_id") != new.pk] == [True] * 3
@@ -356,7 +356,7 @@ def test_a_replay_reaches_back_before_the_webhook_and_never_forward(sink: HttpSi
     replay(webhook.pk, NOW - timedelta(days=30))
     office.send()
     assert numbers(sink) == [old.pk, fresh.pk]
-    assert [event["kind"] for event in told(sink) if event.get("outage_id") == outage.pk] == [
+    assert [event["kind"] for event in reported(sink) if event.get("outage_id") == outage.pk] == [
         "outage_began",
         "outage_ended",
     ]

@@ -163,7 +163,7 @@ def test_the_triggers_look_at_items_and_macros_of_the_template() -> None:
 
 @dataclass
 class Trapper:
-    """A server that holds what it gets to the protocol, and answers as it is told."""
+    """A server that holds what it gets to the protocol, and answers as it is reported."""
 
     answer: bytes = pack(TAKEN)
     port: int = 0

@@ -82,10 +82,10 @@ def bodies(sink: HttpSink) -> list[dict[str, Any]]:
     return [json.loads(each.body) for each in sink.received]
 
 
-def told(sink: HttpSink) -> list[dict[str, Any]]:
+def reported(sink: HttpSink) -> list[dict[str, Any]]:
     """Every event that came, in its order."""
     return [event for body in bodies(sink) for event in body["events"]]
 
 
 def numbers(sink: HttpSink) -> list[int]:
-    return [event["event_id"] for event in told(sink) if "event_id" in event]
+    return [event["event_id"] for event in reported(sink) if "event_id" in event]

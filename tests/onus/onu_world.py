@@ -52,7 +52,7 @@ def present(olt: Olt) -> dict[Place, str]:
     return {Place(o.pon_port.frame, o.pon_port.slot, o.pon_port.port, o.onu_id): o.serial for o in onus}
 
 
-def told(**filters: object) -> list[tuple[str, Place]]:
+def reported(**filters: object) -> list[tuple[str, Place]]:
     """What the timeline says, oldest first, and where."""
     events = OnuEvent.objects.filter(**filters).select_related("pon_port").order_by("at", "id")
     return [(e.kind, Place(e.pon_port.frame, e.pon_port.slot, e.pon_port.port, e.onu_number)) for e in events]

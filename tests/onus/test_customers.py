@@ -101,7 +101,7 @@ def test_a_header_without_a_serial_or_with_strangers_is_refused(header: str) -> 
     assert reason.startswith("the header must be serial, mac, or olt and place, and some of label")
 
 
-def test_every_bad_row_is_told_and_nothing_is_imported() -> None:
+def test_every_bad_row_is_reported_and_nothing_is_imported() -> None:
     walk(make_olt(), {HERE: SERIAL})
     rows = [f"{SERIAL},Ana", ",Luz", f"{SERIAL},Eva", f"{OTHER},{'x' * 121}", f"{OTHER}"]
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from onu_world import ELSEWHERE, HERE, THERE, after, poll, present, reading, street, told, walk
+from onu_world import ELSEWHERE, HERE, THERE, after, poll, present, reading, reported, street, walk
 
 from facho.onus.events import describe_event
 from facho.onus.models import OltMemory, Onu, OnuEvent, OnuReading, PonPort
@@ -33,7 +33,7 @@ def test_whoever_is_found_by_the_first_walks_is_not_new() -> None:
     walk(olt, {HERE: "HWTC1", THERE: "HWTC2"})
     walk(olt, {HERE: "HWTC1", THERE: "HWTC2", ELSEWHERE: "HWTC3"}, now=after(1))
 
-    assert told() == [("new", ELSEWHERE)]
+    assert reported() == [("new", ELSEWHERE)]
     assert OnuEvent.objects.get().onu.serial == "HWTC3"
 
 
@@ -78,7 +78,7 @@ def test_an_onu_replaced_at_its_place_leaves_at_once_and_the_newcomer_stays() ->
 
     assert present(olt) == {HERE: "HWTC9", THERE: "HWTC2"}
     assert Onu.objects.get(serial="HWTC1").absent_since == after(1)
-    assert told() == [("new", HERE), ("gone", HERE)]
+    assert reported() == [("new", HERE), ("gone", HERE)]
 
 
 def test_a_broken_walk_replaces_nobody_and_what_is_read_there_is_nobodys() -> None:
@@ -101,7 +101,7 @@ def test_two_onus_with_one_serial_are_both_kept_and_reported_once() -> None:
         walk(olt, {HERE: "HWTC1", THERE: "HWTC1"}, now=after(number))
 
     assert present(olt) == {HERE: "HWTC1", THERE: "HWTC1"}
-    assert told() == [("new", THERE), ("duplicate_serial", THERE)]
+    assert reported() == [("new", THERE), ("duplicate_serial", THERE)]
     assert OnuEvent.objects.get(kind="duplicate_serial").other_number == HERE.onu
 
 
@@ -114,7 +114,7 @@ def test_two_onus_of_epon_with_one_hardware_address_are_both_kept_and_reported_o
         save_inventory(olt.id, Walk({HERE: one, ELSEWHERE: one}, is_complete=True), now=after(number))
 
     assert Onu.objects.filter(is_present=True, mac=one.mac).count() == 2
-    assert told() == [("new", ELSEWHERE), ("duplicate_mac", ELSEWHERE)]
+    assert reported() == [("new", ELSEWHERE), ("duplicate_mac", ELSEWHERE)]
     event = OnuEvent.objects.select_related("other_port").get(kind="duplicate_mac")
     assert describe_event(event) == "The same hardware address is also at 0/1/0/1"
 
@@ -128,7 +128,7 @@ def test_onus_without_a_serial_are_known_by_hardware_address_else_by_place() -> 
     save_inventory(olt.id, Walk(second, is_complete=True), now=after(1))
 
     assert Onu.objects.count() == 2
-    assert told() == [("moved", ELSEWHERE)]
+    assert reported() == [("moved", ELSEWHERE)]
 
 
 def test_one_complete_walk_without_an_onu_does_not_make_it_absent_but_the_second_does() -> None:
@@ -140,7 +140,7 @@ def test_one_complete_walk_without_an_onu_does_not_make_it_absent_but_the_second
     walk(olt, {HERE: "HWTC1"}, now=after(2))
 
     assert present(olt) == {HERE: "HWTC1"}
-    assert told() == [("gone", THERE)]
+    assert reported() == [("gone", THERE)]
 
 
 def test_a_retry_seconds_before_the_next_slot_makes_nobody_absent() -> None:
@@ -154,7 +154,7 @@ def test_a_retry_seconds_before_the_next_slot_makes_nobody_absent() -> None:
     walk(olt, {HERE: "HWTC1", THERE: "HWTC2"}, now=after(2))
 
     assert Onu.objects.get(serial="HWTC2", missed_at=None, misses=0).is_present
-    assert told() == []
+    assert reported() == []
 
 
 def test_a_broken_walk_makes_absent_whose_port_it_read_to_the_end() -> None:
@@ -188,7 +188,7 @@ def test_an_absent_onu_returns_as_itself() -> None:
 
     assert present(olt) == {HERE: "HWTC1", ELSEWHERE: "HWTC2"}
     assert Onu.objects.count() == 2
-    assert told() == [("gone", THERE), ("returned", ELSEWHERE)]
+    assert reported() == [("gone", THERE), ("returned", ELSEWHERE)]
 
 
 def test_what_was_known_of_an_onu_before_it_was_away_is_not_its_state_since_then() -> None:
@@ -205,7 +205,7 @@ def test_what_was_known_of_an_onu_before_it_was_away_is_not_its_state_since_then
     assert (returned.run_state, returned.state_since) == ("unknown", None)
     assert OnuReading.objects.get(onu__serial="HWTC2").state_since == after(500)
     assert OnuReading.objects.get(onu__serial="HWTC1").state_since == NOW
-    assert [kind for kind, _ in told()] == ["gone", "returned"]
+    assert [kind for kind, _ in reported()] == ["gone", "returned"]
 
 
 def test_a_walk_that_loses_most_is_held_back_until_the_next_one_confirms_it() -> None:
@@ -220,7 +220,7 @@ def test_a_walk_that_loses_most_is_held_back_until_the_next_one_confirms_it() ->
     walk(olt, few, now=after(2))
 
     assert present(olt) == few
-    assert [kind for kind, _ in told()] == ["gone"] * 15
+    assert [kind for kind, _ in reported()] == ["gone"] * 15
     assert OltMemory.objects.get().held_at is None
 
 
@@ -231,11 +231,11 @@ def test_an_agent_with_empty_tables_makes_nobody_absent_until_it_has_them_for_a_
 
     for number in range(1, 6):
         walk(olt, {}, now=after(number))
-    assert (present(olt), len(load_places(olt.id)), told()) == (onus, 12, [])
+    assert (present(olt), len(load_places(olt.id)), reported()) == (onus, 12, [])
     for number in (300, 301):
         walk(olt, {}, now=after(number))
 
-    assert [kind for kind, _ in told()] == ["gone"] * 12
+    assert [kind for kind, _ in reported()] == ["gone"] * 12
     assert OltMemory.objects.get().held_at is None
 
 

@@ -55,7 +55,7 @@ def test_a_dark_port_is_one_outage_from_its_first_poll_to_its_last() -> None:
     assert OnuReading.objects.filter(outage=outage).count() == 20
 
 
-def test_a_street_without_power_is_told_by_its_farewells() -> None:
+def test_a_street_without_power_is_reported_by_its_farewells() -> None:
     olt = served(PORT)
 
     states(olt, 1, PORT, down=list(PORT)[:6], cause="dying_gasp")

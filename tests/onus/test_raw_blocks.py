@@ -61,7 +61,7 @@ def test_a_block_keeps_what_a_dictionary_would(polls: list[tuple[dict[int, Value
         last |= {onu: (value, rule) for onu, value in came.items()}
         expected |= {onu: raw_text(tag, raw) for onu, (tag, raw) in came.items() if raw is not None}
 
-    assert {onu: told[0] for onu in range(1, 9) if (told := block.text_of(onu))} == expected
+    assert {onu: reported[0] for onu in range(1, 9) if (reported := block.text_of(onu))} == expected
 
 
 def test_only_what_differs_is_written_with_its_time() -> None:

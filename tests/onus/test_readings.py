@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from onu_world import HERE, THERE, after, poll, raw_values, reading, street, told, walk
+from onu_world import HERE, THERE, after, poll, raw_values, reading, reported, street, walk
 
 from facho.onus.history import Resolution, read_onu
 from facho.onus.history_models import HistoryPoll, Metric
@@ -126,7 +126,7 @@ def test_a_power_that_was_not_readable_is_no_power_and_a_distance_stays() -> Non
 
     row = OnuReading.objects.get()
     assert (row.rx_power_cdbm, row.distance_m) == (None, 900)
-    assert told() == []
+    assert reported() == []
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_hardware_address_that_is_read_makes_nobody_another_onu() -> None:
     poll(olt, reading(HERE, mac=after_swap.mac), now=after(1))
     save_inventory(olt.id, Walk({HERE: after_swap}, is_complete=True), now=after(2))
 
-    assert told() == [("new", HERE), ("gone", HERE)]
+    assert reported() == [("new", HERE), ("gone", HERE)]
     assert set(Onu.objects.values_list("mac", "is_present")) == {(before.mac, False), (after_swap.mac, True)}
 
 
@@ -237,7 +237,7 @@ def test_an_onu_goes_down_with_its_cause_and_comes_up() -> None:
     assert OnuReading.objects.get().last_down_cause == "dying_gasp"
 
 
-def test_a_cause_that_is_told_later_completes_the_event() -> None:
+def test_a_cause_that_is_reported_later_completes_the_event() -> None:
     olt = make_olt()
     walk(olt, {HERE: "HWTC1"})
     poll(olt, reading(HERE, run_state="online"))
@@ -249,7 +249,7 @@ def test_a_cause_that_is_told_later_completes_the_event() -> None:
     assert (event.at, event.cause) == (after(1), "los")
 
 
-def test_light_and_text_that_change_are_told_with_before_and_after() -> None:
+def test_light_and_text_that_change_are_reported_with_before_and_after() -> None:
     olt = make_olt()
     walk(olt, {HERE: "HWTC1"})
     poll(olt, reading(HERE, rx_power=-20.0, description="a"))
@@ -262,7 +262,7 @@ def test_light_and_text_that_change_are_told_with_before_and_after() -> None:
     ]
 
 
-def test_flapping_is_remembered_in_the_row_and_told_once() -> None:
+def test_flapping_is_remembered_in_the_row_and_reported_once() -> None:
     olt = make_olt()
     walk(olt, {HERE: "HWTC1"})
     poll(olt, reading(HERE, run_state="online"))
@@ -271,7 +271,7 @@ def test_flapping_is_remembered_in_the_row_and_told_once() -> None:
         poll(olt, reading(HERE, run_state="offline" if number % 2 else "online"), now=after(number))
     poll(olt, reading(HERE, run_state="online"), now=after(20))
 
-    assert [kind for kind, _ in told()] == ["down", "up", "down", "up", "flapping", "calm"]
+    assert [kind for kind, _ in reported()] == ["down", "up", "down", "up", "flapping", "calm"]
     assert OnuReading.objects.get().flap_changes == 0
 
 

@@ -99,7 +99,7 @@ def save_rows(olt: Olt, read: Sequence[Told], raw: dict[tuple[int, str], tuple[s
     pairs = [(onu, reading) for reading in read if (onu := onus.get(reading.place)) and onu.can_be_read]
     changes = PollChanges((), (), ())
     if keys & {STATE, CAUSE, RX, DESCRIPTION}:
-        changes = compare_poll(((onu.status, store._told(reading.values)) for onu, reading in pairs), now=now)
+        changes = compare_poll(((onu.status, store._reported(reading.values)) for onu, reading in pairs), now=now)
     store._save_status(pairs, changes)
     store._save_columns(dict.fromkeys(keys), pairs, now)
     save_events(olt.id, changes.events, port_ids={onu.place[:3]: onu.pon_port_id for onu, _ in pairs})
@@ -182,7 +182,7 @@ def stored(olt: Olt, raw: dict[tuple[int, str], tuple[str, datetime]] | None) ->
     rows = OnuReading.objects.filter(onu__olt=olt).order_by("onu__serial", "onu__is_present")
     paths = [*(f"onu__{name}" for name in of_onu), *(f"onu__{name}" for name in ports), *of_reading]
     events = OnuEvent.objects.filter(olt=olt).order_by("id")
-    told = events.values_list("onu__serial", *ports, "at", "kind", "cause", "other_number", "before", "after")
+    reported = events.values_list("onu__serial", *ports, "at", "kind", "cause", "other_number", "before", "after")
     facts = ("scope", *place, "cause", "started_at", "resumed_at", "ended_at", "affected", "down")
     values: dict[str, list[tuple[str, str, int]]] = defaultdict(list)
     if raw is None:
@@ -204,7 +204,7 @@ def stored(olt: Olt, raw: dict[tuple[int, str], tuple[str, datetime]] | None) ->
     return {
         "onus": list(rows.values_list(*paths)),
         "outages of onus": list(rows.values_list("onu__serial", "outage__scope", "outage__started_at")),
-        "events": list(told),
+        "events": list(reported),
         "outages": sorted(Outage.objects.filter(olt=olt).values_list(*facts), key=str),
         "raw": {name: sorted(found) for name, found in values.items() if found},
         "history": sorted(samples),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from onu_world import after, poll, present, reading, told, walk
+from onu_world import after, poll, present, reading, reported, walk
 
 from facho.accounts.scope import scope_of
 from facho.dashboard.onu.list import OnuFilterForm
@@ -27,7 +27,7 @@ def states(olt: Olt, number: int, state: str) -> None:
 
 
 def test_only_a_family_whose_indexes_have_ports_tells_them() -> None:
-    portless = [key for key, definition in load_definitions().items() if not definition.tells_ports]
+    portless = [key for key, definition in load_definitions().items() if not definition.has_ports]
 
     assert portless == [PORTLESS, "calix_exa"]
 
@@ -40,11 +40,11 @@ def test_onus_that_go_down_together_are_no_outage_of_a_port_that_nobody_knows() 
     states(olt, 1, "offline")
 
     assert [str(onu) for onu in Onu.objects.select_related("pon_port")][:2] == ["?/1", "?/2"]
-    assert [kind for kind, _ in told()] == ["down"] * len(ONTS)
+    assert [kind for kind, _ in reported()] == ["down"] * len(ONTS)
     assert not Outage.objects.exists()
 
 
-def test_an_outage_that_was_told_of_such_a_port_ends(
+def test_an_outage_that_was_reported_of_such_a_port_ends(
     django_assert_max_num_queries: Callable[[int], AbstractContextManager[Any]],
 ) -> None:
     """An earlier version took the place for a port."""

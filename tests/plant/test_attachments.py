@@ -30,7 +30,7 @@ def infer(plant: SmallPlant, groups: list[list[int]], confidence: float = 0.9, e
 
 
 @pytest.mark.parametrize(
-    ("stored", "told", "is_moved"),
+    ("stored", "reported", "is_moved"),
     [
         (HAND, HAND, True),
         (HAND, IMPORT, False),
@@ -43,13 +43,13 @@ def infer(plant: SmallPlant, groups: list[list[int]], confidence: float = 0.9, e
         (INFERRED, INFERRED, True),
     ],
 )
-def test_a_weaker_source_moves_nothing(stored: str, told: AttachmentSources, is_moved: bool) -> None:
+def test_a_weaker_source_moves_nothing(stored: str, reported: AttachmentSources, is_moved: bool) -> None:
     plant = make_plant()
     OnuAttachment.objects.update(source=stored)
 
-    put_on_box([plant.onus[0].id], plant.boxes[1], who=console(), source=told)
+    put_on_box([plant.onus[0].id], plant.boxes[1], who=console(), source=reported)
 
-    assert boxes_of(plant.onus[:1]) == [("CTO 2", told) if is_moved else ("CTO 1", stored)]
+    assert boxes_of(plant.onus[:1]) == [("CTO 2", reported) if is_moved else ("CTO 1", stored)]
 
 
 def test_what_was_moved_is_put_back_as_it_was_and_both_are_recorded() -> None:

@@ -113,7 +113,7 @@ def test_a_repair_that_helped_has_its_day_and_what_it_brought() -> None:
     assert figures(swinging).rise_on is None
 
 
-def test_a_repair_at_the_end_of_a_month_is_told_when_it_has_lasted() -> None:
+def test_a_repair_at_the_end_of_a_month_is_reported_when_it_has_lasted() -> None:
     (port,) = make_ports(1)
     (onu,) = make_onus(port, 1, now=START - timedelta(days=90))
     write_history([onu], [lambda at: (True, -21.0 if at >= day(30) else -25.0)], end=day(61) + timedelta(hours=2))

@@ -338,7 +338,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize(("content", "reason"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_is_refused_with_a_reason(content: bytes, reason: str) -> None:
-    assert [told for _line, told in problems(content) if reason in told]
+    assert [reported for _line, reported in problems(content) if reason in reported]
     assert not Box.objects.exists()
 
 
@@ -369,7 +369,7 @@ def test_a_limited_person_reads_and_writes_only_boxes_of_own_ports() -> None:
         ("name,zone\nOwn CTO 1,Other North\n", "there is no zone “Other North”"),
         ("type,name\nzone,Own South\n", "to change zones you have to see every OLT"),
     ]:
-        assert reason in [told for _line, told in problems(text, scope)]
+        assert reason in [reported for _line, reported in problems(text, scope)]
     assert "no ONU has this serial" in save(f"serial,box\n{other.onus[0].serial},Own CTO 1\n", scope).left_out[0].reason
     assert list(Box.objects.filter(name__startswith="Other").order_by("id").values()) == list(before)
     assert own.splitter.name == "Own S 1"

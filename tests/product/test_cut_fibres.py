@@ -201,14 +201,14 @@ async def test_with_and_without_traps_an_outage_ends_in_the_same_rows(tmp_path: 
 async def test_lies_about_a_thousand_healthy_onus_change_nothing(
     tmp_path: Path, record_property: Record, rounds: int
 ) -> None:
-    """Each place is read at most once in ten seconds, however often the lie is told."""
+    """Each place is read at most once in ten seconds, however often the lie is reported."""
     seen: set[tuple[int, str]] = set()
     async with staged(tmp_path, onus=LIES + 200, chassis=Chassis(1, 16, 12)) as stage:
         product, speaker = stage.product, stage.olt.traps
         assert speaker is not None
         before = product.rows(EACH_STATE)
 
-        def is_told(rows: int) -> bool:
+        def is_reported(rows: int) -> bool:
             seen.update(product.rows(HINT_READS))
             outcomes = dict(product.rows(OUTCOMES))
             return outcomes.get("not_confirmed", 0) >= rows and not product.rows(WAITING)
@@ -217,13 +217,13 @@ async def test_lies_about_a_thousand_healthy_onus_change_nothing(
         for _ in range(rounds):
             assert speaker.lie(LIES) == LIES
             await until(lambda: product.rows("SELECT COUNT(*) FROM traps")[0][0] > stored)  # noqa: B023 - awaited here
-            await until(lambda: dict(product.rows(OUTCOMES)).get("", 0) == 0 and is_told(1))
+            await until(lambda: dict(product.rows(OUTCOMES)).get("", 0) == 0 and is_reported(1))
             stored = product.rows("SELECT COUNT(*) FROM traps")[0][0]
 
         assert product.rows(EACH_STATE) == before
         assert not product.rows(OUTAGE)
         assert set(dict(product.rows(OUTCOMES))) == {"not_confirmed"}
-        record_property("lies, rows told as not confirmed, reads", f"{rounds * LIES}, {stored}, {len(seen)}")
+        record_property("lies, rows reported as not confirmed, reads", f"{rounds * LIES}, {stored}, {len(seen)}")
         if rounds == 1:
             assert stored == LIES
     times: dict[int, list[datetime]] = {}

@@ -162,7 +162,7 @@ def test_a_full_disk_is_said_everywhere_and_polling_goes_on_by_itself(tmp_path: 
         assert demo.ask("/livez").status == 200
         assert "The disk of the database is full. Free some space" in demo.ask("/readyz").body
         assert "Nothing is polled." in demo.ask("/login/").body
-        # The reserve lets it be written down and told.
+        # The reserve lets it be written down and reported.
         wait_for(lambda: "Nothing is polled. The disk of the database is full" in alerts(demo), "an alert")
         before = demo.count("executions")
 
@@ -261,9 +261,9 @@ def test_garbage_in_the_middle_of_the_database_is_named_and_leads_to_the_backup(
     assert "no damage found" in command(well_filled, "doctor")[1]
     spoil(well_filled / "facho.sqlite3")
 
-    status, told = command(well_filled, "doctor")
+    status, reported = command(well_filled, "doctor")
     assert status == 1
-    assert f"facho restore {tmp_path / 'monday.backup'}" in told
+    assert f"facho restore {tmp_path / 'monday.backup'}" in reported
 
     with started([*FACHO, *DEMO], well_filled, tmp_path / "log") as process:
         demo = Product(process, well_filled, tmp_path / "log", {})

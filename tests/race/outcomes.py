@@ -177,7 +177,7 @@ def _findings(devices: Devices, slot_at: datetime, nodes: list[WorkflowNode]) ->
     states = load_states()
     numbers = {node.id: number for number, node in enumerate(nodes)}
     verdict = judge(devices.packets, held_by(rows), answer_within=settings.FACHO_PACKET_TIMEOUT_SECONDS)
-    # What ended with the engine is told by the next one.
+    # What ended with the engine is reported by the next one.
     log_executions(None, timezone.now())
     return {
         "unaccounted": audit_database().unaccounted,

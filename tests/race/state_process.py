@@ -1,4 +1,4 @@
-"""An engine as a script, which begins when it is told to: schedules and runs nodes until somebody kills it.
+"""An engine as a script, which starts on a signal: schedules and runs nodes until somebody kills it.
 
 What an OLT answers depends on the question: a discovery ends at once, a walk fails, a get never ends. With the word
 `well` everything is answered.

@@ -45,7 +45,7 @@ def test_a_slot_is_started_at_most_once(theatre: Theatre, outcome: str) -> None:
 
 @pytest.mark.parametrize("outcome", ["success", "no onus"])
 def test_what_works_is_started_in_every_slot(theatre: Theatre, outcome: str) -> None:
-    """S4-14: an OLT without ONUs is no failure; a slot that a busy machine was late for is told."""
+    """S4-14: an OLT without ONUs is no failure; a slot that a busy machine was late for is reported."""
     seen = theatre.findings(outcome=outcome)
 
     for node in (DISCOVERY, WALK):

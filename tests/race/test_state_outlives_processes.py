@@ -55,7 +55,7 @@ def begin(process: subprocess.Popen[bytes]) -> None:
     process.stdin.flush()
 
 
-def told(client: Client) -> dict[str, Any]:
+def reported(client: Client) -> dict[str, Any]:
     """Return what this process, which never ran anything, tells of everything that runs or waits."""
     paths = ("pollers", "pollers/queue", "coordinator/state")
     pollers, queue, states = (client.get(f"/api/v1/{path}/").json() for path in paths)
@@ -87,10 +87,10 @@ def test_every_process_can_answer_and_any_can_die() -> None:
         begin(victim)
         assert wait_until(lambda: runs.filter(node=member, status="RUNNING").exists())
         assert wait_until(lambda: runs.filter(node=failing, status="WAITING").exists())
-        while_it_lived = told(client)
+        while_it_lived = reported(client)
         victim.kill()
         victim.wait()
-        afterwards = told(client)
+        afterwards = reported(client)
         client.post(f"/api/v1/pollers/nodes/{failing.id}/run/")
         begin(successor)
         assert wait_until(lambda: runs.filter(finished_at__isnull=False).count() == 4)

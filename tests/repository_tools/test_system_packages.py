@@ -45,7 +45,7 @@ def test_what_boots_a_debian_is_for_the_rest_alone(monkeypatch: pytest.MonkeyPat
     assert (system_packages.main(), system_packages.main("rest")) == (0, 1)
 
 
-def test_who_is_not_root_is_told_and_stopped(
+def test_who_is_not_root_is_reported_and_stopped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(system_packages, "NEEDS", (ABSENT,))

@@ -23,8 +23,8 @@ def main() -> None:
     key = people.create_access_key(PERSON)
     s3_backends[ACCOUNT][PARTITION].create_bucket(BUCKET, REGION)
     server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
-    told = {"port": server.server_port, "access_key": key.access_key_id, "secret_key": key.secret_access_key}
-    print(json.dumps(told), flush=True)  # noqa: T201 it is how the test hears of it
+    reported = {"port": server.server_port, "access_key": key.access_key_id, "secret_key": key.secret_access_key}
+    print(json.dumps(reported), flush=True)  # noqa: T201 it is how the test hears of it
     server.serve_forever()
 
 

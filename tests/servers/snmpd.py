@@ -204,7 +204,7 @@ def _run(folder: Path, port: int) -> subprocess.Popen[bytes]:
     if program is None:
         raise FileNotFoundError("net-snmp's agent is not installed: run `make test`, or apt-get install snmp snmpd")
     state = folder / "state"
-    # Its configuration is found by the path alone: told a file, it would not read what it kept of its last run.
+    # Its configuration is found by the path alone: reported a file, it would not read what it kept of its last run.
     environ = _environ() | {"SNMPCONFPATH": f"{folder}:{state}", "SNMP_PERSISTENT_DIR": str(state)}
     with (folder / "log").open("ab") as output:
         return subprocess.Popen(

@@ -84,7 +84,7 @@ def private_zabbix(host: str, items: Mapping[str, str]) -> Iterator[ZabbixServer
             file = own / "conf"
             file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
             file.chmod(0o644)
-            told = subprocess.run([PROGRAM, "-V"], capture_output=True, text=True, check=True).stdout
+            reported = subprocess.run([PROGRAM, "-V"], capture_output=True, text=True, check=True).stdout
             process = subprocess.Popen(
                 [PROGRAM, "-f", "-c", file],
                 user=database.account,
@@ -95,7 +95,7 @@ def private_zabbix(host: str, items: Mapping[str, str]) -> Iterator[ZabbixServer
             )
             try:
                 wait_until(lambda: _is_ready(own / "log"), process)
-                yield ZabbixServer(port, told.splitlines()[0], connection, process)
+                yield ZabbixServer(port, reported.splitlines()[0], connection, process)
             finally:
                 process.terminate()
                 process.wait(timeout=60)

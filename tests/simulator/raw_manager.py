@@ -1,4 +1,4 @@
-"""A manager so small that it cannot hide anything: one socket, one request at a time unless told otherwise."""
+"""A manager so small that it cannot hide anything: one socket, one request at a time unless reported otherwise."""
 
 import asyncio
 import socket

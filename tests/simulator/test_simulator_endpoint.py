@@ -42,7 +42,7 @@ async def test_a_flood_is_taken_in_turns() -> None:
     endpoint.close()
 
 
-async def test_what_cannot_be_sent_is_told() -> None:
+async def test_what_cannot_be_sent_is_reported() -> None:
     endpoint = Endpoint("127.0.0.1", 0)
 
     assert endpoint.send(b"hello", ("127.0.0.1", endpoint.port))

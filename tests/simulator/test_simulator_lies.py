@@ -1,4 +1,4 @@
-"""Agents that lie about successors: walks that never end or end too early; single values are told truly."""
+"""Agents that lie about successors: walks that never end or end too early; single values are reported truly."""
 
 from facho.polling.snmp.ber import Oid, Tag, encode_varbind
 from facho.simulator.responder import LoopingView, LoopKind, MibColumn, MibRows, MibView, ShortView
@@ -43,7 +43,7 @@ def test_even_an_endless_agent_runs_out_of_numbers() -> None:
     assert view.successors((*TABLE, 0xFFFF_FFFF), 2).cells == []
 
 
-def test_a_table_of_one_row_is_told_truly() -> None:
+def test_a_table_of_one_row_is_reported_truly() -> None:
     for kind in LoopKind:
         assert make_view(kind, rows=1).successors((*TABLE, 1), 5).cells == []
 

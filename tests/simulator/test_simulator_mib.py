@@ -62,8 +62,8 @@ def test_successors_are_those_of_a_sorted_list(rows: list[Row], oid: Oid, count:
     run = view.successors(oid, count)
 
     assert run.cells == [cell for at, cell in all_cells(rows) if at > oid][:count]
-    told = [view.columns[column].slice(start, stop) for column, start, stop in run.spans]
-    assert [cell for cells in told for cell in cells] == run.cells
+    reported = [view.columns[column].slice(start, stop) for column, start, stop in run.spans]
+    assert [cell for cells in reported for cell in cells] == run.cells
 
 
 @given(rows=tables(), oid=anywhere)

@@ -71,7 +71,7 @@ async def test_light_is_that_of_the_world_and_missing_when_offline(family: str, 
 
 
 @pytest.mark.parametrize("family", TELLING_CAUSES)
-async def test_the_cause_of_an_absence_is_told(family: str, manager: RawManager) -> None:
+async def test_the_cause_of_an_absence_is_reported(family: str, manager: RawManager) -> None:
     async with Simulation.start(config_for(family)) as simulation:
         olt = simulation.olts[0]
 
@@ -79,10 +79,10 @@ async def test_the_cause_of_an_absence_is_told(family: str, manager: RawManager)
 
         for onu in olt.world.onus:
             if not onu.is_online:
-                assert causes[onu.place] in told_as(onu)
+                assert causes[onu.place] in reported_as(onu)
 
 
-def told_as(onu: SimulatedOnu) -> set[DownCause]:
+def reported_as(onu: SimulatedOnu) -> set[DownCause]:
     power_lost = {DownCause.DYING_GASP, DownCause.POWER_OFF}
     return power_lost if onu.last_down_cause is DownCause.DYING_GASP else {DownCause.LOS}
 
@@ -153,7 +153,7 @@ async def test_interfaces_are_named_after_their_ports(family: str, manager: RawM
 
 
 @pytest.mark.parametrize("family", WITH_AUTOFIND)
-async def test_who_waits_is_told_until_it_is_authorised(family: str, manager: RawManager) -> None:
+async def test_who_waits_is_reported_until_it_is_authorised(family: str, manager: RawManager) -> None:
     async with Simulation.start(config_for(family)) as simulation:
         olt = simulation.olts[0]
         [stranger] = olt.waiting

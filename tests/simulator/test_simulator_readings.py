@@ -1,4 +1,4 @@
-"""What is told for a key, from the most telling word to the plainest."""
+"""What is reported for a key, from the most telling word to the plainest."""
 
 from datetime import UTC, datetime
 

@@ -81,7 +81,7 @@ def test_get_next_goes_on_in_the_next_column() -> None:
     assert pdu.varbinds == [((*POWERS, 1), Tag.INTEGER, -1)]
 
 
-def test_the_end_is_told_in_v2c_and_is_an_error_in_v1() -> None:
+def test_the_end_is_reported_in_v2c_and_is_an_error_in_v1() -> None:
     v2c, _ = ask(make_responder(), PduKind.GET_NEXT, (*COUNTED, ROWS))
     v1, _ = ask(make_responder(), PduKind.GET_NEXT, (*POWERS, ROWS), version=V1)
 

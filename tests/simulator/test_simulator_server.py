@@ -158,7 +158,7 @@ async def test_the_journal_tells_what_happened_while_nobody_asked() -> None:
         assert len(simulation.olts[0].journal) > 100
 
 
-async def test_counters_are_told_by_olt(simulation: Simulation, manager: RawManager) -> None:
+async def test_counters_are_reported_by_olt(simulation: Simulation, manager: RawManager) -> None:
     await manager.get(simulation.olts[1], SYS_NAME)
 
     counted = simulation.counters_as_json()

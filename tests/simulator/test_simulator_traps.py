@@ -33,7 +33,7 @@ ONE_PORT = Chassis(cards=1, ports_per_card=16, used_ports=1)
 SPEAKING = [
     key
     for key, each in load_definitions().items()
-    if each.tells_ports
+    if each.has_ports
     and {Meaning.ONU_LOS, Meaning.ONU_DOWN} & {m for r in each.notifications.rules.values() for m in r.meanings}
 ]
 
@@ -221,12 +221,12 @@ async def test_a_card_says_that_it_failed_before_its_ports_do() -> None:
 
 
 async def test_they_come_from_where_the_olt_answers() -> None:
-    async with speaking(onus=1, trap_community="told") as (olt, receiver):
+    async with speaking(onus=1, trap_community="reported") as (olt, receiver):
         olt.say(Meaning.DEVICE_RESTART)
         heard = await receiver.wait_for(1)
 
         assert heard[0].source == (olt.host, olt.port)
-        assert heard[0].community == b"told"
+        assert heard[0].community == b"reported"
         assert olt.counters.notifications == 1
 
 

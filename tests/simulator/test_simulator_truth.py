@@ -41,7 +41,7 @@ class Olt:
             standard=load_definitions()["generic"],
         )
 
-    def told(self, key: str) -> Told:
+    def reported(self, key: str) -> Told:
         names = [row for name in self.definition.naming_columns for row in self._walk(name)]
         column = learned(self.definition, names).column(key)
         return {place: column.decode(t, v).value for place, (_, t, v) in rows_of_its_own(column, self._walk(key))}
@@ -76,7 +76,7 @@ def act_somehow(olt: Olt, rng: Random) -> None:
 
 
 @pytest.mark.parametrize("family", GIVING_IDS)
-def test_what_is_told_follows_every_change(family: str) -> None:
+def test_what_is_reported_follows_every_change(family: str) -> None:
     olt = Olt(load_definitions()[family])
     rng = Random(family)  # noqa: S311 - repeatable on purpose
     [identity] = olt.definition.identity_columns()
@@ -85,9 +85,9 @@ def test_what_is_told_follows_every_change(family: str) -> None:
         act_somehow(olt, rng)
         olt.world.advance(float(step))
 
-        assert olt.told(identity) == true_identities(olt.world, olt.definition)
-        assert olt.told("onu.run_state") == {onu.place: onu.state for onu in olt.world.onus}
-        lit = {place for place, power in olt.told("onu.rx_power").items() if power is not None}
+        assert olt.reported(identity) == true_identities(olt.world, olt.definition)
+        assert olt.reported("onu.run_state") == {onu.place: onu.state for onu in olt.world.onus}
+        lit = {place for place, power in olt.reported("onu.rx_power").items() if power is not None}
         assert lit == {onu.place for onu in olt.world.onus if onu.is_online}
 
 
@@ -103,52 +103,52 @@ def test_ports_count_whom_they_have(key: str) -> None:
             place: len(port.onus) if key == "pon.onu_count" else port.online_count
             for place, port in olt.world.ports.items()
         }
-        assert olt.told(key) == expected
+        assert olt.reported(key) == expected
 
 
-def test_light_is_told_as_of_now_once_time_has_been_told() -> None:
+def test_light_is_reported_as_of_now_once_time_has_been_reported() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
-    olt.told("onu.rx_power")
+    olt.reported("onu.rx_power")
 
     olt.world.advance(50 * DRIFT_STEP_SECONDS)
     olt.personality.view.forget_drifting()
 
-    assert olt.told("onu.rx_power") == {
+    assert olt.reported("onu.rx_power") == {
         onu.place: read_optics(onu, at=olt.world.now).rx_dbm if onu.is_online else None for onu in olt.world.onus
     }
 
 
-def test_times_are_told_in_the_calendar() -> None:
+def test_times_are_reported_in_the_calendar() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
     onu = next(onu for onu in olt.world.onus if onu.is_online)
     olt.world.advance(90.0)
 
     olt.world.take_down(onu, DownCause.DYING_GASP)
 
-    assert olt.told("onu.last_down")[onu.place] == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
-    assert olt.told("onu.last_dying_gasp")[onu.place] == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
+    assert olt.reported("onu.last_down")[onu.place] == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
+    assert olt.reported("onu.last_dying_gasp")[onu.place] == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
 
 
 def test_an_onu_that_never_failed_has_no_time_of_failure() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
     onu = next(onu for onu in olt.world.onus if onu.last_down_at is None)
 
-    assert olt.told("onu.last_down")[onu.place] is None
-    assert olt.told("onu.last_dying_gasp")[onu.place] is None
+    assert olt.reported("onu.last_down")[onu.place] is None
+    assert olt.reported("onu.last_dying_gasp")[onu.place] is None
 
 
 def test_counters_grow_with_time() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
-    before = olt.told("onu.up_bytes")
+    before = olt.reported("onu.up_bytes")
 
     olt.world.advance(2 * DRIFT_STEP_SECONDS)
     olt.personality.view.forget_drifting()
 
-    after = olt.told("onu.up_bytes")
+    after = olt.reported("onu.up_bytes")
     assert all(after[place] > before[place] for place in before)  # type: ignore[operator]
 
 
-def test_cells_that_are_told_twice_are_encoded_once() -> None:
+def test_cells_that_are_reported_twice_are_encoded_once() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
     view = olt.personality.view
     column = olt.definition.column("onu.description").oid
@@ -158,7 +158,7 @@ def test_cells_that_are_told_twice_are_encoded_once() -> None:
     assert all(one is two for one, two in zip(first, second, strict=True))
 
 
-def test_uptime_is_the_only_value_told_anew_each_time() -> None:
+def test_uptime_is_the_only_value_reported_anew_each_time() -> None:
     olt = Olt(load_definitions()["huawei_smartax"])
     system = (1, 3, 6, 1, 2, 1, 1)
     before = olt.personality.view.successors(system, 4).cells
@@ -174,28 +174,30 @@ def test_a_port_counts_who_waits_on_it() -> None:
     olt = Olt(load_definitions()["zte_c300_c320"])
     place, *others = olt.world.ports
     stranger = CustomerMaker(seed=1, olt_number=9).make(place, at=0.0)
-    assert set(olt.told("pon.autofind_count").values()) == {0}
+    assert set(olt.reported("pon.autofind_count").values()) == {0}
 
     olt.personality.let_wait(stranger)
 
-    assert olt.told("pon.autofind_count") == {place: 1, **dict.fromkeys(others, 0)}
+    assert olt.reported("pon.autofind_count") == {place: 1, **dict.fromkeys(others, 0)}
 
 
 @pytest.mark.parametrize("family", GIVING_IDS)
-def test_of_a_garbled_onu_nothing_is_told_that_could_be_true(family: str) -> None:
+def test_of_a_garbled_onu_nothing_is_reported_that_could_be_true(family: str) -> None:
     olt = Olt(load_definitions()[family])
     onu = next(onu for onu in olt.world.onus if onu.is_online)
     own = [column.key for column in olt.definition.columns_of(Scope.ONU) if column.shares is None]
     keys = [key for key in own if key not in olt.definition.naming_columns]
-    before = {key: olt.told(key) for key in keys}
+    before = {key: olt.reported(key) for key in keys}
 
     olt.world.garble(onu)
-    assert [olt.told(key)[onu.place] for key in keys] == [None] * len(keys)
+    assert [olt.reported(key)[onu.place] for key in keys] == [None] * len(keys)
     others = {onu.place for onu in olt.world.onus} - {onu.place}
-    assert all(olt.told(key).get(place) == told.get(place) for key, told in before.items() for place in others)
+    assert all(
+        olt.reported(key).get(place) == reported.get(place) for key, reported in before.items() for place in others
+    )
     olt.world.clear(onu)
 
-    assert {key: olt.told(key) for key in keys} == before
+    assert {key: olt.reported(key) for key in keys} == before
 
 
 @pytest.mark.parametrize("family", TELLING_CAUSES)
@@ -208,6 +210,6 @@ def test_every_family_with_causes_tells_a_gasp_from_a_cut(family: str) -> None:
     by_cut = olt.world.cut(cut)
     by_dark = [onu for street in streets for onu in olt.world.power_off(dark, street)]
 
-    told = {place: DownCause(cause) for place, cause in olt.told("onu.last_down_cause").items() if cause}
-    assert {probable_cause(OutageScope.PON, [told[onu.place]]) for onu in by_cut} == {OutageCause.FIBRE}
-    assert {probable_cause(OutageScope.PON, [told[onu.place]]) for onu in by_dark} == {OutageCause.POWER}
+    reported = {place: DownCause(cause) for place, cause in olt.reported("onu.last_down_cause").items() if cause}
+    assert {probable_cause(OutageScope.PON, [reported[onu.place]]) for onu in by_cut} == {OutageCause.FIBRE}
+    assert {probable_cause(OutageScope.PON, [reported[onu.place]]) for onu in by_dark} == {OutageCause.POWER}

@@ -28,7 +28,7 @@ def stored_place(family: Definition, onu: SimulatedOnu) -> Place:
 
     One that tells no ports numbers them across its ports.
     """
-    if not family.tells_ports:
+    if not family.has_ports:
         return portless(onu.place)
     is_spelt = any(isinstance(index, LearnedIndex) and not index.forms for index in family.onu_indexes.values())
     return onu.place._replace(onu=onu_number(onu.serial) or 0) if is_spelt else onu.place

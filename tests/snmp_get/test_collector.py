@@ -114,7 +114,7 @@ def test_whatever_a_vendor_offers_of_its_onus_is_known_after_the_ready_made_jobs
 
     on_bench(scene, vendor=vendor)
 
-    # A hardware address in the column of the serials is told by EPON cards alone.
+    # A hardware address in the column of the serials is reported by EPON cards alone.
     offered = {key for key, column in definition.columns.items() if not (key == "onu.mac" and column.shares)}
     for model, columns in ((Onu, ONU_COLUMNS), (OnuReading, READING_COLUMNS)):
         for column in columns:
@@ -139,8 +139,8 @@ def test_whoever_is_found_down_is_found_down_with_its_cause(vendor: str, slug: s
     event = OnuEvent.objects.get()
     column = load_definitions()[vendor].columns.get("onu.last_down_cause")
     # An OLT on which no ONU shows another cause may not tell them apart.
-    is_told = column and DownCause.LOS in column.rule.words.values() and not column.row_rule.shown_with
-    cause = "los" if is_told else "unknown"
+    is_reported = column and DownCause.LOS in column.rule.words.values() and not column.row_rule.shown_with
+    cause = "los" if is_reported else "unknown"
     assert (event.kind, event.cause, event.onu.reading.last_down_cause) == ("down", cause, cause)
 
 

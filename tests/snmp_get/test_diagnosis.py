@@ -119,7 +119,7 @@ def test_an_olt_that_answered_before_is_asked_nothing_more_when_it_is_silent(
     )
 
 
-def test_a_port_on_which_nothing_listens_is_told_at_once() -> None:
+def test_a_port_on_which_nothing_listens_is_reported_at_once() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
         gone.bind(("127.0.0.1", 0))
         port = gone.getsockname()[1]
@@ -127,7 +127,7 @@ def test_a_port_on_which_nothing_listens_is_told_at_once() -> None:
     assert probe(port).finding is ProbeFinding.PORT_CLOSED
 
 
-def test_an_address_to_which_no_way_leads_is_told_at_once() -> None:
+def test_an_address_to_which_no_way_leads_is_reported_at_once() -> None:
     error = AgentRefused("10.0.0.1 port 161: ENETUNREACH", number=errno.ENETUNREACH)
 
     assert find_cause(error) is ProbeFinding.NO_ROUTE
@@ -140,6 +140,6 @@ def test_every_finding_can_be_explained(finding: ProbeFinding) -> None:
     told = diagnose(finding, place)
 
     assert finding in ADVICE
-    assert told.title
-    assert told.checks
-    assert "%" not in f"{told.meaning}{told.checks}"
+    assert reported.title
+    assert reported.checks
+    assert "%" not in f"{reported.meaning}{reported.checks}"

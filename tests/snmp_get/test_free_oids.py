@@ -32,7 +32,7 @@ def definition(monkeypatch: pytest.MonkeyPatch) -> Definition:
     return thin
 
 
-def told(free: FreeOid) -> dict[str, str]:
+def reported(free: FreeOid) -> dict[str, str]:
     rows = OltData.objects.filter(oid=free.oid)
     assert set(rows.values_list("name", "unit")) <= {(free.name, free.unit)}
     return dict(rows.values_list("place", "value"))
@@ -60,9 +60,9 @@ def test_every_query_type_stores_single_values_and_tables(query_type: QueryType,
     counts: dict[str, str] = {}
     on_bench(scene)
 
-    assert int(told(UPTIME)[""]) > 0
-    assert told(ONU_COUNT) == counts
-    assert set(told(MEMORY).values()) == {"23"}
+    assert int(reported(UPTIME)[""]) > 0
+    assert reported(ONU_COUNT) == counts
+    assert set(reported(MEMORY).values()) == {"23"}
     assert dict(raw_values(DESCRIPTION.oid)) == expected
 
 

@@ -181,7 +181,7 @@ def test_an_olt_without_onus_is_a_success(key: str) -> None:
         ("intelbras_8820i", "onu.registered"),
     ],
 )
-def test_rows_that_cannot_be_placed_or_told_from_free_ones_are_a_failure(key: str, closed: str) -> None:
+def test_rows_that_cannot_be_placed_or_reported_from_free_ones_are_a_failure(key: str, closed: str) -> None:
     async def scene(bench: Bench) -> None:
         bench.simulated.close_columns([closed])
         collected = await discover(bench)
@@ -217,18 +217,18 @@ def test_rows_without_a_place_that_are_most_of_a_table_are_not_silent(slug: str)
         family, view = bench.simulated.definition, bench.simulated._personality.view
         job, at = family.job(slug), view.column_of(family.column("onu.serial").oid)
         assert at is not None
-        told.append((await bench.collect(job.query_type, job.columns)).summary)
+        reported.append((await bench.collect(job.query_type, job.columns)).summary)
         # Numbers of another slot than the definition knows.
         indexes = view.columns[at].rows.indexes
         indexes[5:] = [(number + (1 << 24),) for (number,) in indexes[5:]]
         for column in view.columns:
             column.forget_all()
-        told.append((await bench.collect(job.query_type, job.columns)).summary)
+        reported.append((await bench.collect(job.query_type, job.columns)).summary)
 
-    told: list[Mapping[str, object]] = []
+    reported: list[Mapping[str, object]] = []
     on_bench(scene, vendor="hsgq_gpon", onus=ONUS)
 
-    assert [(each["onus"], each.get(MISPLACED_ROWS)) for each in told] == [(ONUS, None), (5, ONUS - 5)]
+    assert [(each["onus"], each.get(MISPLACED_ROWS)) for each in reported] == [(ONUS, None), (5, ONUS - 5)]
 
 
 def test_an_snmp_v1_agent_shows_its_columns_one_by_one() -> None:

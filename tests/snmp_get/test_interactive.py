@@ -226,7 +226,7 @@ def test_nothing_is_sent_without_the_claim() -> None:
 
 
 @pytest_db
-def test_a_lost_key_is_told_and_asks_nobody(settings: Any) -> None:
+def test_a_lost_key_is_reported_and_asks_nobody(settings: Any) -> None:
     async def scene(bench: Bench) -> None:
         settings.FACHO_ENCRYPTION_KEYS = ("Jx3QbnrjJgKn4JhcmxgVqrJKAGQIb8XYEq9XpQqz0hE=",)
         answer = await bench.ask(ask_for(Way.GET, format_oid(SYS_DESCR)))
@@ -276,7 +276,7 @@ def test_no_octets_reach_a_terminal_by_way_of_a_column(raw: bytes, key: str) -> 
     assert all(str(part).isprintable() for part in (shown.value, shown.raw, shown.place, shown.note))
 
 
-def test_a_value_that_cannot_be_true_is_told_with_its_reason() -> None:
+def test_a_value_that_cannot_be_true_is_reported_with_its_reason() -> None:
     column = HUAWEI.column("onu.rx_power")
 
     shown = read_value((column.instance(Place(0, 1, 2, 3)), int(Tag.INTEGER), 2_147_483_647), column)

@@ -121,7 +121,7 @@ def shown(client: Client) -> dict[str, tuple[str, int]]:
 
 def test_a_job_of_several_oids_leaves_typed_values_latest_raw_ones_and_a_row_for_each_try() -> None:
     """D17: the raw value of before is gone, and people need none of them."""
-    told: list[dict[str, tuple[str, int]]] = []
+    reported: list[dict[str, tuple[str, int]]] = []
 
     async def scene(bench: Bench) -> None:
         world = bench.simulated.world
@@ -133,11 +133,11 @@ def test_a_job_of_several_oids_leaves_typed_values_latest_raw_ones_and_a_row_for
         await runs.try_again()
         world.describe(next(world.onus), "moved to the attic")
         await runs.start()
-        told.append({onu.serial: (onu.description, onu.distance_m) for onu in world.onus})
+        reported.append({onu.serial: (onu.description, onu.distance_m) for onu in world.onus})
 
     on_bench(scene, onus=ONUS)
 
-    [truth] = told
+    [truth] = reported
     assert len(truth) == ONUS
     for position, oid in enumerate(OIDS):
         assert sorted(raw_values(oid)) == sorted((serial, str(values[position])) for serial, values in truth.items())

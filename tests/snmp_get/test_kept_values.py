@@ -66,11 +66,11 @@ def test_an_oid_about_onus_is_kept_for_each_of_them(monkeypatch: pytest.MonkeyPa
 
     on_bench(scene, onus=3)
 
-    metric, told = find_metric(DISTANCE), dict(raw_values(DISTANCE))
+    metric, reported = find_metric(DISTANCE), dict(raw_values(DISTANCE))
     assert metric
-    assert len(told) == 3
+    assert len(reported) == 3
     kept = {onu.serial: read_onu(onu.id, metric, *SPAN).average.tolist() for onu in Onu.objects.all()}
-    assert kept == {serial: [float(value)] for serial, value in told.items()}
+    assert kept == {serial: [float(value)] for serial, value in reported.items()}
 
 
 def test_without_a_wish_nothing_is_kept() -> None:

@@ -19,7 +19,7 @@ BDCOM, UFIBER = "bdcom_gpon", "ubiquiti_ufiber"
 LATER = NOW + timedelta(minutes=10)
 
 
-def told_places() -> dict[str, tuple[int, ...]]:
+def reported_places() -> dict[str, tuple[int, ...]]:
     rows = Onu.objects.filter(is_present=True, misses=0)
     return {row[0]: row[1:] for row in rows.values_list("serial", "pon_port__slot", "pon_port__port", "onu_id")}
 
@@ -39,7 +39,7 @@ def test_who_moves_is_read_where_it_is_now_although_its_number_is_new() -> None:
     on_bench(scene, vendor=BDCOM)
 
     [(serial, place)] = moved
-    assert told_places()[serial] == place
+    assert reported_places()[serial] == place
     assert Onu.objects.get(serial=serial).description == "CLI-77777 New street"
 
 
@@ -66,7 +66,7 @@ def test_a_device_that_does_not_tell_all_its_names_is_not_read() -> None:
 
     on_bench(scene, vendor=BDCOM)
 
-    assert len(told_places()) == 40
+    assert len(reported_places()) == 40
 
 
 def test_an_onu_without_an_id_stays_on_its_port_while_it_is_away() -> None:
@@ -82,7 +82,7 @@ def test_an_onu_without_an_id_stays_on_its_port_while_it_is_away() -> None:
     on_bench(scene, vendor=UFIBER)
 
     [(serial, port)] = away
-    assert told_places()[serial] == (0, port, onu_number(serial))
+    assert reported_places()[serial] == (0, port, onu_number(serial))
     assert OnuReading.objects.get(onu__serial=serial).run_state == "offline"
 
 

@@ -26,7 +26,7 @@ FAMILIES = sorted(load_definitions())
 OF_OLT = (Scope.BOARD, Scope.PART, Scope.PON, Scope.INTERFACE, Scope.SCALAR)
 
 
-def told(key: str) -> dict[str, str]:
+def reported(key: str) -> dict[str, str]:
     return dict(OltData.objects.filter(name=key).values_list("place", "value"))
 
 
@@ -59,11 +59,11 @@ def test_boards_and_ports_are_named_by_their_places_and_interfaces_by_their_name
     slots: list[str] = []
     on_bench(scene)
 
-    assert sorted(told("board.cpu")) == sorted(slots)
-    assert {place for place, state in told("pon.status").items() if state == "down"} == set(cut)
+    assert sorted(reported("board.cpu")) == sorted(slots)
+    assert {place for place, state in reported("pon.status").items() if state == "down"} == set(cut)
     # Of Huawei's interfaces only the uplinks are read.
-    assert {place.rpartition("/")[0] for place in told("if.oper")} == {"ethernet0/2"}
-    assert set(told("if.oper").values()) == {"up"}
+    assert {place.rpartition("/")[0] for place in reported("if.oper")} == {"ethernet0/2"}
+    assert set(reported("if.oper").values()) == {"up"}
 
 
 def test_what_cannot_be_true_is_no_value_and_what_is_no_reading_is_no_row() -> None:

@@ -80,7 +80,7 @@ def test_a_cheap_question_keeps_its_rows() -> None:
         (Way.GET, "1.99.3", "has no '1.99.3'"),
     ],
 )
-def test_a_word_that_means_nothing_here_is_told_with_what_would(way: Way, word: str, words: str) -> None:
+def test_a_word_that_means_nothing_here_is_reported_with_what_would(way: Way, word: str, words: str) -> None:
     with pytest.raises(BadQuestion) as refusal:
         plan(way, word)
 

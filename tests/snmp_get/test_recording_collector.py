@@ -141,14 +141,14 @@ def test_a_recording_tells_no_serial_and_no_name(vendor: str) -> None:
     async def scene(bench: Bench) -> None:
         await bench.collect()
         values = [value for _, _, value in read_recording(bench.text) if isinstance(value, bytes)]
-        told = b"\n".join(values).upper()
+        reported = b"\n".join(values).upper()
         for onu in bench.simulated.world.onus:
             code, area = onu.description.encode().upper().split(b" ", 1)
-            assert onu.serial[4:].encode() not in told
-            assert bytes.fromhex(onu.serial[4:]).upper() not in told
-            assert code not in told
-            assert area not in told
-        assert bench.simulated.name.encode().upper() not in told
+            assert onu.serial[4:].encode() not in reported
+            assert bytes.fromhex(onu.serial[4:]).upper() not in reported
+            assert code not in reported
+            assert area not in reported
+        assert bench.simulated.name.encode().upper() not in reported
 
     on_bench(scene, vendor=vendor, name_prefix="centro-norte")
 
@@ -198,7 +198,7 @@ def test_light_can_be_left_out() -> None:
     on_bench(scene, with_live=False)
 
 
-def test_each_part_is_told_when_it_is_done() -> None:
+def test_each_part_is_reported_when_it_is_done() -> None:
     async def scene(bench: Bench) -> None:
         await bench.collect()
         parts = [step.part for step in bench.steps]
@@ -229,11 +229,11 @@ def test_a_device_that_no_definition_knows_is_sampled_without_names(vendor: str)
         assert collected.failure is None
         assert bench.text.startswith("# A device of no known family.")
         text = bench.text
-        told = b"\n".join(value for _, _, value in read_recording(text) if isinstance(value, bytes)).upper()
+        reported = b"\n".join(value for _, _, value in read_recording(text) if isinstance(value, bytes)).upper()
         for onu in bench.simulated.world.onus:
             code, area = onu.description.encode().upper().split(b" ", 1)
-            assert not [word for word in (code, area, onu.serial[4:].encode()) if word in told]
-        assert bench.simulated.name.encode().upper() not in told
+            assert not [word for word in (code, area, onu.serial[4:].encode()) if word in reported]
+        assert bench.simulated.name.encode().upper() not in reported
         columns = {column.oid for column in definition.columns.values() if column.oid[4:6] == (4, 1)}
         sampled = {oid for oid in columns if any(row[0][: len(oid)] == oid for row in read_recording(text))}
         assert len(sampled) > len(columns) / 2

@@ -54,8 +54,8 @@ def test_a_sentinel_is_no_reading_and_no_fault(key: str, is_closed: bool) -> Non
     for at, onu in enumerate(onus):
         row, optics = read[stored_place(family, onu)], read_optics(onu, at=0.0)
         has_reading = at % 2 == 1
-        told = {column for column, field in FIELDS.items() if row[field] is not None}
-        assert told == stored_columns(family, has_reading=has_reading), (onu.place, onu.sentinel)
+        reported = {column for column, field in FIELDS.items() if row[field] is not None}
+        assert reported == stored_columns(family, has_reading=has_reading), (onu.place, onu.sentinel)
         if has_reading:
             assert row["rx_power_cdbm"] == pytest.approx(optics.rx_dbm * 100, abs=LIGHT_STEP_CDBM)
             assert row["distance_m"] in (None, onu.distance_m)

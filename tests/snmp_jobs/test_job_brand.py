@@ -128,15 +128,15 @@ def test_a_job_keeps_its_brand_while_it_is_on_olts_of_it(administrator: Client, 
     job, zte = make_branded_job("Huawei"), Brand.objects.create(name="ZTE")
     olt = make_olt(vendor="huawei_smartax")
     node = make_node(olt, job)
-    told = f"The job is on OLTs of another brand: {olt.name}. Delete its nodes there first."
+    reported = f"The job is on OLTs of another brand: {olt.name}. Delete its nodes there first."
 
     page = change_brand(administrator, job, zte)
     answer = api.patch(f"/api/v1/jobs/{job.pk}/", {"brand": "ZTE"}, format="json")
 
-    assert told in page.content.decode()
+    assert reported in page.content.decode()
     assert (answer.status_code, answer.json()["errors"]) == (
         400,
-        [{"field": "brand", "code": "invalid", "detail": told}],
+        [{"field": "brand", "code": "invalid", "detail": reported}],
     )
     assert SnmpJob.objects.get().brand == job.brand
     node.delete()

@@ -81,7 +81,7 @@ def test_an_interval_is_written_as_people_do(administrator: Client, text: str, s
 
 
 @pytest.mark.parametrize("text", ["soon", "5x", "-5m", ""])
-def test_what_is_no_interval_is_told_beside_it(administrator: Client, text: str) -> None:
+def test_what_is_no_interval_is_reported_beside_it(administrator: Client, text: str) -> None:
     page = add_job(administrator, column="onu.description", interval_seconds=text).content.decode()
 
     assert ("Enter seconds, or a number with s, m, h or d" if text else "This field is required.") in page
@@ -133,14 +133,14 @@ def test_a_vendor_that_nothing_defines_is_refused(administrator: Client) -> None
         ({"oid": "1.3.6.1"}, "Give either a column of the definition or an OID."),
     ],
 )
-def test_a_broken_rule_is_told_in_words(administrator: Client, changes: dict[str, str], words: str) -> None:
+def test_a_broken_rule_is_reported_in_words(administrator: Client, changes: dict[str, str], words: str) -> None:
     page = add_job(administrator, column="onu.description", **changes).content.decode()
 
     assert words in page
     assert "Constraint" not in page
 
 
-def test_a_node_without_an_interval_is_told_in_words(administrator: Client) -> None:
+def test_a_node_without_an_interval_is_reported_in_words(administrator: Client) -> None:
     node = make_node()
     change = reverse("admin:snmp_jobs_workflownode_change", args=[node.pk])
 

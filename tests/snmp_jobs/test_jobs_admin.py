@@ -222,7 +222,7 @@ def test_nothing_is_added_when_something_changed_meanwhile(administrator: Client
     assert WorkflowNode.objects.count() == 1
 
 
-def test_who_adds_the_same_node_at_the_same_moment_is_told(administrator: Client) -> None:
+def test_who_adds_the_same_node_at_the_same_moment_is_reported(administrator: Client) -> None:
     job, olt = make_job(), make_olt()
     page = apply_page(administrator, job, everything="on")
 

@@ -86,7 +86,7 @@ def test_a_wrong_row_that_is_deleted_hides_no_other(administrator: Client) -> No
     assert [row.column_key for row in job.oids.all()] == ["onu.run_state"]
 
 
-def test_a_job_with_a_wrong_row_is_told_about_the_row(administrator: Client) -> None:
+def test_a_job_with_a_wrong_row_is_reported_about_the_row(administrator: Client) -> None:
     rows = oids({"column_key": "onu.rx_power", "position": "x"})
 
     page = administrator.post(reverse("admin:snmp_jobs_snmpjob_add"), JOB | rows).content.decode()

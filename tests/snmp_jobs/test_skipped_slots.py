@@ -138,7 +138,7 @@ def test_a_gap_in_hours_of_a_job_counts_only_slots_in_them(settings: Any) -> Non
     assert (gap.count, gap.slot_at, gap.reason) == (36, NOW - timedelta(hours=10, minutes=5), "out_of_hours")
 
 
-def test_what_had_come_when_a_task_was_disabled_is_told() -> None:
+def test_what_had_come_when_a_task_was_disabled_is_reported() -> None:
     node = make_node()
     member = chain_to(node)
 
@@ -157,7 +157,7 @@ def test_what_a_person_took_away_is_not_owed() -> None:
     assert not owed_slots(Span(NOW, NOW + timedelta(hours=1))).exists()
 
 
-def test_what_came_while_a_coordinator_looked_is_told() -> None:
+def test_what_came_while_a_coordinator_looked_is_reported() -> None:
     """It asks for the time, and then finds a task disabled that was due in between."""
     node = make_node(next_run_at=NOW + timedelta(seconds=20))
 
@@ -174,7 +174,7 @@ def test_a_task_that_was_not_due_is_disabled_without_a_trace() -> None:
     assert skipped(node) == []
 
 
-def test_what_had_come_when_a_task_got_another_rhythm_is_told() -> None:
+def test_what_had_come_when_a_task_got_another_rhythm_is_reported() -> None:
     node = make_node()
     WorkflowNode.objects.update(interval_seconds=600)
 
@@ -186,7 +186,7 @@ def test_what_had_come_when_a_task_got_another_rhythm_is_told() -> None:
     assert node.next_run_at >= NOW + timedelta(seconds=80)
 
 
-def test_what_had_come_when_a_task_was_put_into_a_chain_is_told() -> None:
+def test_what_had_come_when_a_task_was_put_into_a_chain_is_reported() -> None:
     master = make_node()
     late = make_node(master.workflow.olt)
     late.job.master_job = master.job
@@ -199,7 +199,7 @@ def test_what_had_come_when_a_task_was_put_into_a_chain_is_told() -> None:
     assert (late.master_node_id, late.next_run_at) == (master.id, None)
 
 
-def test_a_slot_off_the_grid_that_comes_during_a_run_is_told() -> None:
+def test_a_slot_off_the_grid_that_comes_during_a_run_is_reported() -> None:
     """An interval was changed: the next run still stands where the old grid had it."""
     node = make_node(next_run_at=NOW + timedelta(minutes=3))
 

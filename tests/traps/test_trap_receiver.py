@@ -173,7 +173,7 @@ def test_a_further_address_of_an_olt_may_speak() -> None:
 @pytest.mark.parametrize(
     ("datagram", "reason"), [(trap(community=b"guess"), "community"), (b"\x30\x03\x02\x01\x01", "malformed")]
 )
-def test_what_does_not_count_is_told_with_its_reason(datagram: bytes, reason: str) -> None:
+def test_what_does_not_count_is_reported_with_its_reason(datagram: bytes, reason: str) -> None:
     olt = make_olt()
 
     async def scene(it: Scene) -> None:

@@ -163,7 +163,7 @@ def test_an_olt_that_cannot_be_read_does_not_keep_others_from_being_settled(monk
     assert set(Trap.objects.filter(olt=silent).values_list("outcome", flat=True)) == {""}
 
 
-def test_what_nobody_read_in_time_is_told_so() -> None:
+def test_what_nobody_read_in_time_is_reported_so() -> None:
     olt, _onu = scene()
     hear(heard(olt, Meaning.ONU_LOS))
 

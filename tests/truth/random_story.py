@@ -51,7 +51,7 @@ def _tells_all(definition: Definition) -> bool:
 
 
 class OltStory:
-    """One OLT, what happens to it and what is to be told of it."""
+    """One OLT, what happens to it and what must be reported about it."""
 
     def __init__(self, simulated: SimulatedOlt, olt_id: int, rng: Random) -> None:
         self.simulated, self.olt_id = simulated, olt_id
@@ -111,7 +111,7 @@ class RandomStory:
 
     @property
     def expected_outages(self) -> list[ExpectedOutage]:
-        """Return every outage that is to be told."""
+        """Return every outage that is to be reported."""
         return [*self._silences, *(outage for story in self.olts for outage in story.outage_truth.outages)]
 
     def live_an_epoch(self) -> None:

@@ -1,7 +1,7 @@
 """The journal of a simulated OLT sampled at the polls of it, and the events that follow from nothing else.
 
 Shares no code with the rules under test: a poll sees what the journal says up to its moment, and what differs from
-what the polls before it saw is to be told.
+what the polls before it saw is to be reported.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ SUSPICIOUS_LOSS = 8
 
 
 class Fact(NamedTuple):
-    """Something that is told of an ONU, and the detail that makes it this fact and no other."""
+    """Something that is reported about an ONU, and the detail that makes it this fact and no other."""
 
     at: datetime
     kind: EventKind

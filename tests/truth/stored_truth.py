@@ -50,27 +50,27 @@ class FleetTruth:
 
 
 def assert_events_are_true(truth: FleetTruth) -> None:
-    """Nothing more and nothing less is told than the journals say, at the very poll that could see it first."""
+    """Nothing more and nothing less is reported than the journals say, at the very poll that could see it first."""
     for row, journal in zip(truth.fleet.rows, truth.journals, strict=True):
-        told, expected = _moments(stored_facts(row)), _moments(journal.facts)
-        more = [(what, at) for what, at in told.items() if len(at) > len(expected.get(what, []))]
-        less = [(what, at) for what, at in expected.items() if len(at) > len(told.get(what, []))]
+        reported, expected = _moments(stored_facts(row)), _moments(journal.facts)
+        more = [(what, at) for what, at in reported.items() if len(at) > len(expected.get(what, []))]
+        less = [(what, at) for what, at in expected.items() if len(at) > len(reported.get(what, []))]
         assert (more, less) == ([], [])
         broken = _broken_polls(row)
-        other = [(w, a, e) for w in told for a, e in zip(told[w], expected[w], strict=True) if a != e]
+        other = [(w, a, e) for w in reported for a, e in zip(reported[w], expected[w], strict=True) if a != e]
         assert [(w, a, e) for w, a, e in other if not _may_differ(w[0], a, e, broken)] == []
 
 
-def _may_differ(kind: object, told: datetime, expected: datetime, broken: set[datetime]) -> bool:
+def _may_differ(kind: object, reported: datetime, expected: datetime, broken: set[datetime]) -> bool:
     """Tell whether a poll that broke off explains another moment than that of the journal.
 
     It may have seen something before, or missed for the first time who was gone. One that went on where it broke off
     still has who was there before the break, so that it is missed one poll later.
     """
-    is_near = any(expected - MISSED_WITHIN < poll < min(told, expected) for poll in broken)
-    if told > expected:
-        return kind is EventKind.GONE and is_near and told - expected <= INTERVAL
-    return told in broken or (kind is EventKind.GONE and is_near)
+    is_near = any(expected - MISSED_WITHIN < poll < min(reported, expected) for poll in broken)
+    if reported > expected:
+        return kind is EventKind.GONE and is_near and reported - expected <= INTERVAL
+    return reported in broken or (kind is EventKind.GONE and is_near)
 
 
 def stored_facts(olt: Olt) -> list[Fact]:

@@ -41,8 +41,8 @@ def test_onus_of_epon_are_followed_and_found_by_their_hardware_addresses(family:
         down, moved, gone = trouble(fleet)
         assert_rows_are_true(fleet)
 
-    told = {(event.kind, event.onu.mac) for event in OnuEvent.objects.select_related("onu")}
-    assert told == {
+    reported = {(event.kind, event.onu.mac) for event in OnuEvent.objects.select_related("onu")}
+    assert reported == {
         (EventKind.DOWN, mac_of(down)),
         (EventKind.MOVED, mac_of(moved)),
         (EventKind.GONE, mac_of(gone)),

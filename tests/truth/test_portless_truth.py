@@ -1,4 +1,4 @@
-"""ONTs of an OLT that tells no ports, from the device to the page: each is told by itself, and no port is out."""
+"""ONTs of an OLT that tells no ports, from the device to the page: each is reported by itself, and no port is out."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,7 +13,7 @@ from truth.polled_fleet import polled
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
-def test_a_cut_fibre_is_told_of_each_ont_and_of_no_port(client: Client) -> None:
+def test_a_cut_fibre_is_reported_of_each_ont_and_of_no_port(client: Client) -> None:
     client.force_login(User.objects.create_superuser("admin"))
     with polled(SimulatorConfig(vendor="calix_axos", onus=24, offline_share=0.0, life=STILL)) as fleet:
         world = fleet.olts[0].world

@@ -1,4 +1,4 @@
-"""Whatever happens to simulated OLTs, and however badly their polls go: what is told equals their journals.
+"""Whatever happens to simulated OLTs, and however badly their polls go: what is reported equals their journals.
 
 The number of a test is the seed that plays its story again. `TRUTH_SEEDS=100` in the environment plays so many.
 """
@@ -18,7 +18,7 @@ SEEDS = int(os.environ.get("TRUTH_SEEDS", "3"))
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in range(2, SEEDS + 1))])
-def test_a_random_story_is_told_as_it_happened(seed: int) -> None:
+def test_a_random_story_is_reported_as_it_happened(seed: int) -> None:
     with polled(config_of(seed)) as fleet:
         story = RandomStory(fleet, seed)
         for _ in range(EPOCHS):
@@ -30,7 +30,7 @@ def test_a_random_story_is_told_as_it_happened(seed: int) -> None:
 
 
 def assert_outages_are_true(story: RandomStory) -> None:
-    told, expected = stored_outages(), story.expected_outages
-    assert [outage for outage in told if not any(one.is_told_by(outage) for one in expected)] == []
-    assert [one for one in expected if not any(one.is_told_by(outage) for outage in told)] == []
-    assert len(told) == len(expected)
+    reported, expected = stored_outages(), story.expected_outages
+    assert [outage for outage in reported if not any(one.is_reported_by(outage) for one in expected)] == []
+    assert [one for one in expected if not any(one.is_reported_by(outage) for outage in reported)] == []
+    assert len(reported) == len(expected)

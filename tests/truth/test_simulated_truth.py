@@ -1,6 +1,6 @@
-"""Simulated OLTs over UDP, polled by the engine: what is told equals their own journals sampled at the polls.
+"""Simulated OLTs over UDP, polled by the engine: what is reported equals their own journals sampled at the polls.
 
-No more and no less: each scene ends with everything that was told.
+No more and no less: each scene ends with everything that was reported.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ SILENT = Faults(is_silent=True)
 
 @contextmanager
 def scene(config: SimulatorConfig = CONFIG, **changes: object) -> Iterator[tuple[Fleet, OltWorld]]:
-    """Play a scene; what was told in it must be true in the end."""
+    """Play a scene; what was reported in it must be true in the end."""
     with polled(replace(config, **changes)) as fleet:  # type: ignore[arg-type]
         truth = FleetTruth(fleet)
         yield fleet, fleet.olts[0].world
@@ -81,7 +81,7 @@ def test_a_cut_fibre_is_one_outage_from_the_first_poll_that_saw_it_to_the_last()
         assert kinds(fleet.rows[0]) == [EventKind.DOWN] * lost + [EventKind.UP] * lost
 
 
-def test_a_street_without_power_is_told_by_its_farewells() -> None:
+def test_a_street_without_power_is_reported_by_its_farewells() -> None:
     with scene() as (fleet, world):
         port = busy_ports(world)[0]
         lost = len(world.power_off(port, 0))
@@ -105,7 +105,7 @@ def test_a_lost_card_is_one_outage_and_not_one_of_each_port() -> None:
         assert stored_outages() == [("card", fleet.rows[0], name, "card", lost, poll_at(1), poll_at(2))]
 
 
-def test_what_happens_to_single_onus_is_told_one_by_one_whatever_the_brand() -> None:
+def test_what_happens_to_single_onus_is_reported_one_by_one_whatever_the_brand() -> None:
     with scene(vendor=MIXED, olts=FAMILIES, chassis=None) as (fleet, _):
         worlds = [simulated.world for simulated in fleet.olts]
         picked = [some_onus(world, 9) for world in worlds]
@@ -153,7 +153,7 @@ def happen_to_single_onus(
     world.garble(garbled)
 
 
-def test_what_comes_and_goes_between_two_polls_is_not_told() -> None:
+def test_what_comes_and_goes_between_two_polls_is_not_reported() -> None:
     with scene() as (fleet, world):
         port = busy_ports(world)[0]
         world.cut(port)
@@ -182,7 +182,7 @@ def test_who_is_missed_once_is_not_gone_and_who_is_missed_twice_is() -> None:
         ]
 
 
-def test_an_onu_that_flaps_is_told_as_flapping_until_it_is_calm() -> None:
+def test_an_onu_that_flaps_is_reported_as_flapping_until_it_is_calm() -> None:
     with scene() as (fleet, world):
         [onu] = some_onus(world, 1)
         for _ in range(4):
@@ -192,8 +192,8 @@ def test_an_onu_that_flaps_is_told_as_flapping_until_it_is_calm() -> None:
             fleet.poll()
         fleet.poll(6)
 
-        told = kinds(fleet.rows[0])
-        assert told == [EventKind.DOWN, EventKind.UP] * 2 + [EventKind.FLAPPING, EventKind.CALM]
+        reported = kinds(fleet.rows[0])
+        assert reported == [EventKind.DOWN, EventKind.UP] * 2 + [EventKind.FLAPPING, EventKind.CALM]
 
 
 def test_a_silent_olt_is_an_outage_of_its_own_and_its_onus_are_not_down() -> None:

@@ -50,14 +50,14 @@ def make_hostile_world(controls: str = "") -> World:
 
 def poison(model: type[Model], controls: str) -> None:
     """Replace every text of a table."""
-    columns = [field for field in model._meta.concrete_fields if is_told(model, field)]
+    columns = [field for field in model._meta.concrete_fields if is_reported(model, field)]
     for row in model._default_manager.only("pk", *(field.name for field in columns)):
         values = {field.name: worst(field, row, controls) for field in columns}
         if values:
             model._default_manager.filter(pk=row.pk).update(**values)
 
 
-def is_told(model: type[Model], field: "Field[Any, Any]") -> bool:
+def is_reported(model: type[Model], field: "Field[Any, Any]") -> bool:
     """Tell whether a column may hold what somebody else wrote."""
     if not isinstance(field, CharField | TextField | JSONField) or isinstance(field, SecretField):
         return False

@@ -56,7 +56,7 @@ def test_a_file_is_compressed_for_who_can_read_it(gate: Gate) -> None:
     assert int(headers["content-length"]) == len(packed) < len(plain) / 3
 
 
-def test_a_browser_that_has_the_file_is_told_so(gate: Gate) -> None:
+def test_a_browser_that_has_the_file_is_reported_so(gate: Gate) -> None:
     _, headers, _ = ask(gate, CSS, accept_encoding="gzip")
 
     status, _, body = ask(gate, CSS, accept_encoding="gzip", if_none_match=headers["etag"])

@@ -122,7 +122,7 @@ def test_who_reads_nothing_is_not_waited_for(web: Web) -> None:
         assert ended.poll(PATIENCE_SECONDS * 1000)
 
 
-def test_too_much_at_once_is_told_to_come_back(web: Web) -> None:
+def test_too_much_at_once_is_asked_to_come_back(web: Web) -> None:
     connections = [web.send(request_head("GET", "/login/", "Connection: close")) for _each in range(200)]
 
     answers = [read_answer(connection) for connection in connections]
@@ -165,7 +165,7 @@ def test_the_description_of_the_api_costs_nothing_once_it_is_built(web: Web) -> 
     assert cpu_seconds(web.pid) - before < 4
 
 
-def test_who_has_the_description_is_told_so(web: Web) -> None:
+def test_who_has_the_description_is_reported_so(web: Web) -> None:
     first = web.get("/api/v1/schema/?format=json")
     etag = first.headers["ETag"]
 

@@ -89,68 +89,68 @@ def test_a_node_that_is_not_due_names_its_next_run() -> None:
 
 
 def test_a_suspended_node_tells_since_when_why_and_when_its_olt_is_asked_again() -> None:
-    told = explain(facts(**SUSPENDED), NOW)
+    reported = explain(facts(**SUSPENDED), NOW)
 
-    assert (told.since, told.reason, told.until) == (NOW - MINUTE, "timeout", NOW + MINUTE)
+    assert (reported.since, reported.reason, reported.until) == (NOW - MINUTE, "timeout", NOW + MINUTE)
 
 
 @pytest.mark.parametrize(("minutes", "runs_in"), [(-3, 30), (5, 30), (45, 45)])
 def test_a_paused_node_runs_when_the_pause_ends_or_at_its_slot_after_it(minutes: int, runs_in: int) -> None:
-    told = explain(facts(pause=PAUSE, next_run_at=NOW + minutes * MINUTE), NOW)
+    reported = explain(facts(pause=PAUSE, next_run_at=NOW + minutes * MINUTE), NOW)
 
-    assert (told.until, told.runs_at) == (NOW + 30 * MINUTE, NOW + runs_in * MINUTE)
-    assert told.reason == "fibre works"
+    assert (reported.until, reported.runs_at) == (NOW + 30 * MINUTE, NOW + runs_in * MINUTE)
+    assert reported.reason == "fibre works"
 
 
 def test_a_node_outside_its_hours_tells_when_they_begin_and_when_it_runs() -> None:
     first_slot = NOW + timedelta(hours=13, minutes=7)
 
-    told = explain(facts(window=AT_NIGHT, next_run_at=first_slot), NOW)
+    reported = explain(facts(window=AT_NIGHT, next_run_at=first_slot), NOW)
 
-    assert (told.until, told.runs_at) == (NOW + timedelta(hours=13), first_slot)
+    assert (reported.until, reported.runs_at) == (NOW + timedelta(hours=13), first_slot)
 
 
 def test_a_read_that_gave_way_goes_on_when_its_hours_begin() -> None:
-    told = explain(waiting(is_retry=False, due_at=NOW - MINUTE, window=AT_NIGHT), NOW)
+    reported = explain(waiting(is_retry=False, due_at=NOW - MINUTE, window=AT_NIGHT), NOW)
 
-    assert told.until == told.runs_at == NOW + timedelta(hours=13)
+    assert reported.until == reported.runs_at == NOW + timedelta(hours=13)
 
 
 def test_a_queued_node_tells_its_place_and_who_holds_its_olt() -> None:
-    told = explain(due(WaitReason.OLT_BUSY, ANOTHER), NOW)
+    reported = explain(due(WaitReason.OLT_BUSY, ANOTHER), NOW)
 
-    assert told.place == QueuePlace(4, 9, 2, WaitReason.OLT_BUSY)
-    assert (told.holder, told.since) == (ANOTHER, NOW - MINUTE)
+    assert reported.place == QueuePlace(4, 9, 2, WaitReason.OLT_BUSY)
+    assert (reported.holder, reported.since) == (ANOTHER, NOW - MINUTE)
 
 
 def test_a_retry_names_its_execution_and_its_time() -> None:
-    told = explain(waiting(is_retry=True, due_at=NOW + MINUTE), NOW)
+    reported = explain(waiting(is_retry=True, due_at=NOW + MINUTE), NOW)
 
-    assert (told.execution_id, told.runs_at) == (55, NOW + MINUTE)
+    assert (reported.execution_id, reported.runs_at) == (55, NOW + MINUTE)
 
 
 def test_a_slot_that_comes_before_the_retry_queues_the_node() -> None:
-    told = explain(waiting(is_retry=True, due_at=NOW + MINUTE, next_run_at=NOW), NOW)
+    reported = explain(waiting(is_retry=True, due_at=NOW + MINUTE, next_run_at=NOW), NOW)
 
-    assert (told.situation, told.execution_id) == (Situation.QUEUED, None)
+    assert (reported.situation, reported.execution_id) == (Situation.QUEUED, None)
 
 
 def test_a_running_master_names_the_member_of_its_chain() -> None:
     member = replace(ANOTHER, node_id=9, master_node_id=7, name="Description")
 
-    told = explain(facts(holder=member), NOW)
+    reported = explain(facts(holder=member), NOW)
 
-    assert (told.situation, told.since) == (Situation.RUNNING, ANOTHER.since)
-    assert sentences(told)[1] == "Chain member running now: Description."
+    assert (reported.situation, reported.since) == (Situation.RUNNING, ANOTHER.since)
+    assert sentences(reported)[1] == "Chain member running now: Description."
 
 
 def test_a_chain_member_is_explained_by_its_master() -> None:
     master = explain(facts(), NOW)
 
-    told = explain_member(facts(id=9, master_node_id=7, next_run_at=None), master, NOW)
+    reported = explain_member(facts(id=9, master_node_id=7, next_run_at=None), master, NOW)
 
-    assert (told.situation, told.master, told.runs_at) == (Situation.CHAINED, master, master.runs_at)
-    assert sentences(told)[0] == "It runs after its master, node 7 (State). Of the master:"
+    assert (reported.situation, reported.master, reported.runs_at) == (Situation.CHAINED, master, master.runs_at)
+    assert sentences(reported)[0] == "It runs after its master, node 7 (State). Of the master:"
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_chain_member_is_explained_by_its_master() -> None:
 def test_a_chain_member_that_was_stopped_or_runs_itself_says_so(
     change: dict[str, object], situation: Situation
 ) -> None:
-    told = explain_member(facts(next_run_at=None, **change), explain(facts(), NOW), NOW)
+    reported = explain_member(facts(next_run_at=None, **change), explain(facts(), NOW), NOW)
 
-    assert told.situation is situation
+    assert reported.situation is situation
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,14 @@ def test_a_node_behind_a_running_one_names_the_holder_and_its_place() -> None:
     node = make_node(olt, next_run_at=NOW - MINUTE)
     first = make_node(olt, next_run_at=NOW - MINUTE, query_type="discovery")
 
-    told = load_explanation(node.id, NOW)
+    reported = load_explanation(node.id, NOW)
 
-    assert told.situation is Situation.QUEUED
-    assert told.holder is not None
-    assert (told.holder.execution_id, told.holder.name, told.holder.poller_id) == (holder.id, "Light", 1)
-    assert told.place is not None
-    assert (told.place.number, told.place.size, told.place.on_olt) == (2, 3, 2)
-    assert told.place.reason is WaitReason.OLT_BUSY
+    assert reported.situation is Situation.QUEUED
+    assert reported.holder is not None
+    assert (reported.holder.execution_id, reported.holder.name, reported.holder.poller_id) == (holder.id, "Light", 1)
+    assert reported.place is not None
+    assert (reported.place.number, reported.place.size, reported.place.on_olt) == (2, 3, 2)
+    assert reported.place.reason is WaitReason.OLT_BUSY
     ahead = load_explanation(first.id, NOW)
     assert ahead.place is not None
     assert ahead.place.on_olt == 1
@@ -56,9 +56,9 @@ def test_a_node_without_a_free_poller_says_so() -> None:
     make_execution(make_node(), poller_id=0)
     node = make_node(next_run_at=NOW)
 
-    told = load_explanation(node.id, NOW)
+    reported = load_explanation(node.id, NOW)
 
-    assert (told.reason, told.holder) == (WaitReason.NO_POLLER, None)
+    assert (reported.reason, reported.holder) == (WaitReason.NO_POLLER, None)
 
 
 def test_a_probe_that_holds_the_olt_is_named_with_its_origin() -> None:
@@ -88,43 +88,43 @@ def test_a_master_runs_while_its_chain_does_from_the_start_of_the_master() -> No
     ran = make_execution(master, ExecutionState.SUCCESS, at=NOW - 3 * MINUTE)
     runs = make_execution(member, at=NOW - MINUTE, poller_id=4, master_execution=ran, chain_position=1)
 
-    told = load_explanation(master.id, NOW)
+    reported = load_explanation(master.id, NOW)
 
-    assert (told.situation, told.since, told.execution_id) == (Situation.RUNNING, NOW - 3 * MINUTE, runs.id)
-    assert told.holder is not None
-    assert (told.holder.name, told.holder.poller_id) == ("Description", 4)
+    assert (reported.situation, reported.since, reported.execution_id) == (Situation.RUNNING, NOW - 3 * MINUTE, runs.id)
+    assert reported.holder is not None
+    assert (reported.holder.name, reported.holder.poller_id) == ("Description", 4)
 
 
 def test_a_chain_member_waits_with_its_master() -> None:
     master = make_node(next_run_at=NOW + MINUTE)
     member = make_node(master=master)
 
-    told = load_explanation(member.id, NOW)
+    reported = load_explanation(member.id, NOW)
 
-    assert (told.situation, told.runs_at) == (Situation.CHAINED, NOW + MINUTE)
-    assert told.master is not None
-    assert told.master.node_id == master.id
+    assert (reported.situation, reported.runs_at) == (Situation.CHAINED, NOW + MINUTE)
+    assert reported.master is not None
+    assert reported.master.node_id == master.id
 
 
 @pytest.mark.parametrize("everything", [True, False])
-def test_a_pause_of_the_olt_or_of_everything_is_told_until_the_later_end(everything: bool) -> None:
+def test_a_pause_of_the_olt_or_of_everything_is_reported_until_the_later_end(everything: bool) -> None:
     node = make_node(next_run_at=NOW)
     pause(node.workflow.olt, minutes=5, note="", now=NOW)
     pause(None if everything else node.workflow.olt, minutes=10, note="works", now=NOW)
     pause(make_olt(), minutes=60, note="elsewhere", now=NOW)
 
-    told = load_explanation(node.id, NOW)
+    reported = load_explanation(node.id, NOW)
 
-    assert (told.situation, told.until, told.reason) == (Situation.PAUSED, NOW + 10 * MINUTE, "works")
+    assert (reported.situation, reported.until, reported.reason) == (Situation.PAUSED, NOW + 10 * MINUTE, "works")
 
 
 def test_a_failed_try_tells_when_it_is_tried_again() -> None:
     node = make_node(next_run_at=NOW + 9 * MINUTE)
     run = waiting_run(node, failure_kind="timeout", resume_at=NOW + MINUTE)
 
-    told = load_explanation(node.id, NOW)
+    reported = load_explanation(node.id, NOW)
 
-    assert (told.situation, told.execution_id, told.runs_at) == (Situation.RETRY, run.id, NOW + MINUTE)
+    assert (reported.situation, reported.execution_id, reported.runs_at) == (Situation.RETRY, run.id, NOW + MINUTE)
 
 
 def test_a_read_that_gave_way_has_a_place_in_the_queue() -> None:
@@ -132,11 +132,11 @@ def test_a_read_that_gave_way_has_a_place_in_the_queue() -> None:
     node = make_node(next_run_at=NOW + 9 * MINUTE)
     run = waiting_run(node, resume_at=NOW - MINUTE)
 
-    told = load_explanation(node.id, NOW)
+    reported = load_explanation(node.id, NOW)
 
-    assert (told.situation, told.execution_id) == (Situation.GAVE_WAY, run.id)
-    assert told.place is not None
-    assert told.place.number == 1
+    assert (reported.situation, reported.execution_id) == (Situation.GAVE_WAY, run.id)
+    assert reported.place is not None
+    assert reported.place.number == 1
 
 
 def test_hours_are_local_time(settings: Any) -> None:
@@ -145,12 +145,12 @@ def test_hours_are_local_time(settings: Any) -> None:
     node.job.hours_from, node.job.hours_to = time(1), time(5)
     node.job.save()
 
-    told = load_explanation(node.id, NOW)
+    reported = load_explanation(node.id, NOW)
 
-    assert (told.situation, told.until) == (Situation.OUTSIDE_HOURS, NOW + timedelta(hours=18))
+    assert (reported.situation, reported.until) == (Situation.OUTSIDE_HOURS, NOW + timedelta(hours=18))
 
 
-def test_whether_anyone_polls_is_told() -> None:
+def test_whether_anyone_polls_is_reported() -> None:
     node = make_node(next_run_at=NOW)
     assert not load_explanation(node.id, NOW).is_polling
 

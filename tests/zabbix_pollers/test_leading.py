@@ -157,7 +157,7 @@ def test_an_execution_that_nobody_takes_is_handed_out_again_and_then_given_up() 
     assert not Poller.objects.filter(status=PollerStatus.BUSY).exists()
 
 
-def test_what_shall_stop_is_told_so_within_a_tick() -> None:
+def test_what_shall_stop_is_reported_so_within_a_tick() -> None:
     """Disabling an OLT or cancelling a run ends it before its next packet."""
     make_node(interval_seconds=3_600)
 
@@ -195,29 +195,29 @@ class Held:
 
 def test_a_leader_that_cannot_store_starts_nothing_keeps_the_lead_and_says_why() -> None:
     make_node()
-    storage, told = Held(), []
+    storage, reported = Held(), []
 
     async def scene(world: World) -> None:
         world.scheduler.storage = storage
         for _ in range(2):
             assert await world.scheduler.tick() == 0
-            told.append((await world.scheduler.database.run(store.load_leader)).standstill)
+            reported.append((await world.scheduler.database.run(store.load_leader)).standstill)
             assert not world.scheduler.is_scheduling
             world.clock.advance(1)
         storage.trouble, storage.holds = None, False
         # At once, not at the next renewal.
         assert await world.scheduler.tick() == 1
-        told.append((await world.scheduler.database.run(store.load_leader)).standstill)
+        reported.append((await world.scheduler.database.run(store.load_leader)).standstill)
         assert world.scheduler.is_scheduling
 
     play(scene)
 
-    assert told == ["disk_full", "disk_full", None]
+    assert reported == ["disk_full", "disk_full", None]
 
 
 def test_a_leader_whose_looks_fail_says_so_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     make_node()
-    told = []
+    reported = []
 
     async def scene(world: World) -> None:
         await world.scheduler.tick()
@@ -226,8 +226,8 @@ def test_a_leader_whose_looks_fail_says_so_after_a_while(monkeypatch: pytest.Mon
             world.clock.advance(20)
             with pytest.raises(IndexError):
                 await world.scheduler.tick()
-            told.append((await world.scheduler.database.run(store.load_leader)).standstill)
+            reported.append((await world.scheduler.database.run(store.load_leader)).standstill)
 
     play(scene)
 
-    assert told == [None, "ticks_fail"]
+    assert reported == [None, "ticks_fail"]

@@ -134,8 +134,8 @@ def test_a_poller_is_busy_while_its_chain_runs_and_names_all_its_executions(view
     assert poller["current_node_id"] == first.id
     assert poller["master_execution_id"] == ran.id
     assert poller["execution_ids"] == [ran.id, runs.id]
-    told = viewer.get(f"/api/v1/executions/{runs.id}/").json()
-    assert poller["chain_position"] == told["chain_position"] == 1
+    reported = viewer.get(f"/api/v1/executions/{runs.id}/").json()
+    assert poller["chain_position"] == reported["chain_position"] == 1
     assert [(step["name"], step["status"]) for step in poller["steps"]] == [
         ("Discovery", "SUCCESS"),
         ("State", "RUNNING"),

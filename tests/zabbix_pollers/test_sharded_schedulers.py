@@ -115,18 +115,18 @@ def test_a_node_waits_for_the_pollers_of_its_own_engine(settings: Settings) -> N
     make_execution(make_node(busy), poller_id=0)
     kept, free = make_node(waiting, next_run_at=NOW - MINUTE), make_node(other, next_run_at=NOW - 2 * MINUTE)
 
-    queue, told = load_candidates(NOW), load_explanation(kept.id, NOW)
+    queue, reported = load_candidates(NOW), load_explanation(kept.id, NOW)
 
     assert queue.reasons == {kept.id: WaitReason.NO_POLLER}
     assert {node.node_id for node in queue.due} == {kept.id, free.id}
-    assert told.place is not None
+    assert reported.place is not None
     # The node of the other engine is no rival.
-    assert (told.place.number, told.place.size, told.place.reason) == (1, 1, WaitReason.NO_POLLER)
-    assert "No poller of its engine is free." in sentences(told)
+    assert (reported.place.number, reported.place.size, reported.place.reason) == (1, 1, WaitReason.NO_POLLER)
+    assert "No poller of its engine is free." in sentences(reported)
     assert [PollerManager.has_free_poller(shard=shard) for shard in SHARDS] == [False, True, True]
 
 
-def test_who_waits_for_a_dead_engine_is_told_and_the_others_poll(settings: Settings) -> None:
+def test_who_waits_for_a_dead_engine_is_reported_and_the_others_poll(settings: Settings) -> None:
     shared_by_three(settings)
     for shard in SHARDS[:2]:
         renew_leadership(f"engine/{shard.number}", now=NOW, shard=shard)

@@ -47,7 +47,7 @@ def discovery_on(olt: Olt, **fields: object) -> WorkflowNode:
     return node
 
 
-def told(node: WorkflowNode) -> str:
+def reported(node: WorkflowNode) -> str:
     return " ".join(sentences(load_explanation(node.id, NOW)))
 
 
@@ -131,7 +131,7 @@ def test_an_oid_that_is_a_column_of_onus_waits_like_the_column(olt: Olt) -> None
 def test_it_says_that_the_discovery_comes_first_and_when(olt: Olt) -> None:
     discovery, node = discovery_on(olt), make_node(olt)
 
-    words = told(node)
+    words = reported(node)
 
     assert "waits for the first complete discovery of its OLT; it runs right after that." in words
     assert f"The discovery is node {discovery.id}" in words
@@ -157,7 +157,7 @@ def test_it_says_what_to_do_when_no_discovery_is_coming(
         discovery_on(olt, **fields)
     node = make_node(olt)
 
-    assert expected in told(node)
+    assert expected in reported(node)
 
 
 def test_a_member_of_another_chain_says_that_it_waits_too(olt: Olt) -> None:

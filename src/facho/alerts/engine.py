@@ -31,10 +31,10 @@ from facho.polling.domain.alerting import (
     FLAP_WINDOW,
     AlertMessage,
     Course,
+    DueMessage,
     Look,
     Sight,
     Stage,
-    Telling,
     follow,
     group_by_place,
 )
@@ -189,7 +189,7 @@ class _AlertChanges:
                     place=wrong.place,
                 )
                 self._new.append(alert := new_alert)
-                self._write(rule, alert, step.course, step.telling)
+                self._write(rule, alert, step.course, step.due_message)
             return
         facts = wrong.facts if wrong else alert.facts
         if step.course.stage is Stage.RESOLVED:
@@ -197,14 +197,14 @@ class _AlertChanges:
         if step.course != course_of(alert) or facts != alert.facts:
             alert.facts = facts
             self._changed.append(alert)
-            self._write(rule, alert, step.course, step.telling)
+            self._write(rule, alert, step.course, step.due_message)
 
-    def _write(self, rule: Rule, alert: Alert, course: Course, telling: Telling | None) -> None:
+    def _write(self, rule: Rule, alert: Alert, course: Course, due_message: DueMessage | None) -> None:
         alert.state, alert.began_at = AlertState(course.stage.value), course.began_at
         for name in _COURSE:
             setattr(alert, name, getattr(course, name))
-        if telling:
-            self._to_send.append(ToSend(rule, alert, telling))
+        if due_message:
+            self._to_send.append(ToSend(rule, alert, due_message))
 
     def save(self) -> None:
         """Write alerts and messages; the caller's transaction makes them one."""
@@ -216,7 +216,7 @@ class _AlertChanges:
         )
         update_values(Alert, _CHANGING, list(changed))
         write_notices(self._to_send, self._seen.now)
-        counts = Counter((each.telling.message, each.rule.id) for each in self._to_send)
+        counts = Counter((each.due_message.message, each.rule.id) for each in self._to_send)
         for (message, rule_id), count in counts.items():
             logger.info("alert.%s rule=%s count=%s", message, rule_id, count)
 
@@ -238,7 +238,7 @@ _GRAVEST = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
 class ToSend:
     rule: Rule
     alert: Alert
-    telling: Telling
+    due_message: DueMessage
 
 
 def write_notices(to_send: Sequence[ToSend], now: datetime) -> None:
@@ -246,23 +246,23 @@ def write_notices(to_send: Sequence[ToSend], now: datetime) -> None:
     if not to_send:
         return
     terms = load_terms()
-    notified = _load_notified([each.alert.pk for each in to_send if each.telling.message is AlertMessage.RESOLVED])
-    by_channel: defaultdict[tuple[Rule, Telling, int], list[Alert]] = defaultdict(list)
+    notified = _load_notified([each.alert.pk for each in to_send if each.due_message.message is AlertMessage.RESOLVED])
+    by_channel: defaultdict[tuple[Rule, DueMessage, int], list[Alert]] = defaultdict(list)
     for each in to_send:
         channels = {
             AlertMessage.OPENED: each.rule.first,
             AlertMessage.ESCALATED: each.rule.later,
             # Disabled ones too: enabled again, they would send the beginning and never the end.
             AlertMessage.RESOLVED: notified[each.alert.pk],
-        }[each.telling.message]
+        }[each.due_message.message]
         for channel_id in sorted(channels & terms.keys()):
-            by_channel[each.rule, each.telling, channel_id].append(each.alert)
+            by_channel[each.rule, each.due_message, channel_id].append(each.alert)
     notices: list[tuple[Notice, list[Alert]]] = []
-    for (rule, telling, channel_id), alerts in by_channel.items():
+    for (rule, due_message, channel_id), alerts in by_channel.items():
         for group in group_by_place((tuple(alert.place.split("/")), alert) for alert in alerts):
             with override(terms[channel_id].language):
-                notices.append((_build_notice(rule, telling, channel_id, group, now), group))
-                notices[-1][0].next_try_at = terms[channel_id].send_at(telling.not_before)
+                notices.append((_build_notice(rule, due_message, channel_id, group, now), group))
+                notices[-1][0].next_try_at = terms[channel_id].send_at(due_message.not_before)
     Notice.objects.bulk_create(notice for notice, _group in notices)
     Notice.alerts.through.objects.bulk_create(
         Notice.alerts.through(notice_id=notice.pk, alert_id=alert.pk) for notice, group in notices for alert in group
@@ -350,8 +350,10 @@ def _load_notified(alert_ids: Collection[int]) -> defaultdict[int, set[int]]:
     return notified
 
 
-def _build_notice(rule: Rule, telling: Telling, channel_id: int, alerts: Sequence[Alert], now: datetime) -> Notice:
-    kind = NoticeKind(telling.message.value)
+def _build_notice(
+    rule: Rule, due_message: DueMessage, channel_id: int, alerts: Sequence[Alert], now: datetime
+) -> Notice:
+    kind = NoticeKind(due_message.message.value)
     return Notice(
         # An alert is opened, escalated and resolved once, so its first one names the group.
         key=f"{kind.value} {min(alert.pk for alert in alerts)} {channel_id}",
@@ -362,7 +364,7 @@ def _build_notice(rule: Rule, telling: Telling, channel_id: int, alerts: Sequenc
         body=body_of(rule, alerts),
         payload=payload_of(rule, kind, alerts),
         created_at=now,
-        next_try_at=telling.not_before,
+        next_try_at=due_message.not_before,
     )
 
 

@@ -60,10 +60,10 @@ class FachoAdminSite(AdminSite):
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Answer in words when two people saved at once."""
-        return super().admin_view(_telling_collisions(view), cacheable)
+        return super().admin_view(_explaining_collisions(view), cacheable)
 
 
-def _telling_collisions(view: View) -> View:
+def _explaining_collisions(view: View) -> View:
     """Show the page as it is now when somebody else was faster than the checks of a form."""
 
     @wraps(view)

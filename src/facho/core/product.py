@@ -58,7 +58,7 @@ def open_product() -> None:
             status=BAD_CONFIGURATION,
         ) from error
     set_up_django()
-    tell_closed()
+    report_closed()
     if errors := startup_errors():
         raise OperatorError(*map(_sentence, errors), status=BAD_CONFIGURATION)
 
@@ -187,14 +187,14 @@ def database_failure(error: Exception) -> OperatorError:
     return OperatorError(_("The database refused: %s. Run `facho doctor` for details.") % first.rstrip("."))
 
 
-def tell_closed() -> None:
+def report_closed() -> None:
     """Close folder and database to other users, and say what they could read until now."""
     for path in close_to_others(settings.DATA_FOLDER, Path(settings.DATABASES["default"]["NAME"])):
         text = _("Other users of this machine could read %s until now; it is closed to them.")
         say("facho: " + text % path)
 
 
-def tell_warnings() -> None:
+def print_warnings() -> None:
     """Say on standard error what is odd about settings and folder; for a product that starts, once."""
     for warning in startup_warnings():
         say(f"facho: {_sentence(warning)}")

@@ -89,18 +89,18 @@ class RedisHints(Hints):
 
     def held(self, run: Run) -> None:
         """Show the claim as a key that ends with the lease."""
-        self._tell("SET", _lock(run), _holder(run), "PX", self._lock_ms)
+        self._send_soon("SET", _lock(run), _holder(run), "PX", self._lock_ms)
 
     def let_go(self, run: Run) -> None:
-        self._tell("EVAL", DELETE_MINE, 1, _lock(run), _holder(run))
+        self._send_soon("EVAL", DELETE_MINE, 1, _lock(run), _holder(run))
 
     def ended(self) -> None:
         """Wake the scheduler that leads."""
-        self._tell("PUBLISH", ENDED, "")
+        self._send_soon("PUBLISH", ENDED, "")
 
     def cancelled(self, execution_id: int) -> None:
         """Wake the worker that runs it."""
-        self._tell("PUBLISH", CANCELLED, execution_id)
+        self._send_soon("PUBLISH", CANCELLED, execution_id)
 
     async def send(self) -> None:
         """Send what is queued, until cancelled; what cannot be sent is dropped."""
@@ -153,7 +153,7 @@ class RedisHints(Hints):
             logger.warning("redis.back")
         self._is_away = error is not None
 
-    def _tell(self, *command: str | int) -> None:
+    def _send_soon(self, *command: str | int) -> None:
         if not self._commands.full():
             self._commands.put_nowait(command)
 

@@ -63,11 +63,11 @@ async def background(work: Coroutine[Any, Any, None], name: str) -> AsyncIterato
 def start_background(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
     """Start work whose end the caller looks after."""
     task = asyncio.create_task(work, name=name)
-    task.add_done_callback(_tell_failure)
+    task.add_done_callback(_log_failure)
     return task
 
 
-def _tell_failure(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception():
         logger.error("task.failed name=%s", task.get_name(), exc_info=task.exception())
 

@@ -284,8 +284,8 @@ class _SheetRows:
     def begin(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(":")[2]
         if tag == "row":
-            told = attributes.get("r", "")
-            self._number = int(told) if told.isascii() and told.isdigit() else self._number + 1
+            number = attributes.get("r", "")
+            self._number = int(number) if number.isascii() and number.isdigit() else self._number + 1
             self._cells = []
         elif tag == "c":
             place = _CELL_PLACE.fullmatch(attributes.get("r", ""))

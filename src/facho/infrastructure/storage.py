@@ -237,7 +237,7 @@ class BriefStorageErrors(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._told_at: dict[Standstill, float] = {}
+        self._logged_at: dict[Standstill, float] = {}
         self._held_back: dict[Standstill, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -262,9 +262,9 @@ class BriefStorageErrors(logging.Filter):
         now = time.monotonic()
         with self._lock:
             held_back = self._held_back.get(reason, 0) + 1
-            told_at = self._told_at.get(reason)
-            if told_at is not None and now - told_at < LOG_SECONDS:
+            logged_at = self._logged_at.get(reason)
+            if logged_at is not None and now - logged_at < LOG_SECONDS:
                 self._held_back[reason] = held_back
                 return 0
-            self._told_at[reason], self._held_back[reason] = now, 0
+            self._logged_at[reason], self._held_back[reason] = now, 0
             return held_back

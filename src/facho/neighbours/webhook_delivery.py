@@ -204,9 +204,9 @@ def save_arrived(parcel: EventParcel, *, now: datetime) -> bool:
         batches = WebhookDelivery.objects.filter(webhook=webhook, state=DeliveryState.WAITING, is_test=False)
         batches.filter(next_try_at__gt=now, tries__gt=0, last_error__gt="").update(next_try_at=now)
         return True
-    told = {"failing_since": None, "last_error": "", "last_sent_at": now}
+    success = {"failing_since": None, "last_error": "", "last_sent_at": now}
     moved = {"event_cursor": parcel.to.event, "outage_cursor": parcel.to.outage_event}
-    Webhook.objects.filter(pk=webhook.pk).update(**told, **moved)
+    Webhook.objects.filter(pk=webhook.pk).update(**success, **moved)
     return True
 
 

@@ -103,8 +103,8 @@ def write_outage_events(settled: int) -> None:
     last = OutageEvent.objects.order_by("-outage_id").values_list("outage_id", flat=True).first() or 0
     events = []
     for changed in (_ended(), _came_back()):
-        for told in changed.select_related("outage").order_by("id")[:OUTAGES_AT_ONCE]:
-            outage = told.outage
+        for change in changed.select_related("outage").order_by("id")[:OUTAGES_AT_ONCE]:
+            outage = change.outage
             kind = OutageEventKind.ENDED if outage.ended_at else OutageEventKind.BEGAN
             events.append(OutageEvent(outage=outage, kind=kind, at=outage.ended_at or outage.resumed_at))
     OutageEvent.objects.filter(outage__in=[each.outage_id for each in events], is_latest=True).update(is_latest=False)

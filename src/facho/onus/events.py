@@ -189,10 +189,10 @@ def save_late_causes(causes: Iterable[rules.LateCause]) -> None:
     wanted = {(late.onu_id, late.down_at): late.cause.value for late in causes}
     if not wanted:
         return
-    told = OnuEvent.objects.filter(
+    stored = OnuEvent.objects.filter(
         onu_id__in={onu_id for onu_id, _ in wanted}, at__in={at for _, at in wanted}, kind__in=_TELL_A_CAUSE
     )
-    rows = [(pk, wanted.get((onu_id, at))) for pk, onu_id, at in told.values_list("id", "onu_id", "at")]
+    rows = [(pk, wanted.get((onu_id, at))) for pk, onu_id, at in stored.values_list("id", "onu_id", "at")]
     update_values(OnuEvent, ["cause"], [row for row in rows if row[1]])
 
 

@@ -93,8 +93,8 @@ def follow_silence(intervals: Mapping[int, int], now: datetime) -> None:
     """
     known = load_silences(now=now)
     rows = list(Olt.objects.filter(id__in=intervals).order_by("id").values_list("id", "reachability", "last_answer_at"))
-    told = {outage.place.olt_id for outage in known if outage.is_open}
-    new = [olt_id for olt_id, state, _ in rows if state == Reachability.DOWN and olt_id not in told]
+    already_down = {outage.place.olt_id for outage in known if outage.is_open}
+    new = [olt_id for olt_id, state, _ in rows if state == Reachability.DOWN and olt_id not in already_down]
     online: dict[int, int] = {}
     if new:
         # The ONUs that were online when the OLT was last heard.
@@ -178,8 +178,8 @@ def _row(outage: OutageRecord) -> Outage:
 
 
 def _values(outage: OutageRecord) -> tuple[object, ...]:
-    told = (outage.cause.value, outage.part_of, json.dumps(_texts(outage.breaks)))
-    return (outage.outage_id, *told, *_figures(outage).values())
+    already_down = (outage.cause.value, outage.part_of, json.dumps(_texts(outage.breaks)))
+    return (outage.outage_id, *already_down, *_figures(outage).values())
 
 
 def all_outages() -> QuerySet[Outage]:

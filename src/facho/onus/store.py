@@ -121,17 +121,17 @@ def _within_bounds(olt_id: int, known: Sequence[KnownOnu], walk: Walk) -> Walk:
 
 def _save_ports(olt: Olt, places: set[PortPlace], *, found: set[PortPlace]) -> dict[PortPlace, int]:
     definition = load_definitions().get(olt.vendor)
-    are_told = definition is None or definition.tells_ports
+    are_known = definition is None or definition.has_ports
     ports = {_place_of(port): port for port in PonPort.objects.filter(olt_id=olt.id).order_by()}
     missing = [
-        PonPort(olt_id=olt.id, frame=frame, slot=slot, port=port, is_known=are_told)
+        PonPort(olt_id=olt.id, frame=frame, slot=slot, port=port, is_known=are_known)
         for frame, slot, port in sorted(places - ports.keys())
     ]
     PonPort.objects.bulk_create(missing)
     # An OLT may turn out to be of another family.
-    changed = [ports[place].id for place in found & ports.keys() if ports[place].is_known is not are_told]
+    changed = [ports[place].id for place in found & ports.keys() if ports[place].is_known is not are_known]
     if changed:
-        PonPort.objects.filter(id__in=changed).update(is_known=are_told)
+        PonPort.objects.filter(id__in=changed).update(is_known=are_known)
     return {_place_of(port): port.id for port in (*ports.values(), *missing)}
 
 
@@ -268,7 +268,7 @@ def _text(max_length: int, value: object) -> str | None:
     return value[:max_length] if isinstance(value, str) else None
 
 
-def _told_text(max_length: int, value: object) -> str | None:
+def _text_of(max_length: int, value: object) -> str | None:
     """Return a text only the ONU itself can report; while it is offline the old one stays."""
     return _text(max_length, value) or None
 
@@ -291,8 +291,8 @@ ONU_COLUMNS = (
     # Of an ONU without a serial it is its identity.
     StoredColumn("onu.mac", "mac", partial(_text, 17), stays=True),
     StoredColumn("onu.name", "name", partial(_text, 255)),
-    StoredColumn("onu.model", "model", partial(_told_text, 60)),
-    StoredColumn("onu.sw_version", "firmware", partial(_told_text, 60)),
+    StoredColumn("onu.model", "model", partial(_text_of, 60)),
+    StoredColumn("onu.sw_version", "firmware", partial(_text_of, 60)),
     StoredColumn("onu.admin_state", "admin_state", _admin_state),
 )
 READING_COLUMNS = (

@@ -369,14 +369,14 @@ def lay_onu(draft: PlantDraft, before: OnuFacts, port: str, plant: _Plant) -> No
     draft.after = after
 
 
-def source_of(told: str, box: str, before: OnuFacts) -> AttachmentSources:
+def source_of(stated: str, box: str, before: OnuFacts) -> AttachmentSources:
     """Return who says so: a list that repeats what is stored says nothing new, else it is an import, or by hand."""
-    if box == before.box and before.source and (told == before.source or told == ""):
+    if box == before.box and before.source and (stated == before.source or stated == ""):
         stronger = max(AttachmentSources(before.source), AttachmentSources.IMPORT, key=lambda each: _RANKS[each])
-        return AttachmentSources(before.source) if told else stronger
-    if told == AttachmentSources.INFERRED and not before.source:
+        return AttachmentSources(before.source) if stated else stronger
+    if stated == AttachmentSources.INFERRED and not before.source:
         return AttachmentSources.INFERRED
-    return AttachmentSources.HAND if told == AttachmentSources.HAND else AttachmentSources.IMPORT
+    return AttachmentSources.HAND if stated == AttachmentSources.HAND else AttachmentSources.IMPORT
 
 
 def _planned(draft: PlantDraft) -> PlannedRow:
@@ -510,11 +510,11 @@ def _changes(changed: Sequence[PlantDraft], source: str) -> Iterator[tuple[Any, 
         if draft.new_name:
             differing = {NAME: (draft.name, draft.new_name), **differing}
         words = changed_words(*({name: each[end] for name, each in differing.items()} for end in (0, 1)))
-        told = draft.name if draft.entry.type is EntryType.ONU else ""
+        stated = draft.name if draft.entry.type is EntryType.ONU else ""
         yield (
             row,
             Action.ADDED if _verdict(draft) is RowVerdict.NEW else Action.CHANGED,
-            " · ".join(filter(None, [source, told, words])),
+            " · ".join(filter(None, [source, stated, words])),
         )
 
 
@@ -535,13 +535,13 @@ def put_on_box(
     with transaction.atomic():
         for start in range(0, len(onu_ids), BATCH):
             stored = load_boxes_of(onu_ids[start : start + BATCH])
-            for onu_id, (port_id, box_id, told, _name) in stored.items():
+            for onu_id, (port_id, box_id, stated, _name) in stored.items():
                 if box is not None and box.pon_port_id not in (None, port_id):
                     elsewhere += 1
-                elif (box_id, told) != (box.id if box else None, source if box else "") and (
-                    not told or _RANKS[source] >= _RANKS[AttachmentSources(told)]
+                elif (box_id, stated) != (box.id if box else None, source if box else "") and (
+                    not stated or _RANKS[source] >= _RANKS[AttachmentSources(stated)]
                 ):
-                    moved.append((onu_id, box_id, told))
+                    moved.append((onu_id, box_id, stated))
             here = {onu_id for onu_id, _box_id, _told in moved} & stored.keys()
             _write_attachments([(onu_id, box.id if box else None, source) for onu_id in here])
             name = box.name if box else ""

@@ -105,9 +105,9 @@ def split_point(latitude: str, longitude: str) -> tuple[str, str]:
 
 
 def _type_of(given: Mapping[str, Given]) -> EntryType | None:
-    told = _text(given, TYPE).casefold()
-    if told:
-        return next((each for each in EntryType if told in (each, _(each).casefold())), None)
+    type_text = _text(given, TYPE).casefold()
+    if type_text:
+        return next((each for each in EntryType if type_text in (each, _(each).casefold())), None)
     has_onu = _text(given, "serial") or _text(given, "mac") or _text(given, "place")
     return EntryType.ONU if has_onu else EntryType.BOX
 

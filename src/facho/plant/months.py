@@ -355,8 +355,8 @@ class _DaysBefore:
         is_there = self.onu_ids[places] == onu_ids
         times = MonthTimes(**{name: np.where(is_there, getattr(self.times, name)[places], 0) for name in _NAMES})
         alive = np.minimum(lives, self.until.timestamp())
-        told = times.up + times.down + times.unknown + times.planned
-        if (np.abs(alive[:, 1] - alive[:, 0] - told) > 1).any():
+        accounted = times.up + times.down + times.unknown + times.planned
+        if (np.abs(alive[:, 1] - alive[:, 0] - accounted) > 1).any():
             return None
         daily = np.where(is_there[:, np.newaxis], self.daily[places], np.nan)
         return _DaysBefore(self.until, onu_ids, times, daily)
@@ -494,7 +494,7 @@ class _MonthAccount:
         columns: list[list[Any]] = [
             *whole_seconds(self.times),
             *light_columns(self.daily[:, days_before:]),
-            [span.days[day].date() if told else None for day, told in zip(rises.day.tolist(), is_told, strict=True)],
+            [span.days[day].date() if accounted else None for day, accounted in zip(rises.day.tolist(), is_told, strict=True)],
             *(_hundredths(np.where(is_told, dbm, np.nan)) for dbm in (rises.before_dbm, rises.after_dbm)),
         ]
         return ((span.month, onu_id, port.id, port.olt_id, *row) for onu_id, *row in zip(onus, *columns, strict=True))

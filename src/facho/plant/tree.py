@@ -53,13 +53,13 @@ def save_tree(pon_port_id: int) -> None:
     distance = np.array([np.nan if metres is None else metres for _, metres, _ in read])
     online = {onu_id for onu_id, _, state in read if state == RunStateChoice.ONLINE}
     events = [*_finding_events(pon_port_id, onu_ids), *_outage_events(pon_port_id, onu_ids, online)]
-    rules, told = _rules(pon_port_id, onu_ids)
+    rules, by_hand = _rules(pon_port_id, onu_ids)
     branches = infer_branches(distance, events, rules)
     fields = ("onu_id", "pon_port_id", "number", "confidence", "events", "is_told")
     # Most days change nothing.
     known = set(OnuBox.objects.filter(onu__pon_port_id=pon_port_id).values_list(*fields))
     boxes = [
-        (onu_id, pon_port_id, box, confidence, len(events), onu_id in told)
+        (onu_id, pon_port_id, box, confidence, len(events), onu_id in by_hand)
         for onu_id, box, confidence in zip(
             onu_ids.tolist(), branches.box.tolist(), branches.confidence.tolist(), strict=True
         )
@@ -153,12 +153,12 @@ def _rules(pon_port_id: int, onu_ids: Ints) -> tuple[list[BoxRule], set[int]]:
     known = OnuAttachment.objects.filter(onu_id__in=here).exclude(source=AttachmentSources.INFERRED)
     for onu_id, box_id in known.order_by("onu_id").values_list("onu_id", "box_id"):
         by_box.setdefault(box_id, []).append(onu_id)
-    told = {onu_id for its in by_box.values() for onu_id in its}
-    pairs = [(its, sorted(told.difference(its))) for its in by_box.values()]
+    by_hand = {onu_id for its in by_box.values() for onu_id in its}
+    pairs = [(its, sorted(by_hand.difference(its))) for its in by_box.values()]
     for correction in TreeCorrection.objects.filter(pon_port_id=pon_port_id):
         pairs.append((correction.together, correction.apart))
-        told |= here.intersection(correction.together)
-    return [BoxRule(np.isin(onu_ids, together), np.isin(onu_ids, apart)) for together, apart in pairs], told
+        by_hand |= here.intersection(correction.together)
+    return [BoxRule(np.isin(onu_ids, together), np.isin(onu_ids, apart)) for together, apart in pairs], by_hand
 
 
 @dataclass(frozen=True, slots=True)

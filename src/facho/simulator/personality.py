@@ -79,8 +79,8 @@ def identity_of(definition: Definition, number: int) -> SystemIdentity:
         # A text the family's pattern accepts: a model name, or the pattern's literal part.
         literal = rules.description.pattern.strip("^$").replace("\\", "")
         description = next((text for text in (model, literal) if rules.description.search(text)), description)
-    told = [column.rule.pattern for column in definition.columns.values() if column.oid == SYS_DESCR[:-1]]
-    return SystemIdentity(object_id, " ".join((description, *filter(None, map(_text_of, told)))))
+    patterns = [column.rule.pattern for column in definition.columns.values() if column.oid == SYS_DESCR[:-1]]
+    return SystemIdentity(object_id, " ".join((description, *filter(None, map(_text_of, patterns)))))
 
 
 def _text_of(pattern: str) -> str:
@@ -178,13 +178,13 @@ def interface_reading(key: str) -> Callable[[Interface], Candidates] | None:
 def _uplinks(definition: Definition, world: OltWorld, *, taken: int) -> list[Interface]:
     slot = world.shape.first_slot + world.shape.cards
     places = [Place(world.shape.frame, slot, port) for port in range(UPLINKS)]
-    formula = next((index for index in definition.indexes.values() if _tells_places(index)), None)
+    formula = next((index for index in definition.indexes.values() if _has_places(index)), None)
     if formula is not None:
         return [Interface(formula.encode(place), place) for place in places]
     return [Interface((number,), place) for number, place in enumerate(places, start=taken + 1)]
 
 
-def _tells_places(index: Index) -> bool:
+def _has_places(index: Index) -> bool:
     return index.scope is Scope.INTERFACE and index.length == 1 and "slot" in index.fields
 
 
@@ -194,7 +194,7 @@ def _port_encoder(index: Index) -> Callable[[Place], Oid] | None:
     if index.scope is Scope.PON and index.length == 1:
         return index.encode
     # Ports and uplinks in one space of numbers.
-    if _tells_places(index) and not index.fixed:
+    if _has_places(index) and not index.fixed:
         return index.encode
     if index.scope is not Scope.ONU or index.length == 1 or "port" not in index.fields:
         return None
@@ -308,8 +308,8 @@ class Personality:
         if rows is None:
             rows = self._onu_rows[index.name] = MibRows(self._numbers.by(index), self._world.onus)
         # A column that fills in for another has the same value.
-        told = self._onu_reading(column.row_rule.fills or column.key)
-        read = _with_sentinels(column, self._reading(column, told, lambda onu: onu.salt))
+        reading = self._onu_reading(column.row_rule.fills or column.key)
+        read = _with_sentinels(column, self._reading(column, reading, lambda onu: onu.salt))
         shared = [other for other in self._definition.columns.values() if other.shares == column.key]
         agreeing = self._agreeing(column, read, shared)
         garbled = impossible_value(column, *shared)
@@ -347,8 +347,8 @@ class Personality:
         def read_agreeing(onu: SimulatedOnu) -> Typed | None:
             plain = read(onu)
             wanted = column.decode(*plain) if plain else None
-            told = (reading(onu) for reading in readings)
-            return next((typed for typed in told if typed and column.decode(*typed) == wanted), plain)
+            values = (reading(onu) for reading in readings)
+            return next((typed for typed in values if typed and column.decode(*typed) == wanted), plain)
 
         return read_agreeing
 

@@ -25,7 +25,7 @@ from facho.simulator.agent import ALL_HOSTILE, HOSTILE, NO_FAULTS, Agent, Counte
 from facho.simulator.personality import Personality, identity_of
 from facho.simulator.readings import Moment, drift_step
 from facho.simulator.responder import Responder
-from facho.simulator.story import tell
+from facho.simulator.story import play_story
 from facho.simulator.traps import NO_TRAP_FAULTS, SimulatedTraps, TrapFaults, TrapKind, TrapTarget, Utterance
 from facho.simulator.world import (
     NATURAL,
@@ -85,7 +85,7 @@ class SimulatorConfig:
     trap_community: str = ""
     trap_kind: TrapKind = TrapKind.V2C
     trap_faults: TrapFaults = NO_TRAP_FAULTS
-    # Whether the worlds tell the story of the demo, besides what chance does to them.
+    # Whether the worlds also play the story of the demo, not only random faults.
     has_story: bool = False
     # The moment at which world time is 0; now, unless given.
     started_at: datetime | None = None
@@ -146,7 +146,7 @@ class Numbering:
 
 
 def numbering_of(definition: Definition) -> Numbering:
-    scopes = (Scope.ONU, Scope.PON) if definition.tells_ports else (Scope.ONU,)
+    scopes = (Scope.ONU, Scope.PON) if definition.has_ports else (Scope.ONU,)
     indexes = [index for index in definition.indexes.values() if index.scope in scopes]
     if not indexes:
         return Numbering(*[FREE_CHOICE] * len(Place._fields))
@@ -160,7 +160,7 @@ def numbering_of(definition: Definition) -> Numbering:
 def shape_for(definition: Definition, onus: int, chassis: Chassis | None = None) -> Shape:
     """Lay out an OLT of this family for that many ONUs; slots count from 1 unless the family says otherwise."""
     numbers = numbering_of(definition)
-    if chassis is not None and not definition.tells_ports:
+    if chassis is not None and not definition.has_ports:
         # Its ports are real, and its ONUs are numbered across them.
         numbers = replace(numbers, port=FREE_CHOICE)
     plan = plan_chassis if len(numbers.slot) > 1 else plan_single_card
@@ -360,7 +360,7 @@ def build_world(name: str, config: SimulatorConfig, definition: Definition, numb
     spread = spread_onus(shape, config.onus, Random(f"ports/{config.seed}/{number}"))
     world = OltWorld(name, shape, customers, spread)
     if config.has_story:
-        tell(world, number)
+        play_story(world, number)
     return world
 
 
@@ -368,7 +368,7 @@ def choose_definitions(vendor: str) -> list[Definition]:
     """Return the families of a name, or all that report ports, the most telling first."""
     known = load_definitions()
     if vendor == MIXED:
-        return sorted(filter(_tells_ports, known.values()), key=_how_telling, reverse=True)
+        return sorted(filter(_has_ports, known.values()), key=_detail_of, reverse=True)
     if vendor in known:
         return [known[vendor]]
     matches = [definition for key, definition in known.items() if vendor and key.startswith(vendor.lower())]
@@ -377,11 +377,11 @@ def choose_definitions(vendor: str) -> list[Definition]:
     return matches
 
 
-def _tells_ports(definition: Definition) -> bool:
+def _has_ports(definition: Definition) -> bool:
     return any("port" in index.fields for index in definition.onu_indexes.values())
 
 
-def _how_telling(definition: Definition) -> tuple[bool, int]:
+def _detail_of(definition: Definition) -> tuple[bool, int]:
     return definition.has_column("onu.last_down_cause"), len(definition.columns)
 
 

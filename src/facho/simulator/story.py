@@ -54,7 +54,7 @@ class PastFault:
     place: Place | None = None
 
 
-def tell(world: OltWorld, number: int) -> None:
+def play_story(world: OltWorld, number: int) -> None:
     """Change some ONUs of a world, and plan what happens to it; `number` counts the OLTs from 0."""
     for position, onu in enumerate(world.onus, start=1):
         # Of chance alone some lose decibels a day, which no past of a month can have.

@@ -325,7 +325,7 @@ class OltWorld:
         onu.last_down_cause = cause
         onu.last_down_at = self.now
         self._record(JournalKind.ONU_DOWN, onu, cause=cause)
-        self._tell_changed(onu)
+        self._announce_change(onu)
 
     def bring_up(self, onu: SimulatedOnu) -> None:
         """Bring an ONU back; without fibre or power it waits, and a removed one stays away."""
@@ -335,7 +335,7 @@ class OltWorld:
         onu.state = RunState.ONLINE
         onu.last_up_at = self.now
         self._record(JournalKind.ONU_UP, onu)
-        self._tell_changed(onu)
+        self._announce_change(onu)
 
     def cut(self, place: Place) -> list[SimulatedOnu]:
         """Cut the fibre of a port: all its ONUs lose signal. Return those taken down."""
@@ -349,7 +349,7 @@ class OltWorld:
             self.take_down(onu, DownCause.LOS)
         port.returning = list(lost)
         # Told here as well, for a port without anybody online.
-        self._tell_port(port)
+        self._announce_port(port)
         return lost
 
     def restore(self, place: Place) -> None:
@@ -362,7 +362,7 @@ class OltWorld:
         for onu in port.returning:
             self.bring_up(onu)
         port.returning = []
-        self._tell_port(port)
+        self._announce_port(port)
 
     def move(self, onu: SimulatedOnu, place: Place) -> None:
         source, target = onu.place, place._replace(onu=self.free_id(place))
@@ -436,29 +436,29 @@ class OltWorld:
         """Set the extra loss of an ONU's light in dB; 0 is a repair."""
         onu.loss_db = loss_db
         self._record(JournalKind.ONU_DIMMED, onu, loss_db=loss_db)
-        self._tell_changed(onu)
+        self._announce_change(onu)
 
     def describe(self, onu: SimulatedOnu, description: str) -> None:
         onu.description = description
         self._record(JournalKind.ONU_DESCRIBED, onu, description=description)
-        self._tell_changed(onu)
+        self._announce_change(onu)
 
     def garble(self, onu: SimulatedOnu) -> None:
         if not onu.is_garbled:
             onu.is_garbled = True
             self._record(JournalKind.ONU_GARBLED, onu)
-            self._tell_changed(onu)
+            self._announce_change(onu)
 
     def clear(self, onu: SimulatedOnu) -> None:
         if onu.is_garbled:
             onu.is_garbled = False
             self._record(JournalKind.ONU_CLEAR, onu)
-            self._tell_changed(onu)
+            self._announce_change(onu)
 
     def stop_measuring(self, onu: SimulatedOnu, sentinel: int) -> None:
         """Let an ONU send a sentinel of each measured column, by its number in the list of the definition."""
         onu.sentinel = sentinel
-        self._tell_changed(onu)
+        self._announce_change(onu)
 
     def fall_silent(self) -> None:
         if not self._is_silent:
@@ -504,21 +504,21 @@ class OltWorld:
         port.onus[onu.place.onu] = onu
         for listener in self.listeners:
             listener.onu_added(onu)
-        self._tell_port(port)
+        self._announce_port(port)
 
     def _detach(self, onu: SimulatedOnu) -> None:
         port = self.port_of(onu)
         for listener in self.listeners:
             listener.onu_removed(onu)
         del port.onus[onu.place.onu]
-        self._tell_port(port)
+        self._announce_port(port)
 
-    def _tell_changed(self, onu: SimulatedOnu) -> None:
+    def _announce_change(self, onu: SimulatedOnu) -> None:
         for listener in self.listeners:
             listener.onu_changed(onu)
-        self._tell_port(self.port_of(onu))
+        self._announce_port(self.port_of(onu))
 
-    def _tell_port(self, port: SimulatedPort) -> None:
+    def _announce_port(self, port: SimulatedPort) -> None:
         for listener in self.listeners:
             listener.port_changed(port)
 

@@ -240,7 +240,7 @@ async def _list_onus(reader: Reader, keys: Sequence[str]) -> _Listing:
     if not onus:
         # A row that the OLT calls otherwise is an interface of another kind.
         learned = [index for index in definition.indexes.values() if isinstance(index, LearnedIndex) and index.forms]
-        others = set[Oid]().union(*(reader.told.get(index.learned_from, ()) for index in learned))
+        others = set[Oid]().union(*(reader.naming.get(index.learned_from, ()) for index in learned))
         columns = zip(map(definition.column, keys), walk.rows, strict=True)
         # A standard table has rows of other interfaces too.
         listing = [

@@ -50,8 +50,8 @@ class ProbeReport:
     @property
     def summary(self) -> dict[str, int | str]:
         """The part that is stored."""
-        told = {"finding": self.finding.value if self.finding else "", "asked_from": self.asked_from}
-        kept: dict[str, int | str] = {name: text for name, text in told.items() if text}
+        texts = {"finding": self.finding.value if self.finding else "", "asked_from": self.asked_from}
+        kept: dict[str, int | str] = {name: text for name, text in texts.items() if text}
         kept |= self.traffic
         return kept | ({} if self.round_trip_ms is None else {"round_trip_ms": round(self.round_trip_ms)})
 

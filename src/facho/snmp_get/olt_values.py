@@ -163,10 +163,10 @@ async def list_waiting(reader: Reader, keys: Sequence[str]) -> Part:
 
 def _waiting(place: Place | None, row: DecodedRow, port_columns: Mapping[str, str]) -> UnauthorisedOnu | None:
     serial, model = row.get(SERIAL) or row.get(MAC), str(row.get(MODEL) or "")
-    told = {name: number for name, key in port_columns.items() if isinstance(number := row.get(key), int)}
-    if place is None or len(told) < len(port_columns) or not isinstance(serial, str) or not serial:
+    numbers = {name: number for name, key in port_columns.items() if isinstance(number := row.get(key), int)}
+    if place is None or len(numbers) < len(port_columns) or not isinstance(serial, str) or not serial:
         return None
-    port = place.pon._replace(**told)
+    port = place.pon._replace(**numbers)
     if not all(0 <= number <= MAX_NUMBER for number in port):
         return None
     return UnauthorisedOnu(*port[:3], serial[:MAX_SERIAL_LENGTH], model[:MAX_MODEL_LENGTH])

@@ -109,7 +109,7 @@ class Reader:
     sizes: Mapping[str, int] = field(default_factory=dict)
     learned: dict[str, int] = field(default_factory=dict)
     # What the naming columns say of each row.
-    told: Mapping[str, Mapping[Oid, Typed]] = field(default_factory=dict)
+    naming: Mapping[str, Mapping[Oid, Typed]] = field(default_factory=dict)
 
     def patience(self, keys: Iterable[str]) -> Patience:
         return self.patience_for(self.definition.cost_of(keys))
@@ -126,8 +126,10 @@ class Reader:
         walk = await self.walk(keys)
         if walk.failure:
             raise walk.failure
-        self.told = {key: _values(self.definition.column(key), rows) for key, rows in zip(keys, walk.rows, strict=True)}
-        self.definition = self.definition.learn(self.told, await self.database.run(load_places, self.olt_id))
+        self.naming = {
+            key: _values(self.definition.column(key), rows) for key, rows in zip(keys, walk.rows, strict=True)
+        }
+        self.definition = self.definition.learn(self.naming, await self.database.run(load_places, self.olt_id))
 
     async def find_answering(self, keys: Sequence[str]) -> list[str]:
         """Return which of the columns have rows, in their order; one row of each is asked for."""

@@ -100,11 +100,11 @@ class TrialCollector:
 
 def try_on_recording(definition: Definition, rows: Sequence[VarBind], bounds: TrialBounds) -> Trial:
     """Try a definition on what `facho record` wrote of a device; no packet is sent."""
-    told: dict[str, dict[Oid, Typed]] = {}
+    naming: dict[str, dict[Oid, Typed]] = {}
     for column in map(definition.column, definition.naming_columns):
         decoded = ((suffix, column.decode(tag, raw).value) for suffix, tag, raw in _recorded(column, rows))
-        told[column.key] = {suffix: value for suffix, value in decoded if value is not None}
-    learned = definition.learn(told) if told else definition
+        naming[column.key] = {suffix: value for suffix, value in decoded if value is not None}
+    learned = definition.learn(naming) if naming else definition
     tried = []
     for column in learned.columns.values():
         sent = _recorded(column, rows)

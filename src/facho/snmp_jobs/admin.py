@@ -379,7 +379,7 @@ class SnmpJobAdmin(ApplyAdmin):
         """Write the job, and move its nodes to a slot within its new hours, or after their new master."""
         super().save_model(request, obj, form, change)
         if change:
-            self._tell_carried(request, job_form.carry_to_nodes(form, now=timezone.now()))
+            self._report_carried(request, job_form.carry_to_nodes(form, now=timezone.now()))
 
     def response_add(self, request: HttpRequest, obj: SnmpJob, post_url_continue: str | None = None) -> HttpResponse:
         """Continue with the OLTs: a new job runs on none."""
@@ -393,7 +393,7 @@ class SnmpJobAdmin(ApplyAdmin):
         super().save_formset(request, form, formset, change)
         if formset.model is SnmpJob:
             members = [*formset.new_objects, *(job for job, _fields in formset.changed_objects)]
-            self._tell_carried(request, job_form.carry_chain(members, now=timezone.now()))
+            self._report_carried(request, job_form.carry_chain(members, now=timezone.now()))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Write what the job reads, and warn where it is more than an OLT has time for."""
@@ -420,7 +420,7 @@ class SnmpJobAdmin(ApplyAdmin):
     def disable(self, request: HttpRequest, queryset: QuerySet[SnmpJob]) -> None:
         _switch(request, queryset, _nodes_of(queryset), enabled=False)
 
-    def _tell_carried(self, request: HttpRequest, moved: int) -> None:
+    def _report_carried(self, request: HttpRequest, moved: int) -> None:
         if moved:
             text = ngettext("%(n)s node follows the new chain.", "%(n)s nodes follow the new chain.", moved)
             self.message_user(request, text % {"n": moved})

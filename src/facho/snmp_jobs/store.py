@@ -72,7 +72,7 @@ def save_skipped(passages: Iterable[Passage], now: datetime) -> None:
     if not rows:
         return
     _name_pauses(rows)
-    _tell_gaps(rows)
+    _log_gaps(rows)
     every = [*(row for skipped in rows.values() for row in skipped), *_rows_of_chains(rows)]
     SkippedSlot.objects.bulk_create(every, ignore_conflicts=True, batch_size=500)
 
@@ -111,7 +111,7 @@ def _name_pauses(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
                 row.reason = SkipReason.PAUSED
 
 
-def _tell_gaps(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
+def _log_gaps(rows: Mapping[int, Collection[SkippedSlot]]) -> None:
     """Log passed slots as one line when they are too many to list."""
     gaps = [row for skipped in rows.values() for row in skipped if row.first_slot_at]
     if gaps:

@@ -122,7 +122,7 @@ def test_who_wrote_with_the_old_key_while_it_was_waited_is_served_too(folder: Da
 
 
 @pytest.mark.django_db
-def test_a_secret_of_no_key_is_left_and_told(folder: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_secret_of_no_key_is_left_and_reported(folder: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
     make_olt()
     folder.encryption_keys.write_text(Fernet.generate_key().decode())
     key_rotation.begin(folder)
@@ -171,7 +171,7 @@ def test_the_file_keeps_its_mode_and_its_old_content_until_the_new_one_is_whole(
 
 
 @pytest.mark.django_db
-def test_a_key_file_that_cannot_be_written_is_told_when_everything_has_the_first_key(
+def test_a_key_file_that_cannot_be_written_is_reported_when_everything_has_the_first_key(
     folder: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container gets the file read-only."""

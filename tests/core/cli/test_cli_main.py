@@ -60,7 +60,7 @@ def test_every_command_has_help(facho: Command, command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told_by"),
+    ("arguments", "reported_by"),
     [
         ([], "facho"),
         (["no-such-command"], "facho"),
@@ -70,12 +70,12 @@ def test_every_command_has_help(facho: Command, command: list[str]) -> None:
         (["node", "run"], "facho node run"),
     ],
 )
-def test_wrong_use_ends_with_2_and_one_line(facho: Command, arguments: list[str], told_by: str) -> None:
+def test_wrong_use_ends_with_2_and_one_line(facho: Command, arguments: list[str], reported_by: str) -> None:
     done = facho(*arguments)
 
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith(f"{told_by}: error: ")
-    assert done.err.endswith(f" (usage: {told_by} --help)\n")
+    assert done.err.startswith(f"{reported_by}: error: ")
+    assert done.err.endswith(f" (usage: {reported_by} --help)\n")
     assert done.err.count("\n") == 1
 
 
@@ -142,7 +142,7 @@ def test_an_unexpected_failure_is_named_without_its_text(
 ) -> None:
     error = LookupError("canary-7f3a")
 
-    cli.tell_unexpected(LookupError, error, None)
+    cli.report_unexpected(LookupError, error, None)
 
     assert capsys.readouterr().err == (
         "facho: unexpected error: LookupError. Run again with FACHO_LOG_LEVEL=DEBUG to see where.\n"
@@ -154,7 +154,7 @@ def test_debug_shows_where_it_failed(
 ) -> None:
     monkeypatch.setenv("FACHO_LOG_LEVEL", "DEBUG")
 
-    cli.tell_unexpected(LookupError, LookupError("the reason"), None)
+    cli.report_unexpected(LookupError, LookupError("the reason"), None)
 
     assert "LookupError: the reason" in capsys.readouterr().err
 

@@ -222,7 +222,7 @@ def test_an_export_can_be_imported_again(facho: Command, tmp_path: Path) -> None
     assert Olt.objects.get().name == "=1+1"
 
 
-def test_an_export_goes_to_standard_output_unless_told_otherwise(facho: Command) -> None:
+def test_an_export_goes_to_standard_output_unless_reported_otherwise(facho: Command) -> None:
     assert facho("olt", "export").out == HEADER
     assert facho("olt", "export", "-").out == HEADER
 

@@ -218,11 +218,11 @@ def test_a_secret_written_with_a_lost_key_keeps_nobody_from_asking_for_a_run(fac
 
 
 @pytest.mark.parametrize("command", ["run", "demo"])
-def test_a_setting_that_does_not_exist_is_told_at_the_start(product_environ: dict[str, str], command: str) -> None:
+def test_a_setting_that_does_not_exist_is_reported_at_the_start(product_environ: dict[str, str], command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = run_process({**product_environ, "FACHO_POLLRS": "3"}, command, "--bind", address)
 
-    told, end = done.err.splitlines()
-    assert told == "facho: There is no setting FACHO_POLLRS. Did you mean FACHO_POLLERS?"
+    reported, end = done.err.splitlines()
+    assert reported == "facho: There is no setting FACHO_POLLRS. Did you mean FACHO_POLLERS?"
     assert "Cannot listen" in end

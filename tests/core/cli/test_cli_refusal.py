@@ -12,7 +12,7 @@ from facho.snmp_get.identity import identify
 pytestmark = pytest.mark.django_db
 
 
-def test_a_look_alike_is_told_and_the_command_fails(facho: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_alike_is_reported_and_the_command_fails(facho: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     report = identify(b"sw-1", b"DM4770 32CX DmOS version 7.2.0", parse_oid("1.3.6.1.4.1.3709.1.2.137"))
     monkeypatch.setattr("facho.core.cli.olt.probe_olt", lambda _olt_id: report)
     facho("olt", "add", "sw-1", "127.0.0.1", "--community-stdin", stdin=b"public")

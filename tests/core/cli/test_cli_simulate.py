@@ -67,7 +67,7 @@ def test_an_olt_without_jobs_stays_without_when_it_is_recognised(
 
 
 @pytest.mark.usefixtures("made_database")
-def test_a_wrong_community_is_told_without_showing_it(simulated_olt: list[str], facho_process: Command) -> None:
+def test_a_wrong_community_is_reported_without_showing_it(simulated_olt: list[str], facho_process: Command) -> None:
     _name, host, port, *_ = simulated_olt
     facho_process("olt", "add", "centro", host, "--port", port, "--community-stdin", stdin=CANARY.encode())
 
@@ -129,10 +129,10 @@ def test_a_definition_of_the_data_folder_can_be_played(product_environ: dict[str
 
     with subprocess.Popen(command, env=product_environ, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = process.stdout.readline().split()
+        reported = process.stdout.readline().split()
         process.send_signal(signal.SIGTERM)
 
-    assert told[3] == "acme"
+    assert reported[3] == "acme"
 
 
 def test_a_definition_that_cannot_be_used_is_named(product_environ: dict[str, str], facho_process: Command) -> None:

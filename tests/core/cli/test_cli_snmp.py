@@ -113,19 +113,19 @@ def test_a_question_is_one_run_under_the_claim_of_the_olt(ask: Ask) -> None:
 
 def test_who_holds_the_olt_is_said_while_it_is_waited_for(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snmp, "FIRST_LOOK_SECONDS", 0)
-    told = threading.Event()
-    tell = snmp._tell
+    reported = threading.Event()
+    tell = snmp._print_status
 
     def tell_and_note(text: str) -> None:
         tell(text)
-        told.set()
+        reported.set()
 
-    def free_once_told() -> None:
-        told.wait(timeout=20)
+    def free_once_reported() -> None:
+        reported.wait(timeout=20)
         set_free()
 
-    monkeypatch.setattr(snmp, "_tell", tell_and_note)
-    holder = threading.Thread(target=free_once_told)
+    monkeypatch.setattr(snmp, "_print_status", tell_and_note)
+    holder = threading.Thread(target=free_once_reported)
 
     def prepare(olt: Olt) -> None:
         occupy(olt)
@@ -145,7 +145,7 @@ def test_an_olt_that_stays_busy_is_asked_for_again_later(ask: Ask) -> None:
     assert "stayed busy for 1 s" in done.err
 
 
-def test_a_silent_olt_is_told_in_one_line(ask: Ask, settings: Settings) -> None:
+def test_a_silent_olt_is_reported_in_one_line(ask: Ask, settings: Settings) -> None:
     settings.FACHO_PACKET_TIMEOUT_SECONDS = 0.02
 
     done = ask("get", SYS_NAME, faults=Faults(is_silent=True))
@@ -155,7 +155,7 @@ def test_a_silent_olt_is_told_in_one_line(ask: Ask, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "change", "told"),
+    ("words", "change", "reported"),
     [
         (("get", "onu.nothing"), {}, "has no 'onu.nothing'"),
         (("get", "onu.rx_power"), {}, "say which with --at"),
@@ -164,12 +164,12 @@ def test_a_silent_olt_is_told_in_one_line(ask: Ask, settings: Settings) -> None:
     ],
 )
 def test_a_question_that_cannot_be_asked_asks_nobody(
-    ask: Ask, words: tuple[str, ...], change: dict[str, object], told: str
+    ask: Ask, words: tuple[str, ...], change: dict[str, object], reported: str
 ) -> None:
     done = ask(*words, prepare=lambda olt: bool(Olt.objects.filter(id=olt.id).update(**change)))
 
     assert (done.status, done.out) == (1, "")
-    assert told in done.err
+    assert reported in done.err
     assert not Execution.objects.exists()
 
 
@@ -190,5 +190,5 @@ def test_an_unknown_olt_is_said_in_one_line(facho: Command) -> None:
         ("walk", "centro", "1.3", "--rows", "0"),
     ],
 )
-def test_wrong_use_is_told(facho: Command, words: tuple[str, ...]) -> None:
+def test_wrong_use_is_reported(facho: Command, words: tuple[str, ...]) -> None:
     assert facho("snmp", *words).status == 2

@@ -49,7 +49,7 @@ def test_a_person_may_be_limited_to_olt_groups(facho: Command) -> None:
     assert LogEntry.objects.get().change_message == "role: viewer, OLT groups: North, South"
 
 
-def test_an_unknown_olt_group_is_told_with_those_that_there_are(facho: Command) -> None:
+def test_an_unknown_olt_group_is_reported_with_those_that_there_are(facho: Command) -> None:
     none = facho("user", "create", "ana", "--role", "viewer", "--group", "Nort", stdin=PASSWORD)
     OltGroup.objects.create(name="North")
     OltGroup.objects.create(name="South")
@@ -141,7 +141,7 @@ def test_days_that_are_no_number_are_wrong_use(facho: Command, days: str) -> Non
     assert facho("token", "create", "ana", f"--days={days}").status == 2
 
 
-def test_a_token_ends_within_a_year_unless_told_otherwise(facho: Command) -> None:
+def test_a_token_ends_within_a_year_unless_reported_otherwise(facho: Command) -> None:
     person(Role.VIEWER)
 
     facho("token", "create", "ana")

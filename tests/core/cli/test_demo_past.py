@@ -111,10 +111,10 @@ def test_the_plant_of_the_demo_has_faults_that_the_rules_find_at_once(seeded: li
     }
     # A loose connector is one or the other, by how many of its drops are as long as two readings.
     assert kinds & {FindingKinds.FLAPPING, FindingKinds.NOISE}
-    told = {kind: (size, until) for kind, size, _since, until, _most in PLANT_FAULTS}
+    reported = {kind: (size, until) for kind, size, _since, until, _most in PLANT_FAULTS}
     bent = LightFinding.objects.filter(kind=FindingKinds.COMMON_STEP)[0]
-    assert (bent.size_db, bent.hint) == (pytest.approx(-told[PlantFault.BRANCH_STEP][0], abs=0.3), "bend")
-    repaired = compute_month(Month.of(NOW - timedelta(days=told[PlantFault.ONU_STEP][1] - 4), zone()), NOW)
+    assert (bent.size_db, bent.hint) == (pytest.approx(-reported[PlantFault.BRANCH_STEP][0], abs=0.3), "bend")
+    repaired = compute_month(Month.of(NOW - timedelta(days=reported[PlantFault.ONU_STEP][1] - 4), zone()), NOW)
     assert repaired.finished_at
     assert OnuMonth.objects.filter(rise_on__isnull=False).exists()
 

@@ -106,7 +106,7 @@ def test_a_serial_that_two_have_needs_an_id(facho: Command, onu: Onu) -> None:
     assert facho("onu", "events", SERIAL.lower()).status == 0
 
 
-def test_events_are_told_the_latest_first_and_cannot_reach_the_terminal(facho: Command, onu: Onu) -> None:
+def test_events_are_reported_the_latest_first_and_cannot_reach_the_terminal(facho: Command, onu: Onu) -> None:
     now = timezone.now()
     for hours, kind, after in ((2, "up", ""), (1, "description_changed", "\x1b]0;owned\x07"), (24 * 40, "down", "")):
         OnuEvent.objects.create(

@@ -40,14 +40,14 @@ def running(environ: dict[str, str]) -> Iterator[list[str]]:
     product = subprocess.Popen(
         command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=in_the_open
     )
-    told: list[str] = []
+    reported: list[str] = []
     try:
         assert product.stdout is not None
         assert product.stdout.readline().startswith("url: ")
-        yield told
+        yield reported
     finally:
         product.terminate()
-        told.append(product.communicate(timeout=60)[1])
+        reported.append(product.communicate(timeout=60)[1])
 
 
 def open_to_others(*places: Path) -> list[str]:
@@ -66,7 +66,7 @@ def test_everything_is_private_without_a_umask(
         data.mkdir()
         data.chmod(0o755)
 
-    with running(product_environ) as told:
+    with running(product_environ) as reported:
         assert facho(product_environ, *ADD, stdin=b"canary").status == 0
         assert facho(product_environ, "backup", str(out / "backup")).status == 0
         assert facho(product_environ, "olt", "export", str(out / "olts.csv")).status == 0
@@ -75,11 +75,11 @@ def test_everything_is_private_without_a_umask(
 
     assert {"facho.sqlite3", "facho.sqlite3-wal", "facho.sqlite3-shm", "engine.lock", "migrate.lock"} <= found
     assert exposed == []
-    assert ("could read" in told[0]) is was_there
+    assert ("could read" in reported[0]) is was_there
 
 
 @pytest.mark.usefixtures("made_database")
-def test_what_an_older_version_left_open_is_closed_and_told(product_environ: dict[str, str]) -> None:
+def test_what_an_older_version_left_open_is_closed_and_reported(product_environ: dict[str, str]) -> None:
     data = Path(product_environ["FACHO_DATA_DIR"])
     assert facho(product_environ, *ADD, stdin=b"canary").status == 0
     (data / "logs").mkdir()
@@ -119,7 +119,7 @@ def test_an_export_over_an_open_file_closes_it(product_environ: dict[str, str], 
 
 
 @pytest.mark.usefixtures("made_database")
-def test_a_shared_folder_is_not_closed_and_told_at_every_start(product_environ: dict[str, str]) -> None:
+def test_a_shared_folder_is_not_closed_and_reported_at_every_start(product_environ: dict[str, str]) -> None:
     """Somebody wrote /srv: what we put there is private, but what others keep there stays in their reach."""
     data = Path(product_environ["FACHO_DATA_DIR"])
     (data / "of-somebody-else").write_text("")
@@ -127,11 +127,11 @@ def test_a_shared_folder_is_not_closed_and_told_at_every_start(product_environ: 
     data.chmod(0o755)
 
     for _ in range(2):
-        with running(product_environ) as told:
+        with running(product_environ) as reported:
             mode, exposed = stat.S_IMODE(data.stat().st_mode), open_to_others(data)
         assert mode == 0o755
         assert {line.split()[0] for line in exposed} == {str(data), str(data / "of-somebody-else")}
-        assert f"Other users of this machine may enter {data}. Run: chmod 700 {data}" in told[0]
+        assert f"Other users of this machine may enter {data}. Run: chmod 700 {data}" in reported[0]
 
 
 def test_a_sticky_folder_is_everybodys(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is to be detected of a simulated OLT, told by its journal and its world alone."""
+"""What is to be detected of a simulated OLT, reported by its journal and its world alone."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class EventTruth:
         self._removed: set[str] = set()
 
     def facts(self, entry: JournalEntry) -> list[Fact]:
-        """Return what one entry of the journal is to be told as."""
+        """Return what one entry of the journal is to be reported as."""
         if entry.kind is JournalKind.ONU_APPEARED:
             return self._appearance(entry.serial, entry.place)
         if entry.kind is JournalKind.ONU_REMOVED:
@@ -71,7 +71,7 @@ def fact_of(serial: str, event: ObservedEvent) -> Fact:
 
 @dataclass(slots=True)
 class ExpectedOutage:
-    """An outage as it must be told; the moments lie between these polls."""
+    """An outage as it must be reported; the moments lie between these polls."""
 
     place: OutagePlace
     cause: OutageCause
@@ -81,7 +81,7 @@ class ExpectedOutage:
     starts: tuple[datetime, datetime]
     ends: tuple[datetime, datetime] | None = None
 
-    def is_told_by(self, outage: OutageRecord) -> bool:
+    def is_reported_by(self, outage: OutageRecord) -> bool:
         """Tell whether a detected outage is this one."""
         has_ended = outage.ended_at is not None
         return (

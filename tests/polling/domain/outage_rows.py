@@ -28,7 +28,7 @@ class OutageRows:
         assert len(open_places) == len(set(open_places)), "two open outages at one place"
 
     @property
-    def told(self) -> list[OutageRecord]:
+    def reported(self) -> list[OutageRecord]:
         """What an operator is shown: whatever is no part of something larger, in order of time."""
         whole = [outage for outage in self.rows.values() if outage.part_of is None]
         return sorted(whole, key=lambda outage: (outage.started_at, outage.place))

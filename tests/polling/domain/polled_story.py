@@ -30,7 +30,7 @@ REST_SECONDS = 3_600.0
 
 
 class OltStory:
-    """One OLT, what happens to it and what is to be told of it."""
+    """One OLT, what happens to it and what must be reported about it."""
 
     def __init__(self, olt: WatchedOlt, rng: Random) -> None:
         self.olt = olt

@@ -11,7 +11,7 @@ from virtual_workload import START
 from facho.polling.domain.execution_state import PROBE_PAUSES_SECONDS, ExecutionState
 from facho.polling.domain.schedule import HOUR, Span
 
-# A violation could be told in time if its cause began so long before the end of the hour; so long before, it should.
+# A violation can be reported in time if its cause began this long before the end of the hour; so early it must be.
 EARLY_CAUSE = timedelta(minutes=20)
 EARLY_WORD = timedelta(minutes=10)
 # After an outage a node stays suspended until the next probe.
@@ -103,13 +103,13 @@ class Foresight:
     hours: int
     violations: int
     with_early_cause: int
-    told_in_time: int
+    reported_in_time: int
     announcements: int
     false_alarms: int
 
     @property
-    def share_told(self) -> float:
-        return self.told_in_time / self.with_early_cause
+    def share_reported(self) -> float:
+        return self.reported_in_time / self.with_early_cause
 
     @property
     def share_false(self) -> float:
@@ -135,7 +135,7 @@ def measure_foresight(network: QuotaNetwork) -> Foresight:
         hours=len(books),
         violations=len(violated),
         with_early_cause=len(early),
-        told_in_time=len([b for b in early if b.announced_at and b.announced_at <= b.hour.end - EARLY_WORD]),
+        reported_in_time=len([b for b in early if b.announced_at and b.announced_at <= b.hour.end - EARLY_WORD]),
         announcements=len(announced),
         false_alarms=len([book for book in announced if not book.raised_at]),
     )

@@ -1,4 +1,4 @@
-"""Alerts as values: told once, resolved once, quiet when they should be, and damped when they flap."""
+"""Alerts as values: reported once, resolved once, quiet when they should be, and damped when they flap."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -16,11 +16,11 @@ from facho.polling.domain.alerting import (
     AlertMessage,
     Bound,
     Course,
+    DueMessage,
     Look,
     Policy,
     Sight,
     Stage,
-    Telling,
     follow,
     group_by_place,
 )
@@ -40,7 +40,7 @@ class Teller:
         self.course: Course | None = None
         self.is_acknowledged = False
         self.firings: list[datetime] = []
-        self.told: list[tuple[datetime, Telling]] = []
+        self.reported: list[tuple[datetime, DueMessage]] = []
 
     def look(self, sight: Sight, now: datetime) -> AlertMessage | None:
         """Look once, and keep what came of it."""
@@ -50,14 +50,14 @@ class Teller:
         if step.course and step.course.fired_at == now and step.course.stage is Stage.FIRING:
             self.firings.append(now)
         if step.telling:
-            self.told.append((now, step.telling))
+            self.reported.append((now, step.telling))
         self.course = step.course if step.course and step.course.stage is not Stage.RESOLVED else None
         return step.telling.message if step.telling else None
 
     @property
     def messages(self) -> list[AlertMessage]:
-        """What was told so far."""
-        return [telling.message for _, telling in self.told]
+        """What was reported so far."""
+        return [telling.message for _, telling in self.reported]
 
 
 def looked_at(policy: Policy, *sights: Sight, start: datetime = NOON) -> Teller:
@@ -68,13 +68,13 @@ def looked_at(policy: Policy, *sights: Sight, start: datetime = NOON) -> Teller:
     return teller
 
 
-def test_what_is_wrong_is_told_once_and_its_end_once() -> None:
+def test_what_is_wrong_is_reported_once_and_its_end_once() -> None:
     teller = looked_at(Policy(), WRONG, WRONG, WRONG, FINE, FINE)
 
     assert teller.messages == [AlertMessage.OPENED, AlertMessage.RESOLVED]
 
 
-def test_nobody_is_told_before_it_lasted_and_what_did_not_last_leaves_nothing() -> None:
+def test_nobody_is_reported_before_it_lasted_and_what_did_not_last_leaves_nothing() -> None:
     policy = Policy(hold=3 * MINUTE)
 
     assert looked_at(policy, WRONG, WRONG, WRONG).messages == []
@@ -146,13 +146,13 @@ def test_a_clock_that_is_set_back_puts_escalation_off_by_no_more_than_its_minute
     teller = looked_at(Policy(escalate_after=5 * MINUTE), WRONG)
     set_back = NOON - 60 * MINUTE
 
-    told = [teller.look(WRONG, set_back + number * MINUTE) for number in range(7)]
+    reported = [teller.look(WRONG, set_back + number * MINUTE) for number in range(7)]
 
-    assert told == [None] * 5 + [AlertMessage.ESCALATED, None]
+    assert reported == [None] * 5 + [AlertMessage.ESCALATED, None]
 
 
-def test_what_goes_on_is_told_when_there_is_somebody_to_tell() -> None:
-    alone = Policy(tells_begin=False)
+def test_what_goes_on_is_reported_when_there_is_somebody_to_tell() -> None:
+    alone = Policy(notifies_begin=False)
     teller, over = looked_at(alone, WRONG, WRONG), looked_at(alone, WRONG, WRONG, FINE)
     assert teller.messages == over.messages == []
 
@@ -166,8 +166,8 @@ def test_what_goes_on_is_told_when_there_is_somebody_to_tell() -> None:
     ]
 
 
-def test_where_nobody_is_told_first_the_others_are_told_later_and_of_the_end() -> None:
-    policy = Policy(tells_begin=False, escalate_after=2 * MINUTE)
+def test_where_nobody_is_reported_first_the_others_are_reported_later_and_of_the_end() -> None:
+    policy = Policy(notifies_begin=False, escalate_after=2 * MINUTE)
 
     assert looked_at(policy, WRONG, WRONG, WRONG, WRONG, FINE).messages == [
         AlertMessage.ESCALATED,
@@ -187,7 +187,7 @@ def test_quiet_hours_put_a_message_off_and_swallow_what_was_over_by_then() -> No
     assert over.messages == []
 
 
-def test_after_quiet_hours_nobody_is_told_of_what_nobody_can_see() -> None:
+def test_after_quiet_hours_nobody_is_reported_of_what_nobody_can_see() -> None:
     teller = Teller(Policy(quiet=Window(time(12), time(13), ZoneInfo("UTC"))))
     teller.look(WRONG, NOON + MINUTE)
     teller.look(UNKNOWN, NOON + 60 * MINUTE)
@@ -196,16 +196,16 @@ def test_after_quiet_hours_nobody_is_told_of_what_nobody_can_see() -> None:
     assert teller.look(WRONG, NOON + 61 * MINUTE) is AlertMessage.OPENED
 
 
-def test_the_end_of_what_was_told_waits_for_the_end_of_quiet_hours() -> None:
+def test_the_end_of_what_was_reported_waits_for_the_end_of_quiet_hours() -> None:
     afternoon = datetime(2026, 3, 2, 2, 59, tzinfo=UTC)
     teller = Teller(Policy(quiet=NIGHT))
     teller.look(WRONG, afternoon)
     teller.look(FINE, afternoon + MINUTE)
 
-    assert teller.told[-1][1] == Telling(AlertMessage.RESOLVED, datetime(2026, 3, 2, 12, 0, tzinfo=UTC))
+    assert teller.reported[-1][1] == DueMessage(AlertMessage.RESOLVED, datetime(2026, 3, 2, 12, 0, tzinfo=UTC))
 
 
-def test_what_flaps_is_told_as_one_until_it_is_calm() -> None:
+def test_what_flaps_is_reported_as_one_until_it_is_calm() -> None:
     teller = looked_at(Policy(), *[WRONG, FINE] * 30)
     assert teller.course is not None
     assert teller.course.is_flapping
@@ -253,7 +253,7 @@ def test_openings_and_ends_take_turns_and_an_end_always_comes(policy: Policy, st
 def test_quiet_hours_are_quiet(policy: Policy, steps: list[tuple[int, Sight]]) -> None:
     teller = followed(policy, steps)
 
-    for at, telling in teller.told:
+    for at, telling in teller.reported:
         assert telling.not_before >= at
         assert policy.quiet is None or not policy.quiet.contains(telling.not_before)
 
@@ -262,13 +262,13 @@ def test_quiet_hours_are_quiet(policy: Policy, steps: list[tuple[int, Sight]]) -
 def test_no_hour_has_more_openings_than_damping_allows(policy: Policy, steps: list[tuple[int, Sight]]) -> None:
     teller = followed(policy, steps)
 
-    opened = [at for at, telling in teller.told if telling.message is AlertMessage.OPENED]
+    opened = [at for at, telling in teller.reported if telling.message is AlertMessage.OPENED]
     most = FLAP_OPENINGS + FLAP_WINDOW // CALM_AFTER
     assert all(sum(at <= other < at + FLAP_WINDOW for other in opened) <= most for at in opened)
 
 
 @given(policies, looks)
-def test_nothing_is_told_of_what_did_not_last(policy: Policy, steps: list[tuple[int, Sight]]) -> None:
+def test_nothing_is_reported_of_what_did_not_last(policy: Policy, steps: list[tuple[int, Sight]]) -> None:
     teller = Teller(policy)
     now, wrong_since = NOON, None
     for gap, sight in steps:

@@ -18,7 +18,7 @@ from factories import NOW
         (1_000, 4_000, -60, None),  # the clock was set back
     ],
 )
-def test_growth_is_told_only_when_it_is_known(before: int, after: int, seconds: int, rate: float | None) -> None:
+def test_growth_is_reported_only_when_it_is_known(before: int, after: int, seconds: int, rate: float | None) -> None:
     now = NOW + timedelta(seconds=seconds)
 
     assert per_second(before, after, read_before=NOW, now=now) == rate

@@ -1,4 +1,4 @@
-"""Steps need two polls, common ones are one cause, decays are told with their forecast, and weather is neither."""
+"""Steps need two polls, common ones are one cause, decays are reported with their forecast, and weather is neither."""
 
 import numpy as np
 import pytest
@@ -129,7 +129,7 @@ def decays_of(daily: Floats) -> tuple[Decays, list[int]]:
     return decays, np.flatnonzero(decays.is_decay).tolist()
 
 
-def test_a_decay_is_told_with_the_days_that_are_left() -> None:
+def test_a_decay_is_reported_with_the_days_that_are_left() -> None:
     decays, decaying = decays_of(falling([0, 0, 0.1, 0, 0, 0], 40))
 
     soonest, likely, latest = decays.days_to(-27.0)

@@ -19,13 +19,13 @@ def groups_of(box: NDArray[np.int64]) -> list[list[int]]:
     return [np.flatnonzero(box == number).tolist() for number in range(int(box.max()) + 1)]
 
 
-def test_boxes_far_from_each_other_are_told_by_distance_alone() -> None:
+def test_boxes_far_from_each_other_are_reported_by_distance_alone() -> None:
     distance = np.array([1000, 1040, 1020, 1900, 1930, 1915], dtype=float)
 
     assert groups_of(infer_branches(distance, []).box) == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_boxes_that_are_equally_far_are_told_by_an_event() -> None:
+def test_boxes_that_are_equally_far_are_reported_by_an_event() -> None:
     distance = np.array([1000, 1040, 1020, 1010, 1030, 1025, 1900, 1930], dtype=float)
     together = infer_branches(distance, []).box
 

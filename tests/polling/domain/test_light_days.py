@@ -40,7 +40,7 @@ def test_a_day_is_its_median_its_noise_and_how_often_it_was_left() -> None:
     assert summed.jumps.tolist() == [0, 2, 0]
 
 
-def test_of_a_coarse_meter_and_of_a_few_readings_no_noise_is_told() -> None:
+def test_of_a_coarse_meter_and_of_a_few_readings_no_noise_is_reported() -> None:
     coarse = np.rint(day(0.3) / 0.5) * 0.5
     few = np.full((1, READINGS), np.nan)
     few[0, :10] = -20.0
@@ -50,7 +50,7 @@ def test_of_a_coarse_meter_and_of_a_few_readings_no_noise_is_told() -> None:
     assert np.isnan(sum_up_day(few).jumps).all()
 
 
-def test_noise_that_grew_is_told_by_its_factor_and_other_noise_is_not() -> None:
+def test_noise_that_grew_is_reported_by_its_factor_and_other_noise_is_not() -> None:
     noise = np.full((3, 20), 0.08)
     noise[1, -3:] = 0.24
     noise[2, -1] = 0.24  # one day is no change

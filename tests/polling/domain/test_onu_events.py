@@ -1,4 +1,4 @@
-"""One event per fact: states with causes, flapping told once, steps of light, descriptions; none without a reading."""
+"""One event per fact: states with causes, flapping once, steps of light, descriptions; none without a value."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -40,9 +40,9 @@ class Life:
         self.events: list[ObservedEvent] = []
         self.late: list[LateCause] = []
 
-    def poll(self, told: PolledOnu) -> list[EventKind]:
+    def poll(self, reported: PolledOnu) -> list[EventKind]:
         self.now += self.cycle
-        changes = compare_poll([(self.status, told)], now=self.now)
+        changes = compare_poll([(self.status, reported)], now=self.now)
         self.status = changes.statuses[0] if changes.statuses else self.status
         self.events += changes.events
         self.late += changes.late_causes
@@ -155,7 +155,7 @@ def test_nobody_is_calm_while_nobody_looks() -> None:
     assert onu.poll_states("+") == [EventKind.CALM, EventKind.UP]
 
 
-def test_changes_that_are_far_apart_are_told_one_by_one() -> None:
+def test_changes_that_are_far_apart_are_reported_one_by_one() -> None:
     onu = Life(cycle=timedelta(minutes=16))
 
     assert EventKind.FLAPPING not in onu.poll_states("-+" * 20)
@@ -168,7 +168,7 @@ def test_a_clock_that_was_set_back_starts_a_new_window() -> None:
     assert onu.poll_states("-") == [EventKind.DOWN]
 
 
-def test_a_drop_of_three_decibels_is_a_step_and_told_once() -> None:
+def test_a_drop_of_three_decibels_is_a_step_and_reported_once() -> None:
     onu = Life()
     for power in (-2_000, -2_100, -2_299):
         assert onu.poll(PolledOnu(power_cdbm=power)) == []
@@ -178,7 +178,7 @@ def test_a_drop_of_three_decibels_is_a_step_and_told_once() -> None:
     assert onu.poll(PolledOnu(power_cdbm=-2_310)) == []
 
 
-def test_light_that_comes_back_after_a_repair_is_told() -> None:
+def test_light_that_comes_back_after_a_repair_is_reported() -> None:
     onu = Life()
 
     kinds = [onu.poll(PolledOnu(power_cdbm=power)) for power in (-2_000, -2_500, -2_050)]
@@ -220,7 +220,7 @@ def test_a_slow_drift_is_never_a_step(cdb_an_hour: int, minutes: int) -> None:
 
 
 @given(st.lists(st.integers(-4_000, -800), min_size=2, max_size=30))
-def test_every_sudden_step_is_told_with_its_direction(powers: list[int]) -> None:
+def test_every_sudden_step_is_reported_with_its_direction(powers: list[int]) -> None:
     onu = Life(cycle=timedelta(hours=6))
 
     kinds = [onu.poll(PolledOnu(power_cdbm=power)) for power in powers]
@@ -233,7 +233,7 @@ def test_every_sudden_step_is_told_with_its_direction(powers: list[int]) -> None
     assert kinds == [[], *expected]
 
 
-def test_another_description_is_told_and_the_first_one_is_not() -> None:
+def test_another_description_is_reported_and_the_first_one_is_not() -> None:
     onu = Life()
 
     kinds = [onu.poll(PolledOnu(description=text)) for text in ("CLI-1", "CLI-1", "CLI-2", "")]
@@ -258,8 +258,8 @@ def test_events_of_a_poll_stand_in_the_order_of_places() -> None:
     ]
 
 
-def told_by_hand(states: Sequence[RunState | None]) -> list[tuple[int, EventKind]]:
-    """Say what is to be told of an ONU that was up, by looking at the whole series at once."""
+def reported_by_hand(states: Sequence[RunState | None]) -> list[tuple[int, EventKind]]:
+    """Return what must be reported about an ONU that was up, by looking at the whole series at once."""
     expected: list[tuple[int, EventKind]] = []
     polls_of_window = FLAP_WINDOW // CYCLE
     state, changed_at, window = UP, 0, list[int]()
@@ -282,10 +282,10 @@ def told_by_hand(states: Sequence[RunState | None]) -> list[tuple[int, EventKind
 
 
 @given(st.lists(st.sampled_from([UP, DOWN, None]), max_size=80))
-def test_every_series_of_states_is_told_without_gaps_and_without_echoes(states: list[RunState | None]) -> None:
+def test_every_series_of_states_is_reported_without_gaps_and_without_echoes(states: list[RunState | None]) -> None:
     onu = Life()
 
     for state in states:
         onu.poll(PolledOnu(state))
 
-    assert [((event.at - START) // CYCLE, event.kind) for event in onu.events] == told_by_hand(states)
+    assert [((event.at - START) // CYCLE, event.kind) for event in onu.events] == reported_by_hand(states)

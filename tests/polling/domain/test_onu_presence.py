@@ -44,7 +44,7 @@ def missed(row: KnownOnu, *, at: datetime = NOW, is_present: bool = True) -> Kno
     return row._replace(misses=row.misses + 1, missed_at=at, is_present=is_present)
 
 
-def told(plan: PresencePlan) -> list[tuple[EventKind, OnuPlace]]:
+def reported(plan: PresencePlan) -> list[tuple[EventKind, OnuPlace]]:
     return [(event.kind, event.place) for event in plan.events]
 
 
@@ -66,7 +66,7 @@ def test_an_unknown_serial_is_a_new_onu() -> None:
     plan = plan_presence([onu(1, HERE, "A")], walk((HERE, "A"), (THERE, "B")), now=NOW)
 
     assert plan.new == ((THERE, OnuIdentity("B")),)
-    assert told(plan) == [(EventKind.NEW, THERE)]
+    assert reported(plan) == [(EventKind.NEW, THERE)]
 
 
 def test_nobody_is_new_until_an_olt_was_walked_to_its_end() -> None:
@@ -88,7 +88,7 @@ def test_two_onus_that_change_places_are_two_moves() -> None:
     plan = plan_presence([onu(1, HERE, "A"), onu(2, THERE, "B")], walk((HERE, "B"), (THERE, "A")), now=NOW)
 
     assert set(plan.updated) == {onu(1, THERE, "A"), onu(2, HERE, "B")}
-    assert told(plan) == [(EventKind.MOVED, HERE), (EventKind.MOVED, THERE)]
+    assert reported(plan) == [(EventKind.MOVED, HERE), (EventKind.MOVED, THERE)]
 
 
 def test_the_second_complete_walk_without_an_onu_makes_it_absent() -> None:
@@ -98,7 +98,7 @@ def test_the_second_complete_walk_without_an_onu_makes_it_absent() -> None:
     assert first.updated == (missed(onu(2, THERE, "B")),)
     assert first.events == ()
     assert second.updated == (missed(first.updated[0], at=LATER, is_present=False),)
-    assert told(second) == [(EventKind.GONE, THERE)]
+    assert reported(second) == [(EventKind.GONE, THERE)]
 
 
 def test_misses_are_forgotten_when_the_onu_is_seen() -> None:
@@ -113,7 +113,7 @@ def test_absence_is_judged_by_port() -> None:
 
     plan = plan_presence(known, walk(is_complete=False, ports=[HERE]), now=NOW)
 
-    assert told(plan) == [(EventKind.GONE, HERE)]
+    assert reported(plan) == [(EventKind.GONE, HERE)]
 
 
 def test_an_absent_onu_returns_as_itself() -> None:
@@ -129,7 +129,7 @@ def test_who_was_replaced_at_its_place_is_gone_at_once() -> None:
 
     assert plan.updated == (missed(onu(1, HERE, "A"), is_present=False),)
     assert plan.new == ((HERE, OnuIdentity("B")),)
-    assert told(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
+    assert reported(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
 
 
 def test_a_broken_walk_neither_replaces_nor_moves_what_it_did_not_see() -> None:
@@ -162,7 +162,7 @@ def test_a_broken_walk_moves_whom_it_saw_replaced() -> None:
 
     plan = plan_presence(known, walk((HERE, "B"), (THERE, "A"), is_complete=False), now=NOW)
 
-    assert told(plan) == [(EventKind.MOVED, HERE), (EventKind.MOVED, THERE)]
+    assert reported(plan) == [(EventKind.MOVED, HERE), (EventKind.MOVED, THERE)]
 
 
 def test_who_moved_away_for_sure_leaves_a_place_that_waits_for_somebody_else() -> None:
@@ -193,7 +193,7 @@ def test_two_onus_without_a_serial_and_with_one_hardware_address_are_reported_on
     second = plan_presence([*known, onu(2, ELSEWHERE, mac=MAC)], twice, now=LATER)
 
     (_, double) = first.events
-    assert told(first) == [(EventKind.NEW, ELSEWHERE), (EventKind.DUPLICATE_MAC, ELSEWHERE)]
+    assert reported(first) == [(EventKind.NEW, ELSEWHERE), (EventKind.DUPLICATE_MAC, ELSEWHERE)]
     assert double.other_place == HERE
     assert second == PresencePlan()
 
@@ -204,7 +204,7 @@ def test_onus_that_have_serials_may_share_a_hardware_address() -> None:
 
     plan = plan_presence([onu(1, HERE, "A", mac=MAC)], twice, now=NOW)
 
-    assert told(plan) == [(EventKind.NEW, THERE)]
+    assert reported(plan) == [(EventKind.NEW, THERE)]
 
 
 @pytest.mark.parametrize("nothing", ["", "00:00:00:00:00:00", "FF:FF:FF:FF:FF:FF"])
@@ -213,7 +213,7 @@ def test_onus_without_any_name_are_no_duplicates_of_each_other(nothing: str) -> 
 
     plan = plan_presence(known, Walk({HERE: OnuIdentity(), THERE: OnuIdentity()}, is_complete=True), now=NOW)
 
-    assert told(plan) == [(EventKind.RETURNED, THERE)]
+    assert reported(plan) == [(EventKind.RETURNED, THERE)]
 
 
 def test_one_of_two_with_one_serial_may_move() -> None:
@@ -222,7 +222,7 @@ def test_one_of_two_with_one_serial_may_move() -> None:
     plan = plan_presence(known, walk((HERE, "A"), (ELSEWHERE, "A")), now=NOW)
 
     assert plan.updated == (onu(2, ELSEWHERE, "A"),)
-    assert told(plan) == [(EventKind.MOVED, ELSEWHERE)]
+    assert reported(plan) == [(EventKind.MOVED, ELSEWHERE)]
 
 
 def test_a_serial_that_turns_up_twice_elsewhere_is_nobody_we_know() -> None:
@@ -253,7 +253,7 @@ def test_a_serial_that_could_not_be_read_is_no_other_onu() -> None:
     assert plan == PresencePlan()
 
 
-def test_a_serial_that_is_told_later_is_learned() -> None:
+def test_a_serial_that_is_reported_later_is_learned() -> None:
     plan = plan_presence([onu(1, HERE)], walk((HERE, "A")), now=NOW)
 
     assert plan == PresencePlan(updated=(onu(1, HERE, "A"),))
@@ -273,7 +273,7 @@ def test_two_serials_with_one_hardware_address_are_two_onus() -> None:
 
     plan = plan_presence(known, Walk({HERE: OnuIdentity("B", "02:00:00:00:00:01")}, is_complete=True), now=NOW)
 
-    assert told(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
+    assert reported(plan) == [(EventKind.NEW, HERE), (EventKind.GONE, HERE)]
 
 
 def test_a_walk_that_suddenly_loses_most_is_held_and_the_next_confirms_it() -> None:

@@ -22,20 +22,20 @@ seeds = st.integers(0, 2**32)
 
 
 def expected_facts(story: OltStory) -> list[tuple[Fact, float]]:
-    """Return what the journal of the epoch says is to be told, and when it happened."""
+    """Return what the journal of the epoch says is to be reported, and when it happened."""
     entries = story.olt.world.journal[story.entries_before :]
     return [(fact, entry.at) for entry in entries for fact in story.event_truth.facts(entry)]
 
 
-def told_facts(story: OltStory) -> list[tuple[Fact, datetime]]:
+def reported_facts(story: OltStory) -> list[tuple[Fact, datetime]]:
     return [(fact_of(serial, event), event.at) for serial, event in story.olt.events[story.events_before :]]
 
 
 def assert_outages_are_true(story: Story) -> None:
-    told, expected = story.outages.told, story.expected_outages
-    assert [outage for outage in told if not any(one.is_told_by(outage) for one in expected)] == []
-    assert [one for one in expected if not any(one.is_told_by(outage) for outage in told)] == []
-    assert len(told) == len(expected)
+    reported, expected = story.outages.reported, story.expected_outages
+    assert [outage for outage in reported if not any(one.is_reported_by(outage) for one in expected)] == []
+    assert [one for one in expected if not any(one.is_reported_by(outage) for outage in reported)] == []
+    assert len(reported) == len(expected)
 
 
 @thorough
@@ -47,15 +47,15 @@ def test_good_polls_tell_the_journal_at_once(seed: int, epochs: int) -> None:
         story.live_an_epoch()
 
         for olt in story.olts:
-            told = told_facts(olt)
+            reported = reported_facts(olt)
             expected = expected_facts(olt)
-            assert Counter(fact for fact, _ in told) == Counter(fact for fact, _ in expected)
-            assert all(is_next_poll(fact, at, dict(expected)[fact]) for fact, at in told)
+            assert Counter(fact for fact, _ in reported) == Counter(fact for fact, _ in expected)
+            assert all(is_next_poll(fact, at, dict(expected)[fact]) for fact, at in reported)
     assert_outages_are_true(story)
 
 
 def is_next_poll(fact: Fact, told_at: datetime, happened_at: float) -> bool:
-    """Tell whether a fact was told at the first poll after it; who is gone may have to be missed twice."""
+    """Tell whether a fact was reported at the first poll after it; who is gone may have to be missed twice."""
     waited = told_at - moment_of(happened_at)
     return waited < INTERVAL * (2 if fact[1] is EventKind.GONE else 1)
 
@@ -69,9 +69,9 @@ def test_bad_polls_tell_nothing_that_is_not_true_and_good_ones_make_up_for_them(
         story.live_an_epoch()
 
         for olt in story.olts:
-            told = told_facts(olt)
-            assert Counter(fact for fact, _ in told) == Counter(fact for fact, _ in expected_facts(olt))
-            assert silent_polls(olt, story).isdisjoint(at for _, at in told)
+            reported = reported_facts(olt)
+            assert Counter(fact for fact, _ in reported) == Counter(fact for fact, _ in expected_facts(olt))
+            assert silent_polls(olt, story).isdisjoint(at for _, at in reported)
     assert_outages_are_true(story)
 
 

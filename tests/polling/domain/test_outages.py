@@ -46,12 +46,12 @@ class Network:
         return START + self.poll_number * INTERVAL
 
     @property
-    def told(self) -> list[OutageRecord]:
-        return self.outages.told
+    def reported(self) -> list[OutageRecord]:
+        return self.outages.reported
 
     @property
     def only(self) -> OutageRecord:
-        (outage,) = self.told
+        (outage,) = self.reported
         return outage
 
     def poll(self, *, down: Ids = range(0), up: Ids = range(0), cause: DownCause | None = LOS, polls: int = 1) -> None:
@@ -87,7 +87,7 @@ def test_an_outage_after_the_clock_was_set_back_continues_none_that_ended_in_the
     net.poll_number = 20
     net.poll(down=ALL)
 
-    first, second = net.told
+    first, second = net.reported
     assert (first.is_open, second.is_open) == (True, False)
     assert first.started_at == START + 21 * INTERVAL
 
@@ -98,7 +98,7 @@ def test_onus_whose_ports_nobody_knows_are_in_no_outage_together() -> None:
 
     network.poll(down=list(network.members))
 
-    assert network.told == []
+    assert network.reported == []
 
 
 def test_a_port_that_goes_dark_is_one_outage_from_its_first_poll_to_its_last() -> None:
@@ -127,7 +127,7 @@ def test_a_few_onus_are_no_outage(onus: int, lost: int, is_outage: bool) -> None
 
     net.poll(down=range(1000, 1000 + lost))
 
-    assert len(net.told) == is_outage
+    assert len(net.reported) == is_outage
 
 
 def test_whoever_was_down_before_does_not_make_it_an_outage() -> None:
@@ -135,7 +135,7 @@ def test_whoever_was_down_before_does_not_make_it_an_outage() -> None:
     for number in range(10):
         net.poll(down=[1000 + number], polls=3)
 
-    assert net.told == []
+    assert net.reported == []
 
 
 def test_what_nobody_saw_go_is_no_outage() -> None:
@@ -144,7 +144,7 @@ def test_what_nobody_saw_go_is_no_outage() -> None:
 
     net.poll()
 
-    assert net.told == []
+    assert net.reported == []
 
 
 def test_arrivals_of_the_next_poll_join_and_later_ones_do_not() -> None:
@@ -161,7 +161,7 @@ def test_two_polls_may_make_one_outage() -> None:
     net = Network()
 
     net.poll(down=ALL[:2])
-    assert net.told == []
+    assert net.reported == []
     net.poll(down=ALL[2:4])
 
     assert (net.only.affected, net.only.started_at) == (4, START + INTERVAL)
@@ -234,10 +234,10 @@ def test_an_outage_that_comes_back_later_is_another_one() -> None:
 
     net.poll(down=ALL)
 
-    assert [outage.is_open for outage in net.told] == [False, True]
+    assert [outage.is_open for outage in net.reported] == [False, True]
 
 
-def test_a_cause_that_is_told_later_changes_the_outage() -> None:
+def test_a_cause_that_is_reported_later_changes_the_outage() -> None:
     net = Network()
     net.poll(down=ALL, cause=None)
     assert net.only.cause is OutageCause.UNKNOWN
@@ -290,7 +290,7 @@ def test_some_ports_of_a_card_are_ports() -> None:
 
     net.poll(down=everyone(10, 12))
 
-    assert [outage.place.port for outage in net.told] == [0, 2]
+    assert [outage.place.port for outage in net.reported] == [0, 2]
 
 
 def test_a_card_seen_in_two_polls_takes_in_the_ports_that_were_seen_first() -> None:
@@ -317,7 +317,7 @@ def test_a_port_that_was_out_long_before_its_card_stays_an_outage_of_its_own() -
     net.poll(up=everyone(10))
     net.poll(up=everyone(11, 12))
 
-    assert [(o.place.scope, o.affected, o.ended_at) for o in net.told] == [
+    assert [(o.place.scope, o.affected, o.ended_at) for o in net.reported] == [
         (OutageScope.PON, 20, net.now - INTERVAL),
         (OutageScope.CARD, 40, net.now),
     ]
@@ -339,7 +339,7 @@ def test_ports_of_one_onu_do_not_make_a_card() -> None:
 
     net.poll(down=[1000, 1100])
 
-    assert net.told == []
+    assert net.reported == []
 
 
 def test_outages_of_other_olts_are_left_alone() -> None:

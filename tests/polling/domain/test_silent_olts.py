@@ -26,12 +26,12 @@ class Fleet:
         return START + self.look_number * INTERVAL
 
     @property
-    def told(self) -> list[tuple[OutageScope, int, bool]]:
-        return [(outage.place.scope, outage.place.olt_id, outage.is_open) for outage in self.outages.told]
+    def reported(self) -> list[tuple[OutageScope, int, bool]]:
+        return [(outage.place.scope, outage.place.olt_id, outage.is_open) for outage in self.outages.reported]
 
     @property
     def network(self) -> OutageRecord:
-        (outage,) = (o for o in self.outages.told if o.place.scope is OutageScope.NETWORK)
+        (outage,) = (o for o in self.outages.reported if o.place.scope is OutageScope.NETWORK)
         return outage
 
     def look(self, *, silent: Ids = range(0), heard: Ids = range(0), looks: int = 1) -> None:
@@ -55,7 +55,7 @@ def test_a_silent_olt_is_an_outage_until_it_answers() -> None:
     fleet.look(silent={3}, looks=4)
     fleet.look(heard={3})
 
-    (outage,) = fleet.outages.told
+    (outage,) = fleet.outages.reported
     assert (outage.place.olt_id, outage.cause, outage.affected) == (3, OutageCause.OLT, 100)
     assert (outage.started_at, outage.ended_at) == (START + INTERVAL, START + 5 * INTERVAL)
 
@@ -64,11 +64,11 @@ def test_most_olts_silent_at_once_are_the_poller_without_a_network() -> None:
     fleet = Fleet()
 
     fleet.look(silent=range(1, 4))
-    assert len(fleet.told) == 3
+    assert len(fleet.reported) == 3
     fleet.look(silent=range(4, 11))
     fleet.look(heard=range(1, 11))
 
-    assert fleet.told == [(OutageScope.NETWORK, 0, False)]
+    assert fleet.reported == [(OutageScope.NETWORK, 0, False)]
     assert (fleet.network.cause, fleet.network.affected, fleet.network.affected_olts) == (
         OutageCause.NETWORK,
         1_000,
@@ -82,7 +82,7 @@ def test_half_of_the_olts_are_not_most() -> None:
 
     fleet.look(silent=range(1, 6))
 
-    assert {scope for scope, _, _ in fleet.told} == {OutageScope.OLT}
+    assert {scope for scope, _, _ in fleet.reported} == {OutageScope.OLT}
 
 
 def test_a_single_olt_is_no_network() -> None:
@@ -90,7 +90,7 @@ def test_a_single_olt_is_no_network() -> None:
 
     fleet.look(silent={1})
 
-    assert fleet.told == [(OutageScope.OLT, 1, True)]
+    assert fleet.reported == [(OutageScope.OLT, 1, True)]
 
 
 def test_olts_that_died_one_by_one_are_no_lost_network() -> None:
@@ -99,7 +99,7 @@ def test_olts_that_died_one_by_one_are_no_lost_network() -> None:
     for olt_id in range(1, 11):
         fleet.look(silent={olt_id}, looks=3)
 
-    assert {scope for scope, _, _ in fleet.told[:8]} == {OutageScope.OLT}
+    assert {scope for scope, _, _ in fleet.reported[:8]} == {OutageScope.OLT}
 
 
 def test_who_was_silent_before_and_who_stays_silent_after_has_an_outage_of_its_own() -> None:
@@ -109,7 +109,7 @@ def test_who_was_silent_before_and_who_stays_silent_after_has_an_outage_of_its_o
     fleet.look(silent=range(2, 11), looks=3)
     fleet.look(heard=range(3, 11))
 
-    assert fleet.told == [(OutageScope.OLT, 1, True), (OutageScope.NETWORK, 0, False), (OutageScope.OLT, 2, True)]
+    assert fleet.reported == [(OutageScope.OLT, 1, True), (OutageScope.NETWORK, 0, False), (OutageScope.OLT, 2, True)]
     assert fleet.network.affected_olts == 9
 
 
@@ -119,7 +119,7 @@ def test_an_olt_that_is_asked_seldom_belongs_to_the_lost_network_all_the_same() 
 
     fleet.look(silent={10})
 
-    assert fleet.told == [(OutageScope.NETWORK, 0, True)]
+    assert fleet.reported == [(OutageScope.NETWORK, 0, True)]
     assert fleet.network.affected_olts == 10
 
 
@@ -129,7 +129,7 @@ def test_a_network_that_flaps_is_one_outage() -> None:
         fleet.look(silent=range(1, 11))
         fleet.look(heard=range(1, 11))
 
-    assert fleet.told == [(OutageScope.NETWORK, 0, False)]
+    assert fleet.reported == [(OutageScope.NETWORK, 0, False)]
     assert fleet.network.started_at == START + INTERVAL
 
 
@@ -140,7 +140,7 @@ def test_an_olt_that_nobody_asks_any_more_is_no_outage() -> None:
     del fleet.voices[3]
     fleet.look()
 
-    assert fleet.told == [(OutageScope.OLT, 3, False)]
+    assert fleet.reported == [(OutageScope.OLT, 3, False)]
 
 
 looks = st.lists(st.tuples(st.sets(st.integers(1, 6)), st.sets(st.integers(1, 6))), max_size=30)

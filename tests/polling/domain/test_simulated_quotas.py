@@ -66,9 +66,9 @@ def test_a_dead_olt_is_violated_and_never_adjusted(network: QuotaNetwork) -> Non
 def test_most_violations_are_announced_in_time_and_few_for_nothing(network: QuotaNetwork) -> None:
     foresight = measure_foresight(network)
 
-    print(foresight, f"{foresight.share_told:.1%} told in time, {foresight.share_false:.1%} false")  # noqa: T201
+    print(foresight, f"{foresight.share_reported:.1%} reported in time, {foresight.share_false:.1%} false")  # noqa: T201
     assert foresight.with_early_cause > 40
-    assert foresight.share_told >= 0.9
+    assert foresight.share_reported >= 0.9
     assert foresight.share_false <= 0.1
 
 

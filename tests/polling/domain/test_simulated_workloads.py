@@ -135,7 +135,7 @@ def test_every_node_is_in_exactly_one_place_at_every_moment(workload: Workload) 
 
 
 def where(network: VirtualNetwork, node: VirtualNode) -> list[str]:
-    """Name every place that a node is in, told by its row and its executions; the due and the ready form the queue."""
+    """Name every place that a node is in, by its row and its executions; the due and the ready form the queue."""
     places = ["running" for run in network.busy.values() if run and run.node is node]
     if node.suspended:
         places.append("suspended")

@@ -56,7 +56,7 @@ class Fate:
         return [action for action in actions if action is not None]
 
     def pick_garbled(self) -> list[SimulatedOnu]:
-        """Choose ONUs of which impossible values are told: any that were there before and stay where they are."""
+        """Choose ONUs of which impossible values are reported: any that were there before and stay where they are."""
         settled = [onu for onu in self._world.onus if onu.serial in self._old - self._moving]
         return self._rng.sample(settled, k=self._rng.randrange(6))
 

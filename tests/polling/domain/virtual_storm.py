@@ -47,7 +47,7 @@ class Acts:
 
 @dataclass(slots=True)
 class Books:
-    """What is known of one node's slots: each step of its schedule, each start, each slot told as skipped."""
+    """What is known of one node's slots: each step of its schedule, each start, each slot reported as skipped."""
 
     steps: list[Step] = field(default_factory=list)
     starts: list[datetime] = field(default_factory=list)

@@ -104,7 +104,7 @@ class WatchedOlt:
         members = [self._member(row) for row in self.present]
         self.outages.apply(judge_ports(self.olt_id, members, list(self.outages.rows.values()), Cycle(now, INTERVAL)))
 
-    def told(self, key: str, look: Look, *, breaks_at: int = EVERYTHING) -> dict[OnuPlace, object]:
+    def reported(self, key: str, look: Look, *, breaks_at: int = EVERYTHING) -> dict[OnuPlace, object]:
         """Walk a column as far as it goes and decode it."""
         column = self.definition.column(key)
         answering = self._stranger if look.is_stranger else self._personality
@@ -121,7 +121,7 @@ class WatchedOlt:
         return rows
 
     def _take_inventory(self, look: Look, now: datetime) -> None:
-        serials = self.told(SERIAL, look, breaks_at=look.serials_break_at)
+        serials = self.reported(SERIAL, look, breaks_at=look.serials_break_at)
         walk = Walk(
             {place: OnuIdentity(str(serial or "")) for place, serial in serials.items()},
             is_complete=look.serials_break_at >= EVERYTHING,
@@ -143,7 +143,7 @@ class WatchedOlt:
 
     def _take_readings(self, look: Look, now: datetime) -> None:
         states, causes, powers, texts = (
-            self.told(key, look, breaks_at=look.states_break_at) for key in (STATE, CAUSE, POWER, self._description)
+            self.reported(key, look, breaks_at=look.states_break_at) for key in (STATE, CAUSE, POWER, self._description)
         )
         pairs = [
             (

@@ -1,4 +1,4 @@
-"""A small agent on a real UDP port that answers from a table and misbehaves as told."""
+"""A small agent on a real UDP port that answers from a table and misbehaves as reported."""
 
 import asyncio
 import bisect

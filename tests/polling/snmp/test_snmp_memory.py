@@ -31,7 +31,7 @@ TABLE: Table = {(*COLUMN, n): (Tag.OCTET_STRING, b"x" * 2_000) for n in range(1,
 
 
 def reading(memory: Memory, address: str, size: int) -> tuple[Share, list[TooMuchData]]:
-    """A run under way that holds so much, and what it is told when it has to end."""
+    """A run under way that holds so much, and what it is reported when it has to end."""
     share, refusals = memory.open(address), list[TooMuchData]()
     share.on_refusal = refusals.append
     share.take(size)

@@ -26,7 +26,7 @@ from facho.polling.snmp.user_security import decode_envelope
 from facho.polling.snmp.walk import WalkOptions, walk_columns
 from servers.snmpd import Snmpd, SnmpdUser, private_snmpd, walk
 
-# Also the sign by which the tests of this folder are told to wait in real time.
+# Also the sign by which the tests of this folder are made to wait in real time.
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("snmpd")]
 
 AUTH_KEY, PRIV_KEY = "s3cr3t-auth-key", "s3cr3t-priv-key"

@@ -133,7 +133,7 @@ oids = st.tuples(st.tuples(st.integers(0, 2), st.integers(0, 39)), st.lists(sub_
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(oid=oids, repetitions=st.integers(1, 1_000))
-def test_the_library_asks_for_what_it_is_told(wire: LibraryWire, oid: Oid, repetitions: int) -> None:
+def test_the_library_asks_for_what_it_is_reported(wire: LibraryWire, oid: Oid, repetitions: int) -> None:
     engine = SnmpEngine(ENGINE_ID)
     sealer = Sealer(wire, PLAIN, engine)
 
@@ -185,13 +185,13 @@ def test_an_unsigned_response_is_for_users_without_a_key(wire: LibraryWire) -> N
         open_answer(response, SIGNED, make_engine(SIGNED, ENGINE_ID))
 
 
-def test_an_engine_is_told_by_an_unsigned_report_only(wire: LibraryWire) -> None:
+def test_an_engine_is_reported_by_an_unsigned_report_only(wire: LibraryWire) -> None:
     question = decode_envelope(Sealer(wire, None, SnmpEngine(b"")).seal_refresh())
-    told = decode_envelope(encode_sealed(question, ENGINE_ID, report(4)))
+    reported = decode_envelope(encode_sealed(question, ENGINE_ID, report(4)))
     nameless = decode_envelope(encode_sealed(question, b"", report(4)))
     response = decode_envelope(encode_sealed(question, ENGINE_ID, Pdu(PduKind.RESPONSE, 1, 0, 0, [])))
 
-    assert open_report(told).envelope.engine_id == ENGINE_ID
+    assert open_report(reported).envelope.engine_id == ENGINE_ID
     for wrong in (nameless, response):
         with pytest.raises(UnexpectedAnswer):
             open_report(wrong)

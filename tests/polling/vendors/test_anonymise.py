@@ -267,15 +267,15 @@ def test_an_index_of_small_numbers_that_is_a_place_is_kept() -> None:
 
 def test_contact_name_and_location_are_disguised_and_the_device_stays_known() -> None:
     contact, location = (*SYSTEM, 4, 0), (*SYSTEM, 6, 0)
-    told: dict[Oid, Value] = {
+    reported: dict[Oid, Value] = {
         SYS_DESCR: b"V1600G1",
         SYS_OBJECT_ID: (1, 3, 6, 1, 4, 1, 37950, 1),
         SYS_NAME: b"olt-centro",
     }
 
-    result = described(VSOL, {**told, contact: b"ana@isp.example", location: b"Calle 1"})
+    result = described(VSOL, {**reported, contact: b"ana@isp.example", location: b"Calle 1"})
 
-    assert (result[SYS_DESCR], result[SYS_OBJECT_ID]) == (told[SYS_DESCR], told[SYS_OBJECT_ID])
+    assert (result[SYS_DESCR], result[SYS_OBJECT_ID]) == (reported[SYS_DESCR], reported[SYS_OBJECT_ID])
     assert [result[contact], result[SYS_NAME], result[location]] == [b"Text 1", b"Text 2", b"Text 3"]
 
 

@@ -96,7 +96,7 @@ def test_name_of_a_port_decides_where_its_bits_are_disputed() -> None:
     assert family.indexes["onu"].encode(Place(0, 1, 2, 5)) == (0, 5)
 
 
-def test_port_is_told_by_its_bits_where_the_device_names_none() -> None:
+def test_port_is_reported_by_its_bits_where_the_device_names_none() -> None:
     family = HUAWEI_EPON.learn({"if.name": {(234938368,): "ethernet0/7/0", (SHIFTED_BY_6,): "EPON 9/9"}})
 
     assert family.decode_index((SHIFTED_BY_6, 5)) == Place(0, 1, 1, 5)

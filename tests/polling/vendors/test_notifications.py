@@ -302,18 +302,18 @@ def test_every_entry_resolves(family: Definition, oid: Oid, rule: NotificationRu
     ],
 )
 def test_what_is_composed_is_explained_as_the_same(meaning: Meaning, *, is_end: bool) -> None:
-    told = set()
+    reported = set()
     for family in load_definitions().values():
         place = Place(1, 1, 2, 3 if meaning.startswith("onu") else 0)
         composed = compose(family, meaning, place, is_end=is_end)
         if composed is not None:
-            told.add(family.key)
+            reported.add(family.key)
             said = explain(family, *composed)
             assert (said.meaning, said.is_end) == (meaning, is_end)
             named = {name: getattr(said.place, name) for name in Place._fields}
             assert all(value is None or value == getattr(place, name) for name, value in named.items())
 
-    assert {"huawei_smartax", "zte_c300_c320", "vsol_gpon_v1600g"} <= told
+    assert {"huawei_smartax", "zte_c300_c320", "vsol_gpon_v1600g"} <= reported
 
 
 def test_lines_that_switch_it_on_are_filled_in() -> None:

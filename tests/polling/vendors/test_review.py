@@ -55,7 +55,7 @@ def reviewed(**changes: object) -> Review:
     return review_text(yaml.safe_dump({**small(), **changes}), "acme.yaml")
 
 
-def told(review: Review) -> list[str]:
+def reported(review: Review) -> list[str]:
     return [str(fault) for fault in review.faults]
 
 
@@ -63,7 +63,7 @@ def told(review: Review) -> list[str]:
 def test_a_definition_that_loads_has_no_fault(key: str) -> None:
     found = review_text((FOLDER / f"{key}.yaml").read_text(), f"{key}.yaml")
 
-    assert told(found) == []
+    assert reported(found) == []
     assert found.definition == load_definitions()[key]
 
 
@@ -77,7 +77,7 @@ def test_every_fault_is_reported_at_once_with_file_and_key() -> None:
     found = reviewed(tables=tables, jobs=jobs, confidence="sure", recognition={"description": "("})
 
     assert found.definition is None
-    assert told(found) == [
+    assert reported(found) == [
         "acme.yaml: confidence: 'sure' is not one of high, medium, low",
         "acme.yaml: tables.onu.columns.onu.distance.type: 'Integer' is not one of Integer32, Counter32, Counter64,"
         " Gauge32, TimeTicks, OctetString, ObjectIdentifier",
@@ -144,8 +144,8 @@ def test_the_name_of_the_file_is_its_key(tmp_path: Path) -> None:
     file = tmp_path / "other.yaml"
     file.write_text(yaml.safe_dump(small()))
 
-    assert told(review_file(file)) == ["other.yaml: key: 'acme' does not match the name of the file"]
-    assert told(review_file(tmp_path / "none.yaml")) == [
+    assert reported(review_file(file)) == ["other.yaml: key: 'acme' does not match the name of the file"]
+    assert reported(review_file(tmp_path / "none.yaml")) == [
         "none.yaml: the file: cannot be read: No such file or directory"
     ]
 
@@ -153,7 +153,7 @@ def test_the_name_of_the_file_is_its_key(tmp_path: Path) -> None:
 def test_what_a_definition_leaves_out_is_listed() -> None:
     found = reviewed()
 
-    assert told(found) == []
+    assert reported(found) == []
     assert found.gaps[:2] == (Gap.RUN_STATE, Gap.LAST_DOWN_CAUSE)
     assert Gap.RX_POWER not in found.gaps
     assert found.unread == ("onu.rx_power",)

@@ -85,16 +85,18 @@ def test_numbers_heed_the_rules() -> None:
     assert numbers.tolist() == [-20.5, -2.0]
 
 
-@pytest.mark.parametrize(("sent", "told"), [((0, 1, 0), None), ((0, 1, 2), DownCause.LOS), ((0, 3, 1), DownCause.LOS)])
-def test_olt_that_shows_no_other_cause_tells_none(sent: tuple[int, ...], told: DownCause | None) -> None:
+@pytest.mark.parametrize(
+    ("sent", "reported"), [((0, 1, 0), None), ((0, 1, 2), DownCause.LOS), ((0, 3, 1), DownCause.LOS)]
+)
+def test_olt_that_shows_no_other_cause_tells_none(sent: tuple[int, ...], reported: DownCause | None) -> None:
     family = load_definitions()["fiberhome_an5516"]
     cause, _ = family.column("onu.last_down_cause").of_onus(pack_values([(Tag.INTEGER, number) for number in sent]))
 
     [after] = family.settle(OnuTable(np.arange(len(sent)), (cause,))).columns
 
-    assert after.values_of(np.array([0])) == [told]
+    assert after.values_of(np.array([0])) == [reported]
     # Stored values are read again when the OLT begins to tell causes apart.
-    assert (after.rule == cause.rule) == (told is not None)
+    assert (after.rule == cause.rule) == (reported is not None)
 
 
 def test_stand_ins_and_conditions_are_read_with_the_column() -> None:

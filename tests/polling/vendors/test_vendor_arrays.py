@@ -119,8 +119,8 @@ def check(column: Column, sent: Sequence[Sent]) -> None:
     assert rejects == Counter(e.value for e in expected if isinstance(e, Reject) and e not in honest)
     for row, (wanted, (tag, value)) in enumerate(zip(expected, sent, strict=True)):
         single = column.decode(tag, value)
-        told = float(single.value) if isinstance(single.value, int) else single.value
-        assert (single.reason if told is None else told) == wanted, (tag, value)
+        reported = float(single.value) if isinstance(single.value, int) else single.value
+        assert (single.reason if reported is None else reported) == wanted, (tag, value)
         assert values[row] == single.value
         if decoded.numbers is not None:
             got = decoded.numbers[row]

@@ -211,12 +211,12 @@ def test_counted_value_stays_an_integer() -> None:
     assert isinstance(column("onu.up_bytes").decode(Tag.COUNTER64, 2**63).value, int)
 
 
-def test_state_is_told_in_our_words() -> None:
+def test_state_is_reported_in_our_words() -> None:
     assert column("onu.run_state").decode(Tag.INTEGER, 1) == Decoded(RunState.ONLINE)
     assert column("onu.last_down_cause").decode(Tag.INTEGER, 13) == Decoded(DownCause.DYING_GASP)
 
 
-def test_number_without_a_word_is_told_as_such() -> None:
+def test_number_without_a_word_is_reported_as_such() -> None:
     assert column("onu.run_state").decode(Tag.INTEGER, 99) == Decoded(None, Reject.UNKNOWN_ENUM)
 
 

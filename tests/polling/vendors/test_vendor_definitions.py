@@ -121,14 +121,14 @@ def test_who_waits_is_listed_with_every_discovery_where_the_family_tells_it(fami
 
 def test_what_an_olt_tells_of_itself_is_read_by_a_ready_made_job(family: Definition) -> None:
     """Identity apart: that is asked for by hand, and by a recording."""
-    told = {key for job in family.jobs for key in job.columns}
+    reported = {key for job in family.jobs for key in job.columns}
     about_olt = {
         column.key
         for column in family.columns.values()
         if column.index.scope in (Scope.BOARD, Scope.PART, Scope.PON, Scope.INTERFACE, Scope.SCALAR)
     }
 
-    assert about_olt - told <= LEFT_OUT
+    assert about_olt - reported <= LEFT_OUT
 
 
 def test_live_optics_are_a_master_at_a_safe_pace(family: Definition) -> None:
@@ -159,7 +159,7 @@ def test_live_reads_get_more_time_and_fewer_tries(family: Definition) -> None:
     assert live.min_interval_seconds > state.min_interval_seconds
 
 
-def test_who_is_online_is_told_by_a_cheap_column(family: Definition) -> None:
+def test_who_is_online_is_reported_by_a_cheap_column(family: Definition) -> None:
     """Live columns are read of those only who are, so asking for that must not be dear itself."""
     assert not [column.key for column in family.readings("onu.run_state") if column.cost is Cost.LIVE]
 

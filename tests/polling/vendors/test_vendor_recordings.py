@@ -75,12 +75,14 @@ def onus_of(family: Definition, values: tuple[VarBind, ...]) -> dict[str, dict[s
         rows = [(oid[size:], tag, raw) for oid, tag, raw in values if oid[:size] == column.oid]
         if not column.shares:
             gathered.add_walk([column.key], [column_rows(rows)])
-    return {f"onu {'/'.join(map(str, of.place))}": told for of in gathered.table().readings() if (told := shown(of))}
+    return {
+        f"onu {'/'.join(map(str, of.place))}": reported for of in gathered.table().readings() if (reported := shown(of))
+    }
 
 
 def shown(onu: Reading) -> dict[str, Any]:
-    told = {key: value for key, value in onu.values.items() if value is not None}
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in told.items()}
+    reported = {key: value for key, value in onu.values.items() if value is not None}
+    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in reported.items()}
 
 
 def test_recording_gives_the_expected_rows(family: Definition) -> None:

@@ -77,7 +77,7 @@ def restore(arguments: Namespace) -> None:
         folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with data_folder.engine_lock(folder):
             restore_backup(arguments.file, database=database, folder=folder)
-        product.tell_closed()
+        product.report_closed()
     except data_folder.EngineRuns as error:
         raise product.OperatorError(_("Facho runs on %s: stop it first.") % folder.path) from error
     except OSError as error:

@@ -10,11 +10,11 @@ from typing import IO
 from django.conf import settings
 from django.utils import timezone
 
-from facho.core.cli.run import alone_on_folder, listen, product_children, start, tell_end, wait_until_ready
+from facho.core.cli.run import alone_on_folder, listen, product_children, start, report_exit, wait_until_ready
 from facho.core.env import split_bind
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
-from facho.core.product import OperatorError, bring_up_to_date, open_product, say, tell_warnings
+from facho.core.product import OperatorError, bring_up_to_date, open_product, say, print_warnings
 
 DEFAULT_FOLDER = "facho-demo-data"
 # Where simulated OLTs listen, one port after the other; a block that is taken is given up for another.
@@ -47,7 +47,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
     from facho.traps.store import switch
 
     folder = settings.DATA_FOLDER
-    tell_warnings()
+    print_warnings()
     listening = listen(arguments.bind)
     product = product_children(listening, lock)
     # Before the long part; standard output is for the address and the login.
@@ -79,7 +79,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
             raise OperatorError(_("The web did not start; see the messages above."))
         print(f"url: {url}\nlogin: {access.user} {access.password}\ntoken: {access.token}", flush=True)
         print(_("Press Ctrl-C to stop."), flush=True)
-        supervisor.supervise(children, tell=tell_end)
+        supervisor.supervise(children, on_exit=report_exit)
     except supervisor.Stopped:
         say(_("Stopping."))
         return 0

@@ -20,7 +20,7 @@ LOCALE_FOLDER = Path(__file__).resolve().parents[1] / "locale"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status: 0 done, 1 failed; the parser exits with 2 on wrong use."""
     use_language(read_environment(os.environ)["FACHO_LANGUAGE"])
-    sys.excepthook = tell_unexpected
+    sys.excepthook = report_unexpected
     arguments = build_parser().parse_args(argv)
     if arguments.check:
         arguments.check(arguments)
@@ -59,7 +59,7 @@ def words_of_argparse() -> list[str]:
     ]
 
 
-def tell_unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def report_unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Name a failure that was not foreseen; its own text is left out, since it may hold a secret."""
     print(
         "facho: " + _("unexpected error: %s. Run again with FACHO_LOG_LEVEL=DEBUG to see where.") % kind.__name__,

@@ -140,7 +140,7 @@ def list_olts(arguments: Namespace) -> None:
 def probe(arguments: Namespace) -> None:
     """Ask one OLT who it is, under its claim like every other packet."""
     olt = output.find_olt(arguments.name)
-    output.tell_site(arguments.name, olt.poller_group)
+    output.warn_of_site(arguments.name, olt.poller_group)
     try:
         report = probe_olt(olt.id)
     except OltBusy as error:

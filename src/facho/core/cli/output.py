@@ -93,7 +93,7 @@ def find_olt(name: str) -> Olt:
     return olt
 
 
-def tell_site(name: str, group: str) -> None:
+def warn_of_site(name: str, group: str) -> None:
     """Say, where workers of a group poll the OLT, that this machine may not reach it."""
     if group and settings.FACHO_MODE is Mode.DISTRIBUTED:
         text = _(

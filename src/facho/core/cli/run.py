@@ -27,7 +27,7 @@ from facho.core.product import (
     open_product,
     refuse_newer,
     say,
-    tell_warnings,
+    print_warnings,
 )
 from facho.polling.domain.lease import Shard, all_shards
 from facho.polling.vendors.loader import load_definitions, use_own_definitions
@@ -54,7 +54,7 @@ def run_product(arguments: Namespace) -> int:
 
 
 def _run(arguments: Namespace, lock: IO[str]) -> int:
-    tell_warnings()
+    print_warnings()
     socket = listen(arguments.bind)
     children = product_children(socket, lock)
     say(_("The data is in %s; bringing the database up to date.") % settings.DATA_FOLDER.path)
@@ -74,7 +74,7 @@ def _run(arguments: Namespace, lock: IO[str]) -> int:
             say(_("Ready. Press Ctrl-C to stop."))
         # Also when a slow machine needs longer: systemd would end what never says that it is ready.
         supervisor.notify_ready()
-        supervisor.supervise(children, tell=tell_end, check=refuse_newer)
+        supervisor.supervise(children, on_exit=report_exit, check=refuse_newer)
     except supervisor.Stopped:
         say(_("Stopping; reads in progress finish first, for up to 15 s."))
         return 0
@@ -137,7 +137,7 @@ def start(children: list[Child]) -> None:
             child.start()
 
 
-def tell_end(child: Child, status: int) -> None:
+def report_exit(child: Child, status: int) -> None:
     """Say that a process died and comes back."""
     ended = {"name": child.name or child.module, "status": status}
     say("facho: " + _("%(name)s ended with status %(status)s; starting it again") % ended)
@@ -156,7 +156,7 @@ def alone_on_folder() -> Iterator[IO[str]]:
 
 def run_scheduler(arguments: Namespace) -> None:
     open_distributed()
-    tell_warnings()
+    print_warnings()
     from facho.core.processes.scheduler import main
 
     main()
@@ -164,7 +164,7 @@ def run_scheduler(arguments: Namespace) -> None:
 
 def run_web(arguments: Namespace) -> None:
     open_distributed()
-    tell_warnings()
+    print_warnings()
     from facho.core.processes.web import serve
 
     socket = listen(arguments.bind)
@@ -185,7 +185,7 @@ def traps(arguments: Namespace) -> int:
 
 def _hear() -> int:
     open_distributed()
-    tell_warnings()
+    print_warnings()
     from facho.core.processes.traps import main
 
     main()
@@ -201,8 +201,8 @@ def _switch(*, is_on: bool) -> int:
     with transaction.atomic():
         switch(is_on=is_on)
         write_down("CHANGED", TrapSwitch.objects.all(), _("switched on") if is_on else _("switched off"))
-    told = _("Listening for traps on %s.") if is_on else _("Traps are no longer received (%s).")
-    print(told % settings.FACHO_TRAPS_BIND)
+    words = _("Listening for traps on %s.") if is_on else _("Traps are no longer received (%s).")
+    print(words % settings.FACHO_TRAPS_BIND)
     return 0
 
 
@@ -222,9 +222,10 @@ def _watch() -> int:
             print("  ".join(cell(word) for word in words), flush=True)
         for sender in TrapSender.objects.order_by("id"):
             if sender.count > counts.get(sender.id, 0):
-                told = {"count": sender.count - counts.get(sender.id, 0), "address": sender.address}
+                found = {"count": sender.count - counts.get(sender.id, 0), "address": sender.address}
                 print(
-                    _("%(count)s from %(address)s not accepted") % told + f": {sender.get_reason_display()}", flush=True
+                    _("%(count)s from %(address)s not accepted") % found + f": {sender.get_reason_display()}",
+                    flush=True,
                 )
             counts[sender.id] = sender.count
         time.sleep(LOOK_SECONDS)

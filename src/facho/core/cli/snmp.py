@@ -10,7 +10,7 @@ from gettext import gettext as _
 
 from django.conf import settings
 
-from facho.core.cli.output import NOTHING, cell, dump, find_olt, print_lines, print_rows, tell_site
+from facho.core.cli.output import NOTHING, cell, dump, find_olt, print_lines, print_rows, warn_of_site
 from facho.core.product import OperatorError
 from facho.core.wiring import COMMAND_LINE, OltBusy, Parts, open_parts, run_interactive
 from facho.executions.models import Origin
@@ -71,7 +71,7 @@ def read(arguments: Namespace) -> None:
         question = interactive.plan_question(way, arguments.subjects, definition, place=place, bounds=bounds)
     except interactive.BadQuestion as error:
         raise OperatorError(cell(error)) from error
-    tell_site(olt.name, olt.poller_group)
+    warn_of_site(olt.name, olt.poller_group)
     try:
         answer = asyncio.run(_ask_when_free(olt, question, arguments.wait))
     except OltBusy as error:
@@ -86,9 +86,9 @@ def read(arguments: Namespace) -> None:
         words = {"name": olt.name, "count": len(answer.values), "reason": cell(answer.failure.message).rstrip(".")}
         raise OperatorError(_("OLT %(name)s sent %(count)s values, then: %(reason)s.") % words)
     if answer.cut == "rows":
-        _tell(_("There is more: only the first %s rows are shown.") % question.max_rows)
+        _print_status(_("There is more: only the first %s rows are shown.") % question.max_rows)
     elif answer.cut == "time":
-        _tell(_("There is more: the %s s are up.") % f"{question.max_seconds:g}")
+        _print_status(_("There is more: the %s s are up.") % f"{question.max_seconds:g}")
 
 
 def stayed_busy(name: str, seconds: float) -> OperatorError:
@@ -108,7 +108,7 @@ async def _ask_when_free(olt: Olt, question: interactive.SnmpQuestion, wait_seco
         timeout = settings.FACHO_PACKET_TIMEOUT_SECONDS
         collector = interactive.InteractiveCollector(parts.network, parts.database, timeout, question)
         wish = ClaimRequest(olt_id=olt.id, task_type=f"snmp_{question.way}", origin=Origin.MANUAL)
-        watch = asyncio.create_task(_tell_holders(parts, olt, collector))
+        watch = asyncio.create_task(_print_holders(parts, olt, collector))
         try:
             await run_interactive(parts, wish, collector, wait_seconds=wait_seconds)
         finally:
@@ -118,7 +118,7 @@ async def _ask_when_free(olt: Olt, question: interactive.SnmpQuestion, wait_seco
         return collector.answer
 
 
-async def _tell_holders(parts: Parts, olt: Olt, collector: interactive.InteractiveCollector) -> None:
+async def _print_holders(parts: Parts, olt: Olt, collector: interactive.InteractiveCollector) -> None:
     """Say who holds the OLT for as long as that is somebody else, each of them once."""
     reported: set[int] = set()
     await asyncio.sleep(FIRST_LOOK_SECONDS)
@@ -126,9 +126,11 @@ async def _tell_holders(parts: Parts, olt: Olt, collector: interactive.Interacti
         holder = await parts.database.run(load_holder, olt.id)
         if holder and holder.owner != parts.owner and holder.execution_id not in reported:
             reported.add(holder.execution_id)
-            _tell(_("Waiting for OLT %(name)s: %(holder)s.") % {"name": olt.name, "holder": describe_holder(holder)})
+            _print_status(
+                _("Waiting for OLT %(name)s: %(holder)s.") % {"name": olt.name, "holder": describe_holder(holder)}
+            )
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def _tell(text: str) -> None:
+def _print_status(text: str) -> None:
     print(cell(text), file=sys.stderr)

@@ -11,7 +11,7 @@ from gettext import gettext as _
 from pathlib import Path
 
 from facho.core import wiring
-from facho.core.cli.output import cell, dump, file_failures, print_rows, tell_site
+from facho.core.cli.output import cell, dump, file_failures, print_rows, warn_of_site
 from facho.core.cli.snmp import olt_to_ask, stayed_busy
 from facho.core.data_folder import write_for_owner
 from facho.core.product import OperatorError
@@ -66,7 +66,7 @@ def try_(arguments: Namespace) -> None:
         _print(_tried_on_recording(arguments, review.definition, bounds), None, review.definition, arguments)
         return
     olt = olt_to_ask(arguments.olt)
-    tell_site(olt.name, olt.poller_group)
+    warn_of_site(olt.name, olt.poller_group)
     try:
         trial = asyncio.run(_tried(olt, review.definition, bounds, arguments.wait))
     except OltBusy as error:
@@ -121,7 +121,7 @@ def record(arguments: Namespace) -> None:
     olt = olt_to_ask(arguments.name)
     path: Path | None = arguments.output
     part = path and _reserve(path)
-    tell_site(olt.name, olt.poller_group)
+    warn_of_site(olt.name, olt.poller_group)
     try:
         recording = _recorded(olt, with_live=arguments.with_live)
         if recording.failure is not None:
@@ -139,17 +139,19 @@ def record(arguments: Namespace) -> None:
         if part:
             part.unlink(missing_ok=True)
     if recording.is_cut:
-        _tell(_("The device has more rows than were read; these are enough for a report."))
-    _tell(_("%s lines recorded. Review them before you share the file.") % text.count("\n"))
+        _print_status(_("The device has more rows than were read; these are enough for a report."))
+    _print_status(_("%s lines recorded. Review them before you share the file.") % text.count("\n"))
 
 
 def _recorded(olt: Olt, *, with_live: bool) -> Recording:
-    def tell(step: RecordingStep) -> None:
-        _tell(_("%(number)s of %(of)s: %(part)s, %(values)s values") % step._asdict())
+    def show_progress(step: RecordingStep) -> None:
+        _print_status(_("%(number)s of %(of)s: %(part)s, %(values)s values") % step._asdict())
 
     async def run() -> Recording:
         async with open_parts(COMMAND_LINE) as parts:
-            return await wiring.record(parts, olt.id, progress=tell, with_live=with_live, wait_seconds=WAIT_SECONDS)
+            return await wiring.record(
+                parts, olt.id, progress=show_progress, with_live=with_live, wait_seconds=WAIT_SECONDS
+            )
 
     try:
         return asyncio.run(run())
@@ -167,5 +169,5 @@ def _reserve(path: Path) -> Path:
         return part
 
 
-def _tell(text: str) -> None:
+def _print_status(text: str) -> None:
     print(text, file=sys.stderr)

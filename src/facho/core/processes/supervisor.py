@@ -161,16 +161,16 @@ def raise_on_signals() -> None:
 
 
 def supervise(
-    children: Sequence[Child], *, tell: Callable[[Child, int], None], check: Callable[[], None] | None = None
+    children: Sequence[Child], *, on_exit: Callable[[Child, int], None], check: Callable[[], None] | None = None
 ) -> NoReturn:
-    """Keep the children running until Stopped is raised; `tell` hears of each unexpected end.
+    """Keep the children running until Stopped is raised; `on_exit` hears of each unexpected end.
 
     `check` is called every ten seconds, and ends it by an exception.
     """
     check_at = time.monotonic()
     while True:
         for child in children:
-            _look_after(child, tell)
+            _look_after(child, on_exit)
         if check and time.monotonic() >= check_at:
             check_at = time.monotonic() + CHECK_SECONDS
             check()
@@ -193,7 +193,7 @@ def stop(children: Sequence[Child], *, seconds: float = STOP_SECONDS) -> None:
             process.wait()
 
 
-def _look_after(child: Child, tell: Callable[[Child, int], None]) -> None:
+def _look_after(child: Child, on_exit: Callable[[Child, int], None]) -> None:
     now = time.monotonic()
     if child.process is None and child.is_wanted is not None:
         if now >= child.restart_at and child.is_wanted():
@@ -216,7 +216,7 @@ def _look_after(child: Child, tell: Callable[[Child, int], None]) -> None:
     was_stable = now - child.started_at >= STABLE_SECONDS
     child.patience = MIN_RESTART_SECONDS if was_stable else min(child.patience * 2, MAX_RESTART_SECONDS)
     child.restart_at = now + child.patience
-    tell(child, status)
+    on_exit(child, status)
 
 
 # A poll of an OLT makes tens of thousands of objects, and nearly all of them die without a collector.

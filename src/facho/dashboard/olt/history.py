@@ -92,7 +92,7 @@ def load_figure_curves(olt_id: int, rows: Sequence[FigureRow], shown: PlotRange)
     return curves
 
 
-def told_apart(curves: Iterable[PlotCurve]) -> list[PlotCurve]:
+def distinct_curves(curves: Iterable[PlotCurve]) -> list[PlotCurve]:
     """Give the first curves a look of their own each, and leave out the rest."""
     return [replace(curve, key=f"other-{n}") for n, curve in enumerate(islice(curves, MAX_CURVES), start=1)]
 
@@ -122,7 +122,7 @@ def load_plots(olt_id: int, shown: PlotRange) -> list[FigurePlot]:
         if curves:
             curves.sort(key=lambda curve: -float(np.nanmax(curve.highest)))
             more = max(len(curves) - MAX_CURVES, 0)
-            plots.append(FigurePlot(group.key, str(group.title), draw_amounts(shown, told_apart(curves)), more))
+            plots.append(FigurePlot(group.key, str(group.title), draw_amounts(shown, distinct_curves(curves)), more))
     return plots
 
 

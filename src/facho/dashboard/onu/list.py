@@ -288,7 +288,9 @@ def _draw_since(line: OnuLine, now: datetime) -> SafeString | str:
         return ""
     words = since(line.since.at, now)
     return (
-        format_html('{} <span class="muted">{}</span>', words, gettext("by its OLT")) if line.since.is_told else words
+        format_html('{} <span class="muted">{}</span>', words, gettext("by its OLT"))
+        if line.since.is_olt_time
+        else words
     )
 
 

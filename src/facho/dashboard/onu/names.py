@@ -14,10 +14,10 @@ OLDEST_TOLD = timedelta(days=3 * 365)
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """When a state began; `is_told` if only the OLT's own clock knows."""
+    """When a state began; `is_olt_time` if only the OLT's own clock knows."""
 
     at: datetime | None
-    is_told: bool = False
+    is_olt_time: bool = False
 
 
 def code_of(onu: Onu) -> str:
@@ -48,7 +48,7 @@ def since_of(onu: Onu, state: ShownState) -> Since:
     down_at = reading.last_down_at
     if down_at is None or not onu.first_seen_at - OLDEST_TOLD < down_at <= onu.first_seen_at:
         return Since(None)
-    return Since(down_at, is_told=True)
+    return Since(down_at, is_olt_time=True)
 
 
 _LOOKS = {

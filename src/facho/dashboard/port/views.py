@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from facho.accounts.scope import scope_of
 from facho.dashboard.light.tree import load_port_tree
 from facho.dashboard.light.views import load_port_findings
-from facho.dashboard.olt.history import FigureRow, load_figure_curves, told_apart
+from facho.dashboard.olt.history import FigureRow, distinct_curves, load_figure_curves
 from facho.dashboard.onu.list import OnuLine, listed_onus, rows_of
 from facho.dashboard.onu.names import event_rows
 from facho.dashboard.onu.plot import (
@@ -208,7 +208,7 @@ def load_traffic(port: PonPort, shown: PlotRange) -> list[PlotCurve]:
     rows = _load_values(port, _TRAFFIC)
     titles = {"in_octets": _("received from ONUs"), "out_octets": _("sent to ONUs")}
     wanted = [FigureRow(row.name, row.index, titles[row.name.partition(".")[2]]) for row in rows]
-    return told_apart(curve for _row_of, curve in load_figure_curves(port.olt_id, wanted, shown))
+    return distinct_curves(curve for _row_of, curve in load_figure_curves(port.olt_id, wanted, shown))
 
 
 @require_safe

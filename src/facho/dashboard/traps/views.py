@@ -189,8 +189,8 @@ def _is_read(trap: Trap) -> bool:
 
 
 def _describe(trap: Trap) -> str:
-    told = str(trap.get_meaning_display())
-    return str(_("%(what)s: over")) % {"what": told} if trap.is_end else told
+    meaning = str(trap.get_meaning_display())
+    return str(_("%(what)s: over")) % {"what": meaning} if trap.is_end else meaning
 
 
 def _delay(heard_at: datetime, settled_at: datetime | None) -> float | None:

@@ -68,8 +68,8 @@ class Policy:
     quiet: Window | None = None
     escalate_after: timedelta | None = None
     # Whether a channel is there: without one nothing was sent.
-    tells_begin: bool = True
-    tells_end: bool = True
+    notifies_begin: bool = True
+    notifies_end: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class DueMessage:
     message: AlertMessage
     not_before: datetime
 
@@ -97,7 +97,7 @@ class AlertStep:
     """Result of an observation; without a course there is no alert (any more)."""
 
     course: Course | None = None
-    telling: Telling | None = None
+    due_message: DueMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def follow(course: Course | None, look: Look, policy: Policy) -> AlertStep:
         course = _calm_down(course, look.now, policy)
     elif look.sight is Sight.WRONG and course.calm_since:
         course = replace(course, calm_since=None)
-    return _tell(course, policy, look)
+    return _notify(course, policy, look)
 
 
 def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
@@ -138,27 +138,27 @@ def _calm_down(course: Course, now: datetime, policy: Policy) -> Course:
     return replace(course, stage=Stage.RESOLVED, calm_since=since, resolved_at=now)
 
 
-def _tell(course: Course, policy: Policy, look: Look) -> AlertStep:
+def _notify(course: Course, policy: Policy, look: Look) -> AlertStep:
     now = look.now
     quiet = policy.quiet if policy.quiet and policy.quiet.contains(now) else None
     if course.stage is Stage.RESOLVED:
-        if not policy.tells_end or (course.told_at is None and course.escalated_at is None):
+        if not policy.notifies_end or (course.told_at is None and course.escalated_at is None):
             return AlertStep(course)
         # In quiet hours it is sent at their end.
         day = Window(quiet.closes, quiet.opens, quiet.zone) if quiet else None
-        return AlertStep(course, Telling(AlertMessage.RESOLVED, day.next_opening(now) if day else now))
+        return AlertStep(course, DueMessage(AlertMessage.RESOLVED, day.next_opening(now) if day else now))
     # A delayed or escalated notification is sent only if the problem is still seen: unknown wakes no one.
     if course.stage is Stage.PENDING or look.sight is not Sight.WRONG or look.is_acknowledged or quiet:
         return AlertStep(course)
-    if course.told_at is None and policy.tells_begin:
-        return AlertStep(replace(course, told_at=now), Telling(AlertMessage.OPENED, now))
+    if course.told_at is None and policy.notifies_begin:
+        return AlertStep(replace(course, told_at=now), DueMessage(AlertMessage.OPENED, now))
     # A clock that was set back must not keep anybody waiting for hours.
     kept = replace(course, told_at=course.told_at and min(course.told_at, now))
     # Without a first notification, escalation counts from when it fired.
     since = kept.told_at or kept.fired_at
     if since is None or policy.escalate_after is None or kept.escalated_at or now - since < policy.escalate_after:
         return AlertStep(kept)
-    return AlertStep(replace(kept, escalated_at=now), Telling(AlertMessage.ESCALATED, now))
+    return AlertStep(replace(kept, escalated_at=now), DueMessage(AlertMessage.ESCALATED, now))
 
 
 class Digest(StrEnum):

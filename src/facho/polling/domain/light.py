@@ -87,10 +87,10 @@ def watch_light(state: LightWatch, values: Floats) -> tuple[LightWatch, LightSte
 
 def settle(state: LightWatch, step: "CommonStep", steps: LightSteps) -> LightWatch:
     """Begin a new level for all ONUs of a step in common, also where their own step is not confirmed."""
-    told = step.members & ~np.isfinite(steps.size_db)
+    shared = step.members & ~np.isfinite(steps.size_db)
     recent, first = state.recent.copy(), state.first.copy()
-    _begin_level(recent, told, state.last[told])
-    first[told] = np.nan
+    _begin_level(recent, shared, state.last[shared])
+    first[shared] = np.nan
     return LightWatch(recent, state.noise_db, state.last, first)
 
 

@@ -105,20 +105,20 @@ def compare_poll(pairs: Iterable[tuple[OnuStatus, PolledOnu]], *, now: datetime)
     statuses: list[OnuStatus] = []
     events: list[ObservedEvent] = []
     late: list[LateCause] = []
-    for before, told in pairs:
-        after = compare_onu(before, told, now=now, events=events)
+    for before, polled in pairs:
+        after = compare_onu(before, polled, now=now, events=events)
         if after is not before:
             statuses.append(after)
             late.extend(_late_cause(before, after))
     return PollChanges(tuple(statuses), in_order(events), tuple(late))
 
 
-def compare_onu(status: OnuStatus, told: PolledOnu, *, now: datetime, events: list[ObservedEvent]) -> OnuStatus:
+def compare_onu(status: OnuStatus, polled: PolledOnu, *, now: datetime, events: list[ObservedEvent]) -> OnuStatus:
     """Return the new status, the same object if unchanged; events are appended to `events`."""
-    status = _compare_state(status, told, now, events)
-    status = _compare_power(status, told.power_cdbm, now, events)
+    status = _compare_state(status, polled, now, events)
+    status = _compare_power(status, polled.power_cdbm, now, events)
     # Report a changed text; a first description is not a change.
-    description = told.description
+    description = polled.description
     if description is None or description == status.description:
         return status
     if status.description:
@@ -144,8 +144,8 @@ _TELLING_ORDER = {kind: number for number, kind in enumerate(EventKind)}
 _TELLS_NO_CAUSE = (None, DownCause.UNKNOWN)
 
 
-def _compare_state(status: OnuStatus, told: PolledOnu, now: datetime, events: list[ObservedEvent]) -> OnuStatus:
-    state = told.state
+def _compare_state(status: OnuStatus, polled: PolledOnu, now: datetime, events: list[ObservedEvent]) -> OnuStatus:
+    state = polled.state
     if state is None or state is RunState.UNKNOWN:
         return status
     if status.is_flapping:
@@ -156,7 +156,7 @@ def _compare_state(status: OnuStatus, told: PolledOnu, now: datetime, events: li
         after = status._replace(
             state=state,
             state_since=now,
-            cause=(told.cause or DownCause.UNKNOWN) if is_down else told.cause or status.cause,
+            cause=(polled.cause or DownCause.UNKNOWN) if is_down else polled.cause or status.cause,
         )
         if status.state is RunState.UNKNOWN:
             return after._replace(state_since=None) if is_down else after
@@ -171,9 +171,9 @@ def _compare_state(status: OnuStatus, told: PolledOnu, now: datetime, events: li
         kind = EventKind.FLAPPING if after.is_flapping else EventKind.DOWN if is_down else EventKind.UP
         events.append(ObservedEvent(kind, now, status.place, status.onu_id, cause=after.cause if is_down else None))
         return after
-    if told.cause in _TELLS_NO_CAUSE or told.cause is status.cause:
+    if polled.cause in _TELLS_NO_CAUSE or polled.cause is status.cause:
         return status
-    return status._replace(cause=told.cause)
+    return status._replace(cause=polled.cause)
 
 
 def _calm_down(status: OnuStatus, now: datetime, events: list[ObservedEvent]) -> OnuStatus:

@@ -45,9 +45,9 @@ class KnownOnu(NamedTuple):
 def clean_identity(identity: OnuIdentity) -> OnuIdentity:
     """Clear placeholder serials, which would make different ONUs look the same."""
     serial, mac = identity
-    if (not serial or _tells(serial)) and (not mac or _tells(mac)):
+    if (not serial or _is_usable(serial)) and (not mac or _is_usable(mac)):
         return identity
-    return OnuIdentity(serial if _tells(serial) else "", mac if _tells(mac) else "")
+    return OnuIdentity(serial if _is_usable(serial) else "", mac if _is_usable(mac) else "")
 
 
 def pair_onus(known: Iterable[KnownOnu], found: Mapping[OnuPlace, OnuIdentity]) -> dict[OnuPlace, KnownOnu]:
@@ -78,7 +78,7 @@ class _Pairing:
         )
         self._pair_equal(
             ((identity.mac, place) for place, identity in self._left.items() if identity.serial),
-            ((onu.mac, onu) for onu in self._free.values() if not _tells(onu.serial)),
+            ((onu.mac, onu) for onu in self._free.values() if not _is_usable(onu.serial)),
         )
 
     def pair_by_place(self) -> None:
@@ -86,17 +86,17 @@ class _Pairing:
         there = {
             onu.place: onu
             for onu in self._free.values()
-            if not onu.is_present and not (_tells(onu.serial) or _tells(onu.mac))
+            if not onu.is_present and not (_is_usable(onu.serial) or _is_usable(onu.mac))
         }
         there |= {onu.place: onu for onu in self._free.values() if onu.is_present}
         for place, identity in list(self._left.items()):
             onu = there.get(place)
             if onu is None or not (onu.is_present or identity == OnuIdentity()):
                 continue
-            if identity.serial and _tells(onu.serial):
+            if identity.serial and _is_usable(onu.serial):
                 is_other = onu.serial != identity.serial
             else:
-                is_other = bool(identity.mac) and _tells(onu.mac) and onu.mac != identity.mac
+                is_other = bool(identity.mac) and _is_usable(onu.mac) and onu.mac != identity.mac
             if not is_other:
                 self._take(place, onu)
 
@@ -139,7 +139,7 @@ class _Pairing:
         del self._left[place], self._free[onu.onu_id]
 
 
-def _tells(text: str) -> bool:
+def _is_usable(text: str) -> bool:
     return bool(text.strip(_ZEROS) and text.strip(_ONES))
 
 

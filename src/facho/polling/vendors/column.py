@@ -474,7 +474,7 @@ def _fingerprint(rule: ValueRule) -> str:
     """Return a short text that changes with everything that decides what a raw value means."""
     words = sorted(f"{raw!r}={word}" for raw, word in rule.words.items())
     limits = (rule.low, rule.high, rule.is_measured)
-    told = (
+    parts = (
         _RULES_VERSION,
         rule.decoder.name,
         sorted(map(repr, rule.sentinels)),
@@ -486,7 +486,7 @@ def _fingerprint(rule: ValueRule) -> str:
         *((rule.second_scale,) if rule.second_scale is not None else ()),
         *((rule.pattern,) if rule.pattern else ()),
     )
-    return blake2b(repr(told).encode(), digest_size=8).hexdigest()
+    return blake2b(repr(parts).encode(), digest_size=8).hexdigest()
 
 
 def build_encode(rule: ValueRule) -> Encode:

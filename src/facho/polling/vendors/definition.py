@@ -121,7 +121,7 @@ class Definition:
         return tuple(key for key in offered if key in keys) or tuple(offered[:1])
 
     @property
-    def tells_ports(self) -> bool:
+    def has_ports(self) -> bool:
         """Whether ONU indexes contain the PON port."""
         return all("port" in index.fields for index in self.onu_indexes.values())
 
@@ -131,11 +131,11 @@ class Definition:
         learned = (index for index in self.indexes.values() if isinstance(index, LearnedIndex | NamedPortsIndex))
         return tuple(dict.fromkeys(index.learned_from for index in learned))
 
-    def learn(self, told: Mapping[str, Mapping[Oid, Typed]], last: Iterable[Place] = ()) -> "Definition":
+    def learn(self, naming: Mapping[str, Mapping[Oid, Typed]], last: Iterable[Place] = ()) -> "Definition":
         """Return this definition for one device, given its naming columns and the last places of its ONUs."""
         by_number = {place.onu: place for place in last}
         indexes = {
-            name: index.learn(told[index.learned_from], by_number)
+            name: index.learn(naming[index.learned_from], by_number)
             if isinstance(index, LearnedIndex | NamedPortsIndex)
             else index
             for name, index in self.indexes.items()
@@ -189,8 +189,8 @@ class Definition:
 
     def is_free(self, row: Mapping[str, object]) -> bool:
         """Whether a row says of itself that it is a free place."""
-        told = [(row.get(key), rule.lists) for key, rule in self.row_rules.items() if rule.lists]
-        return any(value is not None and value not in lists for value, lists in told)
+        listed = [(row.get(key), rule.lists) for key, rule in self.row_rules.items() if rule.lists]
+        return any(value is not None and value not in lists for value, lists in listed)
 
     def fills(self, key: str) -> str:
         """Return the key whose missing values a column has; empty if none."""
@@ -261,8 +261,8 @@ class Definition:
         """Return the model name, from the description where the family has it there, else from the id."""
         pattern = self.recognition.description
         match = pattern.search(sys_descr[:_MAX_DESCRIPTION]) if pattern else None
-        told = match.groupdict().get("model") if match else None
-        return told or _longest(self.recognition.models, oid_of(sys_object_id))
+        model = match.groupdict().get("model") if match else None
+        return model or _longest(self.recognition.models, oid_of(sys_object_id))
 
 
 def oid_of(value: Oid | str) -> Oid:

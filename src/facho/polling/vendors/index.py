@@ -447,11 +447,11 @@ class LearnedIndex(Index):
             raise ValueError(f"no row of index {self.name} is known on {'/'.join(map(str, port[:3]))}")
         return self.ends[port.pon]
 
-    def learn(self, told: Mapping[Oid, Typed], last: Mapping[int, Place]) -> "LearnedIndex":
+    def learn(self, naming: Mapping[Oid, Typed], last: Mapping[int, Place]) -> "LearnedIndex":
         """Return the index learned from a device; `last` has the former place of ONUs whose port is unknown now."""
         suffixes: dict[Place, Oid] = {}
         ends: dict[Place, Oid] = {}
-        for suffix, value in sorted(told.items()):
+        for suffix, value in sorted(naming.items()):
             place = self._place(suffix, value, last)
             # Of two rows with one name the first one stands.
             if len(suffix) == self.length and place is not None and place not in suffixes:
@@ -500,11 +500,11 @@ class NamedPortsIndex(Index):
         first, *rest = Index.encode(self, place)
         return (self.on_device.get(first, 0) if self.by_formula else first, *rest)
 
-    def learn(self, told: Mapping[Oid, Typed], _last: Mapping[int, Place]) -> "NamedPortsIndex":
+    def learn(self, naming: Mapping[Oid, Typed], _last: Mapping[int, Place]) -> "NamedPortsIndex":
         """Return the index for a device, given the names of its interfaces."""
         lowest = {name: bits.values[0] for name, bits in self.fields.items()}
         by_formula: dict[int, int] = {}
-        for suffix, value in sorted(told.items()):
+        for suffix, value in sorted(naming.items()):
             found = (form.read(str(value)) for form in self.forms)
             place = next((place for place in found if place is not None), None)
             if len(suffix) == 1 and place is not None:

@@ -387,7 +387,7 @@ def judge_column(column: Column, rows: Sequence[SentRow]) -> ColumnVerdict:
         doubts.append(Doubt(Suspicion.ONLY_SENTINELS, len(rows), tuple(sentinels)[:MOST_EXAMPLES]))
     if _is_constant(column, examples):
         doubts.append(Doubt(Suspicion.CONSTANT, len(rows), (examples[0].raw,)))
-    return ColumnVerdict(column, len(rows), max(examples, key=_how_telling), tuple(doubts))
+    return ColumnVerdict(column, len(rows), max(examples, key=_relevance), tuple(doubts))
 
 
 def _is_constant(column: Column, examples: Sequence[SentExample]) -> bool:
@@ -397,5 +397,5 @@ def _is_constant(column: Column, examples: Sequence[SentExample]) -> bool:
     return is_expected_to_differ and len(values) >= CONSTANT_ROWS and len(set(values)) == 1
 
 
-def _how_telling(example: SentExample) -> int:
+def _relevance(example: SentExample) -> int:
     return 2 * (example.value is not None) + (example.place is not None)

@@ -10,7 +10,7 @@ from typing import IO
 from django.conf import settings
 from django.utils import timezone
 
-from facho.core.cli.run import alone_on_folder, listen, product_children, start, report_exit, wait_until_ready
+from facho.core.cli.run import alone_on_folder, listen, product_children, report_exit, start, wait_until_ready
 from facho.core.env import split_bind
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child

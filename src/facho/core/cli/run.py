@@ -25,6 +25,7 @@ from facho.core.product import (
     open_distributed,
     open_existing,
     open_product,
+    print_warnings,
     refuse_newer,
     say,
     print_warnings,

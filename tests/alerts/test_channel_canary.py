@@ -124,7 +124,7 @@ def test_an_admin_enters_secrets_on_a_page_and_a_wrong_one_is_not_repeated(admin
     taken = admin.post(add, {**form, "new_url": f"https://hook.example.net/{CANARY}", "new_signing_key": KEY})
 
     assert refused.status_code == 200
-    assert "Write https://HOST/PATH" in refused.content.decode()
+    assert "Enter https://HOST/PATH" in refused.content.decode()
     assert CANARY not in refused.content.decode()
     assert taken.status_code == 302
     channel = AlertChannel.objects.get()

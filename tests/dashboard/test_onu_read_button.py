@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_refused_with_a_reason() -> None:
 
     assert "it cannot be read" in client.post(f"/onus/{left.id}/read/", headers=HTMX).content.decode()
     answers = [client.post(f"/onus/{onu.id}/read/", headers=HTMX).content.decode() for onu in crowd]
-    assert ["Others wait" in answer for answer in answers] == [False] * MAX_WAITING_PER_OLT + [True]
+    assert ["Others are already waiting" in answer for answer in answers] == [False] * MAX_WAITING_PER_OLT + [True]
 
 
 def test_an_onu_out_of_scope_cannot_be_read() -> None:

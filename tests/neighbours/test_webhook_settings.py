@@ -90,7 +90,7 @@ def test_what_is_wrong_is_said_at_its_input_and_nothing_is_saved(administrator: 
         url = gone.url
     for given, words in (
         ({"url": url, "signing_key": KEY}, "does not answer on port"),
-        ({"url": "ftp://example.net", "signing_key": KEY}, "Write https://HOST/PATH"),
+        ({"url": "ftp://example.net", "signing_key": KEY}, "Enter https://HOST/PATH"),
         ({"url": "http://10.1.2.3/", "signing_key": KEY}, "not listed in FACHO_WEBHOOK_ALLOW"),
         ({"url": url, "signing_key": "short"}, "at least 16 characters"),
         ({"url": url, "signing_key": KEY, "kinds": []}, "Choose at least one kind of event."),

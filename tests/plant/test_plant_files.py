@@ -315,7 +315,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "cut KML": (b"<kml><Document>", "this is not KML"),
     "another XML": (b"<svg></svg>", "this is not KML"),
     "KML that is no text": (b"<kml>\xff\xfe</kml>", "this is not KML"),
-    "KMZ": (kmz(), "KMZ is not taken"),
+    "KMZ": (kmz(), "KMZ is not supported"),
     "an archive of nothing": (b"PK\x03\x04rubbish", "this workbook cannot be read"),
     "deep GeoJSON": (b'{"features":' + b"[" * 200_000, "nested too deeply"),
     "endless numbers": (feature({"name": "A"}).replace('"A"', "Infinity").encode(), "this is not GeoJSON"),

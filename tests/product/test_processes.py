@@ -378,7 +378,7 @@ def test_a_second_product_on_one_folder_is_refused(first_run: tuple[Product, dic
 def test_the_demo_leaves_a_folder_with_real_data_alone(environ: dict[str, str]) -> None:
     give_database(Path(environ["FACHO_DATA_DIR"]))
 
-    assert "holds real data" in refusal(environ, "demo", "--bind", "127.0.0.1:0")
+    assert "contains real data" in refusal(environ, "demo", "--bind", "127.0.0.1:0")
 
 
 def test_the_embedded_product_is_refused_in_distributed_mode(environ: dict[str, str]) -> None:

@@ -73,7 +73,7 @@ def test_a_cheap_question_keeps_its_rows() -> None:
 @pytest.mark.parametrize(
     ("way", "word", "words"),
     [
-        (Way.GET, "onu.rx_power", "say which with --at"),
+        (Way.GET, "onu.rx_power", "choose one with --at"),
         (Way.GET, "onu.nothing", "huawei_smartax has no 'onu.nothing'. It has: onu.serial, "),
         (Way.WALK, "ifDescr", "huawei_smartax has no 'ifDescr'"),
         (Way.TABLE, "1.3.6.1", "huawei_smartax has no '1.3.6.1'. It has: onu_config, "),

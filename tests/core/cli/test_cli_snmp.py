@@ -158,7 +158,7 @@ def test_a_silent_olt_is_reported_in_one_line(ask: Ask, settings: Settings) -> N
     ("words", "change", "reported"),
     [
         (("get", "onu.nothing"), {}, "has no 'onu.nothing'"),
-        (("get", "onu.rx_power"), {}, "say which with --at"),
+        (("get", "onu.rx_power"), {}, "choose one with --at"),
         (("table", "onu_state"), {"vendor": ""}, "is not known"),
         (("get", SYS_NAME), {"enabled": False}, "is disabled"),
     ],

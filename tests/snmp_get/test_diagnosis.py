@@ -137,7 +137,7 @@ def test_an_address_to_which_no_way_leads_is_reported_at_once() -> None:
 def test_every_finding_can_be_explained(finding: ProbeFinding) -> None:
     place = {"address": "10.0.0.1", "port": 161, "from": "10.0.0.9", "version": "SNMPv2c", "user": "noc"}
 
-    told = diagnose(finding, place)
+    reported = diagnose(finding, place)
 
     assert finding in ADVICE
     assert reported.title

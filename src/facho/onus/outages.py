@@ -178,8 +178,8 @@ def _row(outage: OutageRecord) -> Outage:
 
 
 def _values(outage: OutageRecord) -> tuple[object, ...]:
-    already_down = (outage.cause.value, outage.part_of, json.dumps(_texts(outage.breaks)))
-    return (outage.outage_id, *already_down, *_figures(outage).values())
+    causes = (outage.cause.value, outage.part_of, json.dumps(_texts(outage.breaks)))
+    return (outage.outage_id, *causes, *_figures(outage).values())
 
 
 def all_outages() -> QuerySet[Outage]:

@@ -494,7 +494,10 @@ class _MonthAccount:
         columns: list[list[Any]] = [
             *whole_seconds(self.times),
             *light_columns(self.daily[:, days_before:]),
-            [span.days[day].date() if accounted else None for day, accounted in zip(rises.day.tolist(), is_told, strict=True)],
+            [
+                span.days[day].date() if is_shown else None
+                for day, is_shown in zip(rises.day.tolist(), is_told, strict=True)
+            ],
             *(_hundredths(np.where(is_told, dbm, np.nan)) for dbm in (rises.before_dbm, rises.after_dbm)),
         ]
         return ((span.month, onu_id, port.id, port.olt_id, *row) for onu_id, *row in zip(onus, *columns, strict=True))

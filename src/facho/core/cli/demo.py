@@ -14,7 +14,7 @@ from facho.core.cli.run import alone_on_folder, listen, product_children, report
 from facho.core.env import split_bind
 from facho.core.processes import supervisor
 from facho.core.processes.supervisor import Child
-from facho.core.product import OperatorError, bring_up_to_date, open_product, say, print_warnings
+from facho.core.product import OperatorError, bring_up_to_date, open_product, print_warnings, say
 
 DEFAULT_FOLDER = "facho-demo-data"
 # Where simulated OLTs listen, one port after the other; a block that is taken is given up for another.

@@ -28,7 +28,6 @@ from facho.core.product import (
     print_warnings,
     refuse_newer,
     say,
-    print_warnings,
 )
 from facho.polling.domain.lease import Shard, all_shards
 from facho.polling.vendors.loader import load_definitions, use_own_definitions

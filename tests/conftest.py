@@ -59,8 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep hypothesis honest: a slow example is no failure, and the same code has the same examples everywhere."""
     if migrated := config.getoption("--migrated"):
         share(migrated)
-    # The rest has four times as many for each property, and other ones.
-    examples = 25 if config.getoption("--tier") == PUSH else 100
+    # The rest has ten times as many for each property, and other ones.
+    examples = 10 if config.getoption("--tier") == PUSH else 100
     hypothesis_settings.register_profile("facho", deadline=None, derandomize=True, max_examples=examples)
     hypothesis_settings.register_profile("explore", deadline=None, print_blob=True)
     # Whether anything fails is all that mutations ask: the smallest example would take minutes.

@@ -67,7 +67,7 @@ def test_the_forecast_of_an_hour_that_is_over_says_when_it_was_made(administrato
 
     (row,) = rows(administrator, "quotatracker/")
 
-    assert f"quota not met foreseen at {timezone.localtime(this_hour() - HOUR):%H:%M}" in row
+    assert f"quota not met forecast at {timezone.localtime(this_hour() - HOUR):%H:%M}" in row
 
 
 def test_the_present_hour_comes_first_and_can_be_asked_for_alone(administrator: Client) -> None:

@@ -28,31 +28,7 @@ from facho.hosts.history_models import (
 from facho.hosts.models import Olt
 from facho.infrastructure.bulk import insert_values
 from facho.infrastructure.statements import Given, Row, Select
-from facho.onus import history_codec
-from facho.onus.history_codec import (
-    AVERAGE,
-    BUNDLE,
-    DAY_SECONDS,
-    HIGHEST,
-    HOUR_SECONDS,
-    LARGE_BUNDLE,
-    LOWEST,
-    POLL,
-    HistoryGrid,
-    Poll,
-    UnreadableBlock,
-    by_port,
-    decode_bundle,
-    decode_grid,
-    decode_poll,
-    encode_bundle,
-    encode_poll,
-    join,
-    kind_of,
-    summarise,
-    with_gaps,
-    without_strangers,
-)
+from facho.onus import history_codec as codec
 from facho.onus.history_models import (
     Floats,
     HistoryBlock,
@@ -74,16 +50,16 @@ PORTS_PER_GROUP_BITS = 3
 # No PON has as many. A device that claims more gets no history there, instead of blocks that no memory holds.
 MAX_ONUS_PER_PORT = 1_024
 _NONE = np.zeros(0, dtype=np.int64)
-_NOTHING = HistoryGrid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
+_NOTHING = codec.HistoryGrid(_NONE, _NONE, np.zeros((1, 0, 0), dtype=np.int64))
 _GROUP = F("pon_port_id").bitrightshift(PORTS_PER_GROUP_BITS)
 _NO_METRIC = Value(0, output_field=PositiveSmallIntegerField())
 _NO_BLOCK = Value(None, output_field=BinaryField())
 # A port or an OLT, and values of it.
-_Placed: TypeAlias = tuple[int, HistoryGrid]
+_Placed: TypeAlias = tuple[int, codec.HistoryGrid]
 # Waiting polls that become one row, and such rows that become a larger one: unpacking a day of polls one by one takes
 # a reader seconds.
 POLLS_PER_BUNDLE = 32
-TOGETHER = {POLL: POLLS_PER_BUNDLE, BUNDLE: 8}
+TOGETHER = {codec.POLL: POLLS_PER_BUNDLE, codec.BUNDLE: 8}
 # No bundle is longer. It is found by the time of its last poll.
 BUNDLE_SPAN = timedelta(hours=6)
 # Rows of each kind that this process added to a group since it last put them together.
@@ -121,8 +97,8 @@ class Resolution(IntEnum):
     """Seconds between values; samples are returned as taken."""
 
     SAMPLES = 0
-    HOURS = HOUR_SECONDS
-    DAYS = DAY_SECONDS
+    HOURS = codec.HOUR_SECONDS
+    DAYS = codec.DAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +153,10 @@ _PERIODS = {
 
 def append(now: datetime, *tables: Samples, family: HistoryFamily = ONUS) -> None:
     """Store the values of a poll; one statement for any number of ONUs, and a few more when a group is bundled."""
-    rows = [(group, now, encode_poll(poll)) for samples in tables for group, poll in _polls(now, samples)]
+    rows = [(group, now, codec.encode_poll(poll)) for samples in tables for group, poll in _polls(now, samples)]
     insert_values(family.polls, ["port_group", "taken_at", "data"], rows)
     for group, _, _ in rows:
-        _count(family, group, now, POLL)
+        _count(family, group, now, codec.POLL)
 
 
 def _count(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
@@ -190,7 +166,7 @@ def _count(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
     else they would be put together by the same polls.
     """
     key = family.key, group, kind
-    ahead = group % POLLS_PER_BUNDLE if kind == POLL else group // POLLS_PER_BUNDLE % TOGETHER[kind]
+    ahead = group % POLLS_PER_BUNDLE if kind == codec.POLL else group // POLLS_PER_BUNDLE % TOGETHER[kind]
     ADDED[key] = ADDED.get(key, ahead) + 1
     if ADDED[key] < TOGETHER[kind]:
         return
@@ -201,8 +177,8 @@ def _count(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
     except IntegrityError:
         # An OLT that shares the group was deleted at this moment; its polls go when they are merged.
         logger.info("history.not_bundled group=%s", group)
-    if kind == POLL:
-        _count(family, group, now, BUNDLE)
+    if kind == codec.POLL:
+        _count(family, group, now, codec.BUNDLE)
 
 
 def _put_together(family: HistoryFamily, group: int, now: datetime, kind: int) -> None:
@@ -216,22 +192,25 @@ def _put_together(family: HistoryFamily, group: int, now: datetime, kind: int) -
     ids, taken, grids = [], [], defaultdict(list)
     for pk, block in rows.values_list("id", "data"):
         try:
-            if kind == POLL:
-                taken.append(decode_poll(block))
+            if kind == codec.POLL:
+                taken.append(codec.decode_poll(block))
             else:
-                for port, metric, grid in list(decode_bundle(block)):
+                for port, metric, grid in list(codec.decode_bundle(block)):
                     grids[port, metric, grid.day].append(grid)
-        except UnreadableBlock:
+        except codec.UnreadableBlock:
             # Compaction drops it, with a line in the log.
             continue
         ids.append(pk)
     if len(ids) < 2:
         return
     polls.filter(id__in=ids).delete()
-    if family.has_stays and kind == POLL:
+    if family.has_stays and kind == codec.POLL:
         save_stays(pair for each in taken for pair in each.pairs())
-    joined = [(port, metric, join(parts)) for (port, metric, _), parts in grids.items()]
-    block = encode_bundle(by_port(taken) if kind == POLL else joined, BUNDLE if kind == POLL else LARGE_BUNDLE)
+    joined = [(port, metric, codec.join(parts)) for (port, metric, _), parts in grids.items()]
+    block = codec.encode_bundle(
+        codec.by_port(taken) if kind == codec.POLL else joined,
+        codec.BUNDLE if kind == codec.POLL else codec.LARGE_BUNDLE,
+    )
     polls.create(port_group=group, taken_at=now, data=block)
 
 
@@ -254,7 +233,7 @@ def new_stays(pairs: set[tuple[int, int]]) -> list[HistoryStay]:
     return [HistoryStay(onu_id=onu_id, pon_port_id=port) for onu_id, port in new]
 
 
-def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
+def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, codec.Poll]]:
     ports = samples.pon_port_ids
     values = {metric: to_steps(metric, column) for metric, column in samples.values.items()}
     groups = ports >> PORTS_PER_GROUP_BITS
@@ -263,7 +242,7 @@ def _polls(now: datetime, samples: Samples) -> Iterator[tuple[int, Poll]]:
     for group in np.unique(groups[is_kept]):
         its = is_kept & (groups == group)
         columns = {metric: column[its] for metric, column in values.items()}
-        yield int(group), Poll(int(now.timestamp()), samples.onu_ids[its], ports[its], columns)
+        yield int(group), codec.Poll(int(now.timestamp()), samples.onu_ids[its], ports[its], columns)
 
 
 def read_onu(onu_id: int, metric: int, start: datetime, end: datetime, resolution: Resolution) -> Series:
@@ -347,20 +326,24 @@ class _Question:
     def end_at(self) -> datetime:
         return datetime.fromtimestamp(self.end, UTC)
 
-    def answer(self, metric: int, grids: Sequence[HistoryGrid]) -> HistoryGrid:
+    def answer(self, metric: int, grids: Sequence[codec.HistoryGrid]) -> codec.HistoryGrid:
         step = self.resolution
-        steps = [summarise(grid, metric, step) if step else grid for grid in grids]
+        steps = [codec.summarise(grid, metric, step) if step else grid for grid in grids]
         if not steps:
             return _NOTHING
-        joined = join(steps).between(self.start, self.end)
-        return with_gaps(joined if step or len(joined.onu_ids) > 1 else without_strangers(joined), step or None)
+        joined = codec.join(steps).between(self.start, self.end)
+        return codec.with_gaps(
+            joined if step or len(joined.onu_ids) > 1 else codec.without_strangers(joined), step or None
+        )
 
-    def series(self, metric: int, grids: Sequence[HistoryGrid]) -> Series:
+    def series(self, metric: int, grids: Sequence[codec.HistoryGrid]) -> Series:
         grid = self.answer(metric, grids)
         return Series(grid.at, *(values.reshape(-1) for values in self.values(metric, grid)))
 
-    def values(self, metric: int, grid: HistoryGrid) -> list[Floats]:
-        layers = [grid.layers[number if grid.is_summary else 0] for number in (AVERAGE, LOWEST, HIGHEST)]
+    def values(self, metric: int, grid: codec.HistoryGrid) -> list[Floats]:
+        layers = [
+            grid.layers[number if grid.is_summary else 0] for number in (codec.AVERAGE, codec.LOWEST, codec.HIGHEST)
+        ]
         return [from_steps(metric, layer, is_summary=grid.is_summary) for layer in layers]
 
 
@@ -385,19 +368,19 @@ def _load(
         if block is None:
             continue
         try:
-            match kind_of(block):
-                case history_codec.POLL:
-                    polls.append(decode_poll(block, metrics))
-                case history_codec.BUNDLE | history_codec.LARGE_BUNDLE:
-                    for port, metric, grid in decode_bundle(block, places, metrics, onu_id):
+            match codec.kind_of(block):
+                case codec.POLL:
+                    polls.append(codec.decode_poll(block, metrics))
+                case codec.BUNDLE | codec.LARGE_BUNDLE:
+                    for port, metric, grid in codec.decode_bundle(block, places, metrics, onu_id):
                         waiting[metric].append((port, grid))
                 case _:
-                    blocks[of_metric].append((place, decode_grid(block, onu_id)))
-        except UnreadableBlock:
+                    blocks[of_metric].append((place, codec.decode_grid(block, onu_id)))
+        except codec.UnreadableBlock:
             logger.exception("history.block_unreadable place=%s metric=%s", place, of_metric)
     # Where an ONU was before it moved here is not recorded before its polls are put together.
     ports = {*places, *(port for poll in polls for port in poll.ports_of(onu_id))}
-    for port, metric, grid in by_port([poll.at_ports(ports) for poll in polls]):
+    for port, metric, grid in codec.by_port([poll.at_ports(ports) for poll in polls]):
         waiting[metric].append((port, grid if onu_id is None else grid.of_onu(onu_id)))
     # What waits was read last, so it is laid over the rest.
     return {metric: [*_in_order(blocks[metric]), *_in_order(waiting[metric])] for metric in metrics}

@@ -155,7 +155,7 @@ class PlantPort:
         return cls(
             layout,
             Weather.draw(rng, days),
-            tuple(draw_faults(rng, layout, days=days, rates=rates)),
+            tuple(_FaultMaker(rng, layout, DAY_SECONDS, float(days * DAY_SECONDS)).make(rates, days / 90)),
             float(rng.uniform(3.0, 5.0)),
             rng.uniform(1.8, 3.5, count),
             0.006 + by_box + rng.normal(0.0, 0.006, count),
@@ -206,15 +206,10 @@ def _lay_out(rng: np.random.Generator) -> Layout:
     return Layout(branches, box, distance, loss)
 
 
-def draw_faults(
-    rng: np.random.Generator, layout: Layout, *, days: int, rates: FaultRates, first_day: float = 1.0
-) -> list[TrueFault]:
-    """Draw what happens to a port in so many days; a visit ends each fault unless the days are over before."""
-    return _FaultMaker(rng, layout, first_day * DAY_SECONDS, float(days * DAY_SECONDS)).make(rates, days / 90)
-
-
 @dataclass(slots=True, eq=False)
 class _FaultMaker:
+    """Draws what happens to a port in so many days; a visit ends each fault unless the days are over before."""
+
     rng: np.random.Generator
     layout: Layout
     start: float

@@ -225,19 +225,19 @@ def count_interruptions(seconds: Floats, share: Floats, down: Floats) -> Downs:
     return found
 
 
-def percent_shares(seconds: Sequence[float], *, decimals: int = 2) -> list[float]:
-    """Return percentages that add up to exactly 100 when shown with so many decimals; zeros of nothing."""
+def percent_shares(seconds: Sequence[float]) -> list[float]:
+    """Return percentages that add up to exactly 100 when shown with two decimals; zeros of nothing."""
     total = sum(seconds)
     if total <= 0:
         return [0.0] * len(seconds)
-    units = 100 * 10**decimals
+    units = 100 * 100
     exact = [each / total * units for each in seconds]
     whole = [floor(each) for each in exact]
     missing = units - sum(whole)
     by_rest = sorted(range(len(exact)), key=lambda number: whole[number] - exact[number])
     for number in by_rest[:missing]:
         whole[number] += 1
-    return [each / 10**decimals for each in whole]
+    return [each / 100 for each in whole]
 
 
 def availability(up: float, down: float) -> float | None:
